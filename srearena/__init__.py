@@ -1,0 +1,1 @@
+"""SREArena: put AI agents for site reliability engineering to the test."""

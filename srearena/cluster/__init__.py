@@ -1,0 +1,1 @@
+"""Environments an incident can run in, behind one interface."""

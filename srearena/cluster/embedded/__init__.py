@@ -1,0 +1,1 @@
+"""A Kubernetes cluster simulated in our own process: real API on the wire, virtual nodes, network and time."""
