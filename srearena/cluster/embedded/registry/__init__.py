@@ -1,5 +1,5 @@
-"""The object machinery behind the API: kinds, schemas, patches, selectors, validation and their errors.
+"""The write path of the cluster: what a request to change an object goes through, whoever sends it.
 
-Nothing in here knows of HTTP, of time or of the store's watchers: functions take objects in wire shape and
-return objects in wire shape, or raise an `ApiError` that already carries the `Status` a client will read.
+A client's request and a controller's own write meet the same decoding, defaulting, admission, validation, field
+ownership and storage rules here. Nothing in this package knows of HTTP.
 """

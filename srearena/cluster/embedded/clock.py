@@ -1,0 +1,278 @@
+"""Virtual time: an event queue, and coroutines that wait on it.
+
+Everything that happens in a cluster happens in a callback of this queue or in an API request that runs between two
+of them. Time moves only here: from one event to the next, never by itself and never by the wall clock (`pacing`
+decides how far the queue may run). Events at the same instant run in the order in which they were scheduled, which
+is what makes two runs with the same seed equal.
+
+Programs, shells and other things with a flow of their own are coroutines: `clock.spawn(coroutine)` drives one, and
+inside it `await clock.sleep(5)` or `await signal.wait()` hand control back to the queue.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from datetime import UTC, datetime
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Timer:
+    """A scheduled callback; cancelling it is cheap and may be done at any time."""
+
+    __slots__ = ("_arguments", "_callback", "when")
+
+    def __init__(self, when: float, callback: Callable[..., object], arguments: tuple[Any, ...]) -> None:
+        self.when = when
+        self._callback: Callable[..., object] | None = callback
+        self._arguments = arguments
+
+    @property
+    def pending(self) -> bool:
+        return self._callback is not None
+
+    def cancel(self) -> None:
+        self._callback = None
+        self._arguments = ()
+
+    def fire(self) -> None:
+        callback, arguments = self._callback, self._arguments
+        self.cancel()
+        if callback is not None:
+            callback(*arguments)
+
+
+class Clock:
+    """The queue of what is going to happen, and the instant it has reached (`now`, in seconds since the epoch)."""
+
+    def __init__(self, start: float) -> None:
+        self.now = start
+        self._queue: list[tuple[float, int, Timer]] = []
+        self._sequence = 0
+        self.on_earlier: Callable[[], None] | None = None
+        """Called when something was scheduled before everything else, so that a sleeping driver can wake."""
+
+    def at(self, when: float, callback: Callable[..., object], *arguments: Any) -> Timer:
+        when = max(when, self.now)
+        timer = Timer(when, callback, arguments)
+        earlier = not self._queue or when < self._queue[0][0]
+        self._sequence += 1
+        heapq.heappush(self._queue, (when, self._sequence, timer))
+        if earlier and self.on_earlier is not None:
+            self.on_earlier()
+        return timer
+
+    def after(self, delay: float, callback: Callable[..., object], *arguments: Any) -> Timer:
+        return self.at(self.now + delay, callback, *arguments)
+
+    def next_event_at(self) -> float | None:
+        """When the next live event is due; None when nothing is planned."""
+        while self._queue and not self._queue[0][2].pending:
+            heapq.heappop(self._queue)
+        return self._queue[0][0] if self._queue else None
+
+    def run_until(self, moment: float, should_pause: Callable[[], bool] | None = None) -> bool:
+        """Run what is due up to `moment`, then stand there. False if `should_pause` asked for a break before that."""
+        queue = self._queue
+        while queue and queue[0][0] <= moment:
+            when, _, timer = heapq.heappop(queue)
+            if not timer.pending:
+                continue
+            self.now = when
+            timer.fire()
+            if should_pause is not None and should_pause():
+                return False
+        self.now = max(self.now, moment)
+        return True
+
+    def advance(self, seconds: float) -> None:
+        self.run_until(self.now + seconds)
+
+    def spawn(self, coroutine: Coroutine[Any, Any, T]) -> Task[T]:
+        """Drive a coroutine on this clock, starting at the present instant but not before the caller returns."""
+        task = Task(self, coroutine)
+        self.after(0, task.resume)
+        return task
+
+    def sleep(self, seconds: float) -> Awaitable[None]:
+        return _Sleep(self, seconds)
+
+    def timestamp(self) -> str:
+        """The present instant as Kubernetes writes it in metav1.Time: whole seconds, UTC."""
+        return datetime.fromtimestamp(int(self.now), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def micro_timestamp(self) -> str:
+        """The present instant as Kubernetes writes it in metav1.MicroTime."""
+        return datetime.fromtimestamp(self.now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+class Cancelled(BaseException):
+    """Thrown into a coroutine whose task was cancelled (a killed process, a client that went away)."""
+
+
+class _Suspension:
+    """What a coroutine yields to its task: arms the wake-up, and can take it back."""
+
+    def arm(self, task: Task[Any]) -> None:
+        raise TypeError(f"{type(self).__name__} cannot be awaited")
+
+    def disarm(self, task: Task[Any]) -> None:
+        """Forget the task; it was cancelled."""
+
+
+class _Sleep(_Suspension):
+    __slots__ = ("_clock", "_seconds", "_timer")
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._timer: Timer | None = None
+
+    def __await__(self) -> Generator[_Suspension, Any, None]:
+        yield self
+
+    def arm(self, task: Task[Any]) -> None:
+        self._timer = self._clock.after(max(0.0, self._seconds), task.resume)
+
+    def disarm(self, task: Task[Any]) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+class Signal(Generic[T]):
+    """Something that happens once and then stays so; coroutines and callbacks can wait for it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.is_set = False
+        self._value: T | None = None
+        self._waiting: list[Callable[[], object]] = []
+
+    @property
+    def value(self) -> T:
+        if not self.is_set:
+            raise RuntimeError("the signal has no value yet")
+        return self._value  # type: ignore[return-value]
+
+    def set(self, value: T) -> None:
+        if self.is_set:
+            return
+        self.is_set, self._value = True, value
+        waiting, self._waiting = self._waiting, []
+        for callback in waiting:
+            self.clock.after(0, callback)
+
+    def then(self, callback: Callable[[], object]) -> None:
+        if self.is_set:
+            self.clock.after(0, callback)
+        else:
+            self._waiting.append(callback)
+
+    def forget(self, callback: Callable[[], object]) -> None:
+        self._waiting = [c for c in self._waiting if c != callback]
+
+    async def wait(self, timeout: float | None = None) -> bool:
+        """True once the signal is set, False if `timeout` virtual seconds pass first."""
+        if not self.is_set:
+            await _AnySignal(self.clock, (self,), timeout)
+        return self.is_set
+
+
+class _AnySignal(_Suspension):
+    """Waits for the first of several signals, or a timeout."""
+
+    __slots__ = ("_clock", "_signals", "_timeout", "_timer", "_wake")
+
+    def __init__(self, clock: Clock, signals: tuple[Signal[Any], ...], timeout: float | None) -> None:
+        self._clock = clock
+        self._signals = signals
+        self._timeout = timeout
+        self._timer: Timer | None = None
+        self._wake: Callable[[], object] | None = None
+
+    def __await__(self) -> Generator[_Suspension, Any, None]:
+        yield self
+
+    def arm(self, task: Task[Any]) -> None:
+        def wake() -> None:
+            self.disarm(task)
+            task.resume()
+
+        self._wake = wake
+        for signal in self._signals:
+            signal.then(wake)
+        if self._timeout is not None:
+            self._timer = self._clock.after(self._timeout, wake)
+
+    def disarm(self, task: Task[Any]) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._wake is not None:
+            for signal in self._signals:
+                signal.forget(self._wake)
+
+
+async def first_of(clock: Clock, *signals: Signal[Any], timeout: float | None = None) -> Signal[Any] | None:
+    """The first of the signals to be set, or None after `timeout` virtual seconds."""
+    if not any(signal.is_set for signal in signals):
+        await _AnySignal(clock, signals, timeout)
+    return next((signal for signal in signals if signal.is_set), None)
+
+
+class Task(Generic[T]):
+    """A coroutine in flight. `done` is set with its result when it ends, however it ends."""
+
+    def __init__(self, clock: Clock, coroutine: Coroutine[Any, Any, T]) -> None:
+        self.clock = clock
+        self.done: Signal[T | None] = Signal(clock)
+        self._coroutine = coroutine
+        self._suspension: _Suspension | None = None
+        self._running = False
+        self._ended = False
+        self._cancel_requested = False
+
+    def resume(self) -> None:
+        if not self._ended and not self._running:
+            self._suspension = None
+            self._advance(lambda: self._coroutine.send(None))
+
+    def cancel(self) -> None:
+        """End the coroutine where it waits; its `finally` blocks run now."""
+        if self._ended:
+            return
+        if self._running:
+            self._cancel_requested = True
+            return
+        if self._suspension is not None:
+            self._suspension.disarm(self)
+        self._advance(lambda: self._coroutine.throw(Cancelled()))
+
+    def _advance(self, move: Callable[[], Any]) -> None:
+        self._running = True
+        try:
+            suspension = move()
+        except StopIteration as stop:
+            self._end(stop.value)
+            return
+        except Cancelled:
+            self._end(None)
+            return
+        finally:
+            self._running = False
+        if self._cancel_requested:
+            self._suspension = None
+            self._cancel_requested = False
+            self._advance(lambda: self._coroutine.throw(Cancelled()))
+            return
+        self._suspension = suspension
+        suspension.arm(self)
+
+    def _end(self, result: T | None) -> None:
+        self._ended = True
+        self.done.set(result)
+
+    async def join(self) -> T | None:
+        await self.done.wait()
+        return self.done.value

@@ -1,0 +1,38 @@
+"""The one source of chance in a cluster: everything random is drawn from streams named by what they are for.
+
+Streams are independent, so that drawing one more pod name does not change the jitter of a probe.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import uuid
+
+# The alphabet of Kubernetes' generated names: no vowels and no look-alikes, so that no words appear by chance.
+_NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+
+
+class Randomness:
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self._streams: dict[str, random.Random] = {}
+
+    def stream(self, purpose: str) -> random.Random:
+        """A generator of its own for that purpose, the same in every run with this seed."""
+        found = self._streams.get(purpose)
+        if found is None:
+            digest = hashlib.sha256(f"{self.seed}/{purpose}".encode()).digest()
+            found = self._streams[purpose] = random.Random(int.from_bytes(digest))
+        return found
+
+    def uid(self) -> str:
+        return str(uuid.UUID(int=self.stream("uid").getrandbits(128), version=4))
+
+    def suffix(self, length: int = 5) -> str:
+        """The random tail of a generated name."""
+        return "".join(self.stream("names").choices(_NAME_ALPHABET, k=length))
+
+    def jitter(self, purpose: str, base: float, spread: float = 0.1) -> float:
+        """`base`, up to `spread` of it more or less."""
+        return base * self.stream(purpose).uniform(1 - spread, 1 + spread)
