@@ -11,6 +11,8 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
 
+from srearena.cluster.embedded.registry.go_text import quoted
+
 UNKNOWN: Final = "<unknown>"
 INVALID: Final = "<invalid>"
 
@@ -93,12 +95,12 @@ def parse_time(text: str) -> float:
         raise TimeError(_complaint(text))
     for name, group, low, high in _RANGES:
         if not low <= int(match[group]) <= high:
-            raise TimeError(f'parsing time "{text}": {name} out of range')
+            raise TimeError(f"parsing time {quoted(text)}: {name} out of range")
     year, month, day, hour, minute, second = (int(match[group]) for group in range(1, 7))
     try:
         moment = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
     except ValueError:
-        raise TimeError(f'parsing time "{text}": day out of range') from None
+        raise TimeError(f"parsing time {quoted(text)}: day out of range") from None
     seconds = float((moment - _EPOCH) // timedelta(seconds=1))
     if match[9]:
         offset = int(match[10]) * HOUR + int(match[11]) * MINUTE
@@ -113,9 +115,9 @@ def _complaint(text: str) -> str:
     for layout, piece in _PIECES:
         match = piece.match(rest)
         if match is None:
-            return f'parsing time "{text}" as "{_LAYOUT}": cannot parse "{rest}" as "{layout}"'
+            return f"parsing time {quoted(text)} as {quoted(_LAYOUT)}: cannot parse {quoted(rest)} as {quoted(layout)}"
         rest = rest[match.end() :]
-    return f'parsing time "{text}": extra text: "{rest}"'
+    return f"parsing time {quoted(text)}: extra text: {quoted(rest)}"
 
 
 def moment_of(value: Any) -> float | None:
@@ -214,21 +216,21 @@ def parse_duration(text: str) -> float:
     if rest == "0":
         return 0.0
     if not rest or len(rest) > _MAX_DURATION_TEXT:
-        raise DurationError(f'time: invalid duration "{text}"')
+        raise DurationError(f"time: invalid duration {quoted(text)}")
     nanos = 0
     while rest:
         match = _PART.match(rest)
         if match is None or not (match[1] or match[2]):
-            raise DurationError(f'time: invalid duration "{text}"')
+            raise DurationError(f"time: invalid duration {quoted(text)}")
         whole, fraction, unit = match.groups(default="")
         if not unit:
-            raise DurationError(f'time: missing unit in duration "{text}"')
+            raise DurationError(f"time: missing unit in duration {quoted(text)}")
         if unit not in _UNITS:
-            raise DurationError(f'time: unknown unit "{unit}" in duration "{text}"')
+            raise DurationError(f"time: unknown unit {quoted(unit)} in duration {quoted(text)}")
         nanos += int(whole or "0") * _UNITS[unit]
         if fraction:
             nanos += int(fraction) * _UNITS[unit] // 10 ** len(fraction)
         if nanos > _MAX_NANOS:
-            raise DurationError(f'time: invalid duration "{text}"')
+            raise DurationError(f"time: invalid duration {quoted(text)}")
         rest = rest[match.end() :]
     return -nanos / 10**9 if text[0] == "-" else nanos / 10**9
