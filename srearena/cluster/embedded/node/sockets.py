@@ -1,0 +1,471 @@
+"""Sockets: who listens in a network namespace, how a connection reaches it, and what a client sees.
+
+A `NetworkNamespace` is shared by the containers of a pod (or by all host-network pods of a node). Programs listen
+in it; the `network` package decides whether and how fast a client gets there and then uses `Listener` to deliver.
+Programs and shells reach out only through a `NetworkFacade` (see `reachability`).
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import Any, Protocol
+
+from srearena.cluster.embedded.clock import Clock, Task
+from srearena.cluster.embedded.node.httpmessage import (
+    HttpRequest,
+    HttpResponse,
+    HttpSyntaxError,
+    body_length,
+    parse_request_line,
+    parse_status_line,
+    split_head,
+)
+from srearena.cluster.embedded.node.reachability import (
+    ConnectResult,
+    DnsRecord,
+    DnsStatus,
+    GrpcHealth,
+    GrpcResult,
+    HttpResult,
+    NetworkFacade,
+    Outcome,
+    PingResult,
+    Resolution,
+    TlsIdentity,
+)
+from srearena.cluster.embedded.node.streams import CHUNK, Change, Pipe, os_error
+
+__all__ = [
+    "ANY_ADDRESS",
+    "ConnectResult",
+    "Connection",
+    "DnsRecord",
+    "DnsStatus",
+    "GrpcHealth",
+    "GrpcResult",
+    "HttpRequest",
+    "HttpResponse",
+    "HttpResult",
+    "Listener",
+    "NetworkFacade",
+    "NetworkNamespace",
+    "Outcome",
+    "PingResult",
+    "Resolution",
+    "SocketOwner",
+    "TlsIdentity",
+    "http_over",
+    "within",
+]
+
+ANY_ADDRESS = "0.0.0.0"
+LOOPBACK = "127.0.0.1"
+EPHEMERAL_PORTS = range(32768, 61000)
+DEFAULT_BACKLOG = 4096
+
+
+class SocketOwner(Protocol):
+    """The process behind a socket: it runs the handlers, and its end closes them."""
+
+    pid: int
+
+    @property
+    def name(self) -> str: ...
+
+    def spawn_thread(self, coroutine: Coroutine[Any, Any, Any]) -> Task[Any]: ...
+
+    def take_descriptor(self) -> bool:
+        """Count one more open socket; False where the process may open no more files."""
+        ...
+
+    def give_descriptor_back(self) -> None: ...
+
+
+HttpHandler = Callable[[HttpRequest], Coroutine[Any, Any, HttpResponse]]
+StreamHandler = Callable[["Connection"], Coroutine[Any, Any, None]]
+GrpcHealthHandler = Callable[[str], Coroutine[Any, Any, GrpcHealth]]
+DatagramHandler = Callable[[bytes, str], Coroutine[Any, Any, "bytes | None"]]
+
+
+class Connection:
+    """One end of an established TCP connection."""
+
+    __slots__ = ("_incoming", "_on_close", "_outgoing", "_reset", "closed", "local", "peer")
+
+    def __init__(
+        self,
+        incoming: Pipe,
+        outgoing: Pipe,
+        local: tuple[str, int],
+        peer: tuple[str, int],
+        on_close: Callable[[], object] | None = None,
+    ) -> None:
+        self._incoming = incoming
+        self._outgoing = outgoing
+        self._on_close = on_close
+        self._reset = False
+        self.closed = False
+        self.local = local
+        self.peer = peer
+
+    @property
+    def incoming(self) -> Pipe:
+        """What the peer sends; for readers outside the simulated machine (`read_now`, `watch`)."""
+        return self._incoming
+
+    @property
+    def outgoing(self) -> Pipe:
+        return self._outgoing
+
+    async def read(self, size: int = CHUNK) -> bytes:
+        data = await self._incoming.read(size)
+        if not data and self._reset:
+            raise os_error(errno.ECONNRESET)
+        return data
+
+    async def write(self, data: bytes) -> None:
+        if self._reset:
+            raise os_error(errno.ECONNRESET)
+        await self._outgoing.write(data)
+
+    def close_writing(self) -> None:
+        """Send FIN; the peer may go on sending."""
+        self._outgoing.close_writer()
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        self._outgoing.close_writer()
+        self._incoming.close_reader()
+        if self._on_close is not None:
+            self._on_close()
+
+    def mark_reset(self) -> None:
+        """The peer sent RST: reads and writes fail from now on."""
+        self._reset = True
+        self._incoming.close_writer()
+
+
+def connection_pair(
+    clock: Clock,
+    client: tuple[str, int],
+    server: tuple[str, int],
+    *,
+    on_client_close: Callable[[], object] | None = None,
+    on_server_close: Callable[[], object] | None = None,
+) -> tuple[Connection, Connection]:
+    """The client's and the server's end of a new connection."""
+    up, down = Pipe(clock), Pipe(clock)
+    return Connection(down, up, client, server, on_client_close), Connection(up, down, server, client, on_server_close)
+
+
+@dataclass(eq=False, slots=True)
+class Listener:
+    """A listening socket. What it speaks is given by the handlers; what it lacks is derived or refused."""
+
+    namespace: NetworkNamespace
+    owner: SocketOwner
+    port: int
+    address: str = ANY_ADDRESS
+    protocol: str = "TCP"
+    http: HttpHandler | None = None
+    stream: StreamHandler | None = None
+    grpc_health: GrpcHealthHandler | None = None
+    datagram: DatagramHandler | None = None
+    tls: TlsIdentity | None = None
+    backlog: int = DEFAULT_BACKLOG
+    accepted: int = 0
+    """Connections being served."""
+    waiting: int = 0
+    """Connections the kernel took that the process has not accepted yet."""
+    open: bool = True
+    _descriptor_freed: Change | None = None
+
+    def covers(self, address: str) -> bool:
+        return self.address in (ANY_ADDRESS, "::", address) or (address == "::1" and self.address == LOOPBACK)
+
+    def close(self) -> None:
+        if self.open:
+            self.open = False
+            self.namespace.forget(self)
+            if self._descriptor_freed is not None:
+                self._descriptor_freed.notify()
+
+    async def accept(self) -> Outcome:
+        """Wait until the process takes the connection; whoever got CONNECTED calls `leave` at the end."""
+        if not self.open:
+            return Outcome.REFUSED
+        if self.owner.take_descriptor():
+            self.accepted += 1
+            return Outcome.CONNECTED
+        if self.waiting >= self.backlog:
+            return Outcome.TIMEOUT
+        self.waiting += 1
+        try:
+            while not self.owner.take_descriptor():
+                await self._freed().wait()
+                if self.namespace.find(self.address, self.port, self.protocol) is not self:
+                    return Outcome.RESET
+            self.accepted += 1
+            return Outcome.CONNECTED
+        finally:
+            self.waiting -= 1
+
+    def leave(self) -> None:
+        self.accepted -= 1
+        self.owner.give_descriptor_back()
+        if self._descriptor_freed is not None:
+            self._descriptor_freed.notify()
+
+    def _freed(self) -> Change:
+        if self._descriptor_freed is None:
+            self._descriptor_freed = Change(self.namespace.clock)
+        return self._descriptor_freed
+
+    def connect(self, client: tuple[str, int], server: tuple[str, int]) -> Connection:
+        """Hand the process a connection (the kernel has done the handshake) and return the client's end of it."""
+        clock = self.namespace.clock
+        near, far = connection_pair(clock, client, server)
+        self.namespace.connections.append(far)
+        clock.spawn(self._serve(near, far))
+        return near
+
+    async def _serve(self, near: Connection, far: Connection) -> None:
+        outcome = await self.accept()
+        try:
+            if outcome is Outcome.CONNECTED:
+                task = self.owner.spawn_thread(self._converse(far))
+                await task.done.wait()
+                if task.done.value is not True:
+                    near.mark_reset()
+                self.leave()
+            else:
+                near.mark_reset()
+        finally:
+            far.close()
+            if far in self.namespace.connections:
+                self.namespace.connections.remove(far)
+
+    async def _converse(self, connection: Connection) -> bool:
+        try:
+            if self.stream is not None:
+                await self.stream(connection)
+            elif self.http is not None:
+                await serve_http(connection, self.http)
+            elif self.grpc_health is not None:
+                await connection.read()
+        except OSError:
+            return False
+        return True
+
+    async def answer_http(self, request: HttpRequest, peer: tuple[str, int], server: tuple[str, int]) -> HttpResult:
+        """One request over a connection of its own, without the detour over bytes where both sides speak HTTP."""
+        if request.tls and self.tls is None:
+            return HttpResult(Outcome.TLS_ERROR, connected=True)
+        if self.tls is not None and not request.tls:
+            text = "Client sent an HTTP request to an HTTPS server.\n"
+            return HttpResult(Outcome.CONNECTED, HttpResponse.text(text, 400), connected=True)
+        if self.http is None:
+            return await http_over(self.connect(peer, server), request)
+        outcome = await self.accept()
+        if outcome is not Outcome.CONNECTED:
+            return HttpResult(outcome, connected=outcome is not Outcome.TIMEOUT)
+        task = self.owner.spawn_thread(self.http(request))
+        try:
+            await task.done.wait()
+        finally:
+            self.leave()
+        response = task.done.value
+        if not isinstance(response, HttpResponse):
+            return HttpResult(Outcome.RESET, connected=True)
+        if request.method == "HEAD" and response.body:
+            response = HttpResponse(response.status, b"", response.headers, response.reason)
+        return HttpResult(Outcome.CONNECTED, response, connected=True, identity=self.tls)
+
+    async def answer_grpc_health(self, service: str) -> GrpcResult:
+        """What `grpc.health.v1.Health/Check` gets; a server that speaks no gRPC resets the stream."""
+        if self.grpc_health is None:
+            if self.http is not None or self.stream is not None:
+                return GrpcResult(Outcome.PROTOCOL_ERROR, connected=True)
+            return GrpcResult(Outcome.CONNECTED, GrpcHealth.UNIMPLEMENTED, connected=True)
+        outcome = await self.accept()
+        if outcome is not Outcome.CONNECTED:
+            return GrpcResult(outcome)
+        task = self.owner.spawn_thread(self.grpc_health(service))
+        try:
+            await task.done.wait()
+        finally:
+            self.leave()
+        if task.done.value is None:
+            return GrpcResult(Outcome.RESET, connected=True)
+        return GrpcResult(Outcome.CONNECTED, task.done.value, connected=True)
+
+
+@dataclass(eq=False, slots=True)
+class NetworkNamespace:
+    """The sockets of one pod sandbox, or of a node."""
+
+    clock: Clock
+    addresses: tuple[str, ...] = ()
+    """Addresses of the interfaces other than lo, primary first."""
+    interface: str = "eth0"
+    connections: list[Connection] = field(default_factory=list)
+    _listeners: dict[tuple[str, int], list[Listener]] = field(default_factory=dict)
+    _next_port: int = EPHEMERAL_PORTS.start
+
+    @property
+    def address(self) -> str:
+        return self.addresses[0] if self.addresses else ""
+
+    def listen(
+        self,
+        owner: SocketOwner,
+        port: int,
+        *,
+        address: str = ANY_ADDRESS,
+        protocol: str = "TCP",
+        http: HttpHandler | None = None,
+        stream: StreamHandler | None = None,
+        grpc_health: GrpcHealthHandler | None = None,
+        datagram: DatagramHandler | None = None,
+        tls: TlsIdentity | None = None,
+        backlog: int = DEFAULT_BACKLOG,
+    ) -> Listener:
+        """Bind and listen. OSError EADDRINUSE, EADDRNOTAVAIL or EINVAL, as bind(2) says them."""
+        if address in ("", "*", "[::]"):
+            address = ANY_ADDRESS
+        if address == "localhost":
+            address = LOOPBACK
+        if not 0 <= port <= 65535:
+            raise os_error(errno.EINVAL)
+        if port == 0:
+            port = self.ephemeral_port(protocol)
+        taken = self._listeners.get((protocol, port), ())
+        if any(ANY_ADDRESS in (other.address, address) or "::" in (other.address, address) for other in taken):
+            raise os_error(errno.EADDRINUSE)
+        if any(other.address == address for other in taken):
+            raise os_error(errno.EADDRINUSE)
+        if not self.is_local(address):
+            raise os_error(errno.EADDRNOTAVAIL)
+        listener = Listener(
+            self, owner, port, address, protocol, http, stream, grpc_health, datagram, tls, max(1, backlog)
+        )
+        self._listeners.setdefault((protocol, port), []).append(listener)
+        return listener
+
+    def is_local(self, address: str) -> bool:
+        if address in (ANY_ADDRESS, "::") or address in self.addresses:
+            return True
+        return _is_loopback(address)
+
+    def find(self, address: str, port: int, protocol: str = "TCP") -> Listener | None:
+        """Who answers on that address and port of this namespace."""
+        found = self._listeners.get((protocol, port), ())
+        return next((listener for listener in found if listener.covers(address)), None)
+
+    def listeners(self) -> list[Listener]:
+        return [listener for group in self._listeners.values() for listener in group]
+
+    def forget(self, listener: Listener) -> None:
+        key = (listener.protocol, listener.port)
+        rest = [other for other in self._listeners.get(key, ()) if other is not listener]
+        if rest:
+            self._listeners[key] = rest
+        else:
+            self._listeners.pop(key, None)
+
+    def close_owned_by(self, owner: SocketOwner) -> None:
+        for listener in self.listeners():
+            if listener.owner is owner:
+                listener.close()
+
+    def ephemeral_port(self, protocol: str = "TCP") -> int:
+        """A free port for a client socket, or for a server that does not care."""
+        for _ in EPHEMERAL_PORTS:
+            port = self._next_port
+            self._next_port = port + 1 if port + 1 in EPHEMERAL_PORTS else EPHEMERAL_PORTS.start
+            if (protocol, port) not in self._listeners:
+                return port
+        raise os_error(errno.EADDRNOTAVAIL)
+
+
+async def serve_http(connection: Connection, handler: HttpHandler) -> None:
+    """Speak HTTP/1.1 with keep-alive on a raw connection."""
+    buffer = b""
+    while True:
+        try:
+            while (head := split_head(buffer)) is None:
+                data = await connection.read()
+                if not data:
+                    return
+                buffer += data
+            line, headers, start = head
+            method, target, version = parse_request_line(line)
+            length = body_length(headers)
+        except HttpSyntaxError:
+            await connection.write(HttpResponse(400, headers={"Connection": "close"}).encode())
+            return
+        while len(buffer) < start + length:
+            data = await connection.read()
+            if not data:
+                return
+            buffer += data
+        body, buffer = buffer[start : start + length], buffer[start + length :]
+        request = HttpRequest(method, target, headers, body, connection.peer[0], version=version)
+        response = await handler(request)
+        await connection.write(response.encode(head_only=method == "HEAD"))
+        if version == "HTTP/1.0" or request.header("Connection").lower() == "close":
+            return
+
+
+async def http_over(connection: Connection, request: HttpRequest) -> HttpResult:
+    """Send a request as bytes and understand whatever comes back."""
+    try:
+        await connection.write(request.encode())
+        buffer = b""
+        while (head := split_head(buffer)) is None:
+            data = await connection.read()
+            if not data:
+                return HttpResult(Outcome.PROTOCOL_ERROR if buffer else Outcome.EMPTY, connected=True)
+            buffer += data
+            if not b"HTTP/".startswith(buffer[:5]):
+                return HttpResult(Outcome.PROTOCOL_ERROR, connected=True)
+        line, headers, start = head
+        status, reason = parse_status_line(line)
+        length = body_length(headers) if request.method != "HEAD" and status not in (204, 304) else 0
+        while len(buffer) < start + length:
+            data = await connection.read()
+            if not data:
+                break
+            buffer += data
+    except HttpSyntaxError:
+        return HttpResult(Outcome.PROTOCOL_ERROR, connected=True)
+    except OSError:
+        return HttpResult(Outcome.RESET, connected=True)
+    finally:
+        connection.close()
+    response = HttpResponse(status, buffer[start : start + length], headers, reason)
+    return HttpResult(Outcome.CONNECTED, response, connected=True)
+
+
+async def within(clock: Clock, timeout: float | None, work: Coroutine[Any, Any, HttpResult]) -> HttpResult | None:
+    """The result of `work`, or None if the client lost patience first (the work is then abandoned)."""
+    if timeout is None:
+        return await work
+    task = clock.spawn(work)
+    try:
+        await task.done.wait(timeout)
+    finally:
+        task.cancel()
+    return task.done.value if task.done.is_set else None
+
+
+def _is_loopback(text: str) -> bool:
+    try:
+        return ip_address(text).is_loopback
+    except ValueError:
+        return False
