@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
+
+from srearena.cluster.embedded.durations import format_micro_time, format_time
 
 T = TypeVar("T")
 
@@ -101,11 +102,11 @@ class Clock:
 
     def timestamp(self) -> str:
         """The present instant as Kubernetes writes it in metav1.Time: whole seconds, UTC."""
-        return datetime.fromtimestamp(int(self.now), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return format_time(self.now)
 
     def micro_timestamp(self) -> str:
         """The present instant as Kubernetes writes it in metav1.MicroTime."""
-        return datetime.fromtimestamp(self.now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return format_micro_time(self.now)
 
 
 class Cancelled(BaseException):

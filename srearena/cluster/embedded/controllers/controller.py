@@ -1,0 +1,103 @@
+"""What all control loops have in common: a queue of keys to look at, and patience after a failure.
+
+A controller says which objects interest it (`watch`), which key each of them stands for, and what to do about a key
+(`reconcile`). A key is looked at a moment after something about it changed, once however often it changed meanwhile;
+after a failure again, later and later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from srearena.cluster.embedded.clock import Timer
+from srearena.cluster.embedded.objects import Obj, controller_of, key_of, namespace_of
+from srearena.cluster.embedded.registry.admission.chain import AdmissionPending
+from srearena.cluster.embedded.registry.errors import ApiError
+from srearena.cluster.embedded.store import Change
+from srearena.cluster.embedded.world import World
+
+REACTION_SECONDS = 0.01
+"""How long after a change a controller acts: informer latency plus the queue, in a quiet cluster."""
+_RETRY_FIRST = 0.005
+_RETRY_LAST = 1000.0
+
+KeysOf = Callable[[Obj], Iterable[str]]
+
+
+class Controller:
+    """Derive, set `name`, call `watch` in `start`, implement `reconcile`."""
+
+    name = ""
+    """As the service account and the events' source are called: `deployment-controller`."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.clock = world.clock
+        self.store = world.store
+        self.client = world.controller_client(self.name)
+        self.recorder = world.controller_recorder(self.name)
+        self._planned: dict[str, Timer] = {}
+        self._failures: dict[str, int] = {}
+
+    def start(self) -> None:
+        """Watch what matters; what exists already is reconciled once."""
+
+    def reconcile(self, key: str) -> None:
+        """Compare what the object asks for with what is there, and do one step toward it."""
+
+    def watch(self, resource: str, keys: KeysOf | None = None) -> None:
+        """Look at the keys of an object (by default its own) whenever it changes."""
+        keys_of = keys or (lambda obj: (key_of(obj),))
+
+        def heard(change: Change) -> None:
+            for key in keys_of(change.new):
+                self.enqueue(key)
+            if change.old is not None and keys is not None:
+                for key in keys_of(change.old):
+                    self.enqueue(key)
+
+        self.world.on_change(resource, heard)
+        for obj in self.store.objects(resource):
+            for key in keys_of(obj):
+                self.enqueue(key)
+
+    def watch_owned(self, resource: str, owner_kind: str) -> None:
+        """Look at an object whenever something it controls changes."""
+        self.watch(resource, lambda obj: owner_keys(obj, owner_kind))
+
+    def enqueue(self, key: str, delay: float = REACTION_SECONDS) -> None:
+        """Look at a key after `delay` virtual seconds, or earlier if that was planned already."""
+        planned = self._planned.get(key)
+        if planned is not None and planned.pending:
+            if planned.when <= self.clock.now + delay:
+                return
+            planned.cancel()
+        self._planned[key] = self.clock.after(delay, self._look, key)
+
+    def _look(self, key: str) -> None:
+        self._planned.pop(key, None)
+        try:
+            self.reconcile(key)
+        except AdmissionPending as pending:
+            pending.ready.then(lambda: self.enqueue(key, 0))
+            return
+        except ApiError:
+            failures = self._failures[key] = self._failures.get(key, 0) + 1
+            self.enqueue(key, min(_RETRY_FIRST * 2 ** min(failures, 20), _RETRY_LAST))
+            return
+        self._failures.pop(key, None)
+
+
+def owner_keys(obj: Obj, owner_kind: str) -> tuple[str, ...]:
+    """The key of the controller of an object, if that is of the given kind."""
+    owner = controller_of(obj)
+    if owner is None or owner["kind"] != owner_kind:
+        return ()
+    namespace = namespace_of(obj)
+    return (f"{namespace}/{owner['name']}" if namespace else owner["name"],)
+
+
+def split_key(key: str) -> tuple[str, str]:
+    """`namespace/name` as a pair; the namespace is empty for objects without one."""
+    namespace, _, name = key.rpartition("/")
+    return namespace, name

@@ -1,0 +1,41 @@
+"""Between the version a request speaks and the version an object is kept in.
+
+Almost every resource is kept in the one version it is served in, and then the very object passes through untouched.
+The exceptions register a pair of functions here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from srearena.cluster.embedded.objects import Obj
+from srearena.cluster.embedded.registry.resources import Resource
+
+
+@dataclass(slots=True, frozen=True)
+class Conversion:
+    """Both functions return a new object and leave the given one alone."""
+
+    to_storage: Callable[[Obj], Obj]
+    from_storage: Callable[[Obj], Obj]
+
+
+CONVERSIONS: dict[tuple[str, str], Conversion] = {}
+"""By (api version served, kind)."""
+
+
+def to_storage(row: Resource, obj: Obj) -> Obj:
+    """The object as it is kept."""
+    if not row.storage_version or row.storage_version == row.api_version:
+        return obj
+    conversion = CONVERSIONS.get((row.api_version, row.kind))
+    return conversion.to_storage(obj) if conversion else {**obj, "apiVersion": row.storage_version}
+
+
+def from_storage(row: Resource, obj: Obj) -> Obj:
+    """The object as this row's version shows it."""
+    if not row.storage_version or row.storage_version == row.api_version:
+        return obj
+    conversion = CONVERSIONS.get((row.api_version, row.kind))
+    return conversion.from_storage(obj) if conversion else {**obj, "apiVersion": row.api_version}

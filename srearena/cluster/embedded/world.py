@@ -1,0 +1,51 @@
+"""One cluster: its clock, its store, its rules and the components that live by them.
+
+Single-threaded. Components are handlers on the clock's queue and on the store's changes; requests from outside run
+between two events. Two worlds share nothing but read-only tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from srearena.cluster.embedded.client import Client
+from srearena.cluster.embedded.clock import Clock
+from srearena.cluster.embedded.randomness import Randomness
+from srearena.cluster.embedded.recorder import Recorder
+from srearena.cluster.embedded.registry.identity import User, component, service_account
+from srearena.cluster.embedded.registry.registry import Registry
+from srearena.cluster.embedded.store import Change, Store
+
+CONTROLLER_MANAGER = "kube-controller-manager"
+
+
+class World:
+    def __init__(self, *, seed: int, start: float) -> None:
+        self.clock = Clock(start)
+        self.store = Store()
+        self.randomness = Randomness(seed)
+        self.registry = Registry(self.clock, self.store, self.randomness)
+        self._serial = 0
+
+    def client(self, user: User, field_manager: str) -> Client:
+        return Client(self.registry, user, field_manager)
+
+    def controller_client(self, name: str) -> Client:
+        """For a controller of the controller manager, which runs as a service account of its own."""
+        return self.client(service_account("kube-system", name), CONTROLLER_MANAGER)
+
+    def controller_recorder(self, name: str) -> Recorder:
+        return Recorder(self, name, service_account("kube-system", name), field_manager=CONTROLLER_MANAGER)
+
+    def component_client(self, name: str) -> Client:
+        """For a program of the control plane with an identity of its own, such as `kube-scheduler`."""
+        return self.client(component(name), name)
+
+    def on_change(self, resource: str, handler: Callable[[Change], None]) -> None:
+        """Call `handler` right after each write to a resource. It may look and plan, but must not write itself."""
+        self.store.subscribe(handler, resource)
+
+    def next_serial(self) -> int:
+        """1, 2, 3 ...: tells apart what happens within one instant."""
+        self._serial += 1
+        return self._serial
