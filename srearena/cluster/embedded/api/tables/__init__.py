@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from srearena.cluster.embedded.api.tables import access, core, networking, pods, policies, storage, workloads
-from srearena.cluster.embedded.api.tables.columns import DEFAULT, Column, Printer
+from srearena.cluster.embedded.api.tables.columns import DEFAULT, Column, Printer, text
 from srearena.cluster.embedded.api.tables.dynamic import custom_printer, node_usage_printer, pod_usage_printer
 from srearena.cluster.embedded.objects import Obj
 
@@ -123,6 +123,6 @@ def partial_list(
 
 def _list_meta(objects: Sequence[Obj], list_meta: Mapping[str, Any] | None) -> Obj:
     if list_meta is None:
-        list_meta = (objects[0].get("metadata") or {}) if len(objects) == 1 else {}
-        return {key: list_meta[key] for key in ("resourceVersion",) if list_meta.get(key)}
+        version = text(objects[0], "metadata", "resourceVersion") if len(objects) == 1 else ""
+        return {"resourceVersion": version} if version else {}
     return {key: list_meta[key] for key in _LIST_FIELDS if list_meta.get(key)}

@@ -1,0 +1,1 @@
+"""Tables and bare metadata, as clients see them."""
