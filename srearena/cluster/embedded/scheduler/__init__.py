@@ -1,0 +1,1 @@
+"""The scheduler: which node a pod goes to, and why none will do."""

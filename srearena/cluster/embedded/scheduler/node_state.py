@@ -1,0 +1,164 @@
+"""What the scheduler remembers of each node: the pods on it and what they took.
+
+Kept up to date from the store's changes, so that a decision costs nothing but looking at the nodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from srearena.cluster.embedded.objects import Obj, dig, name_of, uid_of
+from srearena.cluster.embedded.registry.placement import Amounts, amount, host_ports, pod_requests
+from srearena.cluster.embedded.store import Change, Store
+
+# What scoring counts for a container that asks for nothing, so that such pods spread too.
+UNASKED_CPU = 100
+UNASKED_MEMORY = 200 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class PodInfo:
+    """A pod with what is asked about it again and again worked out once."""
+
+    pod: Obj
+    requests: Amounts
+    scoring: Amounts
+    ports: list[tuple[str, str, int]]
+    affinity: list[Obj]
+    anti_affinity: list[Obj]
+    priority: int
+
+    @classmethod
+    def of(cls, pod: Obj) -> PodInfo:
+        requests = pod_requests(pod)
+        scoring = dict(requests)
+        containers = dig(pod, "spec", "containers", default=())
+        without_cpu = sum(1 for c in containers if dig(c, "resources", "requests", "cpu") is None)
+        without_memory = sum(1 for c in containers if dig(c, "resources", "requests", "memory") is None)
+        scoring["cpu"] = scoring.get("cpu", 0) + without_cpu * UNASKED_CPU
+        scoring["memory"] = scoring.get("memory", 0) + without_memory * UNASKED_MEMORY
+        required = "requiredDuringSchedulingIgnoredDuringExecution"
+        return cls(
+            pod,
+            requests,
+            scoring,
+            host_ports(pod),
+            dig(pod, "spec", "affinity", "podAffinity", required, default=[]),
+            dig(pod, "spec", "affinity", "podAntiAffinity", required, default=[]),
+            dig(pod, "spec", "priority", default=0),
+        )
+
+
+@dataclass(slots=True)
+class NodeState:
+    node: Obj
+    allocatable: Amounts
+    pods: dict[str, PodInfo] = field(default_factory=dict)
+    used: Amounts = field(default_factory=dict)
+    scored: Amounts = field(default_factory=dict)
+    images: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return name_of(self.node)
+
+    def add(self, info: PodInfo) -> None:
+        self.remove(uid_of(info.pod))
+        self.pods[uid_of(info.pod)] = info
+        self._count(info, 1)
+
+    def remove(self, uid: str) -> PodInfo | None:
+        info = self.pods.pop(uid, None)
+        if info is not None:
+            self._count(info, -1)
+        return info
+
+    def _count(self, info: PodInfo, sign: int) -> None:
+        for name, value in info.requests.items():
+            self.used[name] = self.used.get(name, 0) + sign * value
+        for name, value in info.scoring.items():
+            self.scored[name] = self.scored.get(name, 0) + sign * value
+
+    def without(self, uids: set[str]) -> NodeState:
+        """The node as it would be without some of its pods."""
+        other = NodeState(self.node, self.allocatable, images=self.images)
+        for uid, info in self.pods.items():
+            if uid not in uids:
+                other.add(info)
+        return other
+
+
+def occupies(pod: Obj) -> bool:
+    """Whether the pod holds a place on its node."""
+    return bool(dig(pod, "spec", "nodeName")) and dig(pod, "status", "phase") not in ("Succeeded", "Failed")
+
+
+class ClusterState:
+    """All nodes, in name order, with their pods."""
+
+    def __init__(self, store: Store) -> None:
+        self.nodes: dict[str, NodeState] = {}
+        self._waiting: dict[str, dict[str, PodInfo]] = {}
+        for node in store.objects("nodes"):
+            self._set_node(node)
+        for pod in store.objects("pods"):
+            self._set_pod(pod)
+        store.subscribe(self._node_changed, "nodes")
+        store.subscribe(self._pod_changed, "pods")
+
+    def _node_changed(self, change: Change) -> None:
+        if change.type == "DELETED":
+            gone = self.nodes.pop(name_of(change.new), None)
+            if gone is not None and gone.pods:
+                self._waiting[gone.name] = gone.pods
+        else:
+            self._set_node(change.new)
+
+    def _set_node(self, node: Obj) -> None:
+        allocatable = {
+            name: amount(name, value)
+            for name, value in (dig(node, "status", "allocatable") or dig(node, "status", "capacity") or {}).items()
+        }
+        images = {
+            image_name: image.get("sizeBytes", 0)
+            for image in dig(node, "status", "images", default=())
+            for image_name in image.get("names") or ()
+        }
+        state = self.nodes.get(name_of(node))
+        if state is None:
+            state = NodeState(node, allocatable)
+            self.nodes[name_of(node)] = state
+            self.nodes = dict(sorted(self.nodes.items()))
+            for info in self._waiting.pop(name_of(node), {}).values():
+                state.add(info)
+        state.node, state.allocatable, state.images = node, allocatable, images
+
+    def _pod_changed(self, change: Change) -> None:
+        old, new = change.old, change.new
+        if old is not None and occupies(old) and (change.type == "DELETED" or not occupies(new)):
+            self._forget(old)
+        elif change.type != "DELETED":
+            self._set_pod(new, old)
+
+    def _set_pod(self, pod: Obj, old: Obj | None = None) -> None:
+        if not occupies(pod):
+            return
+        node = self.nodes.get(pod["spec"]["nodeName"])
+        place = node.pods if node else self._waiting.setdefault(pod["spec"]["nodeName"], {})
+        known = place.get(uid_of(pod))
+        if known is not None and old is not None and old.get("spec") == pod.get("spec"):
+            known.pod = pod
+            return
+        info = PodInfo.of(pod)
+        if node:
+            node.add(info)
+        else:
+            place[uid_of(pod)] = info
+
+    def _forget(self, pod: Obj) -> None:
+        node_name = pod["spec"]["nodeName"]
+        node = self.nodes.get(node_name)
+        if node:
+            node.remove(uid_of(pod))
+        else:
+            self._waiting.get(node_name, {}).pop(uid_of(pod), None)
