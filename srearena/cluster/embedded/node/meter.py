@@ -1,0 +1,154 @@
+"""What a container uses of the machine: processor time with its quota, and memory with its limit.
+
+Use comes from two sides. Programs that compute say so as they go (`burn`); models of steady load set a rate (`load`),
+which is integrated only when somebody asks. The quota works as the kernel's: so much time in each period of 100 ms,
+and whoever used it up stands still until the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from srearena.cluster.embedded.clock import Clock
+
+PERIOD = 0.1
+
+
+class ResourceMeter:
+    __slots__ = (
+        "_burned",
+        "_cpu",
+        "_loads",
+        "_memory",
+        "_on_out_of_memory",
+        "_period",
+        "_settled_at",
+        "_used",
+        "available_cores",
+        "clock",
+        "cpu_limit",
+        "memory_limit",
+        "nr_periods",
+        "nr_throttled",
+        "peak_memory",
+        "throttled_seconds",
+    )
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        cpu_limit: float | None = None,
+        memory_limit: int | None = None,
+        on_out_of_memory: Callable[[Any], object] | None = None,
+    ) -> None:
+        self.clock = clock
+        self.cpu_limit = cpu_limit
+        self.memory_limit = memory_limit
+        self.available_cores: float | None = None
+        """What the node has to give, where it is contended; None means enough."""
+        self.nr_periods = 0.0
+        self.nr_throttled = 0.0
+        self.throttled_seconds = 0.0
+        self.peak_memory = 0
+        self._on_out_of_memory = on_out_of_memory
+        self._loads: dict[Hashable, float] = {}
+        self._memory: dict[Hashable, int] = {}
+        self._cpu = 0.0
+        self._burned = 0.0
+        self._settled_at = clock.now
+        self._period = -1
+        self._used = 0.0
+
+    # --- processor -------------------------------------------------------------------------------------------
+
+    def load(self, source: Hashable, cores: float) -> None:
+        """From now on, `source` wants that many cores, all the time."""
+        self._settle()
+        if cores > 0:
+            self._loads[source] = cores
+        else:
+            self._loads.pop(source, None)
+
+    @property
+    def wanted_cores(self) -> float:
+        return sum(self._loads.values())
+
+    @property
+    def granted_cores(self) -> float:
+        """Of the steady load, what the quota and the node let through."""
+        bounds = [self.wanted_cores, self.cpu_limit, self.available_cores]
+        return min(bound for bound in bounds if bound is not None)
+
+    def cpu_seconds(self) -> float:
+        """Processor time used so far: the counter behind container_cpu_usage_seconds_total."""
+        self._settle()
+        return self._cpu + self._burned
+
+    def _settle(self) -> None:
+        now = self.clock.now
+        elapsed = now - self._settled_at
+        if elapsed <= 0:
+            return
+        self._settled_at = now
+        wanted = self.wanted_cores
+        if wanted <= 0:
+            return
+        self._cpu += self.granted_cores * elapsed
+        if self.cpu_limit is not None:
+            periods = elapsed / PERIOD
+            self.nr_periods += periods
+            if wanted > self.cpu_limit:
+                self.nr_throttled += periods
+                self.throttled_seconds += elapsed * (1 - self.cpu_limit / wanted)
+
+    def settle(self) -> None:
+        """Bring the counters up to the present instant."""
+        self._settle()
+
+    def burn(self, seconds: float) -> float:
+        """Use `seconds` of one processor, and return how long that takes."""
+        self._burned += seconds
+        if self.cpu_limit is None:
+            return seconds
+        quota = max((self.cpu_limit - self.granted_cores) * PERIOD, 0.01 * PERIOD)
+        now = started = self.clock.now
+        while seconds > 1e-9:
+            period = int(now / PERIOD + 1e-6)
+            if period != self._period:
+                self._period = period
+                self._used = 0.0
+                self.nr_periods += 1
+            end = (period + 1) * PERIOD
+            take = min(seconds, quota - self._used, end - now)
+            if take > 0:
+                self._used += take
+                seconds -= take
+                now += take
+            if seconds > 1e-9 and self._used >= quota - 1e-9:
+                self.nr_throttled += 1
+                self.throttled_seconds += max(0.0, end - now)
+                now = end
+            elif end - now < 1e-9:
+                now = end
+        return now - started
+
+    # --- memory ----------------------------------------------------------------------------------------------
+
+    def set_memory(self, source: Hashable, size: int) -> None:
+        """`source` has that many bytes resident. Too much for the limit is answered by the kernel, at once."""
+        if size > 0:
+            self._memory[source] = size
+        else:
+            self._memory.pop(source, None)
+            return
+        used = self.working_set
+        self.peak_memory = max(self.peak_memory, used)
+        if self.memory_limit is not None and used > self.memory_limit and self._on_out_of_memory is not None:
+            self._on_out_of_memory(source)
+
+    @property
+    def working_set(self) -> int:
+        """Bytes of memory in use: container_memory_working_set_bytes."""
+        return sum(self._memory.values())

@@ -1,0 +1,1 @@
+"""What containers do: one program per image repository, found through `registry`."""

@@ -1,0 +1,1 @@
+"""The small tools of a container's userland, one module per group."""

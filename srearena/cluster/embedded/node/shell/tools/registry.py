@@ -1,0 +1,54 @@
+"""The tools by name. A tool is an async function of its process and its arguments that returns the exit status."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from srearena.cluster.embedded.node.process import Process
+from srearena.cluster.embedded.node.shell import tools
+
+ToolFunction = Callable[[Process, list[str]], Coroutine[Any, Any, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    name: str
+    function: ToolFunction
+
+    def run(self, process: Process) -> Coroutine[Any, Any, int]:
+        return self.function(process, process.argv[1:])
+
+
+_tools: dict[str, Tool] = {}
+
+
+def tool(*names: str) -> Callable[[ToolFunction], ToolFunction]:
+    """Register a function under the names of the commands it is."""
+
+    def register(function: ToolFunction) -> ToolFunction:
+        for name in names:
+            _tools[name] = Tool(name, function)
+        return function
+
+    return register
+
+
+@cache
+def _discover() -> None:
+    for module in pkgutil.iter_modules(tools.__path__, f"{tools.__name__}."):
+        importlib.import_module(module.name)
+
+
+def find_tool(name: str) -> Tool:
+    _discover()
+    return _tools[name]
+
+
+def tool_names() -> frozenset[str]:
+    _discover()
+    return frozenset(_tools)
