@@ -163,13 +163,17 @@ class Registry:
         self._check_precondition(row, name, shown, old)
         obj = conversion.to_storage(row, shown)
         strategy, context = self.strategy(row), self._context(options)
+        strategy = strategy.subresources.get(subresource, strategy)
         self._keep_identity(obj, old)
         if subresource == "status":
             obj = _status_write(obj, old)
-        elif row.has_status and not subresource:
-            _keep(obj, old, "status")
-        if strategy.default:
-            strategy.default(obj)
+            if strategy.prepare_status:
+                strategy.prepare_status(obj, old, context)
+        else:
+            if row.has_status and not subresource:
+                _keep(obj, old, "status")
+            if strategy.default:
+                strategy.default(obj)
         attributes = self._attributes("UPDATE", row, namespace, options, obj=obj, old=old, name=name)
         attributes.subresource = subresource
         self.admission.admit(attributes)

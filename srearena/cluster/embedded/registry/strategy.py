@@ -6,8 +6,8 @@ A resource without a strategy of its own is handled by the generic rules alone. 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from srearena.cluster.embedded.clock import Clock
 from srearena.cluster.embedded.objects import Obj
@@ -40,6 +40,9 @@ class Strategy:
     validate: Callable[[Obj], list[FieldError]] | None = None
     validate_update: Callable[[Obj, Obj], list[FieldError]] | None = None
     """(new, old): what holds between two versions, above all immutable fields; `validate` runs too."""
+    prepare_status: Callable[[Obj, Obj, WriteContext], None] | None = None
+    """(new, old) for writes through the status subresource, instead of defaults and preparation: only the status may
+    be touched, the rest of `new` is the stored object's own."""
     validate_status: Callable[[Obj, Obj], list[FieldError]] | None = None
     """(new, old) for writes through the status subresource, instead of the two above."""
     warnings: Callable[[Obj], list[str]] | None = None
@@ -53,3 +56,5 @@ class Strategy:
     keeps_status_on_create: bool = False
     conditional_update_only: bool = False
     """Whether an update without resourceVersion is refused."""
+    subresources: Mapping[str, Strategy] = field(default_factory=dict)
+    """Strategies that replace this one for writes through another subresource, where other rules hold there."""
