@@ -26,6 +26,8 @@ class World:
         self.randomness = Randomness(seed)
         self.registry = Registry(self.clock, self.store, self.randomness)
         self._serial = 0
+        self.control_plane_name = "control-plane"
+        """The node that the control plane runs on."""
 
     def client(self, user: User, field_manager: str) -> Client:
         return Client(self.registry, user, field_manager)

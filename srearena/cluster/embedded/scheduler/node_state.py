@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from srearena.cluster.embedded.objects import Obj, dig, name_of, uid_of
+from srearena.cluster.embedded.objects import Obj, controller_of, dig, name_of, uid_of
 from srearena.cluster.embedded.registry.placement import Amounts, amount, host_ports, pod_requests
 from srearena.cluster.embedded.store import Change, Store
 
@@ -27,6 +27,7 @@ class PodInfo:
     affinity: list[Obj]
     anti_affinity: list[Obj]
     priority: int
+    owner: str
 
     @classmethod
     def of(cls, pod: Obj) -> PodInfo:
@@ -46,6 +47,7 @@ class PodInfo:
             dig(pod, "spec", "affinity", "podAffinity", required, default=[]),
             dig(pod, "spec", "affinity", "podAntiAffinity", required, default=[]),
             dig(pod, "spec", "priority", default=0),
+            (controller_of(pod) or {}).get("uid", ""),
         )
 
 
@@ -56,6 +58,10 @@ class NodeState:
     pods: dict[str, PodInfo] = field(default_factory=dict)
     used: Amounts = field(default_factory=dict)
     scored: Amounts = field(default_factory=dict)
+    repelling: dict[str, PodInfo] = field(default_factory=dict)
+    """The pods here that keep others away, by UID."""
+    siblings: dict[str, int] = field(default_factory=dict)
+    """How many pods each controller has here, by its UID."""
     images: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -65,11 +71,14 @@ class NodeState:
     def add(self, info: PodInfo) -> None:
         self.remove(uid_of(info.pod))
         self.pods[uid_of(info.pod)] = info
+        if info.anti_affinity:
+            self.repelling[uid_of(info.pod)] = info
         self._count(info, 1)
 
     def remove(self, uid: str) -> PodInfo | None:
         info = self.pods.pop(uid, None)
         if info is not None:
+            self.repelling.pop(uid, None)
             self._count(info, -1)
         return info
 
@@ -78,6 +87,8 @@ class NodeState:
             self.used[name] = self.used.get(name, 0) + sign * value
         for name, value in info.scoring.items():
             self.scored[name] = self.scored.get(name, 0) + sign * value
+        if info.owner:
+            self.siblings[info.owner] = self.siblings.get(info.owner, 0) + sign
 
     def without(self, uids: set[str]) -> NodeState:
         """The node as it would be without some of its pods."""

@@ -1,0 +1,161 @@
+"""The filters a node must pass, in the order in which the real scheduler runs them, each with its own words.
+
+A filter says why not, or nothing. `helped_by` names what may change its mind: cluster events of that kind bring the
+pods it rejected back into the queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from srearena.cluster.embedded.objects import dig, name_of
+from srearena.cluster.embedded.registry.placement import (
+    matches_node_selector,
+    ports_clash,
+    tolerated,
+    untolerated_taint,
+)
+from srearena.cluster.embedded.scheduler.node_state import NodeState, PodInfo
+from srearena.cluster.embedded.scheduler.topology import AffinityPicture, Spread, affinity_reason, spread_reason
+from srearena.cluster.embedded.scheduler.volumes import VolumeNeeds, exclusive_reason, volume_reason
+from srearena.cluster.embedded.store import Store
+
+_UNSCHEDULABLE_TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+
+
+@dataclass(slots=True)
+class Cycle:
+    """What is worked out once for one attempt to place one pod."""
+
+    info: PodInfo
+    store: Store
+    needs: VolumeNeeds
+    affinity: AffinityPicture
+    spreads: list[Spread]
+
+
+Reasons = list[str]
+
+
+@dataclass(slots=True, frozen=True)
+class Filter:
+    name: str
+    reasons: Callable[[Cycle, NodeState], Reasons]
+    preemption_helps: bool
+    """Whether removing lower pods from the node could change the answer."""
+    helped_by: frozenset[str]
+
+
+def _unschedulable(cycle: Cycle, node: NodeState) -> Reasons:
+    if not dig(node.node, "spec", "unschedulable"):
+        return []
+    tolerations = dig(cycle.info.pod, "spec", "tolerations", default=())
+    return [] if tolerated(tolerations, _UNSCHEDULABLE_TAINT) else ["node(s) were unschedulable"]
+
+
+def _taints(cycle: Cycle, node: NodeState) -> Reasons:
+    taint = untolerated_taint(cycle.info.pod, node.node)
+    return [] if taint is None else [f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value') or ''}}}"]
+
+
+def _node_affinity(cycle: Cycle, node: NodeState) -> Reasons:
+    if matches_node_selector(cycle.info.pod, node.node):
+        return []
+    return ["node(s) didn't match Pod's node affinity/selector"]
+
+
+def _ports(cycle: Cycle, node: NodeState) -> Reasons:
+    if not cycle.info.ports:
+        return []
+    for other in node.pods.values():
+        if any(ports_clash(mine, theirs) for mine in cycle.info.ports for theirs in other.ports):
+            return ["node(s) didn't have free ports for the requested pod ports"]
+    return []
+
+
+def _resources(cycle: Cycle, node: NodeState) -> Reasons:
+    reasons: Reasons = []
+    if len(node.pods) + 1 > node.allocatable.get("pods", 0):
+        reasons.append("Too many pods")
+    reasons += [f"Insufficient {name}" for name in _lacking(cycle, node)]
+    return reasons
+
+
+def _lacking(cycle: Cycle, node: NodeState) -> list[str]:
+    return [
+        name
+        for name, wanted in cycle.info.requests.items()
+        if wanted and node.used.get(name, 0) + wanted > node.allocatable.get(name, 0)
+    ]
+
+
+def _beyond_capacity(cycle: Cycle, node: NodeState) -> bool:
+    """Whether even an empty node of this size would be too small."""
+    return any(wanted > node.allocatable.get(name, 0) for name, wanted in cycle.info.requests.items())
+
+
+def _optional(reason: str | None) -> Reasons:
+    return [] if reason is None else [reason]
+
+
+FILTERS: tuple[Filter, ...] = (
+    Filter("NodeUnschedulable", _unschedulable, False, frozenset({"node"})),
+    Filter("TaintToleration", _taints, False, frozenset({"node"})),
+    Filter("NodeAffinity", _node_affinity, False, frozenset({"node"})),
+    Filter("NodePorts", _ports, True, frozenset({"node", "pod-gone"})),
+    Filter("NodeResourcesFit", _resources, True, frozenset({"node", "pod-gone"})),
+    Filter(
+        "VolumeRestrictions",
+        lambda cycle, node: _optional(exclusive_reason(cycle.needs, node)),
+        True,
+        frozenset({"node", "pod-gone", "volume"}),
+    ),
+    Filter(
+        "VolumeBinding",
+        lambda cycle, node: _optional(volume_reason(cycle.needs, node, cycle.store)),
+        False,
+        frozenset({"node", "volume"}),
+    ),
+    Filter(
+        "PodTopologySpread",
+        lambda cycle, node: _optional(spread_reason(cycle.spreads, node)),
+        True,
+        frozenset({"node", "pod-gone", "pod"}),
+    ),
+    Filter(
+        "InterPodAffinity",
+        lambda cycle, node: _optional(affinity_reason(cycle.affinity, node)),
+        True,
+        frozenset({"node", "pod-gone", "pod"}),
+    ),
+)
+
+
+@dataclass(slots=True)
+class Rejection:
+    """Why one node will not do, by which filter, and whether evicting others could help."""
+
+    filter: str
+    reasons: Reasons
+    preemption_helps: bool
+    helped_by: frozenset[str]
+
+
+def reject(cycle: Cycle, node: NodeState) -> Rejection | None:
+    """The first filter that turns the pod away, as the real framework stops at it."""
+    wanted = dig(cycle.info.pod, "spec", "nodeName")
+    if wanted and wanted != name_of(node.node):
+        return Rejection("NodeName", ["node(s) didn't match the requested node name"], False, frozenset({"node"}))
+    for check in FILTERS:
+        reasons = check.reasons(cycle, node)
+        if reasons:
+            helps = check.preemption_helps
+            if check.name == "NodeResourcesFit":
+                helps = not _beyond_capacity(cycle, node)
+            elif check.name == "PodTopologySpread":
+                helps = "(missing required label)" not in reasons[0]
+            elif check.name == "InterPodAffinity":
+                helps = "didn't match pod affinity rules" not in reasons[0]
+            return Rejection(check.name, reasons, helps, check.helped_by)
+    return None

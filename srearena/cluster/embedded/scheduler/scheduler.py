@@ -1,0 +1,328 @@
+"""kube-scheduler: takes pods from its queue one at a time and binds each to the best node, or says why none fits."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from srearena.cluster.embedded.objects import (
+    Obj,
+    annotations_of,
+    condition,
+    dig,
+    is_terminating,
+    labels_of,
+    meta,
+    name_of,
+    namespace_of,
+    uid_of,
+    with_condition,
+)
+from srearena.cluster.embedded.registry.binding import bind
+from srearena.cluster.embedded.registry.errors import ApiError
+from srearena.cluster.embedded.registry.identity import component
+from srearena.cluster.embedded.scheduler.filters import Cycle, Rejection, reject
+from srearena.cluster.embedded.scheduler.node_state import ClusterState, NodeState, PodInfo, occupies
+from srearena.cluster.embedded.scheduler.preemption import Plan, find_plan
+from srearena.cluster.embedded.scheduler.queue import SchedulingQueue, Waiting
+from srearena.cluster.embedded.scheduler.scores import best
+from srearena.cluster.embedded.scheduler.topology import picture, spreads
+from srearena.cluster.embedded.scheduler.volumes import SELECTED_NODE, VolumeNeeds, find_volume, volume_needs
+from srearena.cluster.embedded.series_recorder import SeriesRecorder
+from srearena.cluster.embedded.store import Change
+from srearena.cluster.embedded.world import World
+
+NAME = "default-scheduler"
+_DECISION_SECONDS = 0.002
+"""How long one pod occupies the scheduler."""
+_BINDING_POLL = 0.5
+"""How often a pod that waits for its volumes to be bound is looked at."""
+_BINDING_TIMEOUT = 600.0
+_VOLUME_RESOURCES = ("persistentvolumeclaims", "persistentvolumes", "storageclasses.storage.k8s.io")
+
+
+class Scheduler:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._clock = world.clock
+        self._store = world.store
+        user = component("kube-scheduler")
+        self._client = world.client(user, "kube-scheduler")
+        self._recorder = SeriesRecorder(world, NAME, f"{NAME}-{world.control_plane_name}", user, "kube-scheduler")
+        self._state = ClusterState(world.store)
+        self._awake = False
+        self._nominated: dict[str, tuple[str, PodInfo]] = {}
+        self.queue = SchedulingQueue(world.clock, self._wake)
+        self.running = True
+
+    def start(self) -> None:
+        self._world.on_change("pods", self._pod_changed)
+        self._world.on_change("nodes", self._node_changed)
+        for resource in _VOLUME_RESOURCES:
+            self._world.on_change(resource, lambda change: self.queue.happened("volume"))
+        for pod in self._store.objects("pods"):
+            self._consider(pod)
+
+    def set_running(self, running: bool) -> None:
+        """Stop deciding, as when the scheduler's own pod is down, or take up work again."""
+        self.running = running
+        if running:
+            self._wake()
+
+    # What happens around it
+
+    def _pod_changed(self, change: Change) -> None:
+        pod, old = change.new, change.old
+        if change.type == "DELETED":
+            self.queue.forget(uid_of(pod))
+            self._nominated.pop(uid_of(pod), None)
+            if occupies(pod):
+                self.queue.happened("pod-gone")
+            return
+        if old is not None and occupies(old) and not occupies(pod):
+            self.queue.happened("pod-gone")
+        if dig(pod, "spec", "nodeName"):
+            if old is None or not dig(old, "spec", "nodeName") or labels_of(old) != labels_of(pod):
+                self.queue.happened("pod")
+        elif old is None:
+            self._consider(pod)
+        elif old.get("spec") != pod.get("spec") or labels_of(old) != labels_of(pod):
+            if dig(old, "spec", "schedulingGates") and not dig(pod, "spec", "schedulingGates"):
+                self._consider(pod)
+            else:
+                self.queue.changed(uid_of(pod))
+
+    def _node_changed(self, change: Change) -> None:
+        old, new = change.old, change.new
+        if (
+            old is None
+            or change.type == "DELETED"
+            or old.get("spec") != new.get("spec")
+            or labels_of(old) != labels_of(new)
+            or dig(old, "status", "allocatable") != dig(new, "status", "allocatable")
+        ):
+            self.queue.happened("node")
+
+    def _consider(self, pod: Obj) -> None:
+        """Queue a pod that waits for us."""
+        if dig(pod, "spec", "nodeName") or is_terminating(pod) or dig(pod, "spec", "schedulerName") != NAME:
+            return
+        if dig(pod, "status", "phase") in ("Succeeded", "Failed"):
+            return
+        if dig(pod, "spec", "schedulingGates"):
+            self._clock.after(0, self._note_gated, namespace_of(pod), name_of(pod))
+            return
+        priority = dig(pod, "spec", "priority", default=0)
+        self.queue.add(Waiting(namespace_of(pod), name_of(pod), uid_of(pod), priority, self._clock.now))
+
+    def _note_gated(self, namespace: str, name: str) -> None:
+        self._set_unscheduled(
+            namespace, name, "SchedulingGated", "Scheduling is blocked due to non-empty scheduling gates"
+        )
+
+    def _wake(self) -> None:
+        if not self._awake and self.running:
+            self._awake = True
+            self._clock.after(_DECISION_SECONDS, self._work)
+
+    def _work(self) -> None:
+        self._awake = False
+        waiting = self.queue.pop() if self.running else None
+        if waiting is None:
+            return
+        pod = self._store.get("pods", waiting.namespace, waiting.name)
+        if (
+            pod is not None
+            and uid_of(pod) == waiting.uid
+            and not dig(pod, "spec", "nodeName")
+            and not is_terminating(pod)
+        ):
+            self._place(pod, waiting)
+        self._wake()
+
+    # One decision
+
+    def _place(self, pod: Obj, waiting: Waiting) -> None:
+        info = PodInfo.of(pod)
+        nodes = self._state.nodes
+        needs = volume_needs(pod, self._store)
+        if not nodes:
+            self._give_up(pod, waiting, "no nodes available to schedule pods", frozenset({"node"}))
+            return
+        if needs.problem:
+            preemption = f"0/{len(nodes)} nodes are available: {len(nodes)} Preemption is not helpful for scheduling."
+            message = (
+                f"0/{len(nodes)} nodes are available: {needs.problem}. "
+                f"no new claims to deallocate, preemption: {preemption}"
+            )
+            self._give_up(pod, waiting, message, frozenset({"volume"}))
+            return
+        cycle = self._cycle(info, needs, list(nodes.values()))
+        rejections: dict[str, Rejection] = {}
+        fitting: list[NodeState] = []
+        for node in nodes.values():
+            rejection = reject(cycle, self._with_nominated(node, info))
+            if rejection is None:
+                fitting.append(node)
+            else:
+                rejections[node.name] = rejection
+        if not fitting:
+            self._fail(cycle, waiting, nodes, rejections)
+            return
+        top = best(cycle, fitting, list(nodes.values()))
+        chosen = top[0] if len(top) == 1 else self._world.randomness.stream("scheduler").choice(top)
+        self._bind_volumes_then_pod(pod, chosen, needs, self._clock.now + _BINDING_TIMEOUT)
+
+    def _cycle(self, info: PodInfo, needs: VolumeNeeds, nodes: list[NodeState]) -> Cycle:
+        return Cycle(info, self._store, needs, picture(info, nodes, self._namespace_labels), spreads(info.pod, nodes))
+
+    def _namespace_labels(self, namespace: str) -> dict[str, str]:
+        return labels_of(self._store.get("namespaces", "", namespace) or {})
+
+    def _with_nominated(self, node: NodeState, info: PodInfo) -> NodeState:
+        """The node with the pods counted in that are promised to it and matter as much as this one."""
+        guests = [
+            other
+            for uid, (name, other) in self._nominated.items()
+            if name == node.name and uid != uid_of(info.pod) and other.priority >= info.priority
+        ]
+        if not guests:
+            return node
+        crowded = node.without(set())
+        for guest in guests:
+            crowded.add(guest)
+        return crowded
+
+    # Success
+
+    def _bind_volumes_then_pod(self, pod: Obj, node: NodeState, needs: VolumeNeeds, deadline: float) -> None:
+        if not needs.to_bind:
+            self._bind(pod, node.name)
+            return
+        for claim in needs.to_bind:
+            volume = find_volume(claim, node.node, self._store)
+            if volume is not None:
+                self._reserve(volume, claim)
+            elif annotations_of(claim).get(SELECTED_NODE) != node.name:
+                self._client.modify(
+                    "persistentvolumeclaims",
+                    namespace_of(claim),
+                    name_of(claim),
+                    lambda current: meta(current).setdefault("annotations", {}).update({SELECTED_NODE: node.name}),
+                )
+        self._clock.after(_BINDING_POLL, self._check_volumes, namespace_of(pod), name_of(pod), node.name, deadline)
+
+    def _reserve(self, volume: Obj, claim: Obj) -> None:
+        def change(current: Obj) -> None:
+            current["spec"]["claimRef"] = {
+                "kind": "PersistentVolumeClaim",
+                "apiVersion": "v1",
+                "namespace": namespace_of(claim),
+                "name": name_of(claim),
+                "uid": uid_of(claim),
+            }
+            meta(current).setdefault("annotations", {})["pv.kubernetes.io/bound-by-controller"] = "yes"
+
+        self._client.modify("persistentvolumes", "", name_of(volume), change)
+
+    def _check_volumes(self, namespace: str, name: str, node: str, deadline: float) -> None:
+        pod = self._store.get("pods", namespace, name)
+        if pod is None or dig(pod, "spec", "nodeName") or is_terminating(pod):
+            return
+        needs = volume_needs(pod, self._store)
+        if not needs.to_bind and not needs.problem:
+            self._bind(pod, node)
+        elif self._clock.now >= deadline:
+            message = 'running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded'
+            waiting = Waiting(namespace, name, uid_of(pod), dig(pod, "spec", "priority", default=0), self._clock.now)
+            self._give_up(pod, waiting, message, frozenset({"volume", "node"}), reason="SchedulerError")
+        else:
+            self._clock.after(_BINDING_POLL, self._check_volumes, namespace, name, node, deadline)
+
+    def _bind(self, pod: Obj, node: str) -> None:
+        self._nominated.pop(uid_of(pod), None)
+        try:
+            bind(self._world.registry, namespace_of(pod), name_of(pod), node)
+        except ApiError:
+            return
+        message = f"Successfully assigned {namespace_of(pod)}/{name_of(pod)} to {node}"
+        self._recorder.event(pod, "Normal", "Scheduled", "Binding", message)
+
+    # Failure
+
+    def _fail(
+        self, cycle: Cycle, waiting: Waiting, nodes: dict[str, NodeState], rejections: dict[str, Rejection]
+    ) -> None:
+        pod = cycle.info.pod
+        counts = Counter(reason for rejection in rejections.values() for reason in rejection.reasons)
+        reasons = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
+        message = f"0/{len(nodes)} nodes are available: {reasons}."
+
+        def fits(node: NodeState) -> bool:
+            others = [node if other.name == node.name else other for other in nodes.values()]
+            return reject(self._cycle(cycle.info, cycle.needs, others), node) is None
+
+        plan, why_not = find_plan(cycle, nodes, rejections, fits)
+        if plan is None:
+            message += f" no new claims to deallocate, preemption: {why_not}"
+        helped_by = frozenset().union(*(rejection.helped_by for rejection in rejections.values()))
+        self._give_up(pod, waiting, message, helped_by, nominated=plan.node.name if plan else "")
+        if plan is not None:
+            self._evict(plan, pod, cycle.info)
+
+    def _evict(self, plan: Plan, pod: Obj, info: PodInfo) -> None:
+        self._nominated[uid_of(pod)] = (plan.node.name, info)
+        for victim in plan.victims:
+            current = self._store.get("pods", namespace_of(victim.pod), name_of(victim.pod))
+            if current is None or is_terminating(current):
+                continue
+            note = f"{NAME}: preempting to accommodate a higher priority pod"
+            target = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": note}
+            conditions = with_condition(
+                dig(current, "status", "conditions", default=()), target, self._clock.timestamp()
+            )
+            self._client.set_status("pods", current, {**(current.get("status") or {}), "conditions": conditions})
+            self._recorder.event(
+                current,
+                "Normal",
+                "Preempted",
+                "Preempting",
+                f"Preempted by pod {uid_of(pod)} on node {plan.node.name}",
+                related=pod,
+            )
+            self._client.delete("pods", current)
+
+    def _give_up(
+        self,
+        pod: Obj,
+        waiting: Waiting,
+        message: str,
+        helped_by: frozenset[str],
+        *,
+        nominated: str = "",
+        reason: str = "Unschedulable",
+    ) -> None:
+        self._recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", message)
+        self._set_unscheduled(namespace_of(pod), name_of(pod), reason, message, nominated)
+        self.queue.set_aside(waiting, helped_by | ({"pod-gone"} if nominated else frozenset()))
+
+    def _set_unscheduled(self, namespace: str, name: str, reason: str, message: str, nominated: str = "") -> None:
+        pod = self._store.get("pods", namespace, name)
+        if pod is None:
+            return
+        status = dict(pod.get("status") or {})
+        now = self._clock.timestamp()
+        known = condition(pod, "PodScheduled") or {}
+        if known.get("reason") == reason and known.get("message") == message and not nominated:
+            return
+        verdict = {
+            "type": "PodScheduled",
+            "status": "False",
+            "lastProbeTime": None,
+            "observedGeneration": meta(pod).get("generation", 1),
+            "reason": reason,
+            "message": message,
+        }
+        status["conditions"] = with_condition(status.get("conditions") or (), verdict, now)
+        if nominated:
+            status["nominatedNodeName"] = nominated
+        self._client.set_status("pods", pod, status)
