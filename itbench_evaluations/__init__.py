@@ -1,0 +1,41 @@
+"""Grade diagnoses of incidents: by rule where it can be counted, by a model where meaning must be judged.
+
+grade_diagnosis   one diagnosis against one ground truth, by rule
+evaluate          a directory of trials against a set of ground truths: what `itbench-eval` runs
+compare           two agents on the same incidents
+"""
+
+from itbench_evaluations.agent_output import AgentOutput
+from itbench_evaluations.comparison import compare
+from itbench_evaluations.errors import EvaluationError, InputError, JudgeError
+from itbench_evaluations.evaluation import EvaluationRequest, evaluate
+from itbench_evaluations.grading import Grade, Options, TruthView, grade_diagnosis
+from itbench_evaluations.ground_truth import GroundTruth, parse_ground_truth
+from itbench_evaluations.matching import Matcher, Policy
+from itbench_evaluations.reference import reference_answer
+from itbench_evaluations.submission import Submission, read_bytes, read_text, read_value
+from itbench_evaluations.truth_files import load_truths
+
+__all__ = [
+    "AgentOutput",
+    "EvaluationError",
+    "EvaluationRequest",
+    "Grade",
+    "GroundTruth",
+    "InputError",
+    "JudgeError",
+    "Matcher",
+    "Options",
+    "Policy",
+    "Submission",
+    "TruthView",
+    "compare",
+    "evaluate",
+    "grade_diagnosis",
+    "load_truths",
+    "parse_ground_truth",
+    "read_bytes",
+    "read_text",
+    "read_value",
+    "reference_answer",
+]

@@ -1,0 +1,331 @@
+"""One trial, graded: from a diagnosis and an answer key to every score, with the reasons shown.
+
+`prepare` does all that is countable and lists what is left to judge; `Case.finish` adds the verdicts on reasoning.
+`grade_diagnosis` is both in one call with the lexical baseline, for live diagnoses and for anyone who imports us.
+The same diagnosis, key and options give the same grade to the last digit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from itbench_evaluations import lexical, metrics, reasoning
+from itbench_evaluations.agent_output import AgentOutput
+from itbench_evaluations.graph import ComponentGraph
+from itbench_evaluations.ground_truth import GroundTruth, parse_ground_truth
+from itbench_evaluations.matching import Matcher, Policy, Resolved
+from itbench_evaluations.reasoning import ReasoningItem
+from itbench_evaluations.submission import Submission, read_text, read_value
+
+# The infrastructure namespaces that ITBench's own leaderboard leaves out of account, on request.
+INFRASTRUCTURE = frozenset(
+    {
+        "kube-system",
+        "data-recorders",
+        "clickhouse",
+        "clickhouse-operator",
+        "prometheus",
+        "opentelemetry-operator",
+        "opentelemetry-collectors",
+        "metrics-server",
+        "opensearch",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What changes a grade; recorded in every result."""
+
+    policy: Policy = Policy.WORKLOAD
+    k: int = 3
+    ignore_namespaces: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """One blamed component: every name the agent gave it, and what it said about it."""
+
+    resolved: Resolved
+    names: tuple[str, ...]
+    explanation: str
+
+    @property
+    def component(self) -> str:
+        return self.resolved.component
+
+
+@dataclass(slots=True)
+class TruthView:
+    """A ground truth prepared for many trials."""
+
+    truth: GroundTruth
+    matcher: Matcher
+    graph: ComponentGraph
+    impacted: str | None
+
+    @classmethod
+    def of(cls, truth: GroundTruth, policy: Policy = Policy.WORKLOAD) -> TruthView:
+        matcher = Matcher(truth, policy)
+        roots = [matcher.component_of[group.id] for group in truth.roots]
+        # An edge to a group nobody declared still belongs to the chain the author meant.
+        edges = [
+            (matcher.component_of.get(e.source, f"?{e.source}"), matcher.component_of.get(e.target, f"?{e.target}"))
+            for e in truth.propagations
+        ]
+        graph = ComponentGraph.build(roots, edges)
+        return cls(truth, matcher, graph, metrics.first_impacted(truth, matcher, graph))
+
+
+@dataclass(slots=True)
+class Grade:
+    """The outcome of one trial. `scores` holds every metric; None only for those named in `excluded`."""
+
+    incident_id: str
+    scores: dict[str, float | None]
+    details: dict[str, Any]
+    readable: bool
+    reasoning_source: str
+    excluded: dict[str, str] = field(default_factory=dict)
+    repairs: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    problem: str | None = None
+
+
+@dataclass(slots=True)
+class Case:
+    """A trial with everything countable counted, waiting for verdicts on its explanations."""
+
+    view: TruthView
+    submission: Submission
+    options: Options
+    predictions: list[Prediction]
+    predicted: ComponentGraph
+    items: list[ReasoningItem]
+    unmatched: list[str]
+    notes: list[str]
+
+    @property
+    def to_judge(self) -> list[ReasoningItem]:
+        return [item for item in self.items if item.statements and item.explanation.strip()]
+
+    def lexical_scores(self) -> dict[str, float]:
+        return {item.component: item.lexical_score() for item in self.items if item.statements}
+
+    def finish(self, verdicts: Mapping[str, float] | None, source: str, missing: str = "") -> Grade:
+        """Put the grade together; `verdicts` None means that nobody judged, and `missing` says why."""
+        silent = {item.component: 0.0 for item in self.items if item.statements and not item.explanation.strip()}
+        given = {**(verdicts or {}), **silent}
+        whole, partial = reasoning.combine(
+            self.items, given, blamed=len(self.predictions), roots=len(self.view.matcher.root_components)
+        )
+        scores = self._countable()
+        scores["root_cause_reasoning"] = whole
+        scores["root_cause_reasoning_partial"] = partial
+        unstated = "the ground truth states nothing to judge the reasoning against"
+        why = missing or unstated
+        excluded = {name: why for name, value in scores.items() if value is None}
+        if not self.submission.readable:
+            scores = dict.fromkeys(scores, 0.0)
+            excluded = {}
+        return Grade(
+            incident_id=self.view.truth.incident_id,
+            scores=scores,
+            details=self._details(given),
+            readable=self.submission.readable,
+            reasoning_source=source,
+            excluded=excluded,
+            repairs=self.submission.repairs,
+            notes=tuple(self.notes),
+            problem=self.submission.problem,
+        )
+
+    def _countable(self) -> dict[str, float | None]:
+        blamed = [prediction.component for prediction in self.predictions]
+        roots = self.view.matcher.root_components
+        truth = self.view.graph
+        scores: dict[str, float | None] = {}
+
+        def put(name: str, triple: metrics.Triple) -> None:
+            for part, value in zip(("precision", "recall", "f1"), triple, strict=True):
+                scores[f"{name}_{part}"] = value
+
+        put("root_cause_entity", metrics.entity_scores(blamed, roots))
+        put("root_cause_entity_k", metrics.entity_scores_at(self.options.k, blamed, roots))
+        for k in metrics.KS:
+            put(f"root_cause_entity_k@{k}", metrics.entity_scores_at(k, blamed, roots))
+        if self.view.truth.is_noop:
+            chain = localized = 0.0 if self.predicted.nodes else 1.0
+        else:
+            chain = metrics.propagation_chain(self.predicted, truth)
+            localized = metrics.fault_localization(self.predicted, self.view.impacted)
+        scores["propagation_chain"] = chain
+        scores["fault_localization_component_identification"] = localized
+        put("root_cause_proximity_no_fp", metrics.proximity(blamed, roots, truth, by_length=False))
+        put("root_cause_proximity_with_fp", metrics.proximity(blamed, roots, truth, by_length=True))
+        scores["itbench_aa"] = metrics.itbench_aa(blamed, roots)
+        scores["ntam_fault_localization"] = metrics.ntam(blamed, dict.fromkeys(sorted(roots), 1.0), truth)
+        scores["ntam_propagation"] = metrics.ntam(self.predicted.nodes, metrics.chain_weights(truth), truth)
+        detected = self.submission.detected
+        said = bool(blamed) if detected is None else detected
+        scores["detection"] = 1.0 if said == (not self.view.truth.is_noop) else 0.0
+        return scores
+
+    def _details(self, verdicts: Mapping[str, float]) -> dict[str, Any]:
+        matcher = self.view.matcher
+        found = {prediction.component for prediction in self.predictions}
+        return {
+            "gt_entities": sorted(matcher.root_components),
+            "predicted_entities": [
+                {
+                    "entity": prediction.names[0],
+                    "also_named": list(prediction.names[1:]),
+                    "matches_gt": prediction.resolved.is_root,
+                    "matched_to": prediction.resolved.group,
+                    "component": prediction.component,
+                    "matched_by": str(prediction.resolved.tier) if prediction.resolved.tier else None,
+                    "ambiguous_with": list(prediction.resolved.ambiguous_with),
+                }
+                for prediction in self.predictions
+            ],
+            "missed": sorted(matcher.root_components - found),
+            "wrongly_blamed": [p.names[0] for p in self.predictions if not p.resolved.is_root],
+            "gt_graph": _drawn(self.view.graph),
+            "predicted_graph": _drawn(self.predicted),
+            "first_impacted_component": self.view.impacted,
+            "reasoning": [
+                {
+                    "component": item.component,
+                    "role": item.role,
+                    "hops": item.hops,
+                    "expected": list(item.statements[:4]),
+                    "given": item.explanation[:1000],
+                    "score": verdicts.get(item.component),
+                    "lexical_score": item.lexical_score() if item.statements else None,
+                }
+                for item in self.items
+            ],
+        }
+
+
+def _drawn(graph: ComponentGraph) -> dict[str, Any]:
+    return {
+        "nodes": list(graph.nodes[:200]),
+        "edges": [list(edge) for edge in graph.edges[:400]],
+        "roots": list(graph.roots),
+    }
+
+
+def prepare(
+    view: TruthView,
+    submission: Submission,
+    options: Options,
+    matched: Mapping[str, str] | None = None,
+) -> Case:
+    """Count what can be counted. `matched` maps names that no rule could place to groups a judge chose for them."""
+    chosen = matched or {}
+    matcher = view.matcher
+
+    def resolve(name: str) -> Resolved:
+        return matcher.judged(name, chosen[name]) if name in chosen else matcher.resolve(name)
+
+    output = submission.output
+    notes: list[str] = []
+    predictions = _predictions(output, resolve_all(output, resolve), options, notes)
+    edges = [(resolve(edge.source), resolve(edge.target)) for edge in output.propagations]
+    predicted = ComponentGraph.build(
+        [prediction.component for prediction in predictions],
+        [(source.component, target.component) for source, target in edges],
+    )
+    predicted.paths()
+    if predicted.truncated:
+        notes.append("the predicted graph has too many paths; a bounded number of them was compared")
+    if not view.graph.edges and not view.truth.is_noop:
+        notes.append("the ground truth has no propagations between components: path metrics rest on its roots alone")
+    for prediction in predictions:
+        if prediction.resolved.ambiguous_with:
+            rivals = ", ".join(prediction.resolved.ambiguous_with)
+            notes.append(f"{prediction.names[0]}: taken for {prediction.component}, could also be {rivals}")
+    hops = _hops_to_roots(view)
+    items = [_item(view, prediction, hops) for prediction in predictions if prediction.component in hops]
+    unmatched = [p.names[0] for p in predictions if not p.resolved.known]
+    return Case(view, submission, options, predictions, predicted, items, unmatched, notes)
+
+
+def resolve_all(output: AgentOutput, resolve: Any) -> list[Resolved]:
+    return [resolve(entity.name) for entity in output.entities]
+
+
+def _predictions(
+    output: AgentOutput, resolved: Sequence[Resolved], options: Options, notes: list[str]
+) -> list[Prediction]:
+    """The blamed components in order of first mention; names of one component are one prediction."""
+    gathered: dict[str, Prediction] = {}
+    for entity, target in zip(output.entities, resolved, strict=True):
+        if not entity.contributing_factor:
+            continue
+        if (target.entity.namespace or "").lower() in options.ignore_namespaces:
+            notes.append(f"{entity.name}: in an ignored namespace, not counted")
+            continue
+        words = " ".join(part for part in (entity.reasoning, entity.evidence) if part)
+        earlier = gathered.get(target.component)
+        if earlier is None:
+            said = [words, *_said_in_edges(output, entity.name)]
+            gathered[target.component] = Prediction(target, (entity.name,), " ".join(filter(None, said)))
+        else:
+            best = earlier.resolved if earlier.resolved.known else target
+            text = " ".join(filter(None, (earlier.explanation, words)))
+            gathered[target.component] = Prediction(best, (*earlier.names, entity.name), text)
+    return list(gathered.values())
+
+
+def _said_in_edges(output: AgentOutput, name: str) -> list[str]:
+    """What the chain says about an entity: the conditions it started, the effects it suffered."""
+    started = [edge.condition for edge in output.propagations if edge.source == name]
+    suffered = [edge.effect for edge in output.propagations if edge.target == name]
+    return list(dict.fromkeys([*started, *suffered]))
+
+
+def _hops_to_roots(view: TruthView) -> dict[str, int]:
+    nearest: dict[str, int] = {}
+    for root in sorted(view.matcher.root_components):
+        for node, hops in view.graph.hops_from(root).items():
+            nearest[node] = min(hops, nearest.get(node, hops))
+    return nearest
+
+
+def _item(view: TruthView, prediction: Prediction, hops: Mapping[str, int]) -> ReasoningItem:
+    component = prediction.component
+    is_root = prediction.resolved.is_root
+    statements = reasoning.root_statements if is_root else reasoning.symptom_statements
+    members = view.matcher.members(component)
+    groups = [group for group in view.truth.groups if group.id in members]
+    names = [text for group in groups for text in (group.kind or "", group.namespace or "", group.name or "")]
+    names += [stem for group_id in members for stem in view.matcher.stems_of(group_id)]
+    return ReasoningItem(
+        component=component,
+        label=prediction.names[0],
+        role="root" if is_root else "symptom",
+        hops=hops[component],
+        statements=statements(view.truth, view.matcher, component),
+        explanation=prediction.explanation,
+        names=tuple(filter(None, names)),
+    )
+
+
+def grade_diagnosis(
+    truth: GroundTruth | Mapping[str, Any],
+    diagnosis: AgentOutput | Mapping[str, Any] | str,
+    options: Options | None = None,
+) -> Grade:
+    """Grade one diagnosis by rule and lexical baseline: the entry for live submissions from the arena."""
+    options = options or Options()
+    key = truth if isinstance(truth, GroundTruth) else parse_ground_truth(truth, default_id="live")
+    if isinstance(diagnosis, AgentOutput):
+        submission = Submission(diagnosis)
+    else:
+        submission = read_text(diagnosis) if isinstance(diagnosis, str) else read_value(diagnosis)
+    case = prepare(TruthView.of(key, options.policy), submission, options)
+    return case.finish(case.lexical_scores(), lexical.NAME)

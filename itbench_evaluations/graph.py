@@ -1,0 +1,121 @@
+"""Trouble as a graph of components: contraction, paths, distances, longest common subsequences.
+
+The truth and a prediction are turned into the same kind of graph by the same code, so an identical answer is
+identical here. Steps within one component vanish (a Deployment passing trouble to its own Pod is no news), repeated
+edges are one edge, and the number of paths looked at is bounded, because predictions come from outside.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+MAX_PATHS = 256
+MAX_PATH_LENGTH = 64
+
+
+@dataclass(slots=True)
+class ComponentGraph:
+    """Nodes in order of first mention; edges without loops or repeats."""
+
+    nodes: list[str] = field(default_factory=list)
+    edges: list[tuple[str, str]] = field(default_factory=list)
+    roots: tuple[str, ...] = ()
+    truncated: bool = False
+    _out: dict[str, list[str]] = field(default_factory=dict)
+    _in: dict[str, list[str]] = field(default_factory=dict)
+
+    @classmethod
+    def build(cls, roots: Iterable[str], edges: Iterable[tuple[str, str]]) -> ComponentGraph:
+        ordered_roots = tuple(dict.fromkeys(roots))
+        pairs = list(edges)
+        graph = cls(
+            nodes=list(dict.fromkeys([*ordered_roots, *(end for pair in pairs for end in pair)])),
+            edges=list(dict.fromkeys(pair for pair in pairs if pair[0] != pair[1])),
+            roots=ordered_roots,
+        )
+        for source, target in graph.edges:
+            graph._out.setdefault(source, []).append(target)
+            graph._in.setdefault(target, []).append(source)
+        return graph
+
+    def starts(self) -> list[str]:
+        """Where paths begin: what nothing leads to, then a root or first mention of every cycle left over."""
+        starts = [node for node in self.nodes if node not in self._in]
+        reached = self._reachable(starts)
+        for node in [*self.roots, *self.nodes]:
+            if node not in reached:
+                starts.append(node)
+                reached |= self._reachable([node])
+        return starts
+
+    def _reachable(self, starts: Iterable[str]) -> set[str]:
+        seen = set(starts)
+        waiting = deque(seen)
+        while waiting:
+            for target in self._out.get(waiting.popleft(), ()):
+                if target not in seen:
+                    seen.add(target)
+                    waiting.append(target)
+        return seen
+
+    def paths(self) -> list[tuple[str, ...]]:
+        """The maximal simple paths, at most `MAX_PATHS`; `truncated` tells when there were more."""
+        found: list[tuple[str, ...]] = []
+        steps = 0
+        for start in self.starts():
+            stack: list[tuple[str, ...]] = [(start,)]
+            while stack:
+                steps += 1
+                if len(found) >= MAX_PATHS or steps > 50 * MAX_PATHS:
+                    self.truncated = True
+                    return found
+                path = stack.pop()
+                following = [node for node in self._out.get(path[-1], ()) if node not in path]
+                if not following or len(path) >= MAX_PATH_LENGTH:
+                    found.append(path)
+                else:
+                    stack.extend((*path, node) for node in reversed(following))
+        return found
+
+    def longest_path(self) -> int:
+        return max((len(path) for path in self.paths()), default=0)
+
+    def hops_from(self, origin: str) -> dict[str, int]:
+        """Steps from a component to every other, along edges in either direction."""
+        distance = {origin: 0}
+        waiting = deque([origin])
+        while waiting:
+            node = waiting.popleft()
+            for other in [*self._out.get(node, ()), *self._in.get(node, ())]:
+                if other not in distance:
+                    distance[other] = distance[node] + 1
+                    waiting.append(other)
+        return distance
+
+    def depth_from_roots(self) -> dict[str, int]:
+        """Steps downstream of the nearest root; what no root reaches is absent."""
+        depth = dict.fromkeys(self.roots, 0)
+        waiting = deque(self.roots)
+        while waiting:
+            node = waiting.popleft()
+            for other in self._out.get(node, ()):
+                if other not in depth:
+                    depth[other] = depth[node] + 1
+                    waiting.append(other)
+        return depth
+
+
+def lcs_length(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
+    """Length of the longest common subsequence."""
+    if one == other:
+        return len(one)
+    row = [0] * (len(other) + 1)
+    for left in one:
+        diagonal = 0
+        for column, right in enumerate(other, start=1):
+            above = row[column]
+            row[column] = diagonal + 1 if left == right else max(above, row[column - 1])
+            diagonal = above
+    return row[-1]

@@ -1,0 +1,221 @@
+"""How an object is named: `namespace/Kind/name`, its looser spellings, and the workload behind a generated name.
+
+An `Entity` is what somebody wrote, taken apart; nothing here knows the ground truth. Kinds are compared in one
+spelling (`deploy`, `deployments.apps` and `Deployment` are the same), and a name such as `cart-6d5f7c9b8-x2v4z`
+has the stem `cart` because Kubernetes made the rest. Stems are found by the shapes Kubernetes really generates,
+so that `frontend-proxy` never shrinks to `frontend`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+# Spellings people and tools use for a kind: canonical name, then plurals and kubectl short names.
+_SPELLINGS: dict[str, tuple[str, ...]] = {
+    "Pod": ("pods", "po"),
+    "Service": ("services", "svc"),
+    "Deployment": ("deployments", "deploy", "dep"),
+    "StatefulSet": ("statefulsets", "sts"),
+    "DaemonSet": ("daemonsets", "ds"),
+    "ReplicaSet": ("replicasets", "rs"),
+    "ReplicationController": ("replicationcontrollers", "rc"),
+    "Job": ("jobs",),
+    "CronJob": ("cronjobs", "cj"),
+    "ConfigMap": ("configmaps", "cm", "config-map"),
+    "Secret": ("secrets",),
+    "Namespace": ("namespaces", "ns"),
+    "Node": ("nodes", "no"),
+    "Endpoints": ("endpoint", "ep"),
+    "EndpointSlice": ("endpointslices",),
+    "Ingress": ("ingresses", "ing"),
+    "NetworkPolicy": ("networkpolicies", "netpol"),
+    "HorizontalPodAutoscaler": ("horizontalpodautoscalers", "hpa"),
+    "PodDisruptionBudget": ("poddisruptionbudgets", "pdb"),
+    "PersistentVolumeClaim": ("persistentvolumeclaims", "pvc"),
+    "PersistentVolume": ("persistentvolumes", "pv"),
+    "StorageClass": ("storageclasses", "sc"),
+    "ServiceAccount": ("serviceaccounts", "sa"),
+    "ResourceQuota": ("resourcequotas", "quota"),
+    "LimitRange": ("limitranges", "limits"),
+    "Role": ("roles",),
+    "RoleBinding": ("rolebindings",),
+    "ClusterRole": ("clusterroles",),
+    "ClusterRoleBinding": ("clusterrolebindings",),
+    "PriorityClass": ("priorityclasses", "pc"),
+    "CustomResourceDefinition": ("customresourcedefinitions", "crd", "crds"),
+    "Gateway": ("gateways",),
+    "AuthorizationPolicy": ("authorizationpolicies",),
+    "PeerAuthentication": ("peerauthentications",),
+    "Schedule": ("schedules",),
+    "NetworkChaos": (),
+    "StressChaos": (),
+    "PodChaos": (),
+    "HTTPChaos": (),
+    "JVMChaos": (),
+    "IOChaos": (),
+    "DNSChaos": (),
+    "TimeChaos": (),
+    "KernelChaos": (),
+    "ServiceOperation": (),
+    "App": ("application",),
+    "Container": ("containers",),
+}
+
+_CANONICAL: dict[str, str] = {
+    spelling.lower(): kind for kind, others in _SPELLINGS.items() for spelling in (kind, *others)
+}
+
+CLUSTER_SCOPED = frozenset(
+    {
+        "Namespace",
+        "Node",
+        "PersistentVolume",
+        "StorageClass",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "PriorityClass",
+        "CustomResourceDefinition",
+    }
+)
+
+# The objects through which one workload shows itself; policies other than `strict` take them for one thing.
+WORKLOAD_KINDS = frozenset(
+    {
+        "Pod",
+        "Service",
+        "Deployment",
+        "StatefulSet",
+        "DaemonSet",
+        "ReplicaSet",
+        "ReplicationController",
+        "Endpoints",
+        "EndpointSlice",
+    }
+)
+
+# Kinds whose names Kubernetes generates from an owner's name.
+GENERATED_KINDS = frozenset({"Pod", "ReplicaSet", "EndpointSlice"})
+
+_NAME_LIMIT = 253  # Kubernetes' own limit on object names; nothing longer can denote an object
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """An object as somebody named it; `None` where they did not say."""
+
+    namespace: str | None
+    kind: str | None
+    name: str
+    raw: str
+
+    @property
+    def label(self) -> str:
+        return "/".join(part for part in (self.namespace, self.kind, self.name) if part)
+
+    @property
+    def is_workload(self) -> bool:
+        return self.kind in WORKLOAD_KINDS
+
+
+@lru_cache(maxsize=4096)
+def canonical_kind(text: str | None) -> str | None:
+    """The one spelling of a kind; an unknown kind keeps its own, without an API group (`schedules.chaos-mesh.org`)."""
+    if not text:
+        return None
+    bare = text.strip()
+    head = bare.split(".", 1)[0]
+    return _CANONICAL.get(bare.lower()) or _CANONICAL.get(head.lower()) or head or None
+
+
+def _known_kind(text: str) -> bool:
+    return text.strip().split(".", 1)[0].lower() in _CANONICAL
+
+
+def _looks_like_kind(text: str) -> bool:
+    """Kinds are CamelCase and names are lower case, so a capital settles it for custom resources too."""
+    return _known_kind(text) or (text[:1].isupper() and text.isalnum())
+
+
+_UID = re.compile(r"\s*[\(\[,;]?\s*\buid\b\s*[:=]?\s*[0-9A-Za-z-]*\s*[\)\]]?\s*$", re.IGNORECASE)
+_QUOTES = " \t\r\n`'\""
+
+
+@lru_cache(maxsize=65536)
+def parse_entity(text: str, kind: str | None = None, namespace: str | None = None) -> Entity:
+    """Take a written name apart; `kind` and `namespace` are what the submission said beside it."""
+    body = _UID.sub("", text.strip(_QUOTES)).strip(_QUOTES)
+    parts = [part.strip(_QUOTES) for part in body.split("/")]
+    own_namespace: str | None = None
+    own_kind: str | None = None
+    if len(parts) >= 3:
+        own_namespace, own_kind, name = parts[0], parts[1], "/".join(parts[2:])
+        if not _looks_like_kind(own_kind) and _looks_like_kind(own_namespace):
+            own_namespace, own_kind = own_kind, own_namespace  # Kind/namespace/name
+    elif len(parts) == 2:
+        name = parts[1]
+        if _looks_like_kind(parts[0]):
+            own_kind = parts[0]
+        else:
+            own_namespace = parts[0]
+    else:
+        name = body
+    resolved_kind = canonical_kind(own_kind) or canonical_kind(kind)
+    resolved_namespace = (own_namespace or namespace or "").strip(_QUOTES) or None
+    if resolved_kind in CLUSTER_SCOPED or (resolved_namespace or "").lower() in {"_", "-", "none", "null", "cluster"}:
+        resolved_namespace = None
+    return Entity(resolved_namespace, resolved_kind, name[:_NAME_LIMIT], text)
+
+
+# Kubernetes spells generated suffixes without vowels (and without y, 0, 1, 3), which no English word survives.
+_SAFE = "bcdfghjklmnpqrstvwxz2456789"
+_SAFE_ONLY = re.compile(rf"[{_SAFE}]+")
+_POD_OF_DEPLOYMENT = re.compile(r"(.+)-([a-z0-9]{6,10})-([a-z0-9]{5})")
+_OF_REPLICASET = re.compile(r"(.+)-([a-z0-9]{6,10})")
+_SHORT_SUFFIX = re.compile(rf"(.+)-([{_SAFE}]{{5}})")
+_ORDINAL = re.compile(r"(.+)-(\d{1,4})")
+_PLACEHOLDER = re.compile(r"(.+?)(?:-(?:\*|\.\*|x{3,}|<[^>]*>|\[[^\]]*\]|\{[^}]*\}|\.\.\.))+")
+
+
+def _template_hash(segment: str) -> bool:
+    """True for what a ReplicaSet appends: the safe alphabet, or hexadecimal with digits as other tools write it."""
+    if _SAFE_ONLY.fullmatch(segment):
+        return True
+    digits = sum(character.isdigit() for character in segment)
+    return digits >= 2 and all(character in "0123456789abcdef" for character in segment)
+
+
+@lru_cache(maxsize=65536)
+def workload_stems(name: str, kind: str | None) -> tuple[str, ...]:
+    """The name itself, then the workload names it may have been generated from, nearest first."""
+    lowered = name.lower()
+    stems = [lowered]
+    placeholder = _PLACEHOLDER.fullmatch(lowered)
+    if placeholder:
+        stems.append(placeholder[1])
+    if kind is None or kind in GENERATED_KINDS:
+        of_deployment = _POD_OF_DEPLOYMENT.fullmatch(lowered)
+        of_replicaset = _OF_REPLICASET.fullmatch(lowered)
+        short = _SHORT_SUFFIX.fullmatch(lowered)
+        ordinal = _ORDINAL.fullmatch(lowered)
+        if kind != "ReplicaSet" and of_deployment and _template_hash(of_deployment[2]):
+            stems.append(of_deployment[1])
+        elif of_replicaset and _template_hash(of_replicaset[2]):
+            stems.append(of_replicaset[1])
+        elif kind != "ReplicaSet" and short:
+            stems.append(short[1])
+        elif kind != "ReplicaSet" and ordinal:
+            stems.append(ordinal[1])
+    return tuple(dict.fromkeys(stems))
+
+
+_ROLE_WORDS = re.compile(r"[-_]?(service|svc|deployment|pod|statefulset|app)$")
+
+
+@lru_cache(maxsize=65536)
+def loose_name(name: str) -> str:
+    """A name without its separators and role words: `Ad Service`, `ad-service` and `adservice` become `ad`."""
+    lowered = name.strip().lower().replace(" ", "-")
+    bare = _ROLE_WORDS.sub("", lowered) or lowered
+    return re.sub(r"[-_.]", "", bare)

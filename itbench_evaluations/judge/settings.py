@@ -1,0 +1,86 @@
+"""Which judge to ask, from flags, the environment and `.env`, in that order of precedence."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from itbench_evaluations.errors import InputError
+
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSettings:
+    """Everything about the judge that is not about a trial. The key never appears in results, reports or errors."""
+
+    base_url: str
+    api_key: str
+    models: tuple[str, ...]
+    votes: int = 1
+    timeout: float = 120.0
+    max_retries: int = 5
+    backoff: float = 1.0
+    max_concurrent: int = 5
+    requests_per_minute: float | None = None
+    max_tokens: int = 2000
+    price_input: float | None = None
+    price_output: float | None = None
+
+    def __post_init__(self) -> None:
+        if not re.match(r"https?://[^/\s]+", self.base_url):
+            raise InputError(f"JUDGE_BASE_URL is not an http(s) address: {self.base_url!r}")
+        if not self.models:
+            raise InputError("no judge model: set JUDGE_MODEL or give --judge-model")
+        if self.votes < 1 or self.max_concurrent < 1:
+            raise InputError("--votes and --max-concurrent must be at least 1")
+
+    def __repr__(self) -> str:
+        return f"JudgeSettings(base_url={self.base_url!r}, models={self.models!r}, votes={self.votes})"
+
+
+_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*$")
+_REFERENCE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+
+
+def read_dotenv(text: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """The assignments of a `.env` file; `$NAME` refers to earlier lines, then to the environment."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        match = _LINE.match(line)
+        if match is None or line.lstrip().startswith("#"):
+            continue
+        name, value = match[1], match[2]
+        if len(value) >= 2 and value[0] == value[-1] == "'":
+            found[name] = value[1:-1]
+            continue
+        if len(value) >= 2 and value[0] == value[-1] == '"':
+            value = value[1:-1]
+        else:
+            value = value.split(" #", 1)[0].rstrip()
+        found[name] = _REFERENCE.sub(
+            lambda ref: found.get(ref[1] or ref[2], environment.get(ref[1] or ref[2], "")), value
+        )
+    return found
+
+
+def environment(directory: Path | None = None) -> dict[str, str]:
+    """The process's environment, completed by `.env` of the working directory: what is set already stays."""
+    present = dict(os.environ)
+    file = (directory or Path.cwd()) / ".env"
+    if file.is_file():
+        try:
+            present = {**read_dotenv(file.read_text(encoding="utf-8"), present), **present}
+        except (OSError, UnicodeDecodeError) as problem:
+            raise InputError(f"cannot read {file}: {problem}") from problem
+    return present
+
+
+def is_configured(variables: Mapping[str, str]) -> bool:
+    """True when somebody told us of a judge: an endpoint or a key, and a model."""
+    return bool(variables.get("JUDGE_MODEL")) and bool(
+        variables.get("JUDGE_BASE_URL") or variables.get("JUDGE_API_KEY")
+    )

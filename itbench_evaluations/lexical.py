@@ -1,0 +1,85 @@
+"""A baseline for reasoning without a model: how many of the answer key's own words the explanation uses.
+
+Stated so that nobody takes it for more: words are lower-cased, split at case changes, roughly stemmed; common words
+and the names of the objects themselves do not count (naming the culprit is not explaining it). Coverage is the share
+of one statement's words that the explanation also has, the best statement counting. From `FULL` on it scores 1, from
+`HALF` on 0.5, below that 0. Only the first `MAX_WORDS` words of an explanation are read, so length buys nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+NAME = "lexical-v1"
+FULL = 0.6
+HALF = 0.3
+MAX_WORDS = 400
+
+_TOKEN = re.compile(r"[A-Za-z0-9_.:%-]+")
+_CASE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_COMMON: frozenset[str] = frozenset(
+    re.findall(
+        r"\w+",
+        """a an the and or of to in on at by for from with without is are was were be been being it its this that these
+    those as not no due because when which who into than then so such has have had do does did can cannot could may
+    might will would should after before during while their there over under above below via per all any some more
+    most other only also etc using use used set""",
+    )
+)
+_GENERIC: frozenset[str] = frozenset(
+    re.findall(
+        r"\w+",
+        """service services pod pods deployment deployments namespace object objects kubernetes cluster entity component
+    root cause causes caused issue issues problem problems incident demo""",
+    )
+)
+
+
+def _stem(word: str) -> str:
+    for ending in ("ations", "ation", "ing", "ed", "es", "s", "ly"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    return word
+
+
+@lru_cache(maxsize=8192)
+def words(text: str) -> frozenset[str]:
+    """The stems of a text's meaningful words; `paymentFailure` counts whole and in parts."""
+    found: set[str] = set()
+    for token in _TOKEN.findall(text)[:MAX_WORDS]:
+        pieces = [piece.lower() for piece in _CASE.findall(token)]
+        whole = token.strip("_.:%-").lower()
+        for piece in {whole, *pieces}:
+            if (len(piece) > 2 or piece.isdigit()) and piece not in _COMMON:
+                found.add(_stem(piece))
+    return frozenset(found)
+
+
+@lru_cache(maxsize=8192)
+def _statement_words(text: str) -> frozenset[str]:
+    """A statement's words; compounds only in parts, so that no word is asked for twice."""
+    found = {
+        _stem(piece.lower())
+        for token in _TOKEN.findall(text)
+        for piece in _CASE.findall(token)
+        if (len(piece) > 2 or piece.isdigit()) and piece.lower() not in _COMMON
+    }
+    return frozenset(found)
+
+
+def coverage(statement: str, explanation: str, names: frozenset[str] = frozenset()) -> float:
+    """Share of the statement's words found in the explanation; `names` are words that do not count."""
+    wanted = _statement_words(statement)
+    telling = wanted - names - {_stem(word) for word in _GENERIC}
+    if len(telling) < 2:
+        telling = wanted
+    return len(telling & words(explanation)) / len(telling) if telling else 0.0
+
+
+def score(statements: Iterable[str], explanation: str, names: Iterable[str] = ()) -> float:
+    """1, 0.5 or 0 for an explanation against the statements of the answer key."""
+    excluded = frozenset(word for name in names for word in _statement_words(name))
+    best = max((coverage(statement, explanation, excluded) for statement in statements), default=0.0)
+    return 1.0 if best >= FULL else 0.5 if best >= HALF else 0.0

@@ -1,0 +1,226 @@
+"""What is wrong with an answer key, before anybody is graded by it.
+
+An *error* means that the key cannot be satisfied or grades wrongly; a *warning*, that it probably does not say what its
+author meant. Each check is one function over a `TruthView`; the table at the end is the list of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from itbench_evaluations.agent_output import AgentOutput
+from itbench_evaluations.errors import InputError
+from itbench_evaluations.grading import Options, TruthView, prepare
+from itbench_evaluations.ground_truth import PLACEHOLDERS, GroundTruth, canonical_id
+from itbench_evaluations.identity import WORKLOAD_KINDS
+from itbench_evaluations.inventory import snapshot_objects
+from itbench_evaluations.lexical import NAME as LEXICAL
+from itbench_evaluations.matching import Matcher, Policy, example_name
+from itbench_evaluations.patterns import compile_pattern
+from itbench_evaluations.reference import reference_answer
+from itbench_evaluations.submission import Submission
+from itbench_evaluations.truth_files import SCENARIO_FILES, find_files, load_document, read_truths
+
+Level = Literal["error", "warning"]
+Objects = frozenset[tuple[str | None, str | None, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    level: Level
+    code: str
+    incident_id: str
+    message: str
+    file: str
+
+
+Check = Callable[[TruthView, Objects], Iterator[tuple[Level, str, str]]]
+
+
+def _oddities(view: TruthView, _: Objects) -> Iterator[tuple[Level, str, str]]:
+    for oddity in view.truth.oddities:
+        yield ("error" if "root_cause" in oddity else "warning"), "odd-document", oddity
+
+
+def _references(view: TruthView, _: Objects) -> Iterator[tuple[Level, str, str]]:
+    known = {group.id for group in view.truth.groups}
+    places = [
+        *((member, "an alias") for alias in view.truth.aliases for member in alias),
+        *((end, "a propagation") for edge in view.truth.propagations for end in (edge.source, edge.target)),
+        *((alert.group_id, f"alert {alert.name}") for alert in view.truth.alerts if alert.group_id),
+        *((fault.group_id, "a fault") for fault in view.truth.faults if fault.group_id),
+    ]
+    for group_id, place in dict.fromkeys(places):
+        if group_id not in known:
+            level: Level = "error" if place == "a propagation" else "warning"
+            yield level, "unknown-group", f"{place} names group {group_id!r}, which is not declared"
+
+
+def _selectors(view: TruthView, _: Objects) -> Iterator[tuple[Level, str, str]]:
+    for group in view.truth.groups:
+        if not group.filters and not group.name:
+            yield "error", "no-selector", f"group {group.id} has neither filter nor name: nothing can match it"
+        if not group.kind:
+            yield "warning", "no-kind", f"group {group.id} has no kind: objects of any kind match"
+        for text in group.filters:
+            pattern = compile_pattern(text)
+            if pattern.problem:
+                yield "warning", "not-a-regex", f"group {group.id}: filter {text!r} is {pattern.problem}"
+            elif pattern.explosive:
+                yield (
+                    "warning",
+                    "explosive-regex",
+                    f"group {group.id}: filter {text!r} repeats a repeat; run in bounded time",
+                )
+            if pattern.matches("") and pattern.matches("some-other-name-0"):
+                yield "warning", "matches-all", f"group {group.id}: filter {text!r} matches every name"
+
+
+def _bare_names(view: TruthView, _: Objects) -> Iterator[tuple[Level, str, str]]:
+    """`checkout-.*` on a Deployment: its name has no suffix, so read literally nothing ever matches."""
+    for group in view.truth.groups:
+        if group.kind in WORKLOAD_KINDS - {"Pod", "ReplicaSet", "EndpointSlice"} and group.filters:
+            for text in group.filters:
+                pattern = compile_pattern(text)
+                if pattern.stem and not pattern.matches(pattern.stem):
+                    yield (
+                        "warning",
+                        "misses-bare-name",
+                        (
+                            f"group {group.id}: filter {text!r} does not match a {group.kind} named {pattern.stem!r} "
+                            "(it does under the workload and lenient policies)"
+                        ),
+                    )
+
+
+def _snapshot(view: TruthView, objects: Objects) -> Iterator[tuple[Level, str, str]]:
+    """A filter that matches nothing in the snapshot cannot be satisfied by anyone who looks at the snapshot."""
+    if not objects:
+        return
+    single = {group.id: Matcher(_alone(view, group.id), Policy.STRICT) for group in view.truth.groups}
+    for group in view.truth.groups:
+        names = ("/".join(part for part in entity if part) for entity in objects)
+        if not any(single[group.id].resolve(name).known for name in names):
+            level: Level = "error" if group.root else "warning"
+            what = group.name or ", ".join(group.filters)
+            yield level, "matches-nothing", f"group {group.id}: {group.kind} {what!r} matches no object of the snapshot"
+
+
+def _alone(view: TruthView, group_id: str) -> GroundTruth:
+    kept = tuple(group for group in view.truth.groups if group.id == group_id)
+    return replace(view.truth, groups=kept, aliases=(), propagations=())
+
+
+def _chain(view: TruthView, _: Objects) -> Iterator[tuple[Level, str, str]]:
+    if view.truth.form == "v2" or view.truth.is_noop:
+        return
+    if not view.truth.propagations:
+        yield "warning", "no-propagations", "no propagations: path metrics rest on the roots alone"
+    for edge in view.truth.propagations:
+        if edge.source == edge.target:
+            yield "warning", "self-loop", f"propagation from {edge.source} to itself"
+    reached = view.graph.depth_from_roots()
+    adrift = [node for node in view.graph.nodes if node not in reached]
+    if adrift:
+        yield "warning", "not-reached", f"no chain of propagations leads from a root to {', '.join(adrift)}"
+
+
+def _aliases(view: TruthView, _: Objects) -> Iterator[tuple[Level, str, str]]:
+    """An alias between a root and a workload the trouble only spread to gives full marks for blaming the victim."""
+    own = Matcher(_without_aliases(view), Policy.WORKLOAD)
+    downstream = {own.component_of.get(edge.target) for edge in view.truth.propagations} - own.root_components
+    for alias in view.truth.aliases:
+        parts = {own.component_of[member] for member in alias if member in own.component_of}
+        victims = sorted(part for part in parts & downstream if part and _is_workload(view, part))
+        if parts & own.root_components and victims:
+            yield (
+                "warning",
+                "victim-alias",
+                f"an alias makes {', '.join(victims)} the same as a root it only suffers from",
+            )
+
+
+def _is_workload(view: TruthView, group_id: str) -> bool:
+    group = view.truth.group(group_id)
+    return group is not None and group.kind in WORKLOAD_KINDS
+
+
+def _without_aliases(view: TruthView) -> GroundTruth:
+    return replace(view.truth, aliases=())
+
+
+def _words(view: TruthView, _: Objects) -> Iterator[tuple[Level, str, str]]:
+    for fault in view.truth.faults:
+        if fault.condition.strip().lower() in PLACEHOLDERS:
+            yield "warning", "no-condition", f"a fault's condition says nothing ({fault.condition!r})"
+
+
+def _own_answer(view: TruthView, _: Objects) -> Iterator[tuple[Level, str, str]]:
+    """The proof of the pudding: the key's own answer must be perfect, and an empty one worthless."""
+    for group in view.truth.groups:
+        if (group.filters or group.name) and example_name(view.matcher, group) is None:
+            level: Level = "error" if group.root else "warning"
+            yield level, "unsatisfiable", f"group {group.id}: no name could be made that its own filter accepts"
+    options = Options(policy=view.matcher.policy, k=max(3, len(view.matcher.root_components)))
+    case = prepare(view, Submission(reference_answer(view)), options)
+    grade = case.finish(case.lexical_scores(), LEXICAL)
+    short = [name for name, value in grade.scores.items() if value is not None and value < 1 and "k@" not in name]
+    if short:
+        yield "error", "own-answer", f"the key's own answer does not score 1 on {', '.join(short)}"
+    empty = prepare(view, Submission(AgentOutput.empty()), options).finish({}, LEXICAL)
+    if not view.truth.is_noop and any(empty.scores.values()):
+        yield "error", "empty-answer", "an empty answer scores above 0"
+
+
+CHECKS: tuple[Check, ...] = (
+    _oddities,
+    _references,
+    _selectors,
+    _bare_names,
+    _snapshot,
+    _chain,
+    _aliases,
+    _words,
+    _own_answer,
+)
+
+
+def lint_path(path: Path, snapshots: Path | None = None, policy: Policy = Policy.WORKLOAD) -> tuple[list[Finding], int]:
+    """Findings for every key under a path, and how many keys were looked at. Unreadable files are findings too."""
+    findings: list[Finding] = []
+    count = 0
+    for file in find_files(path):
+        try:
+            found = list(read_truths(load_document(file), file))
+        except InputError as problem:
+            found = [problem]
+        for truth in found:
+            count += 1
+            if isinstance(truth, InputError):
+                place = canonical_id(file.parent.name if file.name in SCENARIO_FILES else file.stem)
+                findings.append(Finding("error", "unreadable", place, str(truth), str(file)))
+                continue
+            view = TruthView.of(truth, policy)
+            objects = _objects_for(file, truth.incident_id, snapshots)
+            for check in CHECKS:
+                for level, code, message in check(view, objects):
+                    findings.append(Finding(level, code, truth.incident_id, message, str(file)))
+    return findings, count
+
+
+def _objects_for(file: Path, incident_id: str, snapshots: Path | None) -> Objects:
+    """Objects of the snapshot an answer key belongs to: beside it, or in the directory given for snapshots."""
+    if snapshots is None:
+        return snapshot_objects(file.parent)
+    if not snapshots.is_dir():
+        raise InputError(f"snapshot directory not found: {snapshots}")
+    places = [directory for directory in [snapshots, *sorted(snapshots.rglob("*"))] if directory.is_dir()]
+    own = [directory for directory in places if canonical_id(directory.name) == incident_id]
+    for directory in own or [snapshots]:
+        objects = snapshot_objects(directory)
+        if objects:
+            return objects
+    return frozenset()
