@@ -1,0 +1,94 @@
+"""Creating what a new cluster consists of, as the components that create it in life would."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from typing import cast
+
+import yaml
+
+from srearena.cluster.embedded.bootstrap.roles import bootstrap_roles
+from srearena.cluster.embedded.objects import Obj, copy_of
+from srearena.cluster.embedded.registry.identity import SUPERUSERS, User
+from srearena.cluster.embedded.world import World
+
+NAMESPACES = ("kube-system", "default", "kube-node-lease", "kube-public")
+API_SERVICE_ADDRESS = "10.96.0.1"
+_MANIFESTS = ("priorities", "dns", "proxy", "storage", "metrics")
+_ADMINISTRATOR = User("kubernetes-admin", ("kubeadm:cluster-admins", "system:authenticated"))
+_API_SERVER = User("system:apiserver", (SUPERUSERS,))
+
+
+def create_namespaces(world: World) -> None:
+    client = world.client(_API_SERVER, "kube-apiserver")
+    for name in NAMESPACES:
+        client.create("namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+
+def create_roles(world: World) -> None:
+    client = world.client(_API_SERVER, "kube-apiserver")
+    for obj in bootstrap_roles():
+        client.create(f"{obj['kind'].lower()}s.rbac.authorization.k8s.io", obj)
+
+
+def create_system(world: World) -> None:
+    """The objects of the manifests beside this module: DNS, proxy, storage, metrics."""
+    client = world.client(_ADMINISTRATOR, "kubeadm")
+    for obj in _system_objects():
+        row = world.registry.resources.of_kind(obj["apiVersion"], obj["kind"])
+        if row is None:
+            raise LookupError(f"no resource serves {obj['apiVersion']} {obj['kind']}")
+        client.create(row.group_resource, copy_of(obj))
+
+
+def create_api_service(world: World, address: str, port: int = 6443) -> None:
+    """The `kubernetes` Service, by which pods find the API."""
+    client = world.client(_API_SERVER, "kube-apiserver")
+    labels = {"component": "apiserver", "provider": "kubernetes"}
+    ports = [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}]
+    service: Obj = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "kubernetes", "namespace": "default", "labels": labels},
+        "spec": {"clusterIP": API_SERVICE_ADDRESS, "type": "ClusterIP", "ports": ports},
+    }
+    client.create("services", service)
+    endpoints: Obj = {
+        "apiVersion": "v1",
+        "kind": "Endpoints",
+        "metadata": {
+            "name": "kubernetes",
+            "namespace": "default",
+            "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"},
+        },
+        "subsets": [
+            {"addresses": [{"ip": address}], "ports": [{"name": "https", "port": port, "protocol": "TCP"}]},
+        ],
+    }
+    client.create("endpoints", endpoints)
+    piece: Obj = {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {
+            "name": "kubernetes",
+            "namespace": "default",
+            "labels": {"kubernetes.io/service-name": "kubernetes"},
+        },
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
+        "ports": [{"name": "https", "port": port, "protocol": "TCP"}],
+    }
+    client.create("endpointslices.discovery.k8s.io", piece)
+
+
+@cache
+def _system_objects() -> tuple[Obj, ...]:
+    return tuple(obj for name in _MANIFESTS for obj in _manifest(name))
+
+
+def _manifest(name: str) -> Iterator[Obj]:
+    text = files(__package__).joinpath("manifests", f"{name}.yaml").read_text()
+    for document in yaml.load_all(text, Loader=yaml.CSafeLoader):
+        yield cast(Obj, document)

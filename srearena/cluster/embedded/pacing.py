@@ -1,0 +1,95 @@
+"""How virtual time follows the wall clock: the only place in the simulator that knows the latter.
+
+`speed` virtual seconds pass per real second; at speed 0 time stands still until somebody advances it, which is what
+makes a run repeatable to the byte. Long stretches are simulated in slices of a few milliseconds, and between two
+slices the API answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from time import monotonic
+
+from srearena.cluster.embedded.clock import Clock
+
+_SLICE_SECONDS = 0.005
+_LONGEST_NAP = 0.5
+
+
+class Pacer:
+    def __init__(self, clock: Clock, speed: float = 1.0, wall: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._wall = wall
+        self._speed = speed
+        self._anchor_wall = wall()
+        self._anchor_virtual = clock.now
+        self._woken = asyncio.Event()
+        self._advancing = 0
+
+    @property
+    def speed(self) -> float:
+        return self._speed
+
+    @speed.setter
+    def speed(self, value: float) -> None:
+        self._anchor(self._due())
+        self._speed = value
+        self._woken.set()
+
+    def _anchor(self, virtual: float) -> None:
+        self._anchor_wall = self._wall()
+        self._anchor_virtual = virtual
+
+    def _due(self) -> float:
+        """The virtual instant that ought to be now."""
+        return self._anchor_virtual + (self._wall() - self._anchor_wall) * self._speed
+
+    def catch_up(self) -> None:
+        """Let time flow up to the present, for one slice at most; called before each request is answered."""
+        if not self._advancing:
+            self._run_slice(self._due())
+
+    def _run_slice(self, until: float) -> bool:
+        pause_at = self._wall() + _SLICE_SECONDS
+        return self._clock.run_until(until, lambda: self._wall() >= pause_at)
+
+    async def advance(self, seconds: float) -> None:
+        """Let that many virtual seconds pass at full speed."""
+        until = max(self._due(), self._clock.now) + seconds
+        self._advancing += 1
+        try:
+            while not self._run_slice(until):
+                await asyncio.sleep(0)
+        finally:
+            self._advancing -= 1
+            self._anchor(self._clock.now)
+
+    async def run(self) -> None:
+        """Keep time flowing until cancelled."""
+        self._clock.on_earlier = self._woken.set
+        try:
+            while True:
+                if self._advancing:
+                    await asyncio.sleep(_SLICE_SECONDS)
+                    continue
+                done = self._run_slice(self._due())
+                await self._nap(0.0 if not done else self._time_to_next_event())
+        finally:
+            self._clock.on_earlier = None
+
+    def _time_to_next_event(self) -> float:
+        upcoming = self._clock.next_event_at()
+        if upcoming is None or not self._speed:
+            return _LONGEST_NAP
+        return min(max(0.0, (upcoming - self._due()) / self._speed), _LONGEST_NAP)
+
+    async def _nap(self, seconds: float) -> None:
+        if not seconds:
+            await asyncio.sleep(0)
+            return
+        self._woken.clear()
+        try:
+            await asyncio.wait_for(self._woken.wait(), seconds)
+        except TimeoutError:
+            return
