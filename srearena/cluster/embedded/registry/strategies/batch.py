@@ -1,0 +1,73 @@
+"""Jobs and cron jobs."""
+
+from __future__ import annotations
+
+from srearena.cluster.embedded.objects import Obj, meta, name_of, uid_of
+from srearena.cluster.embedded.registry.strategies.amounts import reading
+from srearena.cluster.embedded.registry.strategies.parts import fill, fill_empty, items, part
+from srearena.cluster.embedded.registry.strategies.pod_defaults import default_template
+from srearena.cluster.embedded.registry.strategy import Strategy, WriteContext
+
+JOB_NAME = "batch.kubernetes.io/job-name"
+CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
+LEGACY_JOB_NAME = "job-name"
+LEGACY_CONTROLLER_UID = "controller-uid"
+_UNLIMITED = 2**31 - 1
+
+
+def _default_job_spec(spec: Obj) -> None:
+    """What a job and the job template of a cron job have in common."""
+    default_template(part(spec, "template"))
+    for rule in items(spec.get("podFailurePolicy"), "rules"):
+        for pattern in items(rule, "onPodConditions"):
+            fill_empty(pattern, {"status": "True"})
+
+
+def _default_job(obj: Obj) -> None:
+    spec = part(obj, "spec")
+    _default_job_spec(spec)
+    if spec.get("completions") is None and spec.get("parallelism") is None:
+        spec["completions"] = 1
+    fill(
+        spec,
+        {
+            "parallelism": 1,
+            "backoffLimit": 6 if spec.get("backoffLimitPerIndex") is None else _UNLIMITED,
+            "completionMode": "NonIndexed",
+            "suspend": False,
+            "podReplacementPolicy": "TerminatingOrFailed" if spec.get("podFailurePolicy") is None else "Failed",
+            "manualSelector": False,
+        },
+    )
+    labels = meta(spec["template"]).get("labels")
+    if labels and not meta(obj).get("labels"):
+        # The very same labels, so that the job shows those that its pods will be found by as well.
+        part(obj, "metadata")["labels"] = labels
+    part(obj, "status")
+
+
+def _prepare_job(obj: Obj, context: WriteContext) -> None:
+    """A job finds its pods by a label with its own UID, unless its author took that upon themselves."""
+    spec = obj["spec"]
+    if spec["manualSelector"]:
+        return
+    labels = part(spec["template"]["metadata"], "labels")
+    fill(labels, {LEGACY_JOB_NAME: name_of(obj), JOB_NAME: name_of(obj)})
+    fill(labels, {LEGACY_CONTROLLER_UID: uid_of(obj), CONTROLLER_UID: uid_of(obj)})
+    fill(part(part(spec, "selector"), "matchLabels"), {CONTROLLER_UID: uid_of(obj)})
+
+
+def _default_cron_job(obj: Obj) -> None:
+    spec = part(obj, "spec")
+    fill_empty(spec, {"concurrencyPolicy": "Allow"})
+    fill(spec, {"suspend": False, "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1})
+    template = part(spec, "jobTemplate")
+    part(template, "metadata")
+    _default_job_spec(part(template, "spec"))
+    part(obj, "status")
+
+
+STRATEGIES = {
+    "jobs.batch": Strategy(default=reading(_default_job), prepare_create=_prepare_job),
+    "cronjobs.batch": Strategy(default=reading(_default_cron_job)),
+}

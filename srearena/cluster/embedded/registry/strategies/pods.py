@@ -1,0 +1,77 @@
+"""Pods on the write path: defaults, the status they are born with, how long a deletion waits for them."""
+
+from __future__ import annotations
+
+from srearena.cluster.embedded.objects import Obj, dig, labels_of
+from srearena.cluster.embedded.registry.strategies.amounts import reading
+from srearena.cluster.embedded.registry.strategies.parts import items, part
+from srearena.cluster.embedded.registry.strategies.pod_defaults import default_pod, default_template
+from srearena.cluster.embedded.registry.strategies.pod_resources import qos_class
+from srearena.cluster.embedded.registry.strategy import Strategy, WriteContext
+
+FINISHED = ("Succeeded", "Failed")
+_GATED = "Scheduling is blocked due to non-empty scheduling gates"
+
+
+def prepare_create(pod: Obj, context: WriteContext) -> None:
+    spec = pod["spec"]
+    pod["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
+    if spec.get("schedulingGates"):
+        gated = {
+            "type": "PodScheduled",
+            "status": "False",
+            "lastProbeTime": None,
+            "lastTransitionTime": context.clock.timestamp(),
+            "reason": "SchedulingGated",
+            "message": _GATED,
+        }
+        pod["status"]["conditions"] = [gated]
+    if spec.get("affinity"):
+        _merge_affinity_keys(pod)
+    for constraint in items(spec, "topologySpreadConstraints"):
+        if constraint.get("matchLabelKeys") and constraint.get("labelSelector") is not None:
+            _require_labels(constraint["labelSelector"], constraint["matchLabelKeys"], "In", labels_of(pod))
+
+
+def _merge_affinity_keys(pod: Obj) -> None:
+    """The keys a term wants equal (or different) become requirements with this pod's own values."""
+    labels = labels_of(pod)
+    for kind in ("podAffinity", "podAntiAffinity"):
+        rules = dig(pod, "spec", "affinity", kind, default={})
+        preferred = items(rules, "preferredDuringSchedulingIgnoredDuringExecution")
+        terms = [part(rule, "podAffinityTerm") for rule in preferred]
+        for term in (*terms, *items(rules, "requiredDuringSchedulingIgnoredDuringExecution")):
+            selector = term.get("labelSelector")
+            if selector is not None:
+                _require_labels(selector, items(term, "matchLabelKeys"), "In", labels)
+                _require_labels(selector, items(term, "mismatchLabelKeys"), "NotIn", labels)
+
+
+def _require_labels(selector: Obj, keys: list[str], operator: str, labels: dict[str, str]) -> None:
+    wanted = [{"key": key, "operator": operator, "values": [labels[key]]} for key in keys if key in labels]
+    if wanted:
+        selector["matchExpressions"] = [*items(selector, "matchExpressions"), *wanted]
+
+
+def grace_seconds(pod: Obj, options: Obj, context: WriteContext) -> int:
+    spec = pod.get("spec") or {}
+    if not spec.get("nodeName") or dig(pod, "status", "phase") in FINISHED:
+        return 0
+    period = options.get("gracePeriodSeconds")
+    if period is None:
+        period = spec.get("terminationGracePeriodSeconds") or 0
+    return period if period >= 0 else 1
+
+
+def _default_pod_template(obj: Obj) -> None:
+    default_template(part(obj, "template"))
+
+
+STRATEGIES = {
+    "pods": Strategy(
+        default=reading(default_pod),
+        prepare_create=prepare_create,
+        grace_seconds=grace_seconds,
+    ),
+    "podtemplates": Strategy(default=reading(_default_pod_template)),
+}

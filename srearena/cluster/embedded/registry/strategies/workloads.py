@@ -1,0 +1,126 @@
+"""Workloads that keep pods running: Deployment, ReplicaSet, StatefulSet, DaemonSet, ReplicationController."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from srearena.cluster.embedded.objects import Obj, meta
+from srearena.cluster.embedded.registry.strategies.amounts import reading
+from srearena.cluster.embedded.registry.strategies.parts import fill, fill_empty, items, part
+from srearena.cluster.embedded.registry.strategies.pod_defaults import default_claim_spec, default_template
+from srearena.cluster.embedded.registry.strategy import Strategy, WriteContext
+
+TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+_HISTORY = {"revisionHistoryLimit": 10}
+# What a status says even when there is nothing to say.
+_COUNTED_NODES = {"currentNumberScheduled": 0, "numberMisscheduled": 0, "desiredNumberScheduled": 0, "numberReady": 0}
+_COUNTED_REPLICAS = {"replicas": 0}
+_COUNTED_ORDINALS = {"replicas": 0, "availableReplicas": 0}
+
+
+def _default_deployment(obj: Obj) -> None:
+    spec = part(obj, "spec")
+    default_template(part(spec, "template"))
+    fill(spec, {"replicas": 1, **_HISTORY, "progressDeadlineSeconds": 600})
+    _default_rolling(part(spec, "strategy"), {"maxUnavailable": "25%", "maxSurge": "25%"})
+    part(obj, "status")
+
+
+def _default_daemon_set(obj: Obj) -> None:
+    spec = part(obj, "spec")
+    default_template(part(spec, "template"))
+    fill(spec, _HISTORY)
+    _default_rolling(part(spec, "updateStrategy"), {"maxUnavailable": 1, "maxSurge": 0})
+    fill(part(obj, "status"), _COUNTED_NODES)
+
+
+def _default_rolling(strategy: Obj, defaults: Obj) -> None:
+    fill_empty(strategy, {"type": "RollingUpdate"})
+    if strategy["type"] == "RollingUpdate":
+        fill(part(strategy, "rollingUpdate"), defaults)
+
+
+def _default_stateful_set(obj: Obj) -> None:
+    spec = part(obj, "spec")
+    default_template(part(spec, "template"))
+    fill_empty(spec, {"podManagementPolicy": "OrderedReady"})
+    strategy = part(spec, "updateStrategy")
+    if not strategy.get("type"):
+        strategy["type"] = "RollingUpdate"
+        part(strategy, "rollingUpdate")
+    if strategy["type"] == "RollingUpdate" and strategy.get("rollingUpdate") is not None:
+        fill(strategy["rollingUpdate"], {"partition": 0})
+    fill_empty(part(spec, "persistentVolumeClaimRetentionPolicy"), {"whenDeleted": "Retain", "whenScaled": "Retain"})
+    fill(spec, {"replicas": 1, **_HISTORY})
+    for claim in items(spec, "volumeClaimTemplates"):
+        fill_empty(claim, {"apiVersion": "v1", "kind": "PersistentVolumeClaim"})
+        part(claim, "metadata")
+        default_claim_spec(part(claim, "spec"))
+        fill_empty(part(claim, "status"), {"phase": "Pending"})
+    fill(part(obj, "status"), _COUNTED_ORDINALS)
+
+
+def _default_replica_set(obj: Obj) -> None:
+    spec = part(obj, "spec")
+    default_template(part(spec, "template"))
+    fill(spec, {"replicas": 1})
+    fill(part(obj, "status"), _COUNTED_REPLICAS)
+
+
+def _default_replication_controller(obj: Obj) -> None:
+    spec = part(obj, "spec")
+    fill(spec, {"replicas": 1})
+    template = spec.get("template")
+    if template is not None:
+        default_template(template)
+        labels = meta(template).get("labels")
+        if labels:
+            if not spec.get("selector"):
+                spec["selector"] = dict(labels)
+            if not meta(obj).get("labels"):
+                part(obj, "metadata")["labels"] = dict(labels)
+    fill(part(obj, "status"), _COUNTED_REPLICAS)
+
+
+def _prepare_deployment_update(new: Obj, old: Obj, context: WriteContext) -> None:
+    # The rollout controller keeps its bookkeeping in annotations, so a change of those counts as well.
+    if (meta(new).get("annotations") or {}) != (meta(old).get("annotations") or {}):
+        new["metadata"]["generation"] = meta(old).get("generation", 0) + 1
+
+
+def _prepare_daemon_set(obj: Obj, context: WriteContext) -> None:
+    annotations = part(obj["metadata"], "annotations")
+    annotations[TEMPLATE_GENERATION] = "1"
+
+
+def _prepare_daemon_set_update(new: Obj, old: Obj, context: WriteContext) -> None:
+    count = int((meta(old).get("annotations") or {}).get(TEMPLATE_GENERATION, "1"))
+    if new["spec"]["template"] != old["spec"]["template"]:
+        count += 1
+    part(new["metadata"], "annotations")[TEMPLATE_GENERATION] = str(count)
+
+
+def _counting(counts: Obj) -> Callable[[Obj, Obj, WriteContext], None]:
+    """Preparation of a status that always has these counts."""
+
+    def prepare(new: Obj, old: Obj, context: WriteContext) -> None:
+        if any(key not in (new.get("status") or {}) for key in counts):
+            new["status"] = {**counts, **(new.get("status") or {})}
+
+    return prepare
+
+
+STRATEGIES = {
+    "deployments.apps": Strategy(default=reading(_default_deployment), prepare_update=_prepare_deployment_update),
+    "replicasets.apps": Strategy(default=reading(_default_replica_set), prepare_status=_counting(_COUNTED_REPLICAS)),
+    "statefulsets.apps": Strategy(default=reading(_default_stateful_set), prepare_status=_counting(_COUNTED_ORDINALS)),
+    "daemonsets.apps": Strategy(
+        default=reading(_default_daemon_set),
+        prepare_create=_prepare_daemon_set,
+        prepare_update=_prepare_daemon_set_update,
+        prepare_status=_counting(_COUNTED_NODES),
+    ),
+    "replicationcontrollers": Strategy(
+        default=reading(_default_replication_controller), prepare_status=_counting(_COUNTED_REPLICAS)
+    ),
+}
