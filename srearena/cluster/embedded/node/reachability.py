@@ -27,6 +27,8 @@ class Outcome(StrEnum):
     """The peer closed the connection without answering."""
     NO_ROUTE = "no route to host"
     UNREACHABLE = "network is unreachable"
+    NO_PORT = "cannot assign requested address"
+    """The client has no local port left for that peer."""
     NXDOMAIN = "no such host"
     DNS_FAILURE = "server misbehaving"
     """The resolver got SERVFAIL, REFUSED or nothing at all."""
@@ -61,6 +63,8 @@ class Resolution:
     server: str = ""
     """Address of the name server that was asked; empty where /etc/hosts answered."""
     authoritative: bool = True
+    failure: Outcome | None = None
+    """Where no name server answered: how the last one tried could not be reached."""
 
     @property
     def addresses(self) -> tuple[str, ...]:

@@ -314,6 +314,8 @@ class NetworkNamespace:
     """Addresses of the interfaces other than lo, primary first."""
     interface: str = "eth0"
     connections: list[Connection] = field(default_factory=list)
+    changed: Callable[[], object] | None = None
+    """Called after each change of who listens, so that the network need not look every time."""
     _listeners: dict[tuple[str, int], list[Listener]] = field(default_factory=dict)
     _next_port: int = EPHEMERAL_PORTS.start
 
@@ -355,6 +357,8 @@ class NetworkNamespace:
             self, owner, port, address, protocol, http, stream, grpc_health, datagram, tls, max(1, backlog)
         )
         self._listeners.setdefault((protocol, port), []).append(listener)
+        if self.changed is not None:
+            self.changed()
         return listener
 
     def is_local(self, address: str) -> bool:
@@ -377,6 +381,8 @@ class NetworkNamespace:
             self._listeners[key] = rest
         else:
             self._listeners.pop(key, None)
+        if self.changed is not None:
+            self.changed()
 
     def close_owned_by(self, owner: SocketOwner) -> None:
         for listener in self.listeners():
