@@ -1,17 +1,17 @@
 """What a handful of trials says about an agent: means with their uncertainty, and chances of success.
 
-Everything is deterministic: resampling is seeded by the data itself, so the same scores give the same interval in any
-order and on any machine. No value is dropped here; what has no value was excluded by name before.
+Everything is deterministic: resampling is seeded by the number of values, so the same scores give the same interval
+in any order and on any machine. No value is dropped here; what has no value was excluded by name before.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 from statistics import NormalDist
 
 CONFIDENCE = 0.95
@@ -42,8 +42,12 @@ def standard_error(values: Sequence[float]) -> float | None:
     return math.sqrt(variance / len(values))
 
 
-def _seeded(values: tuple[float, ...], purpose: str) -> random.Random:
-    return random.Random(hashlib.sha256(f"{purpose}:{values!r}".encode()).digest())
+@lru_cache(maxsize=256)
+def _draws(n: int, resamples: int) -> tuple[itemgetter[tuple[float, ...]], ...]:
+    """The resamples to take of n values: chosen once per n, so that all metrics see the same luck."""
+    rng = random.Random(f"bootstrap:{n}:{resamples}")
+    places = range(n)
+    return tuple(itemgetter(*rng.choices(places, k=n)) for _ in range(resamples))
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
@@ -61,9 +65,8 @@ def _interval(ordered: tuple[float, ...], resamples: int) -> tuple[float, float]
     tail = (1 - CONFIDENCE) / 2
     if len(ordered) > DIRECT_LIMIT:
         return _interval_in_the_limit(ordered, tail)
-    rng = _seeded(ordered, "bootstrap")
     n = len(ordered)
-    means = sorted(math.fsum(rng.choices(ordered, k=n)) / n for _ in range(resamples))
+    means = sorted(math.fsum(draw(ordered)) / n for draw in _draws(n, resamples))
     return percentile(means, tail), percentile(means, 1 - tail)
 
 

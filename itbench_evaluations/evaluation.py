@@ -201,6 +201,7 @@ def _document(
     options = request.options
     document: dict[str, Any] = {
         "schema_version": results.SCHEMA_VERSION,
+        "incidents": results.incident_documents(graded),
         "raw_results": [results.trial_document(trial, request.criteria) for trial in graded],
         "statistics": results.statistics(graded, request.criteria, options.k, request.resamples),
         "config": {

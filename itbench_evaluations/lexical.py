@@ -44,6 +44,9 @@ def _stem(word: str) -> str:
     return word
 
 
+_GENERIC_STEMS = frozenset(_stem(word) for word in _GENERIC)
+
+
 @lru_cache(maxsize=8192)
 def words(text: str) -> frozenset[str]:
     """The stems of a text's meaningful words; `paymentFailure` counts whole and in parts."""
@@ -72,7 +75,7 @@ def _statement_words(text: str) -> frozenset[str]:
 def coverage(statement: str, explanation: str, names: frozenset[str] = frozenset()) -> float:
     """Share of the statement's words found in the explanation; `names` are words that do not count."""
     wanted = _statement_words(statement)
-    telling = wanted - names - {_stem(word) for word in _GENERIC}
+    telling = wanted - names - _GENERIC_STEMS
     if len(telling) < 2:
         telling = wanted
     return len(telling & words(explanation)) / len(telling) if telling else 0.0

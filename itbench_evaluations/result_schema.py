@@ -32,14 +32,19 @@ class Graph(_Open):
     roots: list[str]
 
 
-class TrialDetails(_Open):
+class Incident(_Open):
+    """The truth of one incident, in components."""
+
     gt_entities: list[str]
+    gt_graph: Graph
+    first_impacted_component: str | None
+
+
+class TrialDetails(_Open):
     predicted_entities: list[PredictedEntity]
     missed: list[str]
     wrongly_blamed: list[str]
-    gt_graph: Graph
     predicted_graph: Graph
-    first_impacted_component: str | None
     reasoning: list[dict[str, Any]]
 
 
@@ -83,6 +88,7 @@ class ResultDocument(_Open):
     model_config = ConfigDict(extra="allow", title="EvaluationResult")
 
     schema_version: str
+    incidents: dict[str, Incident]
     raw_results: list[TrialResult]
     statistics: Statistics
     config: Config

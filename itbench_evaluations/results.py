@@ -60,8 +60,21 @@ def trial_document(trial: GradedTrial, criteria: Sequence[Criterion]) -> dict[st
         "judge": _judge_part(trial),
     }
     document.update({key: value for key, value in optional.items() if value})
-    document["details"] = grade.details
+    # What is the same for all trials of an incident stands once, in the document's `incidents`.
+    document["details"] = {key: value for key, value in grade.details.items() if key not in _OF_THE_INCIDENT}
     return document
+
+
+_OF_THE_INCIDENT = ("gt_graph", "gt_entities", "first_impacted_component")
+
+
+def incident_documents(trials: Sequence[GradedTrial]) -> dict[str, Any]:
+    """The truth each trial was held against, by incident."""
+    firsts = {trial.incident_id: trial for trial in reversed(trials)}
+    return {
+        incident: {key: firsts[incident].grade.details[key] for key in _OF_THE_INCIDENT}
+        for incident in sorted(firsts, key=_natural)
+    }
 
 
 def _nested(criterion: Criterion, grade: Grade) -> dict[str, Any]:
@@ -221,7 +234,7 @@ def _shown(value: agreement.Agreement) -> dict[str, Any]:
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
     """Write whole or not at all: a reader never sees half a result."""
-    write_text(path, json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    write_text(path, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:

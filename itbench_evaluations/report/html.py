@@ -84,7 +84,7 @@ def _list(title: str, items: list[str], kind: str) -> str:
     return f'<div><h3 class="{kind}">{title}</h3><ul>{body}</ul></div>'
 
 
-def _trial(row: Mapping[str, Any]) -> str:
+def _trial(row: Mapping[str, Any], truth: Mapping[str, Any]) -> str:
     details = row["details"]
     found = [
         f"{p['entity']} → {p['matched_to']} ({p['matched_by']})"
@@ -106,7 +106,6 @@ def _trial(row: Mapping[str, Any]) -> str:
         + _list("Repairs and notes", [*row.get("repairs", []), *row.get("notes", [])], "")
         + "</div>"
     )
-    truth = details["gt_graph"]
     parts.append(
         f'<div class="two"><div><h3>Truth</h3>{drawing.svg(truth, truth, "truth")}</div>'
         f"<div><h3>Prediction</h3>{drawing.svg(details['predicted_graph'], truth, 'prediction')}</div></div>"
@@ -158,7 +157,7 @@ def render(document: Mapping[str, Any]) -> str:
             _incidents(statistics),
             "<h2>By trial</h2>",
             cut,
-            *(_trial(row) for row in rows[:MAX_TRIALS]),
+            *(_trial(row, document["incidents"][row["incident_id"]]["gt_graph"]) for row in rows[:MAX_TRIALS]),
             "</body></html>\n",
         )
     )

@@ -17,7 +17,7 @@ def _interval(row: Mapping[str, Any]) -> str:
     return f"{percent(ci[0])} to {percent(ci[1])}" if ci else "–"
 
 
-def _trial(row: Mapping[str, Any]) -> list[str]:
+def _trial(row: Mapping[str, Any], truth: Mapping[str, Any]) -> list[str]:
     details = row["details"]
     found = [p["entity"] for p in details["predicted_entities"] if p["matches_gt"]]
     lines = [f"### Incident {as_markdown(row['incident_id'])}, trial {as_markdown(row['trial_id'])}", ""]
@@ -32,7 +32,6 @@ def _trial(row: Mapping[str, Any]) -> list[str]:
     for note in [*row.get("repairs", []), *row.get("notes", [])]:
         lines.append(f"- Note: {as_markdown(note)}")
     lines += ["", f"{HEADLINE}: {percent(row['flat_scores'].get(HEADLINE))} %", ""]
-    truth = details["gt_graph"]
     for title, graph in (("Truth", truth), ("Prediction", details["predicted_graph"])):
         if graph["nodes"]:
             lines += [f"{title}:", "", "```mermaid", *drawing.mermaid(graph, truth), "```", ""]
@@ -75,5 +74,5 @@ def render(document: Mapping[str, Any]) -> str:
     if len(rows) > MAX_TRIALS:
         lines += [f"Only the first {MAX_TRIALS} of {len(rows)} trials are shown; the JSON result has them all.", ""]
     for row in rows[:MAX_TRIALS]:
-        lines += _trial(row)
+        lines += _trial(row, document["incidents"][row["incident_id"]]["gt_graph"])
     return "\n".join(lines) + "\n"
