@@ -111,7 +111,8 @@ def _capabilities(_: Obj, spec: Obj) -> Violation | None:
     extra = sorted(set().union(*(added(c) for c in containers_of(spec))))
     return Violation(
         "non-default capabilities",
-        f"{_named('container', bad)} must not include {', '.join(map(quoted, extra))} in securityContext.capabilities.add",
+        f"{_named('container', bad)} must not include {', '.join(map(quoted, extra))} "
+        "in securityContext.capabilities.add",
     )
 
 
@@ -126,7 +127,7 @@ def _proc_mount(_: Obj, spec: Obj) -> Violation | None:
 
 def _seccomp_baseline(_: Obj, spec: Obj) -> Violation | None:
     def unconfined(holder: Obj) -> bool:
-        return dig(holder, "securityContext", "seccompProfile", "type") == "Unconfined"
+        return bool(dig(holder, "securityContext", "seccompProfile", "type") == "Unconfined")
 
     bad = _offenders(spec, unconfined)
     who = (["pod"] if unconfined(spec) else []) + ([_named("container", bad)] if bad else [])
