@@ -14,8 +14,9 @@ _NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 
 class Randomness:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, entropy: bytes = b"") -> None:
         self.seed = seed
+        self._entropy = entropy
         self._streams: dict[str, random.Random] = {}
 
     def stream(self, purpose: str) -> random.Random:
@@ -25,6 +26,10 @@ class Randomness:
             digest = hashlib.sha256(f"{self.seed}/{purpose}".encode()).digest()
             found = self._streams[purpose] = random.Random(int.from_bytes(digest))
         return found
+
+    def secret(self, purpose: str) -> bytes:
+        """Key material for that purpose, always the same. With entropy it cannot be guessed from the seed."""
+        return hashlib.sha256(self._entropy + f"{self.seed}/secret/{purpose}".encode()).digest()
 
     def uid(self) -> str:
         return str(uuid.UUID(int=self.stream("uid").getrandbits(128), version=4))

@@ -1,0 +1,215 @@
+"""The server as an ASGI application: authenticate, authorize, find the handler, and turn every refusal into a Status.
+
+The order is the real server's: nobody learns what exists before it is settled who asks and whether they may.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+import orjson
+
+from srearena.cluster.embedded.api import health, reading, watching, writing
+from srearena.cluster.embedded.api.authentication import impersonated
+from srearena.cluster.embedded.api.authorization import Attributes
+from srearena.cluster.embedded.api.backend import Backend
+from srearena.cluster.embedded.api.discovery import AGGREGATED_GROUP, AGGREGATED_KIND, aggregated_version
+from srearena.cluster.embedded.api.presenting import show
+from srearena.cluster.embedded.api.requests import Disconnected, Receive, Request, RequestInfo, Scope, Send
+from srearena.cluster.embedded.registry.errors import ApiError, BadRequest, InternalError, Unauthorized
+from srearena.cluster.embedded.registry.identity import User
+from srearena.cluster.embedded.registry.resources import Resource
+
+Handler = Callable[[Backend, Request, Resource], Awaitable[None]]
+
+GENERIC: Final[Mapping[str, Handler]] = {
+    "get": reading.get,
+    "list": reading.list_,
+    "watch": watching.watch,
+    "create": writing.create,
+    "update": writing.update,
+    "delete": writing.delete,
+    "deletecollection": writing.deletecollection,
+}
+
+
+class NoSuchPath(Exception):
+    """Nothing is served there; said in plain text, as Go's mux says it."""
+
+
+class NoSuchMethod(Exception):
+    """Something is served there, but not with this method."""
+
+
+class Application:
+    def __init__(self, backend: Backend, before_request: Callable[[], object]) -> None:
+        self._backend = backend
+        self._before_request = before_request
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._http(scope, receive, send)
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            request = Request(scope, receive, send)
+        except ApiError as error:
+            body = orjson.dumps(error.status())
+            headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+            await send({"type": "http.response.start", "status": error.code, "headers": headers})
+            await send({"type": "http.response.body", "body": body})
+            return
+        try:
+            await self._answer(request)
+        except Disconnected:
+            return
+        except NoSuchPath:
+            await self._plain(request, 404, "404 page not found\n")
+        except NoSuchMethod:
+            await self._plain(request, 405, "405: Method Not Allowed")
+        except ApiError as error:
+            await refuse(request, error)
+        except RecursionError:
+            await refuse(request, BadRequest("error decoding: exceeded max depth"))
+        except Exception as error:
+            traceback.clear_frames(error.__traceback__)
+            await refuse(request, InternalError(f"{type(error).__name__}: {error}"))
+
+    async def _answer(self, request: Request) -> None:
+        self._before_request()
+        request.user = self._user(request)
+        self._authorize(request.user, request.info)
+        if request.info.is_resource:
+            row, handler = self._route(request)
+            await handler(self._backend, request, row)
+        else:
+            await self._outside(request)
+
+    # Who may do what
+
+    def _user(self, request: Request) -> User:
+        user = self._backend.authenticator.authenticate(request)
+        other = impersonated(request)
+        if other is None:
+            return user
+        for wanted in _impersonations(other):
+            self._backend.authorizer.check(user, wanted)
+        return other
+
+    def _authorize(self, user: User, info: RequestInfo) -> None:
+        wanted = (
+            Attributes(info.verb, info.group, info.resource, info.subresource, info.name, info.namespace)
+            if info.is_resource
+            else Attributes(info.verb, path=info.path)
+        )
+        self._backend.authorizer.check(user, wanted)
+
+    # Where it goes
+
+    def _route(self, request: Request) -> tuple[Resource, Handler]:
+        info = request.info
+        row = self._backend.registry.resources.find(info.group, info.version, info.resource)
+        if row is None or (info.namespace and not row.namespaced and info.resource != "namespaces"):
+            raise NoSuchPath
+        if info.subresource:
+            return row, self._subresource(row, info)
+        if info.verb not in row.verbs:
+            raise NoSuchMethod
+        if row.namespaced and not info.namespace and info.verb not in ("list", "watch"):
+            raise NoSuchMethod
+        if info.verb == "create" and info.name:
+            raise NoSuchMethod
+        return row, GENERIC[info.verb]
+
+    def _subresource(self, row: Resource, info: RequestInfo) -> Handler:
+        sub = row.subresource(info.subresource)
+        if sub is None:
+            raise NoSuchPath
+        if info.verb not in sub.verbs:
+            raise NoSuchMethod
+        return GENERIC[info.verb]
+
+    # Outside the API: discovery, health, version
+
+    async def _outside(self, request: Request) -> None:
+        if request.method not in ("GET", "HEAD"):
+            raise NoSuchMethod
+        discovery = self._backend.discovery
+        match request.path.strip("/").split("/"):
+            case [""]:
+                paths = [*discovery.paths(), *health.paths(), "/openapi/v2", "/openapi/v3", "/version"]
+                await show(request, {"paths": sorted(paths)})
+            case ["api" | "apis" as root]:
+                await self._discover(request, core=root == "api")
+            case ["api", version]:
+                await self._reply(request, discovery.resources("", version))
+            case ["apis", group]:
+                found = discovery.group(group)
+                await self._reply(request, orjson.dumps(found) if found else None)
+            case ["apis", group, version] if group:
+                await self._reply(request, discovery.resources(group, version))
+            case ["version"]:
+                await request.reply(200, orjson.dumps(health.VERSION, option=orjson.OPT_INDENT_2))
+            case _:
+                if not await health.serve(request):
+                    raise NoSuchPath
+
+    async def _discover(self, request: Request, *, core: bool) -> None:
+        discovery = self._backend.discovery
+        version = aggregated_version(request.header("accept"))
+        if not version:
+            await show(request, discovery.versions() if core else discovery.groups())
+            return
+        document, tag = discovery.aggregated(core=core, version=version)
+        headers = [("etag", tag), ("vary", "Accept")]
+        content_type = f"application/json;g={AGGREGATED_GROUP};v={version};as={AGGREGATED_KIND}"
+        if request.header("if-none-match") == tag:
+            await request.reply(304, b"", content_type, headers)
+        else:
+            await request.reply(200, document, content_type, headers)
+
+    async def _reply(self, request: Request, document: bytes | None) -> None:
+        if document is None:
+            raise NoSuchPath
+        await request.reply(200, document)
+
+    async def _plain(self, request: Request, status: int, text: str) -> None:
+        nosniff = [("x-content-type-options", "nosniff")]
+        await request.reply(status, text.encode(), "text/plain; charset=utf-8", nosniff)
+
+
+async def refuse(request: Request, error: ApiError) -> None:
+    """Tell the client why not; a stream that has begun can only be cut."""
+    if request.started:
+        if request.connection is not None:
+            request.connection.abort()
+        return
+    headers = []
+    seconds = error.details.get("retryAfterSeconds")
+    if seconds and error.code in (429, 500, 503, 504):
+        headers.append(("retry-after", str(seconds)))
+    if isinstance(error, Unauthorized):
+        headers.append(("www-authenticate", 'Bearer realm="kubernetes"'))
+    await request.reply(error.code, orjson.dumps(error.status()) + b"\n", headers=headers)
+
+
+def _impersonations(user: User) -> list[Attributes]:
+    """What somebody must be allowed to, to act as this user."""
+    wanted: list[Attributes] = []
+    parts = user.name.split(":")
+    if user.name.startswith("system:serviceaccount:") and len(parts) == 4:
+        wanted.append(Attributes("impersonate", resource="serviceaccounts", name=parts[3], namespace=parts[2]))
+        implied = {"system:serviceaccounts", f"system:serviceaccounts:{parts[2]}", "system:authenticated"}
+    else:
+        wanted.append(Attributes("impersonate", resource="users", name=user.name))
+        implied = {"system:authenticated"}
+    wanted += [
+        Attributes("impersonate", resource="groups", name=group) for group in user.groups if group not in implied
+    ]
+    if user.uid:
+        wanted.append(Attributes("impersonate", "authentication.k8s.io", "uids", name=user.uid))
+    for key, values in user.extra.items():
+        wanted += [Attributes("impersonate", "authentication.k8s.io", "userextras", key, value) for value in values]
+    return wanted

@@ -1,0 +1,140 @@
+"""Who is asking: client certificates, bearer tokens, and users that another one may speak for.
+
+Anonymous requests are refused. A credential that does not hold is never replaced by a weaker one: a bad token is
+a 401 even on a connection with a good certificate.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import Final
+from urllib.parse import unquote
+
+from srearena.cluster.embedded.api.certificates import CertificateAuthority
+from srearena.cluster.embedded.api.requests import Request
+from srearena.cluster.embedded.objects import Obj
+from srearena.cluster.embedded.registry.errors import BadRequest, Unauthorized
+from srearena.cluster.embedded.registry.identity import AUTHENTICATED, SUPERUSERS, User
+from srearena.cluster.embedded.registry.tokens import TokenIssuer, TokenRefused
+
+ADMINISTRATOR: Final = User("kubernetes-admin", ("kubeadm:cluster-admins", AUTHENTICATED))
+SUPERUSER: Final = User("kubernetes-super-admin", (SUPERUSERS, AUTHENTICATED))
+_SOCKET_TOKEN: Final = "base64url.bearer.authorization.k8s.io."
+
+
+class Credentials:
+    """The certificate authority of a cluster and the bearer tokens its operator handed out."""
+
+    def __init__(self, secret: bytes, valid_from: float) -> None:
+        self.authority = CertificateAuthority(secret, valid_from)
+        self._secret = secret
+        self._users: dict[str, User] = {}
+
+    def token(self, user: User) -> str:
+        """A bearer token that authenticates as this user for as long as the server runs."""
+        identity = "\0".join((user.name, user.uid, *user.groups)).encode()
+        token = base64.b32encode(hashlib.sha256(self._secret + b"/token/" + identity).digest()).decode()
+        token = token.rstrip("=").lower()
+        self._users[token] = _authenticated(user)
+        return token
+
+    def user_of(self, token: str) -> User | None:
+        return self._users.get(token)
+
+    def kubeconfig(
+        self,
+        url: str,
+        user: User,
+        *,
+        cluster: str = "srearena",
+        namespace: str = "",
+        with_token: bool = False,
+    ) -> Obj:
+        """A kubeconfig for the user with everything embedded; a client certificate unless a token is asked for."""
+        login: Obj
+        if with_token:
+            login = {"token": self.token(user)}
+        else:
+            pair = self.authority.client_certificate(user)
+            login = {
+                "client-certificate-data": base64.b64encode(pair.certificate).decode(),
+                "client-key-data": base64.b64encode(pair.key).decode(),
+            }
+        context = {"cluster": cluster, "user": user.name, **({"namespace": namespace} if namespace else {})}
+        authority = base64.b64encode(self.authority.pem).decode()
+        name = f"{user.name}@{cluster}"
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": cluster, "cluster": {"certificate-authority-data": authority, "server": url}}],
+            "contexts": [{"name": name, "context": context}],
+            "current-context": name,
+            "preferences": {},
+            "users": [{"name": user.name, "user": login}],
+        }
+
+
+def _authenticated(user: User) -> User:
+    if AUTHENTICATED in user.groups:
+        return user
+    return User(user.name, (*user.groups, AUTHENTICATED), user.uid, user.extra)
+
+
+class Authenticator:
+    def __init__(self, credentials: Credentials, issuer: TokenIssuer) -> None:
+        self._credentials = credentials
+        self._issuer = issuer
+
+    def authenticate(self, request: Request) -> User:
+        """The user of a request; Unauthorized where nobody is."""
+        header = request.header("authorization")
+        scheme, _, token = header.partition(" ")
+        token = token.strip() if scheme.lower() == "bearer" else _socket_token(request)
+        if token:
+            return self.user_of_token(token)
+        connection = request.connection
+        if connection is not None and connection.common_name:
+            return User(connection.common_name, (*connection.organizations, AUTHENTICATED))
+        raise Unauthorized
+
+    def user_of_token(self, token: str) -> User:
+        known = self._credentials.user_of(token)
+        if known is not None:
+            return known
+        try:
+            return self._issuer.authenticate(token)[0]
+        except TokenRefused:
+            raise Unauthorized from None
+
+
+def _socket_token(request: Request) -> str:
+    """Browsers cannot set headers on a WebSocket and send their token as a subprotocol."""
+    for protocol in request.scope.get("subprotocols") or ():
+        if protocol.startswith(_SOCKET_TOKEN):
+            text = protocol.removeprefix(_SOCKET_TOKEN)
+            try:
+                return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
+            except ValueError:
+                raise Unauthorized from None
+    return ""
+
+
+def impersonated(request: Request) -> User | None:
+    """The user that Impersonate-* headers ask to act as; None where there are none of them."""
+    name = request.header("impersonate-user")
+    groups = request.header_values("impersonate-group")
+    uid = request.header("impersonate-uid")
+    extra: dict[str, tuple[str, ...]] = {}
+    for key in request.headers:
+        if key.startswith("impersonate-extra-"):
+            extra[unquote(key.removeprefix("impersonate-extra-"))] = tuple(request.header_values(key))
+    if not name:
+        if groups or uid or extra:
+            raise BadRequest("requested [{groups} {uid} {extra}] without impersonating a user")
+        return None
+    if name.startswith("system:serviceaccount:") and not groups:
+        groups = ["system:serviceaccounts", f"system:serviceaccounts:{name.split(':')[2]}"]
+    if name != "system:anonymous" and AUTHENTICATED not in groups:
+        groups = [*groups, AUTHENTICATED]
+    return User(name, tuple(groups), uid, extra)

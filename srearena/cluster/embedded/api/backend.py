@@ -1,0 +1,32 @@
+"""What handlers work with: the world, and the parts of the server that all requests share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from srearena.cluster.embedded.api.authentication import Authenticator
+from srearena.cluster.embedded.api.authorization import Authorizer
+from srearena.cluster.embedded.api.discovery import Discovery
+from srearena.cluster.embedded.api.watching import Feeds
+from srearena.cluster.embedded.registry.registry import Registry
+from srearena.cluster.embedded.registry.tokens import TokenIssuer
+from srearena.cluster.embedded.store import Store
+from srearena.cluster.embedded.world import World
+
+
+@dataclass(slots=True)
+class Backend:
+    world: World
+    authenticator: Authenticator
+    authorizer: Authorizer
+    issuer: TokenIssuer
+    discovery: Discovery
+    feeds: Feeds
+
+    @property
+    def registry(self) -> Registry:
+        return self.world.registry
+
+    @property
+    def store(self) -> Store:
+        return self.world.store

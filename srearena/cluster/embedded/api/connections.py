@@ -1,0 +1,179 @@
+"""What is particular to a client's connection: who it proved to be in TLS, how slow it may be, when it is gone.
+
+uvicorn's protocols parse and write; the subclasses here add what they leave to the deployment. A client that dawdles
+over its request, or stops reading what it asked for, is disconnected; headers are bounded; whoever serves a long
+response can hear that the client vanished (`Connection.on_lost`) without keeping a task for it. Nothing is logged:
+what clients do wrong is told to them, not to the operator's terminal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+REQUEST_SECONDS = 60.0
+"""How long a client may take to send one request, body included."""
+STALL_SECONDS = 30.0
+"""How long a client may leave a full buffer unread."""
+KEEP_ALIVE_SECONDS = 180
+HEADER_LIMIT = 64 * 1024
+"""Bytes of request line and headers together."""
+EXTENSION = "srearena.connection"
+
+_log = logging.getLogger("srearena.api")
+_log.addHandler(logging.NullHandler())
+_log.propagate = False
+
+
+class Connection:
+    """One client's connection, as requests on it see it (`scope["extensions"]["srearena.connection"]`)."""
+
+    __slots__ = ("_lost_callbacks", "_transport", "common_name", "lost", "organizations")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._lost_callbacks: list[Callable[[], object]] = []
+        self.lost = False
+        self.common_name = ""
+        self.organizations: tuple[str, ...] = ()
+        # The certificate was verified against our authority in the handshake; there is none otherwise.
+        certificate: dict[str, Any] = transport.get_extra_info("peercert") or {}
+        subject = [pair for part in certificate.get("subject", ()) for pair in part]
+        self.common_name = next((value for key, value in subject if key == "commonName"), "")
+        self.organizations = tuple(value for key, value in subject if key == "organizationName")
+
+    def on_lost(self, callback: Callable[[], object]) -> Callable[[], None]:
+        """Call back once the client is gone; call the result when it does not matter any more."""
+        if self.lost:
+            callback()
+            return lambda: None
+        self._lost_callbacks.append(callback)
+
+        def forget() -> None:
+            if callback in self._lost_callbacks:
+                self._lost_callbacks.remove(callback)
+
+        return forget
+
+    def lose(self) -> None:
+        self.lost = True
+        callbacks, self._lost_callbacks = self._lost_callbacks, []
+        for callback in callbacks:
+            callback()
+
+    def abort(self) -> None:
+        """Drop the connection at once, whatever is still unsent."""
+        self._transport.abort()
+
+
+class HttpConnection(HttpToolsProtocol):
+    """HTTP/1.1 with the limits above."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.logger = self.access_logger = _log
+        self.access_log = False
+        self._connection: Connection | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        self._stalled: asyncio.TimerHandle | None = None
+        self._in_headers = True
+        self._header_bytes = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._connection = Connection(transport)
+        self._deadline = self.loop.call_later(REQUEST_SECONDS, transport.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._cancel(self._deadline)
+        self._cancel(self._stalled)
+        super().connection_lost(exc)
+        if self._connection is not None:
+            self._connection.lose()
+
+    def data_received(self, data: bytes) -> None:
+        if self._in_headers:
+            self._header_bytes += len(data)
+        super().data_received(data)
+        if self._in_headers and self._header_bytes > HEADER_LIMIT and not self.transport.is_closing():
+            self._refuse_headers()
+
+    def handle_websocket_upgrade(self) -> None:
+        self._cancel(self._deadline)
+        super().handle_websocket_upgrade()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.scope["extensions"] = {EXTENSION: {"connection": self._connection}}
+        if self._deadline is None:
+            self._deadline = self.loop.call_later(REQUEST_SECONDS, self.transport.abort)
+
+    def on_headers_complete(self) -> None:
+        self._in_headers = False
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._cancel(self._deadline)
+        self._deadline = None
+        self._in_headers = True
+        self._header_bytes = 0
+        super().on_message_complete()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stalled = self.loop.call_later(STALL_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._cancel(self._stalled)
+
+    def _refuse_headers(self) -> None:
+        text = b"431 Request Header Fields Too Large"
+        head = b"HTTP/1.1 %s\r\ncontent-type: text/plain; charset=utf-8\r\nconnection: close\r\n\r\n%s"
+        self.transport.write(head % (text, text))
+        self.transport.close()
+
+    @staticmethod
+    def _cancel(timer: asyncio.TimerHandle | None) -> None:
+        if timer is not None:
+            timer.cancel()
+
+
+class WebSocketConnection(WebSocketsSansIOProtocol):
+    """WebSocket under the same rules; uvicorn pings idle clients and drops those that do not answer."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.logger = _log
+        self._connection: Connection | None = None
+        self._stalled: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._connection = Connection(self.transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+        super().connection_lost(exc)
+        if self._connection is not None:
+            self._connection.lose()
+
+    async def run_asgi(self) -> None:
+        extensions: dict[str, Any] = self.scope["extensions"]
+        extensions[EXTENSION] = {"connection": self._connection}
+        await super().run_asgi()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stalled = self.loop.call_later(STALL_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._stalled is not None:
+            self._stalled.cancel()

@@ -1,0 +1,97 @@
+"""What the client wants to read: JSON or YAML, objects, tables or bare metadata.
+
+The choice is the first acceptable entry of the Accept header, as the real server takes it. Protobuf is not offered:
+clients that prefer it name JSON as their second choice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import orjson
+import yaml
+
+from srearena.cluster.embedded.registry.errors import NotAcceptable
+
+JSON = "application/json"
+YAML = "application/yaml"
+_OFFERED = (JSON, YAML)
+_TRANSFORMS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+_META_VERSIONS = ("v1", "v1beta1")
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """One way to answer. `transform` is a kind of meta.k8s.io, or empty for the objects themselves."""
+
+    content_type: str = JSON
+    transform: str = ""
+    version: str = "v1"
+    group: str = ""
+    stream: str = ""
+    pretty: bool = False
+
+    def encode(self, obj: Any, pretty: bool = False) -> bytes:
+        if self.content_type == YAML:
+            return yaml.dump(obj, Dumper=_Dumper, sort_keys=False, allow_unicode=True).encode()
+        if pretty or self.pretty:
+            return orjson.dumps(obj, option=orjson.OPT_INDENT_2) + b"\n"
+        return orjson.dumps(obj) + b"\n"
+
+    @property
+    def plain_json(self) -> bool:
+        return self.content_type == JSON and not self.transform and not self.pretty
+
+
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    """Without anchors: an object may hold the same part twice."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+@lru_cache(maxsize=1024)
+def accepted(header: str, *, transforms: bool = True) -> Accepted:
+    """The best answer to an Accept header; 406 where there is none."""
+    for entry in entries(header):
+        found = _offer(*entry, transforms=transforms)
+        if found is not None:
+            return found
+    raise NotAcceptable(_OFFERED)
+
+
+def entries(header: str) -> list[tuple[str, dict[str, str]]]:
+    """Media types with their parameters, most wanted first."""
+    if not header.strip():
+        return [("*/*", {})]
+    weighted = []
+    for position, entry in enumerate(header.split(",")):
+        kind, *rest = (part.strip() for part in entry.split(";"))
+        parameters = {key.strip().lower(): value.strip() for key, _, value in (part.partition("=") for part in rest)}
+        try:
+            weight = float(parameters.pop("q", "1"))
+        except ValueError:
+            weight = 1.0
+        weighted.append((-weight, position, kind.lower(), parameters))
+    return [(kind, parameters) for _, _, kind, parameters in sorted(weighted, key=lambda item: item[:2])]
+
+
+def _offer(kind: str, parameters: dict[str, str], *, transforms: bool) -> Accepted | None:
+    if kind in ("*/*", "application/*"):
+        kind = JSON
+    if kind not in _OFFERED:
+        return None
+    transform = parameters.get("as", "")
+    if transform and not transforms:
+        return None
+    if transform and (
+        transform not in _TRANSFORMS
+        or parameters.get("g") != "meta.k8s.io"
+        or parameters.get("v") not in _META_VERSIONS
+    ):
+        return None
+    pretty = parameters.get("pretty") in ("1", "true")
+    version = parameters.get("v", "v1")
+    return Accepted(kind, transform, version, parameters.get("g", ""), parameters.get("stream", ""), pretty)

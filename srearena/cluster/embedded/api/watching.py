@@ -1,0 +1,300 @@
+"""watch: every change of what the client selected, in order, from where it left off.
+
+Each stored resource that is watched has one feed; it hears a change once, and the line that tells of it is encoded
+once, for all watchers that see the same version of it. A watcher has a bounded queue: a client too slow for the
+cluster is disconnected and will start again, instead of the server remembering the world for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import orjson
+
+from srearena.cluster.embedded.api.negotiation import Accepted
+from srearena.cluster.embedded.api.presenting import shape, wanted
+from srearena.cluster.embedded.api.reading import check_not_future, parse_revision
+from srearena.cluster.embedded.api.requests import Disconnected, Request
+from srearena.cluster.embedded.api.selection import Selection, selection_of
+from srearena.cluster.embedded.objects import Obj, meta
+from srearena.cluster.embedded.registry import conversion
+from srearena.cluster.embedded.registry.errors import ApiError, Expired, FieldError, Invalid
+from srearena.cluster.embedded.registry.resources import Resource
+from srearena.cluster.embedded.store import Change, RevisionGone, Store
+
+if TYPE_CHECKING:
+    from srearena.cluster.embedded.api.backend import Backend
+
+QUEUE_LIMIT: Final = 10_000
+BOOKMARK_SECONDS: Final = 60.0
+DEFAULT_SECONDS: Final = 2700
+"""How long a watch lasts if the client does not say; the real server takes half an hour to an hour."""
+_INITIAL_END: Final = "k8s.io/initial-events-end"
+_CHUNK: Final = 256 * 1024
+
+
+class Event:
+    """One change, with the lines made of it so far."""
+
+    __slots__ = ("_lines", "change")
+
+    def __init__(self, change: Change) -> None:
+        self.change = change
+        self._lines: dict[tuple[str, str], bytes] = {}
+
+    def obj(self, kind: str) -> Obj:
+        """The object to show; one that merely left the selection shows its last selected state, as of now."""
+        change = self.change
+        if kind == "DELETED" and change.type != "DELETED" and change.old is not None:
+            return {**change.old, "metadata": {**meta(change.old), "resourceVersion": str(change.revision)}}
+        return change.new
+
+    def line(self, kind: str, row: Resource, store: Store) -> bytes:
+        key = (kind, row.api_version)
+        found = self._lines.get(key)
+        if found is None:
+            obj = conversion.from_storage(row, self.obj(kind))
+            found = self._lines[key] = event_line(kind, store.encoded(row.storage_key, obj))
+        return found
+
+
+def event_line(kind: str, encoded: bytes) -> bytes:
+    return b"".join((b'{"type":"', kind.encode(), b'","object":', encoded, b"}\n"))
+
+
+class Watcher:
+    """One client's view of a feed."""
+
+    __slots__ = ("_queue", "overflowed", "selection", "wake")
+
+    def __init__(self, selection: Selection) -> None:
+        self.selection = selection
+        self.wake = asyncio.Event()
+        self.overflowed = False
+        self._queue: deque[tuple[str, Event]] = deque()
+
+    def offer(self, event: Event) -> None:
+        kind = self._kind(event.change)
+        if not kind:
+            return
+        if len(self._queue) >= QUEUE_LIMIT:
+            self.overflowed = True
+            self._queue.clear()
+        elif not self.overflowed:
+            self._queue.append((kind, event))
+        self.wake.set()
+
+    def take(self) -> list[tuple[str, Event]]:
+        taken = list(self._queue)
+        self._queue.clear()
+        self.wake.clear()
+        return taken
+
+    def _kind(self, change: Change) -> str:
+        """What the change looks like through the selection; empty if it cannot be seen."""
+        selection = self.selection
+        if not selection.covers(change.new):
+            return ""
+        if selection.matcher is None:
+            return change.type
+        before = change.old is not None and selection.matches(change.old)
+        after = change.type != "DELETED" and selection.matches(change.new)
+        if after:
+            return "MODIFIED" if before else "ADDED"
+        return "DELETED" if before else ""
+
+
+class Feeds:
+    """The feeds of all watched resources; a feed exists while somebody watches it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._watchers: dict[str, dict[Watcher, None]] = {}
+        self._unsubscribe: dict[str, Callable[[], None]] = {}
+
+    @property
+    def watcher_count(self) -> int:
+        return sum(len(watchers) for watchers in self._watchers.values())
+
+    def join(self, resource: str, watcher: Watcher) -> None:
+        watchers = self._watchers.get(resource)
+        if watchers is None:
+            watchers = self._watchers[resource] = {}
+            self._unsubscribe[resource] = self._store.subscribe(self._publish, resource)
+        watchers[watcher] = None
+
+    def leave(self, resource: str, watcher: Watcher) -> None:
+        watchers = self._watchers[resource]
+        watchers.pop(watcher, None)
+        if not watchers:
+            del self._watchers[resource]
+            self._unsubscribe.pop(resource)()
+
+    def _publish(self, change: Change) -> None:
+        event = Event(change)
+        for watcher in self._watchers.get(change.resource, ()):
+            watcher.offer(event)
+
+
+async def watch(backend: Backend, request: Request, row: Resource) -> None:
+    _check_options(request)
+    revision = parse_revision(request.query.text("resourceVersion"))
+    check_not_future(backend, revision)
+    watcher = Watcher(selection_of(request, row, backend.store))
+    stream = _Stream(backend, request, row, wanted(request))
+    backend.feeds.join(row.storage_key, watcher)
+    try:
+        # Between joining and here nothing has run, so the past ends exactly where the feed begins.
+        first = _first_lines(backend, request, watcher, stream, revision)
+        await request.start(200, stream.content_type)
+        await _run(backend, request, watcher, stream, first)
+        await request.finish()
+    except Disconnected:
+        return
+    finally:
+        backend.feeds.leave(row.storage_key, watcher)
+
+
+def _check_options(request: Request) -> None:
+    query = request.query
+    match = query.text("resourceVersionMatch")
+    problems: list[FieldError] = []
+    if query.has("sendInitialEvents"):
+        if match != "NotOlderThan":
+            why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+            problems.append(FieldError.forbidden("resourceVersionMatch", why))
+    elif match:
+        why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        problems.append(FieldError.forbidden("resourceVersionMatch", why))
+    if problems:
+        raise Invalid("ListOptions.meta.k8s.io", "", problems)
+
+
+class _Stream:
+    """Turns events into what this client reads."""
+
+    def __init__(self, backend: Backend, request: Request, row: Resource, choice: Accepted) -> None:
+        self._backend = backend
+        self._request = request
+        self._row = row
+        self._choice = choice
+        self._headers = True
+        self.bookmarks = request.query.flag("allowWatchBookmarks")
+        self.content_type = "application/json"
+
+    def change(self, kind: str, event: Event) -> bytes:
+        if not self._choice.transform:
+            return event.line(kind, self._row, self._backend.store)
+        return self._shaped(kind, conversion.from_storage(self._row, event.obj(kind)))
+
+    def addition(self, stored: Obj) -> bytes:
+        """An object that was there before the watch began."""
+        if not self._choice.transform:
+            obj = conversion.from_storage(self._row, stored)
+            return event_line("ADDED", self._backend.store.encoded(self._row.storage_key, obj))
+        return self._shaped("ADDED", conversion.from_storage(self._row, stored))
+
+    def bookmark(self, *, initial_end: bool = False) -> bytes:
+        metadata: Obj = {"resourceVersion": str(self._backend.store.revision), "creationTimestamp": None}
+        if initial_end:
+            metadata["annotations"] = {_INITIAL_END: "true"}
+        obj: Obj = {"kind": self._row.kind, "apiVersion": self._row.api_version, "metadata": metadata}
+        if self._choice.transform:
+            return self._shaped("BOOKMARK", obj)
+        return event_line("BOOKMARK", orjson.dumps(obj))
+
+    def error(self, error: ApiError) -> bytes:
+        return event_line("ERROR", orjson.dumps(error.status()))
+
+    def _shaped(self, kind: str, obj: Obj) -> bytes:
+        # A client that reads tables needs the column definitions once.
+        shaped = shape(self._backend, self._request, self._row, obj, self._choice, headers=self._headers)
+        self._headers = False
+        return event_line(kind, orjson.dumps(shaped))
+
+
+def _first_lines(
+    backend: Backend, request: Request, watcher: Watcher, stream: _Stream, revision: int
+) -> list[bytes] | Expired:
+    """What the client is told before anything new happens; Expired if it comes back too late."""
+    selection, store = watcher.selection, backend.store
+    asked = request.query.has("sendInitialEvents")
+    initial = request.query.flag("sendInitialEvents") if asked else revision == 0
+    key = stream._row.storage_key
+    if initial:
+        lines = [stream.addition(obj) for obj in selection.of(store.objects(key, selection.namespace))]
+        if asked and stream.bookmarks:
+            lines.append(stream.bookmark(initial_end=True))
+        return lines
+    if revision == 0:
+        return []
+    try:
+        missed = store.changes_since(key, revision)
+    except RevisionGone as gone:
+        return Expired.too_old(gone.asked, gone.oldest)
+    for change in missed:
+        watcher.offer(Event(change))
+    return [stream.change(kind, event) for kind, event in watcher.take()]
+
+
+async def _run(
+    backend: Backend, request: Request, watcher: Watcher, stream: _Stream, first: list[bytes] | Expired
+) -> None:
+    if isinstance(first, Expired):
+        await request.write(stream.error(first))
+        return
+    loop = asyncio.get_running_loop()
+    seconds = request.query.number("timeoutSeconds")
+    ends_at = loop.time() + (seconds if seconds is not None and seconds > 0 else DEFAULT_SECONDS)
+    bookmark_at = loop.time() + BOOKMARK_SECONDS if stream.bookmarks else ends_at
+    forget = request.connection.on_lost(watcher.wake.set) if request.connection else None
+    pending = first
+    try:
+        while True:
+            for piece in _pieces(pending):
+                await request.write(piece)
+            if watcher.overflowed:
+                raise Disconnected
+            if not watcher.wake.is_set():
+                alarm = loop.call_at(min(ends_at, bookmark_at), watcher.wake.set)
+                await watcher.wake.wait()
+                alarm.cancel()
+            if request.gone:
+                raise Disconnected
+            pending = [stream.change(kind, event) for kind, event in watcher.take()]
+            now = loop.time()
+            if now >= ends_at:
+                for piece in _pieces(pending):
+                    await request.write(piece)
+                return
+            if now >= bookmark_at:
+                bookmark_at = now + BOOKMARK_SECONDS
+                pending.append(stream.bookmark())
+    except Disconnected:
+        if watcher.overflowed and request.connection is not None:
+            request.connection.abort()
+        raise
+    finally:
+        if forget is not None:
+            forget()
+
+
+def _pieces(lines: list[bytes]) -> list[bytes]:
+    """The lines joined into writes of a sensible size."""
+    if len(lines) < 2:
+        return lines
+    pieces: list[bytes] = []
+    batch: list[bytes] = []
+    size = 0
+    for line in lines:
+        batch.append(line)
+        size += len(line)
+        if size >= _CHUNK:
+            pieces.append(b"".join(batch))
+            batch, size = [], 0
+    if batch:
+        pieces.append(b"".join(batch))
+    return pieces

@@ -1,0 +1,208 @@
+"""create, update, delete and deletecollection, for every resource alike.
+
+A write may have to wait for an admission webhook. Nothing has changed by then, so it is simply made again when the
+answer is there; that is why each is written as a function that can be called more than once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from srearena.cluster.embedded.api import bodies
+from srearena.cluster.embedded.api.options import delete_wish, write_wish
+from srearena.cluster.embedded.api.presenting import show, show_list, show_object
+from srearena.cluster.embedded.api.requests import Request
+from srearena.cluster.embedded.api.selection import selection_of
+from srearena.cluster.embedded.clock import Signal
+from srearena.cluster.embedded.objects import Obj, meta, name_of, namespace_of, uid_of
+from srearena.cluster.embedded.registry import conversion, deletion
+from srearena.cluster.embedded.registry.admission.chain import AdmissionPending
+from srearena.cluster.embedded.registry.errors import BadRequest, NotFound
+from srearena.cluster.embedded.registry.go_text import quoted
+from srearena.cluster.embedded.registry.registry import WriteOptions
+from srearena.cluster.embedded.registry.resources import Resource
+
+if TYPE_CHECKING:
+    from srearena.cluster.embedded.api.backend import Backend
+
+T = TypeVar("T")
+
+# Resources whose last state is shown when they are deleted at once; of others only name and UID are told.
+_SHOWN_WHEN_GONE: Final = frozenset(
+    {
+        "pods",
+        "services",
+        "serviceaccounts",
+        "podtemplates",
+        "persistentvolumes",
+        "persistentvolumeclaims",
+        "resourcequotas",
+        "csidrivers.storage.k8s.io",
+        "csinodes.storage.k8s.io",
+        "storageclasses.storage.k8s.io",
+        "volumeattachments.storage.k8s.io",
+    }
+)
+# Resources that a PUT creates where they are not there.
+_CREATED_BY_UPDATE: Final = frozenset(
+    {
+        "endpoints",
+        "events",
+        "limitranges",
+        "services",
+        "leases.coordination.k8s.io",
+        "clusterrolebindings.rbac.authorization.k8s.io",
+        "clusterroles.rbac.authorization.k8s.io",
+        "rolebindings.rbac.authorization.k8s.io",
+        "roles.rbac.authorization.k8s.io",
+    }
+)
+
+
+async def settled(write: Callable[[], T]) -> T:
+    """Make a write, waiting for admission webhooks as often as it takes."""
+    while True:
+        try:
+            return write()
+        except AdmissionPending as pending:
+            await happened(pending.ready)
+
+
+async def happened(signal: Signal[T]) -> None:
+    """Wait, in the server's event loop, for something that happens in virtual time."""
+    if signal.is_set:
+        return
+    woken = asyncio.get_running_loop().create_future()
+
+    def wake() -> None:
+        if not woken.done():
+            woken.set_result(None)
+
+    signal.then(wake)
+    try:
+        await woken
+    finally:
+        signal.forget(wake)
+
+
+def namespace_in(request: Request, row: Resource) -> str:
+    return request.info.namespace if row.namespaced else ""
+
+
+async def create(backend: Backend, request: Request, row: Resource) -> None:
+    wish = write_wish(request, "CreateOptions")
+    data = await request.body()
+    namespace = namespace_in(request, row)
+
+    def write() -> Obj:
+        obj = object_in(data, request, row)
+        return backend.registry.create(row, namespace, obj, wish.options())
+
+    await show_object(backend, request, row, await settled(write), 201)
+
+
+async def update(backend: Backend, request: Request, row: Resource) -> None:
+    wish = write_wish(request, "UpdateOptions")
+    data = await request.body()
+    namespace, name, part = namespace_in(request, row), request.info.name, request.info.subresource
+    registry = backend.registry
+
+    def write() -> tuple[Obj, int]:
+        obj = object_in(data, request, row)
+        check_name(obj, name, namespace)
+        try:
+            return registry.update(row, namespace, name, lambda _: obj, wish.options(), subresource=part), 200
+        except NotFound:
+            if part or row.group_resource not in _CREATED_BY_UPDATE or meta(obj).get("resourceVersion"):
+                raise
+            return registry.create(row, namespace, object_in(data, request, row), wish.options()), 201
+
+    obj, status = await settled(write)
+    await show_object(backend, request, row, obj, status)
+
+
+def object_in(data: bytes, request: Request, row: Resource) -> Obj:
+    """The object of a request's body, known to be of this kind."""
+    obj = bodies.decode_object(data, request.header("content-type"))
+    check_kind(obj, row)
+    return obj
+
+
+def check_kind(obj: Obj, row: Resource) -> None:
+    version, kind = obj.get("apiVersion"), obj.get("kind")
+    # What is left out is what the path says.
+    obj["apiVersion"], obj["kind"] = version or row.api_version, kind or row.kind
+    if version and version != row.api_version:
+        raise BadRequest(
+            f"the API version in the data ({version}) does not match the expected API version ({row.api_version})"
+        )
+    if kind and kind != row.kind:
+        raise BadRequest(
+            f"{kind} in version {quoted(row.version)} cannot be handled as a {row.kind}: no kind {quoted(str(kind))} "
+            f"is registered for version {quoted(row.api_version)}"
+        )
+    if not isinstance(obj.get("metadata", {}), dict):
+        raise BadRequest(
+            f"{row.kind} in version {quoted(row.version)} cannot be handled as a {row.kind}: json: cannot unmarshal "
+            f"into Go struct field {row.kind}.metadata of type v1.ObjectMeta"
+        )
+
+
+def check_name(obj: Obj, name: str, namespace: str) -> None:
+    found = name_of(obj)
+    if not found:
+        raise BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+    if found != name:
+        raise BadRequest(f"the name of the object ({found}) does not match the name on the URL ({name})")
+    home = namespace_of(obj)
+    if namespace and home and home != namespace:
+        raise BadRequest(
+            f"the namespace of the object ({home}) does not match the namespace on the request ({namespace})"
+        )
+
+
+async def delete(backend: Backend, request: Request, row: Resource) -> None:
+    wish, options = await _deletion(request)
+    namespace, name = namespace_in(request, row), request.info.name
+    stored, gone = await settled(lambda: deletion.delete(backend.registry, row, namespace, name, wish, options))
+    obj = conversion.from_storage(row, stored)
+    if gone and row.group_resource not in _SHOWN_WHEN_GONE:
+        details = {"name": name, "group": row.group, "kind": row.plural, "uid": uid_of(obj)}
+        await show(request, success({key: value for key, value in details.items() if value}))
+        return
+    lingers = not gone and wish.get("orphanDependents") is False
+    await show_object(backend, request, row, obj, 202 if lingers else 200)
+
+
+async def deletecollection(backend: Backend, request: Request, row: Resource) -> None:
+    wish, options = await _deletion(request)
+    selection = selection_of(request, row, backend.store)
+    deleted: list[Obj] = []
+    for obj in selection.of(backend.store.objects(row.storage_key, selection.namespace)):
+        place = (namespace_of(obj), name_of(obj))
+
+        def write(place: tuple[str, str] = place) -> tuple[Obj, bool]:
+            return deletion.delete(backend.registry, row, *place, dict(wish), options)
+
+        try:
+            deleted.append((await settled(write))[0])
+        except NotFound:
+            continue  # somebody else was faster
+    await show_list(backend, request, row, deleted, {"resourceVersion": str(backend.store.revision)})
+
+
+async def _deletion(request: Request) -> tuple[Obj, WriteOptions]:
+    wished = write_wish(request, "DeleteOptions")
+    data = await request.body()
+    body = bodies.decode_object(data, request.header("content-type")) if data.strip() else None
+    wish = delete_wish(request, body)
+    options = wished.options()
+    options.dry_run = options.dry_run or bool(wish.pop("dryRun", None))
+    return wish, options
+
+
+def success(details: Obj) -> Obj:
+    status: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+    return {**status, "details": details} if details else status

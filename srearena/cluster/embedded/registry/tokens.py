@@ -1,0 +1,210 @@
+"""Tokens of service accounts: signed by the cluster, bound to objects, and worthless once those are gone.
+
+A token is a JWT (ES256). Its signature is deterministic, and the key is derived from the cluster's secret, so every
+`TokenIssuer` of a world issues and accepts the same tokens: the API on the wire, the kubelet that mounts a token
+into a pod, and the controller that fills token secrets need not know each other.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from typing import Any, Final, cast
+
+import orjson
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
+
+from srearena.cluster.embedded.clock import Clock
+from srearena.cluster.embedded.durations import parse_time
+from srearena.cluster.embedded.keys import derived_key
+from srearena.cluster.embedded.objects import Obj, dig, meta, name_of, namespace_of, uid_of
+from srearena.cluster.embedded.randomness import Randomness
+from srearena.cluster.embedded.registry.identity import User, service_account
+from srearena.cluster.embedded.store import Store
+
+ISSUER: Final = "https://kubernetes.default.svc.cluster.local"
+LEGACY_ISSUER: Final = "kubernetes/serviceaccount"
+_EXTRA: Final = "authentication.kubernetes.io/"
+_LEGACY_CLAIM: Final = "kubernetes.io/serviceaccount/"
+# What a token may be bound to: the claim it is kept under, and where such objects are stored.
+_BOUND: Final = {"Pod": ("pod", "pods"), "Secret": ("secret", "secrets"), "Node": ("node", "nodes")}
+
+
+class TokenRefused(Exception):
+    """The token does not authenticate anybody; the text says why."""
+
+
+def _encoded(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _decoded(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+class TokenIssuer:
+    def __init__(self, clock: Clock, store: Store, randomness: Randomness) -> None:
+        self._clock = clock
+        self._store = store
+        self._randomness = randomness
+        self._key = derived_key(randomness.secret("service-accounts"), "signing")
+        public = self._key.public_key().public_bytes(
+            serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+        )
+        header = {"alg": "ES256", "kid": _encoded(hashlib.sha256(public).digest())}
+        self._header = _encoded(orjson.dumps(header))
+        self._verified: dict[str, Obj] = {}
+
+    # Issuing
+
+    def issue(
+        self,
+        account: Obj,
+        *,
+        audiences: Sequence[str] = (),
+        seconds: int = 3600,
+        bound_to: Obj | None = None,
+        warn_after: int | None = None,
+    ) -> str:
+        """A token for a service account; `bound_to` is the pod, secret or node whose end ends the token too."""
+        now = int(self._clock.now)
+        private: Obj = {
+            "namespace": namespace_of(account),
+            "serviceaccount": {"name": name_of(account), "uid": uid_of(account)},
+        }
+        if bound_to is not None:
+            claim, _ = _BOUND[bound_to["kind"]]
+            private[claim] = {"name": name_of(bound_to), "uid": uid_of(bound_to)}
+            node = (
+                self._store.get("nodes", "", dig(bound_to, "spec", "nodeName", default="")) if claim == "pod" else None
+            )
+            if node is not None:
+                private["node"] = {"name": name_of(node), "uid": uid_of(node)}
+        if warn_after is not None:
+            private["warnafter"] = now + warn_after
+        return self._signed(
+            {
+                "aud": list(audiences) or [ISSUER],
+                "exp": now + seconds,
+                "iat": now,
+                "iss": ISSUER,
+                "jti": self._randomness.uid(),
+                "kubernetes.io": dict(sorted(private.items())),
+                "nbf": now,
+                "sub": f"system:serviceaccount:{namespace_of(account)}:{name_of(account)}",
+            }
+        )
+
+    def issue_for_secret(self, account: Obj, secret: Obj) -> str:
+        """The token without an end that a secret of type kubernetes.io/service-account-token holds."""
+        return self._signed(
+            {
+                "iss": LEGACY_ISSUER,
+                f"{_LEGACY_CLAIM}namespace": namespace_of(account),
+                f"{_LEGACY_CLAIM}secret.name": name_of(secret),
+                f"{_LEGACY_CLAIM}service-account.name": name_of(account),
+                f"{_LEGACY_CLAIM}service-account.uid": uid_of(account),
+                "sub": f"system:serviceaccount:{namespace_of(account)}:{name_of(account)}",
+            }
+        )
+
+    def _signed(self, claims: Obj) -> str:
+        text = f"{self._header}.{_encoded(orjson.dumps(claims))}"
+        signature = self._key.sign(text.encode(), ec.ECDSA(hashes.SHA256(), deterministic_signing=True))
+        r, s = decode_dss_signature(signature)
+        return f"{text}.{_encoded(r.to_bytes(32) + s.to_bytes(32))}"
+
+    # Checking
+
+    def authenticate(self, token: str, audiences: Sequence[str] = ()) -> tuple[User, list[str]]:
+        """Who the token stands for, and for which of the audiences; TokenRefused if it is not good any more."""
+        claims = self._claims(token)
+        if claims.get("iss") == LEGACY_ISSUER:
+            return self._legacy_user(claims, token), list(audiences) or [ISSUER]
+        if claims.get("iss") != ISSUER:
+            raise TokenRefused("invalid bearer token")
+        now = self._clock.now
+        if now >= claims["exp"]:
+            raise TokenRefused("[invalid bearer token, service account token has expired]")
+        if now < claims["nbf"] - 1:
+            raise TokenRefused("[invalid bearer token, service account token is not valid yet]")
+        wanted = list(audiences) or [ISSUER]
+        agreed = [audience for audience in wanted if audience in claims["aud"]]
+        if not agreed:
+            given, asked = (" ".join(f'"{a}"' for a in names) for names in (claims["aud"], wanted))
+            raise TokenRefused(
+                f"[invalid bearer token, token audiences [{given}] is invalid for the target audiences [{asked}]]"
+            )
+        return self._bound_user(claims), agreed
+
+    def _claims(self, token: str) -> Obj:
+        found = self._verified.get(token)
+        if found is not None:
+            return found
+        text, _, signature = token.rpartition(".")
+        try:
+            raw = _decoded(signature)
+            if not text.startswith(f"{self._header}.") or len(raw) != 64:
+                raise TokenRefused("invalid bearer token")
+            der = encode_dss_signature(int.from_bytes(raw[:32]), int.from_bytes(raw[32:]))
+            self._key.public_key().verify(der, text.encode(), ec.ECDSA(hashes.SHA256()))
+        except (InvalidSignature, ValueError):
+            raise TokenRefused("invalid bearer token") from None
+        claims = cast(Obj, orjson.loads(_decoded(text.partition(".")[2])))
+        if len(self._verified) >= 1024:
+            self._verified.clear()
+        self._verified[token] = claims
+        return claims
+
+    def _bound_user(self, claims: Obj) -> User:
+        private = claims["kubernetes.io"]
+        account = self._account(private["namespace"], private["serviceaccount"])
+        extra: dict[str, tuple[str, ...]] = {f"{_EXTRA}credential-id": (f"JTI={claims['jti']}",)}
+        for claim, resource in _BOUND.values():
+            reference = private.get(claim)
+            if reference is None:
+                continue
+            namespace = "" if claim == "node" else private["namespace"]
+            self._check_bound(claim, resource, namespace, reference, required="pod" not in private or claim == "pod")
+            if claim != "secret":
+                extra[f"{_EXTRA}{claim}-name"] = (reference["name"],)
+                extra[f"{_EXTRA}{claim}-uid"] = (reference["uid"],)
+        return service_account(private["namespace"], name_of(account), uid_of(account), extra)
+
+    def _account(self, namespace: str, reference: Obj) -> Obj:
+        account = self._store.get("serviceaccounts", namespace, reference["name"])
+        if account is None:
+            raise TokenRefused(f'[invalid bearer token, serviceaccounts "{reference["name"]}" not found]')
+        if uid_of(account) != reference["uid"]:
+            why = f"service account UID ({uid_of(account)}) does not match claim ({reference['uid']})"
+            raise TokenRefused(f"[invalid bearer token, {why}]")
+        return account
+
+    def _check_bound(self, claim: str, resource: str, namespace: str, reference: Obj, *, required: bool) -> None:
+        """A token dies with the object it is bound to; the node of a pod is only told, not required."""
+        if not required:
+            return
+        found = self._store.get(resource, namespace, reference["name"])
+        if found is None or uid_of(found) != reference["uid"] or self._past_deletion(found):
+            raise TokenRefused("[invalid bearer token, service account token has been invalidated]")
+
+    def _past_deletion(self, obj: Obj) -> bool:
+        deleted = meta(obj).get("deletionTimestamp")
+        return deleted is not None and self._clock.now > parse_time(deleted) + 60
+
+    def _legacy_user(self, claims: Obj, token: str) -> User:
+        def claim(name: str) -> Any:
+            return claims.get(f"{_LEGACY_CLAIM}{name}", "")
+
+        namespace = claim("namespace")
+        reference = {"name": claim("service-account.name"), "uid": claim("service-account.uid")}
+        secret = self._store.get("secrets", namespace, claim("secret.name"))
+        held = base64.b64decode(dig(secret, "data", "token", default="")) if secret else b""
+        if held != token.encode():
+            raise TokenRefused("[invalid bearer token, token has been invalidated]")
+        account = self._account(namespace, reference)
+        return service_account(namespace, name_of(account), uid_of(account))
