@@ -1,4 +1,4 @@
-"""Bodies of requests, decoded: JSON or YAML in, plain dicts out, and a 400 for everything else.
+"""Bodies of requests, decoded: JSON, YAML or protobuf in, plain dicts out, and a 400 for everything else.
 
 Nothing that leaves here can blow up what comes after: the text is valid UTF-8, the nesting is bounded, aliases of
 YAML were expanded within a budget, keys are strings and numbers are finite.
@@ -13,10 +13,11 @@ from typing import Any
 import orjson
 import yaml
 
+from srearena.cluster.embedded.api import protobuf
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.registry.errors import BadRequest, UnsupportedMediaType
 
-ACCEPTED = ("application/json", "application/yaml")
+ACCEPTED = ("application/json", "application/yaml", protobuf.MEDIA_TYPE)
 MAX_DEPTH = 200
 _MOST_NODES = 1_000_000
 
@@ -30,7 +31,7 @@ def decode(data: bytes, content_type: str) -> Any:
     kind = media_type(content_type) or "application/json"
     if kind not in ACCEPTED:
         raise UnsupportedMediaType(ACCEPTED)
-    return decode_yaml(data) if kind == "application/yaml" else decode_json(data)
+    return _DECODERS[kind](data)
 
 
 def decode_object(data: bytes, content_type: str) -> Obj:
@@ -144,3 +145,6 @@ def _check(document: Any) -> None:
             return
         level = inner
     raise _too_much(MAX_DEPTH + 1)
+
+
+_DECODERS = dict(zip(ACCEPTED, (decode_json, decode_yaml, protobuf.decode), strict=True))
