@@ -20,10 +20,10 @@ CONTROLLER_MANAGER = "kube-controller-manager"
 
 
 class World:
-    def __init__(self, *, seed: int, start: float) -> None:
+    def __init__(self, *, seed: int, start: float, secret: str = "") -> None:
         self.clock = Clock(start)
         self.store = Store()
-        self.randomness = Randomness(seed)
+        self.randomness = Randomness(seed, secret.encode())
         self.registry = Registry(self.clock, self.store, self.randomness)
         self._serial = 0
         self.control_plane_name = "control-plane"

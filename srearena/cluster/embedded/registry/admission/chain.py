@@ -40,6 +40,8 @@ class Attributes:
     dry_run: bool = False
     options: Obj = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    memo: dict[str, Any] = field(default_factory=dict)
+    """What a plug-in wants to remember from `admit` to `validate`."""
 
     def is_for(self, group_resource: str, *operations: Operation, subresource: str = "") -> bool:
         return (

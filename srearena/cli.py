@@ -1,0 +1,63 @@
+"""The `srearena` command: one group per module of `srearena.commands`, found by looking there.
+
+A problem the user can act on is one line on standard error and an exit code; a traceback appears with `--debug` only.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import sys
+
+import click
+
+from srearena import commands
+from srearena.cluster.base import ClusterError
+
+_INTERRUPTED = 130
+
+
+class _Commands(click.Group):
+    """Loads a command's module only when that command is asked for, so that `srearena` itself starts at once."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(module.name for module in pkgutil.iter_modules(commands.__path__))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        command = importlib.import_module(f"{commands.__name__}.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="srearena")
+@click.option("--debug", is_flag=True, help="Show tracebacks.")
+@click.pass_context
+def cli(context: click.Context, debug: bool) -> None:
+    """Put AI agents for site reliability engineering to the test."""
+    context.obj = {"debug": debug}
+
+
+def main() -> None:
+    debug = "--debug" in sys.argv or bool(os.environ.get("SREARENA_DEBUG"))
+    try:
+        cli(standalone_mode=False)
+    except click.exceptions.Exit as end:
+        sys.exit(end.exit_code)
+    except click.ClickException as problem:
+        problem.show()
+        sys.exit(problem.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(_INTERRUPTED)
+    except ClusterError as problem:
+        if debug:
+            raise
+        click.echo(f"Error: {problem}", err=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""What an environment offers, whichever it is: a kubeconfig, a way to let time pass, and access to its nodes.
+
+Everything else about a cluster is reached through the Kubernetes API that the kubeconfig points at.
+
+    ClusterError
+    ├── ClusterUnavailable   it did not come up, or is gone
+    └── NodeAccessError      a node operation cannot be done here
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+
+class ClusterError(Exception):
+    """Something about a cluster that a user can act on; the message says what and what to do next."""
+
+
+class ClusterUnavailable(ClusterError):
+    """The cluster did not come up, or cannot be reached any more."""
+
+
+class NodeAccessError(ClusterError):
+    """The operation on a node is unknown or impossible in this environment."""
+
+
+class NodeAccess(ABC):
+    """What Kubernetes has no API for: things done to a machine rather than to an object."""
+
+    @abstractmethod
+    def operations(self) -> tuple[str, ...]:
+        """The names that `perform` understands here."""
+
+    @abstractmethod
+    def perform(self, operation: str, node: str, **arguments: object) -> None:
+        """Do something to a node; NodeAccessError where it is unknown or fails."""
+
+
+class Cluster(ABC):
+    """One running environment; use it as a context manager, or call `close` when done."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str: ...
+
+    @property
+    @abstractmethod
+    def kubeconfig(self) -> Path:
+        """A file with administrator credentials, readable by its owner only."""
+
+    @property
+    @abstractmethod
+    def nodes(self) -> NodeAccess: ...
+
+    @abstractmethod
+    def wait(self, seconds: float) -> None:
+        """Let that much of the cluster's time pass: sleeps where time is real, advances the clock where it is not."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give everything back; calling it again does nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

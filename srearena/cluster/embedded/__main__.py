@@ -1,0 +1,65 @@
+"""The process of an embedded cluster: `python -m srearena.cluster.embedded`, started by `srearena.cluster`.
+
+Reads one JSON line with its options, answers one JSON line when the API is up (or why it is not), and serves until
+it is told to stop or, unless detached, until whoever started it is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import signal
+import sys
+from pathlib import Path
+
+import yaml
+
+from srearena.cluster.embedded.control import serve_control
+from srearena.cluster.embedded.hosting import Host
+from srearena.cluster.embedded.options import ClusterOptions
+
+
+async def serve(host: Host, directory: Path, stop: asyncio.Event) -> None:
+    await host.start()
+    kubeconfig = directory / "kubeconfig"
+    kubeconfig.touch(mode=0o600)
+    kubeconfig.write_text(yaml.safe_dump(host.kubeconfig()))
+    control = await serve_control(directory / "control", host.control)
+    print(json.dumps({"url": host.server.url}), flush=True)
+    await stop.wait()
+    control.close()
+    await host.stop()
+
+
+async def _main(detached: bool) -> int:
+    request = json.loads(sys.stdin.readline())
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        host = Host(ClusterOptions(**request["options"]))
+        if not detached:
+            _follow_parent(loop, stop)
+        await serve(host, Path(request["directory"]), stop)
+    except OSError as problem:
+        print(json.dumps({"error": str(problem)}), flush=True)
+        return 1
+    return 0
+
+
+def _follow_parent(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    """Standard input stays open as long as the parent lives; its end is ours."""
+
+    def heard() -> None:
+        if not sys.stdin.buffer.raw.read(1):  # type: ignore[attr-defined]
+            loop.remove_reader(sys.stdin.fileno())
+            stop.set()
+
+    with contextlib.suppress(OSError, ValueError, PermissionError):
+        loop.add_reader(sys.stdin.fileno(), heard)
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(_main("--detached" in sys.argv[1:])))

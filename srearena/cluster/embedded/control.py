@@ -1,0 +1,73 @@
+"""The harness's own line to a cluster that runs in another process: JSON lines over a Unix socket.
+
+Not part of what an agent may see: the socket lies in a directory that only its owner can enter, and nothing of it
+shows in the Kubernetes API. Each request is `{"operation": ..., ...}`, each answer `{"result": ...}` or
+`{"error": text}`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+Handler = Callable[[dict[str, Any]], Awaitable[Any]]
+_LINE_LIMIT = 1 << 20
+
+
+class ControlError(Exception):
+    """The cluster refused the operation, or could not be reached."""
+
+
+async def serve_control(path: Path, handler: Handler) -> asyncio.Server:
+    """Answer control requests until the returned server is closed."""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while line := await reader.readline():
+                writer.write(json.dumps(await _answer(handler, line)).encode() + b"\n")
+                await writer.drain()
+        except (ConnectionError, ValueError):
+            return
+        finally:
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+
+    return await asyncio.start_unix_server(talk, str(path), limit=_LINE_LIMIT)
+
+
+async def _answer(handler: Handler, line: bytes) -> dict[str, Any]:
+    try:
+        request = json.loads(line)
+        if not isinstance(request, dict):
+            return {"error": "a control request is a JSON object"}
+        return {"result": await handler(request)}
+    except (ControlError, ValueError) as problem:
+        return {"error": str(problem)}
+
+
+class ControlLine:
+    """The client's side, for use from ordinary threads."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def ask(self, operation: str, *, timeout: float | None = None, **arguments: Any) -> Any:
+        request = json.dumps({"operation": operation, **arguments}).encode() + b"\n"
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
+                line.settimeout(timeout)
+                line.connect(str(self._path))
+                line.sendall(request)
+                with line.makefile("rb") as answers:
+                    answer = json.loads(answers.readline() or b'{"error": "the cluster hung up"}')
+        except (OSError, ValueError) as problem:
+            raise ControlError(f"cannot talk to the cluster: {problem}") from problem
+        if "error" in answer:
+            raise ControlError(str(answer["error"]))
+        return answer.get("result")

@@ -1,0 +1,111 @@
+"""A running cluster: an asyncio loop in which the API answers and virtual time flows.
+
+`Host` is that loop's content; `HostThread` gives it a thread of its own inside the caller's process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from srearena.cluster.embedded.api.authentication import Credentials
+from srearena.cluster.embedded.api.server import ApiServer
+from srearena.cluster.embedded.assembly import Assembly, assemble
+from srearena.cluster.embedded.control import ControlError
+from srearena.cluster.embedded.objects import Obj
+from srearena.cluster.embedded.options import ClusterOptions
+from srearena.cluster.embedded.pacing import Pacer
+from srearena.cluster.embedded.registry.identity import User
+
+T = TypeVar("T")
+
+ADMINISTRATOR = User("kubernetes-admin", ("system:masters", "system:authenticated"))
+
+
+class Host:
+    """One cluster, served. Everything here runs in the loop that called `start`."""
+
+    def __init__(self, options: ClusterOptions) -> None:
+        self.options = options
+        self.assembly: Assembly = assemble(options)
+        world = self.assembly.world
+        self.pacer = Pacer(world.clock, options.speed)
+        credentials = Credentials(options.secret.encode(), world.clock.now)
+        self.server = ApiServer(world, credentials, self.assembly.nodes, port=options.port)
+        self.server.before_request = self.pacer.catch_up
+        self._flow: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        await self.server.start()
+        self._flow = asyncio.create_task(self.pacer.run())
+
+    async def stop(self) -> None:
+        await self.server.stop()
+        if self._flow is not None:
+            self._flow.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._flow
+
+    def kubeconfig(self, user: User = ADMINISTRATOR) -> Obj:
+        return self.server.kubeconfig(user)
+
+    async def control(self, request: dict[str, Any]) -> Any:
+        """What the harness may ask of a cluster beside the Kubernetes API."""
+        match request:
+            case {"operation": "status"}:
+                clock = self.assembly.world.clock
+                return {"url": self.server.url, "now": clock.now, "speed": self.pacer.speed}
+            case {"operation": "advance", "seconds": int() | float() as seconds} if seconds >= 0:
+                await self.pacer.advance(seconds)
+                return {"now": self.assembly.world.clock.now}
+            case {"operation": "speed", "value": int() | float() as value} if value >= 0:
+                self.pacer.speed = float(value)
+                return {"speed": self.pacer.speed}
+            case {"operation": "node", "name": str() as name, "do": str() as deed, "arguments": dict() as arguments}:
+                self.assembly.nodes.access.perform(deed, name, **arguments)
+                return {}
+            case {"operation": "node-operations"}:
+                return list(self.assembly.nodes.access.operations())
+            case _:
+                raise ControlError(f"not a control request: {request.get('operation')!r}")
+
+
+class HostThread:
+    """A host with a thread and a loop of its own; its methods may be called from any other thread."""
+
+    def __init__(self, options: ClusterOptions) -> None:
+        self._options = options
+        self._loop = asyncio.new_event_loop()
+        self._ready: Future[Host] = Future()
+        self._thread = threading.Thread(target=self._run, name="embedded-cluster", daemon=True)
+        self._thread.start()
+        self.host = self._ready.result()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            host = Host(self._options)
+            self._loop.run_until_complete(host.start())
+        except BaseException as problem:
+            self._loop.close()
+            self._ready.set_exception(problem)
+            return
+        self._ready.set_result(host)
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.run_until_complete(host.stop())
+            self._loop.run_until_complete(self._loop.shutdown_default_executor())
+            self._loop.close()
+
+    def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    def close(self) -> None:
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()

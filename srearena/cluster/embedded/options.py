@@ -1,0 +1,40 @@
+"""How an embedded cluster is to be: everything that two equal runs must agree on, and how it is served."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from secrets import token_hex
+from typing import Any
+
+SETTLING_SECONDS = 180.0
+"""How much of a cluster's life is simulated before anyone looks: enough for everything to be up and quiet."""
+
+
+@dataclass(slots=True, frozen=True)
+class ClusterOptions:
+    workers: int = 3
+    seed: int = 0
+    speed: float = 1.0
+    """Virtual seconds per real second; 0 leaves time to whoever advances it."""
+    port: int = 0
+    start: float | None = None
+    """The virtual instant (seconds since the epoch) at which the cluster is handed over; None means the real now."""
+    secret: str = field(default_factory=lambda: token_hex(16))
+    """Where keys and tokens come from. Not derived from the seed: who knows the seed must not be able to forge them."""
+    worker_cpu: str = "8"
+    worker_memory: str = "16Gi"
+    pods_per_node: int = 110
+
+    def problems(self) -> list[str]:
+        """What is wrong with these options, for a person to read."""
+        found: list[str] = []
+        if not 0 <= self.workers <= 5000:
+            found.append(f"the number of worker nodes must be between 0 and 5000, not {self.workers}")
+        if not 0 <= self.speed <= 1e6:
+            found.append(f"the speed must be between 0 and 1000000, not {self.speed:g}")
+        if not 0 <= self.port <= 65535:
+            found.append(f"the port must be between 0 and 65535, not {self.port}")
+        return found
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)

@@ -1,0 +1,38 @@
+"""The admission plug-ins of a cluster, in the order of a v1.34 server with its default set."""
+
+from __future__ import annotations
+
+from srearena.cluster.embedded.registry.admission.limits import LimitRanger
+from srearena.cluster.embedded.registry.admission.namespaces import NamespaceLifecycle
+from srearena.cluster.embedded.registry.admission.pod_defaults import (
+    DefaultTolerationSeconds,
+    Priority,
+    TaintNodesByCondition,
+)
+from srearena.cluster.embedded.registry.admission.pod_security import PodSecurity
+from srearena.cluster.embedded.registry.admission.quota import ResourceQuota
+from srearena.cluster.embedded.registry.admission.service_accounts import ServiceAccount
+from srearena.cluster.embedded.registry.admission.storage import ClaimResize, DefaultIngressClass, DefaultStorageClass
+from srearena.cluster.embedded.registry.admission.webhooks import Webhooks
+from srearena.cluster.embedded.registry.registry import Registry
+
+
+def install(registry: Registry) -> Webhooks:
+    """Fill the registry's chain; returns the plug-in that still needs somebody to make its calls."""
+    store = registry.store
+    webhooks = Webhooks(store, registry.clock, registry.randomness)
+    registry.admission.plugins = [
+        NamespaceLifecycle(store),
+        LimitRanger(store),
+        ServiceAccount(store, registry.randomness),
+        TaintNodesByCondition(),
+        PodSecurity(store),
+        Priority(store),
+        DefaultTolerationSeconds(),
+        DefaultStorageClass(store),
+        ClaimResize(store),
+        DefaultIngressClass(store),
+        webhooks,
+        ResourceQuota(store),
+    ]
+    return webhooks

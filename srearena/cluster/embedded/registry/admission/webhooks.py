@@ -1,0 +1,206 @@
+"""Mutating and validating admission webhooks.
+
+The call itself is made elsewhere (`Caller`): over the simulated network to a Service, or over real HTTPS to a URL.
+It takes time, so a write that needs an answer is put off (`AdmissionPending`) and made again when the answer is
+there. Answers are kept for exactly that: they belong to one write, recognised by its content, and are dropped when
+it went through or after a moment of disuse.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import orjson
+
+from srearena.cluster.embedded.clock import Clock, Signal
+from srearena.cluster.embedded.objects import Obj, copy_of
+from srearena.cluster.embedded.randomness import Randomness
+from srearena.cluster.embedded.registry.admission.chain import AdmissionPending, Attributes, Plugin
+from srearena.cluster.embedded.registry.admission.webhook_rules import MUTATING, VALIDATING, Webhook, matching
+from srearena.cluster.embedded.registry.errors import ApiError, InternalError
+from srearena.cluster.embedded.registry.go_text import quoted
+from srearena.cluster.embedded.registry.patch.json_patch import apply_json_patch
+from srearena.cluster.embedded.store import Store
+
+_KEPT_SECONDS = 60.0
+# Drawn anew each time a write is made, so it must not tell two attempts apart.
+_RANDOM_TOKEN_VOLUME = re.compile(rb"kube-api-access-[a-z0-9]{5}")
+
+
+@dataclass(slots=True, frozen=True)
+class Answer:
+    """What came back: the body of an AdmissionReview, or why there is none."""
+
+    review: Obj | None = None
+    failure: str = ""
+
+
+class Caller(Protocol):
+    """Calls a webhook and sets the signal when an answer, or none, is certain."""
+
+    def call(self, webhook: Webhook, review: Obj) -> Signal[Answer]: ...
+
+
+@dataclass(slots=True)
+class _Conversation:
+    """The answers one write has got so far."""
+
+    used_at: float
+    answers: dict[tuple[str, str], Signal[Answer]] = field(default_factory=dict)
+
+
+class Webhooks(Plugin):
+    name = "MutatingAdmissionWebhook"
+
+    def __init__(self, store: Store, clock: Clock, randomness: Randomness) -> None:
+        self._store = store
+        self._clock = clock
+        self._randomness = randomness
+        self._conversations: dict[str, _Conversation] = {}
+        self.caller: Caller | None = None
+
+    def admit(self, attributes: Attributes) -> None:
+        if not self._store.count(MUTATING) and not self._store.count(VALIDATING):
+            return
+        attributes.memo["webhooks"] = _fingerprint(attributes)
+        for webhook in matching(self._store, MUTATING, attributes):
+            review = self._ask(webhook, attributes)
+            if review is not None:
+                self._change(webhook, attributes, review)
+
+    def validate(self, attributes: Attributes) -> None:
+        if "webhooks" not in attributes.memo:
+            return
+        for webhook in matching(self._store, VALIDATING, attributes):
+            self._ask(webhook, attributes)
+        self._conversations.pop(attributes.memo["webhooks"], None)
+
+    def _ask(self, webhook: Webhook, attributes: Attributes) -> Obj | None:
+        """The webhook's response once it is there and allows the write; None where its failure is ignored."""
+        if attributes.dry_run and webhook.hook.get("sideEffects") not in ("None", "NoneOnDryRun"):
+            text = f"admission webhook {quoted(webhook.name)} does not support dry run"
+            raise ApiError(text, code=400, reason="BadRequest")
+        conversation = self._conversation(attributes)
+        key = (webhook.configuration, webhook.name)
+        signal = conversation.answers.get(key)
+        if signal is None:
+            signal = self._call(webhook, attributes)
+            conversation.answers[key] = signal
+        if not signal.is_set:
+            raise AdmissionPending(signal)
+        return self._verdict(webhook, attributes, signal.value)
+
+    def _conversation(self, attributes: Attributes) -> _Conversation:
+        now = self._clock.now
+        for key, conversation in list(self._conversations.items()):
+            if now - conversation.used_at > _KEPT_SECONDS:
+                del self._conversations[key]
+        found = self._conversations.setdefault(attributes.memo["webhooks"], _Conversation(now))
+        found.used_at = now
+        return found
+
+    def _call(self, webhook: Webhook, attributes: Attributes) -> Signal[Answer]:
+        if self.caller is None:
+            nobody: Signal[Answer] = Signal(self._clock)
+            nobody.set(Answer(failure=f'Post "{webhook.url}": no route to the webhook'))
+            return nobody
+        return self.caller.call(webhook, self._review(attributes))
+
+    def _review(self, attributes: Attributes) -> Obj:
+        row = attributes.row
+        gvk = {"group": row.group, "version": row.version, "kind": row.kind}
+        gvr = {"group": row.group, "version": row.version, "resource": row.plural}
+        request: Obj = {
+            "uid": self._randomness.uid(),
+            "kind": gvk,
+            "resource": gvr,
+            "requestKind": gvk,
+            "requestResource": gvr,
+            "operation": attributes.operation,
+            "userInfo": attributes.user.info(),
+            "object": copy_of(attributes.obj) if attributes.obj is not None else None,
+            "oldObject": attributes.old,
+            "dryRun": attributes.dry_run,
+            "options": {**attributes.options, **_OPTIONS_KIND[attributes.operation]},
+        }
+        if attributes.name:
+            request["name"] = attributes.name
+        if attributes.namespace:
+            request["namespace"] = attributes.namespace
+        if attributes.subresource:
+            request["subResource"] = request["requestSubResource"] = attributes.subresource
+        return {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request}
+
+    def _verdict(self, webhook: Webhook, attributes: Attributes, answer: Answer) -> Obj | None:
+        response = (answer.review or {}).get("response")
+        failure = answer.failure
+        if not failure and not isinstance(response, dict):
+            failure = "webhook response.uid must be set"
+        if failure:
+            if webhook.ignores_failure:
+                return None
+            raise InternalError(f"failed calling webhook {quoted(webhook.name)}: failed to call webhook: {failure}")
+        assert isinstance(response, dict)
+        attributes.warnings.extend(str(text) for text in response.get("warnings") or ())
+        if not response.get("allowed"):
+            raise _refusal(webhook.name, response.get("status") or {})
+        return response
+
+    def _change(self, webhook: Webhook, attributes: Attributes, response: Obj) -> None:
+        patch = response.get("patch")
+        if not patch or attributes.obj is None:
+            return
+        try:
+            operations = orjson.loads(base64.b64decode(patch, validate=True))
+            attributes.obj = apply_json_patch(attributes.obj, operations)
+        except (binascii.Error, orjson.JSONDecodeError, ApiError) as problem:
+            if webhook.ignores_failure:
+                return
+            raise InternalError(
+                f"failed calling webhook {quoted(webhook.name)}: cannot apply its patch: {problem}"
+            ) from problem
+
+
+_OPTIONS_KIND: dict[str, Obj] = {
+    operation: {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
+    for operation, kind in (
+        ("CREATE", "CreateOptions"),
+        ("UPDATE", "UpdateOptions"),
+        ("DELETE", "DeleteOptions"),
+        ("CONNECT", "PodExecOptions"),
+    )
+}
+
+
+def _fingerprint(attributes: Attributes) -> str:
+    what: list[Any] = [
+        attributes.operation,
+        attributes.row.group_resource,
+        attributes.namespace,
+        attributes.name,
+        attributes.subresource,
+        attributes.user.name,
+        attributes.dry_run,
+        attributes.obj,
+        attributes.old,
+    ]
+    text = _RANDOM_TOKEN_VOLUME.sub(b"", orjson.dumps(what, option=orjson.OPT_SORT_KEYS))
+    return hashlib.sha256(text).hexdigest()
+
+
+def _refusal(name: str, status: Obj) -> ApiError:
+    denied = f"admission webhook {quoted(name)} denied the request"
+    explanation = status.get("message") or status.get("reason")
+    message = f"{denied}: {explanation}" if explanation else f"{denied} without explanation"
+    code = status.get("code")
+    return ApiError(
+        message,
+        details=status.get("details") if isinstance(status.get("details"), dict) else None,
+        code=code if isinstance(code, int) and code >= 400 else 400,
+        reason=str(status.get("reason") or ""),
+    )

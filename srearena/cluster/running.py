@@ -1,0 +1,100 @@
+"""The embedded clusters that run on this machine, as files that every `srearena` command can find.
+
+One directory per cluster under the user's state directory, readable by its owner only: `cluster.json` says what runs
+where, `kubeconfig` and `control` are how to reach it. An entry whose process is gone is swept away on sight.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from srearena.cluster.base import ClusterError
+
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
+
+
+@dataclass(slots=True, frozen=True)
+class RunningCluster:
+    name: str
+    pid: int
+    url: str
+    kubeconfig: str
+    workers: int
+    seed: int
+    speed: float
+    started: float
+
+    @property
+    def alive(self) -> bool:
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            return True
+        return True
+
+
+def state_directory() -> Path:
+    """Where clusters are noted: `SREARENA_STATE_DIR`, or `srearena` under the user's state directory."""
+    own = os.environ.get("SREARENA_STATE_DIR")
+    if own:
+        return Path(own)
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "srearena"
+
+
+def directory_of(name: str) -> Path:
+    """The directory of a cluster; the name must be one that can stand in a path and in a kubeconfig."""
+    if not _NAME.fullmatch(name):
+        raise ClusterError(
+            f"{name!r} is no good name for a cluster: use at most 40 lower-case letters, digits and dashes"
+        )
+    return state_directory() / "clusters" / name
+
+
+def make_directory(name: str) -> Path:
+    """A fresh private directory for a cluster; refused while one of that name runs."""
+    if find(name) is not None:
+        raise ClusterError(
+            f"a cluster named {name!r} is running: choose another --name, or `srearena cluster down {name}`"
+        )
+    directory = directory_of(name)
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True, mode=0o700)
+    return directory
+
+
+def note(cluster: RunningCluster) -> None:
+    """Write the entry; it appears whole or not at all."""
+    directory = directory_of(cluster.name)
+    draft = directory / "cluster.json.new"
+    draft.write_text(json.dumps(asdict(cluster), indent=2) + "\n")
+    draft.replace(directory / "cluster.json")
+
+
+def forget(name: str) -> None:
+    shutil.rmtree(directory_of(name), ignore_errors=True)
+
+
+def find(name: str) -> RunningCluster | None:
+    directory = directory_of(name)
+    try:
+        entry = RunningCluster(**json.loads((directory / "cluster.json").read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+    if not entry.alive:
+        forget(name)
+        return None
+    return entry
+
+
+def all_running() -> list[RunningCluster]:
+    parent = state_directory() / "clusters"
+    names = sorted(path.name for path in parent.iterdir() if _NAME.fullmatch(path.name)) if parent.is_dir() else []
+    return [entry for name in names if (entry := find(name)) is not None]

@@ -1,0 +1,1 @@
+"""One module per command of `srearena`, each with a `command`; adding a command is adding a module."""

@@ -1,0 +1,156 @@
+"""`srearena cluster`: embedded clusters to play with, by hand or from any Kubernetes client."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+from dataclasses import asdict
+from pathlib import Path
+from time import monotonic
+from time import time as now  # noqa: TID251 - what a person reads is real time
+
+import click
+
+from srearena.cluster import running
+from srearena.cluster.base import ClusterError
+from srearena.cluster.embedded_cluster import advance as advance_time
+from srearena.cluster.embedded_cluster import checked_options, launch, stop, wait_until_ready
+from srearena.cluster.running import RunningCluster
+
+_STOP_TIMEOUT = 10.0
+
+
+@click.group()
+def command() -> None:
+    """Start, list and stop embedded Kubernetes clusters."""
+
+
+@command.command()
+@click.option("--name", default="embedded", show_default=True, help="What to call the cluster.")
+@click.option("--nodes", default=3, show_default=True, help="Worker nodes beside the control plane.")
+@click.option("--seed", default=0, show_default=True, help="Same seed, same world.")
+@click.option("--speed", default=1.0, show_default=True, help="Virtual seconds per real second; 0 stands still.")
+@click.option("--port", default=0, help="Port of the API on the loopback interface; any free one by default.")
+@click.option("--kubeconfig", type=click.Path(dir_okay=False, path_type=Path), help="Also write the kubeconfig here.")
+@click.option("--detach", is_flag=True, help="Return once the API answers; end it with `srearena cluster down`.")
+@click.option("--json", "as_json", is_flag=True, help="Say what runs where as JSON.")
+def up(
+    name: str, nodes: int, seed: int, speed: float, port: int, kubeconfig: Path | None, detach: bool, as_json: bool
+) -> None:
+    """Start a cluster and say how to use it."""
+    options = checked_options(workers=nodes, seed=seed, speed=speed, port=port)
+    begun = monotonic()
+    directory = running.make_directory(name)
+    process = launch(options, directory, detached=detach)
+    try:
+        url = wait_until_ready(process)
+        where = _kubeconfig(directory, kubeconfig)
+    except BaseException:
+        process.kill()
+        running.forget(name)
+        raise
+    entry = RunningCluster(name, process.pid, url, str(where), nodes, seed, speed, now())
+    running.note(entry)
+    _show(entry, monotonic() - begun, as_json=as_json, detach=detach)
+    if not detach:
+        _stay(process, name)
+
+
+def _kubeconfig(directory: Path, wanted: Path | None) -> Path:
+    own = directory / "kubeconfig"
+    if wanted is None:
+        return own
+    try:
+        wanted.parent.mkdir(parents=True, exist_ok=True)
+        wanted.touch(mode=0o600)
+        shutil.copyfile(own, wanted)
+    except OSError as problem:
+        raise ClusterError(f"cannot write the kubeconfig: {problem}") from problem
+    return wanted.absolute()
+
+
+def _show(entry: RunningCluster, seconds: float, *, as_json: bool, detach: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(asdict(entry)))
+        return
+    click.echo(
+        f"Cluster {entry.name!r} is up at {entry.url} after {seconds:.1f} s: 1 control plane, {entry.workers} workers"
+    )
+    click.echo(f"\n  export KUBECONFIG={entry.kubeconfig}\n  kubectl get pods -A\n")
+    click.echo(f"Stop it with `srearena cluster down {entry.name}`." if detach else "Stop it with Ctrl-C.")
+
+
+def _stay(process: subprocess.Popen[bytes], name: str) -> None:
+    """Wait for the cluster or for the user to end it; its files go with it."""
+
+    def ended(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, ended)
+    try:
+        status = process.wait()
+    except KeyboardInterrupt:
+        process.terminate()
+        process.wait(_STOP_TIMEOUT)
+        click.echo(f"Cluster {name!r} is down.")
+        return
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        running.forget(name)
+    if status:
+        raise ClusterError(f"cluster {name!r} ended with status {status}")
+
+
+@command.command("list")
+@click.option("--json", "as_json", is_flag=True, help="As a JSON list.")
+def list_(as_json: bool) -> None:
+    """Show the clusters that are running."""
+    entries = running.all_running()
+    if as_json:
+        click.echo(json.dumps([asdict(entry) for entry in entries]))
+        return
+    if not entries:
+        click.echo("No cluster is running: `srearena cluster up` starts one.")
+        return
+    rows = [("NAME", "API", "WORKERS", "SEED", "SPEED", "PID", "KUBECONFIG")]
+    rows += [(e.name, e.url, str(e.workers), str(e.seed), f"{e.speed:g}x", str(e.pid), e.kubeconfig) for e in entries]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        click.echo("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+@command.command()
+@click.argument("names", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Stop every running cluster.")
+def down(names: tuple[str, ...], everything: bool) -> None:
+    """Stop clusters by name (`embedded` if none is given)."""
+    wanted = [entry.name for entry in running.all_running()] if everything else list(names) or ["embedded"]
+    for name in wanted:
+        entry = running.find(name)
+        if entry is None:
+            known = ", ".join(other.name for other in running.all_running()) or "none"
+            raise ClusterError(f"no cluster named {name!r} is running (running: {known})")
+        _stop(entry)
+        click.echo(f"Cluster {name!r} is down.")
+
+
+def _stop(entry: RunningCluster) -> None:
+    stop(entry.pid)
+    deadline = monotonic() + _STOP_TIMEOUT
+    while entry.alive and monotonic() < deadline:
+        signal.sigtimedwait([], 0.05)
+    if entry.alive:
+        raise ClusterError(f"cluster {entry.name!r} (process {entry.pid}) does not stop")
+    running.forget(entry.name)
+
+
+@command.command()
+@click.argument("seconds", type=float)
+@click.option("--name", default="embedded", show_default=True)
+def advance(seconds: float, name: str) -> None:
+    """Let SECONDS of a cluster's virtual time pass at full speed."""
+    if running.find(name) is None:
+        raise ClusterError(f"no cluster named {name!r} is running: `srearena cluster list` shows those that are")
+    advance_time(running.directory_of(name), seconds)
