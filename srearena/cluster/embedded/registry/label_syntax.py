@@ -47,7 +47,7 @@ def qualified_name_errors(text: str) -> list[str]:
     if not name:
         errors.append("name part must be non-empty")
     elif _byte_length(name) > _NAME_LIMIT:
-        errors.append(f"name part must be no more than {_NAME_LIMIT} bytes")
+        errors.append(f"name part must be no more than {_NAME_LIMIT} characters")
     if not _QUALIFIED_RE.fullmatch(name):
         errors.append(f"name part {_QUALIFIED_RULE}")
     return errors
@@ -56,7 +56,7 @@ def qualified_name_errors(text: str) -> list[str]:
 def label_value_errors(text: str) -> list[str]:
     errors: list[str] = []
     if _byte_length(text) > _NAME_LIMIT:
-        errors.append(f"must be no more than {_NAME_LIMIT} bytes")
+        errors.append(f"must be no more than {_NAME_LIMIT} characters")
     if not _LABEL_VALUE_RE.fullmatch(text):
         errors.append(_LABEL_VALUE_RULE)
     return errors
@@ -66,10 +66,13 @@ def subdomain_errors(text: str) -> list[str]:
     """What keeps `text` from being a DNS subdomain name."""
     errors: list[str] = []
     if _byte_length(text) > _SUBDOMAIN_LIMIT:
-        errors.append(f"must be no more than {_SUBDOMAIN_LIMIT} bytes")
-    if not _SUBDOMAIN_RE.fullmatch(text):
-        errors.append(_SUBDOMAIN_RULE)
-    return errors
+        errors.append(f"must be no more than {_SUBDOMAIN_LIMIT} characters")
+    return errors + subdomain_syntax_errors(text)
+
+
+def subdomain_syntax_errors(text: str) -> list[str]:
+    """As `subdomain_errors`, whatever the length."""
+    return [] if _SUBDOMAIN_RE.fullmatch(text) else [_SUBDOMAIN_RULE]
 
 
 def _byte_length(text: str) -> int:

@@ -17,6 +17,7 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _LABEL_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 ANNOTATIONS_LIMIT = 256 * 1024
+_STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 
 _LABEL_TEXT = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
@@ -32,7 +33,9 @@ _LABEL_1035_TEXT = (
 
 def label_errors(name: str, is_prefix: bool = False) -> list[str]:
     """RFC 1123 label: names of namespaces, containers and the like."""
-    return _dns_label_errors(_whole(name, is_prefix), _LABEL, _LABEL_TEXT)
+    whole = _whole(name, is_prefix)
+    text = "must not contain dots" if "." in whole and not label_syntax.subdomain_syntax_errors(whole) else _LABEL_TEXT
+    return _dns_label_errors(whole, _LABEL, text)
 
 
 def label_1035_errors(name: str, is_prefix: bool = False) -> list[str]:
@@ -58,7 +61,7 @@ def _whole(name: str, is_prefix: bool) -> str:
 
 
 def _dns_label_errors(name: str, shape: re.Pattern[str], text: str) -> list[str]:
-    problems = [] if len(name.encode()) <= 63 else ["must be no more than 63 bytes"]
+    problems = [] if len(name.encode()) <= 63 else ["must be no more than 63 characters"]
     if not shape.fullmatch(name):
         problems.append(text)
     return problems
@@ -99,26 +102,31 @@ def metadata_errors(row: Resource, obj: Obj, old: Obj | None, strategy: Strategy
     problems += labels_errors(metadata.get("labels"), "metadata.labels")
     problems += annotations_errors(metadata.get("annotations"), "metadata.annotations")
     problems += _owner_errors(metadata.get("ownerReferences") or [])
-    for finalizer in metadata.get("finalizers") or ():
-        problems += [
-            FieldError.invalid("metadata.finalizers", finalizer, text) for text in qualified_name_errors(str(finalizer))
-        ]
+    problems += _finalizer_errors(metadata.get("finalizers") or [], row)
     if old is not None:
         problems += _change_errors(metadata, meta(old))
+    return problems
+
+
+def _finalizer_errors(finalizers: list[Any], row: Resource) -> list[FieldError]:
+    problems: list[FieldError] = []
+    for index, finalizer in enumerate(map(str, finalizers)):
+        problems += [FieldError.invalid("metadata.finalizers", finalizer, t) for t in qualified_name_errors(finalizer)]
+        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS and not row.custom:
+            text = "name is neither a standard finalizer name nor is it fully qualified"
+            problems.append(FieldError.invalid(f"metadata.finalizers[{index}]", finalizer, text))
     return problems
 
 
 def _owner_errors(references: list[Obj]) -> list[FieldError]:
     problems: list[FieldError] = []
     controllers: list[str] = []
-    for index, reference in enumerate(references):
-        path = f"metadata.ownerReferences[{index}]"
+    for reference in references:
         for key in ("apiVersion", "kind", "name", "uid"):
             if not reference.get(key):
-                where = "version" if key == "apiVersion" else key
-                problems.append(
-                    FieldError.invalid(f"{path}.{key}", reference.get(key, ""), f"{where} must not be empty")
-                )
+                # The real paths have no index here.
+                text = "version must not be empty" if key == "apiVersion" else "must not be empty"
+                problems.append(FieldError.invalid(f"metadata.ownerReferences.{key}", reference.get(key) or "", text))
         if reference.get("controller"):
             controllers.append(f"{reference.get('kind')}/{reference.get('name')}")
     if len(controllers) > 1:
