@@ -83,8 +83,14 @@ def default_pod_spec(spec: Obj) -> None:
     settle(spec, "overhead")
     for volume in spec.get("volumes") or ():
         default_volume(volume)
-    for key in ("initContainers", "containers", "ephemeralContainers"):
+    for container in spec.get("initContainers") or ():
+        if container.get("restartPolicy") not in (None, "Always"):
+            del container["restartPolicy"]
+        _default_container(container)
+    for key in ("containers", "ephemeralContainers"):
         for container in spec.get(key) or ():
+            # Restart rules of regular containers are an alpha feature, which a server leaves out silently.
+            container.pop("restartPolicy", None)
             _default_container(container)
 
 

@@ -7,6 +7,7 @@ from srearena.cluster.embedded.registry.strategies.amounts import reading
 from srearena.cluster.embedded.registry.strategies.parts import items, part
 from srearena.cluster.embedded.registry.strategies.pod_defaults import default_pod, default_template
 from srearena.cluster.embedded.registry.strategies.pod_resources import qos_class
+from srearena.cluster.embedded.registry.strategies.pod_spec import validate_new_pod, validate_pod
 from srearena.cluster.embedded.registry.strategy import Strategy, WriteContext
 
 FINISHED = ("Succeeded", "Failed")
@@ -71,6 +72,8 @@ STRATEGIES = {
     "pods": Strategy(
         default=reading(default_pod),
         prepare_create=prepare_create,
+        validate=validate_pod,
+        validate_create=validate_new_pod,
         grace_seconds=grace_seconds,
     ),
     "podtemplates": Strategy(default=reading(_default_pod_template)),
