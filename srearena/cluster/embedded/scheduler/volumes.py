@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from srearena.cluster.embedded.objects import Obj, annotations_of, dig, is_terminating, labels_of, name_of, namespace_of
-from srearena.cluster.embedded.quantity import units
+from srearena.cluster.embedded.registry.claims import claim_names, smallest_free
 from srearena.cluster.embedded.registry.placement import matches_terms
-from srearena.cluster.embedded.registry.selectors import EVERYTHING, label_selector_of
 from srearena.cluster.embedded.scheduler.node_state import NodeState
 from srearena.cluster.embedded.store import Store
 
@@ -27,17 +26,6 @@ class VolumeNeeds:
     bound: list[Obj | None] = field(default_factory=list)
     to_bind: list[Obj] = field(default_factory=list)
     exclusive: list[tuple[str, str]] = field(default_factory=list)
-
-
-def claim_names(pod: Obj) -> list[str]:
-    """The claims a pod mounts, those of generic ephemeral volumes included."""
-    names: list[str] = []
-    for volume in dig(pod, "spec", "volumes", default=()):
-        if dig(volume, "persistentVolumeClaim", "claimName"):
-            names.append(volume["persistentVolumeClaim"]["claimName"])
-        elif volume.get("ephemeral"):
-            names.append(f"{name_of(pod)}-{volume['name']}")
-    return names
 
 
 def volume_needs(pod: Obj, store: Store) -> VolumeNeeds:
@@ -102,24 +90,7 @@ def volume_reaches(volume: Obj, node: Obj) -> bool:
 
 def find_volume(claim: Obj, node: Obj, store: Store) -> Obj | None:
     """The smallest free volume that fits the claim and can be used from the node."""
-    wanted = units(dig(claim, "spec", "resources", "requests", "storage", default="0"))
-    modes = set(dig(claim, "spec", "accessModes", default=()))
-    selector = dig(claim, "spec", "selector")
-    matcher = label_selector_of(selector) if selector else EVERYTHING
-    fitting = [
-        volume
-        for volume in store.objects("persistentvolumes")
-        if dig(volume, "status", "phase") == "Available"
-        and dig(volume, "spec", "claimRef") is None
-        and dig(volume, "spec", "storageClassName", default="") == dig(claim, "spec", "storageClassName", default="")
-        and dig(volume, "spec", "volumeMode", default="Filesystem")
-        == dig(claim, "spec", "volumeMode", default="Filesystem")
-        and modes <= set(dig(volume, "spec", "accessModes", default=()))
-        and units(dig(volume, "spec", "capacity", "storage", default="0")) >= wanted
-        and matcher.matches(labels_of(volume))
-        and volume_reaches(volume, node)
-    ]
-    return min(fitting, key=lambda v: (units(v["spec"]["capacity"]["storage"]), name_of(v)), default=None)
+    return smallest_free(claim, (v for v in store.objects("persistentvolumes") if volume_reaches(v, node)))
 
 
 def provisionable(claim: Obj, store: Store, node: Obj) -> bool:
