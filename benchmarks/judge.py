@@ -132,6 +132,7 @@ class _Judge(BaseHTTPRequestHandler):
     most = 0
     lock = threading.Lock()
     protocol_version = "HTTP/1.1"
+    wbufsize = 65536  # headers and body in one packet, or delayed acknowledgements add 40 ms to each reply
 
     def do_POST(self) -> None:
         kind = type(self)

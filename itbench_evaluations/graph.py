@@ -41,11 +41,15 @@ class ComponentGraph:
         return graph
 
     def starts(self) -> list[str]:
-        """Where paths begin: what nothing leads to, then a root or first mention of every cycle left over."""
-        starts = [node for node in self.nodes if node not in self._in]
+        """Where paths begin: what nothing leads to, then a root or first mention of every cycle left over.
+
+        A node without edges is a path of its own only where there are no edges at all.
+        """
+        linked = [n for n in self.nodes if n in self._in or n in self._out] if self.edges else self.nodes
+        starts = [node for node in linked if node not in self._in]
         reached = self._reachable(starts)
-        for node in [*self.roots, *self.nodes]:
-            if node not in reached:
+        for node in [*self.roots, *linked]:
+            if node not in reached and node in linked:
                 starts.append(node)
                 reached |= self._reachable([node])
         return starts

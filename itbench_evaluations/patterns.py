@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Literal
 
 MAX_PROGRAM = 4000  # instructions; a larger pattern is read as a glob
@@ -124,8 +124,6 @@ class _Parser:
         bounds = self._quantifier()
         if bounds is None:
             return atom
-        if isinstance(atom, _Assert | _Look):
-            raise _NotARegex(f"nothing to repeat at {self.at}")
         if self._peek() == "+":
             raise _NotARegex("possessive repeats are not supported")
         if self._peek() == "?":
@@ -392,10 +390,10 @@ def _explosive(node: _Node) -> bool:
 
 
 def _cheap(node: _Node) -> bool:
-    """Safe to hand to a backtracking engine: few repeats, none within another, no large counts."""
+    """Safe to hand to a backtracking engine: few repeats, each of a single character, no large counts."""
     repeats = _repeats(node)
-    small = all(each.most in (_UNBOUNDED, 1) or each.most <= 20 for each in repeats)
-    return len(repeats) <= 2 and small and not _explosive(node) and not any(isinstance(n, _Look) for n in _walk(node))
+    small = all(each.most <= 20 and isinstance(each.body, _Chars) for each in repeats)
+    return len(repeats) <= 2 and small and not any(isinstance(each, _Look) for each in _walk(node))
 
 
 _TAIL = re.compile(r"(?:-?\.[*+]|-\\d[*+]|-\[[^\]]*\](?:[*+]|\{[\d,]+\})|\\b|\$)+$")
@@ -459,6 +457,15 @@ class NamePattern:
         return len(name) <= MAX_NAME and _cached_match(self.text, name)
 
 
+def _quick(text: str) -> Callable[[str], bool] | None:
+    """Python's own engine on the pattern, where it takes the pattern at all."""
+    try:
+        compiled = re.compile(text)
+    except re.error:
+        return None
+    return lambda name: compiled.fullmatch(name) is not None
+
+
 @lru_cache(maxsize=4096)
 def compile_pattern(text: str) -> NamePattern:
     """Read a filter; never fails: what is not a regular expression is a glob, and `problem` says why."""
@@ -478,12 +485,8 @@ def compile_pattern(text: str) -> NamePattern:
             example,
             lambda name: _glob_accepts(glob, name),
         )
-    accept: Callable[[str], bool]
-    if _cheap(node):
-        compiled = re.compile(text)
-        accept = lambda name: compiled.fullmatch(name) is not None  # noqa: E731 - two short ways to answer one question
-    else:
-        accept = lambda name: _accepts(program, name)  # noqa: E731
+    quick = _quick(text) if _cheap(node) else None
+    accept = quick or partial(_accepts, program)
     literals = sum(1 for each in _walk(node) if isinstance(each, _Chars) and not each.negated and _single(each))
     return NamePattern(text, _literal_stem(text), None, _explosive(node), literals, _example(node), accept)
 
