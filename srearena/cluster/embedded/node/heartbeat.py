@@ -1,0 +1,106 @@
+"""A node's signs of life: its Lease every ten seconds, its status when it changes or every five minutes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from srearena.cluster.embedded.clock import Timer
+from srearena.cluster.embedded.durations import format_micro_time
+from srearena.cluster.embedded.node.node_object import node_object, node_status
+from srearena.cluster.embedded.objects import Obj, meta
+from srearena.cluster.embedded.registry.errors import AlreadyExists, ApiError
+
+if TYPE_CHECKING:
+    from srearena.cluster.embedded.node.kubelet import Kubelet
+
+LEASE_NAMESPACE = "kube-node-lease"
+LEASE_SECONDS = 40
+PERIOD = 10.0
+REPORT_PERIOD = 300.0
+LEASES = "leases.coordination.k8s.io"
+
+
+class Heartbeat:
+    def __init__(self, kubelet: Kubelet) -> None:
+        self._kubelet = kubelet
+        self._timer: Timer | None = None
+        self._reported_at = 0.0
+        self._reported: tuple[object, ...] = ()
+        self.not_ready: tuple[str, str] | None = None
+        """Reason and message of a kubelet that says itself that it is not ready."""
+
+    def start(self) -> None:
+        """Register the node if it is not there, say that it is alive, and go on saying so."""
+        self._register()
+        self.report()
+        self._beat()
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _beat(self) -> None:
+        kubelet = self._kubelet
+        kubelet.every_ten_seconds()
+        if kubelet.online:
+            self._renew()
+            if kubelet.clock.now - self._reported_at >= REPORT_PERIOD or self._state() != self._reported:
+                self.report()
+        self._timer = kubelet.clock.after(PERIOD, self._beat)
+
+    def _register(self) -> None:
+        kubelet = self._kubelet
+        if kubelet.client.get("nodes", "", kubelet.name) is None:
+            try:
+                kubelet.client.create("nodes", node_object(kubelet.machine))
+            except AlreadyExists:
+                return
+
+    def _state(self) -> tuple[object, ...]:
+        machine = self._kubelet.machine
+        return (self._kubelet.pressures, machine.images.generation, machine.boot_id, self.not_ready)
+
+    def report(self) -> None:
+        """Write the node's status."""
+        kubelet = self._kubelet
+        node = kubelet.client.get("nodes", "", kubelet.name)
+        if node is None or not kubelet.online:
+            return
+        before = node.get("status") or {}
+        status = node_status(kubelet.machine, kubelet.pressures, before, ready=self.not_ready)
+        self._reported_at = kubelet.clock.now
+        self._reported = self._state()
+        try:
+            kubelet.client.set_status("nodes", node, status)
+        except ApiError:
+            self._reported = ()
+
+    def _renew(self) -> None:
+        kubelet = self._kubelet
+        now = format_micro_time(kubelet.machine.now)
+        lease = kubelet.client.get(LEASES, LEASE_NAMESPACE, kubelet.name)
+        try:
+            if lease is None:
+                kubelet.client.create(LEASES, self._lease(now))
+                return
+            renewed = {**lease, "spec": {**lease["spec"], "renewTime": now}}
+            kubelet.client.update(LEASES, renewed)
+        except ApiError:
+            return
+
+    def _lease(self, now: str) -> Obj:
+        node = self._kubelet.client.get("nodes", "", self._kubelet.name)
+        owners = []
+        if node is not None:
+            owners = [{"apiVersion": "v1", "kind": "Node", "name": self._kubelet.name, "uid": meta(node)["uid"]}]
+        return {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": self._kubelet.name, "namespace": LEASE_NAMESPACE, "ownerReferences": owners},
+            "spec": {
+                "holderIdentity": self._kubelet.name,
+                "leaseDurationSeconds": LEASE_SECONDS,
+                "renewTime": now,
+            },
+        }

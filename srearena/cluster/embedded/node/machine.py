@@ -1,0 +1,147 @@
+"""A machine: processor, memory, disk, addresses, and the container runtime on it.
+
+It lives without its kubelet: containers go on running when the kubelet is stopped, and only a reboot ends them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from ipaddress import IPv4Network
+from random import Random
+from typing import TYPE_CHECKING
+
+from srearena.cluster.embedded.clock import Clock
+from srearena.cluster.embedded.node.catalogue import Catalogue
+from srearena.cluster.embedded.node.container import KernelFacts
+from srearena.cluster.embedded.node.hostfiles import host_tree
+from srearena.cluster.embedded.node.image_store import ImageStore
+from srearena.cluster.embedded.node.inodes import Space
+from srearena.cluster.embedded.node.loopback import LoopbackNetwork
+from srearena.cluster.embedded.node.reachability import NetworkFacade
+from srearena.cluster.embedded.node.sockets import NetworkNamespace
+from srearena.cluster.embedded.objects import Obj
+
+if TYPE_CHECKING:
+    from srearena.cluster.embedded.node.runtime import Sandbox
+
+GIB = 1024**3
+CONTROL_PLANE = "control-plane"
+CONTAINER_RUNTIME = "containerd://2.1.3"
+OS_IMAGE = "Debian GNU/Linux 12 (bookworm)"
+SYSTEM_MEMORY = 420 * 1024**2
+"""What the kernel, the runtime and the kubelet themselves keep resident."""
+SYSTEM_DISK = 6 * GIB
+"""What the operating system takes of the disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSpec:
+    """A node to be: what its hardware is and how it registers itself."""
+
+    name: str
+    role: str = ""
+    """`control-plane`, or nothing for a worker."""
+    cpu: float = 4
+    memory: int = 16 * GIB
+    pods: int = 110
+    disk: int = 100 * GIB
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: Sequence[Obj] = ()
+
+    @property
+    def is_control_plane(self) -> bool:
+        return self.role == CONTROL_PLANE
+
+
+NetworkProvider = Callable[["Sandbox"], NetworkFacade]
+
+
+class AddressesExhausted(Exception):
+    """Every address of the node's pod range is taken."""
+
+
+class Machine:
+    def __init__(self, spec: NodeSpec, number: int, clock: Clock, random: Random, catalogue: Catalogue) -> None:
+        self.spec = spec
+        self.name = spec.name
+        self.clock = clock
+        self.random = random
+        self.address = f"172.18.{(number + 2) // 256}.{(number + 2) % 256}"
+        self.pod_range = IPv4Network(f"10.{244 + number // 256}.{number % 256}.0/24")
+        self.booted_at = clock.now
+        self.boot_id = _identifier(random)
+        self.machine_id = f"{random.getrandbits(128):032x}"
+        self.system_uuid = _identifier(random)
+        self.clock_skew = 0.0
+        """Seconds by which this machine's clock is ahead."""
+        self.powered = True
+        self.disk = Space(spec.disk, used=min(SYSTEM_DISK, spec.disk // 10))
+        self.ballast = 0
+        """Bytes on disk that belong to no pod (somebody filled it)."""
+        self.memory_ballast = 0
+        """Bytes of memory held by something that is no pod."""
+        self.files = host_tree(spec.name)
+        self.images = ImageStore(clock, random, catalogue, self.disk)
+        self.namespace = NetworkNamespace(clock, (self.address,))
+        self.sandboxes: dict[str, Sandbox] = {}
+        """By pod UID, the newest of each."""
+        self.network_provider: NetworkProvider = lambda sandbox: LoopbackNetwork(
+            sandbox.namespace, [(sandbox.hostname, sandbox.address)]
+        )
+        self._addresses: dict[str, Sandbox] = {}
+        self._last_address = 1
+
+    @property
+    def kernel(self) -> KernelFacts:
+        return KernelFacts(cpus=int(self.spec.cpu) or 1, memory=self.spec.memory, booted_at=self.booted_at)
+
+    @property
+    def now(self) -> float:
+        """The time this machine believes in."""
+        return self.clock.now + self.clock_skew
+
+    def sandbox_at(self, address: str) -> Sandbox | None:
+        """The pod that has an address of this machine's range."""
+        return self._addresses.get(address)
+
+    def take_address(self, sandbox: Sandbox) -> str:
+        """The next free address, going round the range as the host-local plug-in does."""
+        size = self.pod_range.num_addresses
+        for step in range(1, size):
+            offset = (self._last_address + step) % size
+            if offset in (0, 1, size - 1):
+                continue
+            address = str(self.pod_range[offset])
+            if address not in self._addresses:
+                self._last_address = offset
+                self._addresses[address] = sandbox
+                return address
+        first, last = self.pod_range[1], self.pod_range[size - 2]
+        raise AddressesExhausted(f"no IP addresses available in range set: {first}-{last}")
+
+    def give_address_back(self, address: str) -> None:
+        self._addresses.pop(address, None)
+
+    # --- use -------------------------------------------------------------------------------------------------
+
+    def memory_working_set(self) -> int:
+        """Bytes of memory that cannot be reclaimed: the system's, and every container's."""
+        used = SYSTEM_MEMORY + self.memory_ballast
+        for sandbox in self.sandboxes.values():
+            for record in sandbox.running():
+                used += record.working_set
+        return used
+
+    def cpu_cores(self) -> float:
+        """Cores in use now."""
+        used = 0.02 * self.spec.cpu
+        for sandbox in self.sandboxes.values():
+            for record in sandbox.running():
+                used += record.cores
+        return min(used, float(self.spec.cpu))
+
+
+def _identifier(random: Random) -> str:
+    text = f"{random.getrandbits(128):032x}"
+    return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-a{text[17:20]}-{text[20:]}"

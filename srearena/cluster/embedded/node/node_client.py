@@ -1,0 +1,33 @@
+"""Requests that the node itself makes to its pods (probes, hooks): straight to the pod, past all network policy."""
+
+from __future__ import annotations
+
+from srearena.cluster.embedded.node.httpmessage import HttpRequest
+from srearena.cluster.embedded.node.machine import Machine
+from srearena.cluster.embedded.node.reachability import HttpResult, Outcome
+from srearena.cluster.embedded.node.sockets import LOOPBACK, Listener, within
+
+
+def find_listener(machine: Machine, host: str, port: int) -> tuple[Outcome, Listener | None]:
+    """Who answers at an address as seen from the node: one of its pods, or the node itself."""
+    if host in (machine.address, LOOPBACK, "localhost"):
+        address = LOOPBACK if host == "localhost" else host
+        listener = machine.namespace.find(address, port)
+        return (Outcome.REFUSED if listener is None else Outcome.CONNECTED), listener
+    sandbox = machine.sandbox_at(host)
+    if sandbox is None:
+        return Outcome.NO_ROUTE, None
+    listener = sandbox.namespace.find(host, port)
+    return (Outcome.REFUSED if listener is None else Outcome.CONNECTED), listener
+
+
+async def node_http(machine: Machine, host: str, port: int, request: HttpRequest, timeout: float) -> HttpResult:
+    """One request from the node; failures are in the result."""
+    outcome, listener = find_listener(machine, host, port)
+    if listener is None:
+        return HttpResult(outcome, address=host)
+    request.peer = machine.address
+    client = (machine.address, machine.namespace.ephemeral_port())
+    answer = listener.answer_http(request, client, (host, port))
+    result = await within(machine.clock, timeout, answer)
+    return result if result is not None else HttpResult(Outcome.TIMEOUT, address=host, connected=True)

@@ -1,0 +1,193 @@
+"""The questions probes ask (http, tcp, grpc, exec), and the kubelet's words for bad answers.
+
+`ask` answers at once where that is possible; where it returns None, `wait` finds out on virtual time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from srearena.cluster.embedded.durations import format_duration
+from srearena.cluster.embedded.node.container import RuntimeFailure
+from srearena.cluster.embedded.node.httpmessage import HttpRequest
+from srearena.cluster.embedded.node.node_client import find_listener, node_http
+from srearena.cluster.embedded.node.ports import port_number
+from srearena.cluster.embedded.node.reachability import GrpcHealth, HttpResult, Outcome
+from srearena.cluster.embedded.node.runtime import ContainerRecord
+from srearena.cluster.embedded.node.streams import Capture
+from srearena.cluster.embedded.objects import Obj
+
+if TYPE_CHECKING:
+    from srearena.cluster.embedded.node.pod_worker import PodWorker
+
+Answer = tuple[bool, str]
+"""Whether it is well, and if not, the rest of the event's text after the probe's name."""
+
+MAX_OUTPUT = 10 * 1024
+_GOOD: Answer = (True, "")
+_DIAL_ERRORS = {
+    Outcome.REFUSED: "connect: connection refused",
+    Outcome.TIMEOUT: "i/o timeout",
+    Outcome.NO_ROUTE: "connect: no route to host",
+    Outcome.UNREACHABLE: "connect: network is unreachable",
+    Outcome.RESET: "connect: connection reset by peer",
+}
+
+
+def _failed(text: str) -> Answer:
+    return False, f"probe failed: {text}"
+
+
+def _errored(text: str) -> Answer:
+    return False, f"probe errored and resulted in unknown state: {text}"
+
+
+class Check:
+    def __init__(self, spec: Obj, container: Obj) -> None:
+        self.timeout = float(spec.get("timeoutSeconds") or 1)
+
+    def ask(self, worker: PodWorker, record: ContainerRecord) -> Answer | None:
+        return None
+
+    async def wait(self, worker: PodWorker, record: ContainerRecord) -> Answer:
+        return _GOOD
+
+
+class HttpCheck(Check):
+    def __init__(self, spec: Obj, container: Obj) -> None:
+        super().__init__(spec, container)
+        action = spec["httpGet"]
+        self._host = action.get("host") or ""
+        self._port = port_number(container, action.get("port"))
+        self._port_text = action.get("port")
+        self._tls = action.get("scheme") == "HTTPS"
+        path = action.get("path") or "/"
+        self._path = path if path.startswith("/") else f"/{path}"
+        self._headers = {"User-Agent": "kube-probe/1.34", "Accept": "*/*", "Connection": "close"}
+        self._headers.update({row["name"]: row["value"] for row in action.get("httpHeaders") or ()})
+
+    def ask(self, worker: PodWorker, record: ContainerRecord) -> Answer | None:
+        if self._port is None:
+            return _errored(f'couldn\'t find port: "{self._port_text}"')
+        host = self._address(worker)
+        outcome, listener = find_listener(worker.kubelet.machine, host, self._port)
+        if listener is None and outcome is not Outcome.TIMEOUT:
+            return _failed(f'Get "{self._url(host)}": {_dial(host, self._port, outcome)}')
+        return None
+
+    def _address(self, worker: PodWorker) -> str:
+        assert worker.sandbox is not None
+        return self._host or worker.sandbox.address
+
+    def _url(self, host: str) -> str:
+        return f"{'https' if self._tls else 'http'}://{host}:{self._port}{self._path}"
+
+    async def wait(self, worker: PodWorker, record: ContainerRecord) -> Answer:
+        assert self._port is not None
+        host = self._address(worker)
+        headers = {"Host": f"{host}:{self._port}", **self._headers}
+        request = HttpRequest("GET", self._path, headers, tls=self._tls)
+        result = await node_http(worker.kubelet.machine, host, self._port, request, self.timeout)
+        return self._judged(result, host)
+
+    def _judged(self, result: HttpResult, host: str) -> Answer:
+        if result.response is not None:
+            status = result.response.status
+            return _GOOD if 200 <= status < 400 else _failed(f"HTTP probe failed with statuscode: {status}")
+        if result.outcome is Outcome.TIMEOUT and result.connected:
+            text = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+        elif result.outcome is Outcome.EMPTY:
+            text = "EOF"
+        elif result.outcome is Outcome.RESET:
+            text = f"read tcp {host}:{self._port}: read: connection reset by peer"
+        elif result.outcome is Outcome.TLS_ERROR:
+            text = "http: server gave HTTP response to HTTPS client"
+        elif result.outcome is Outcome.PROTOCOL_ERROR:
+            text = "net/http: HTTP/1.x transport connection broken: malformed HTTP response"
+        else:
+            text = _dial(host, self._port or 0, result.outcome)
+        return _failed(f'Get "{self._url(host)}": {text}')
+
+
+def _dial(host: str, port: int, outcome: Outcome) -> str:
+    return f"dial tcp {host}:{port}: {_DIAL_ERRORS.get(outcome, str(outcome))}"
+
+
+class TcpCheck(Check):
+    def __init__(self, spec: Obj, container: Obj) -> None:
+        super().__init__(spec, container)
+        action = spec["tcpSocket"]
+        self._host = action.get("host") or ""
+        self._port = port_number(container, action.get("port"))
+        self._port_text = action.get("port")
+
+    def ask(self, worker: PodWorker, record: ContainerRecord) -> Answer | None:
+        if self._port is None:
+            return _errored(f'couldn\'t find port: "{self._port_text}"')
+        assert worker.sandbox is not None
+        host = self._host or worker.sandbox.address
+        outcome, listener = find_listener(worker.kubelet.machine, host, self._port)
+        return _GOOD if listener is not None else _failed(_dial(host, self._port, outcome))
+
+
+class GrpcCheck(Check):
+    def __init__(self, spec: Obj, container: Obj) -> None:
+        super().__init__(spec, container)
+        self._port = int(spec["grpc"]["port"])
+        self._service = spec["grpc"].get("service") or ""
+
+    async def wait(self, worker: PodWorker, record: ContainerRecord) -> Answer:
+        assert worker.sandbox is not None
+        host = worker.sandbox.address
+        _, listener = find_listener(worker.kubelet.machine, host, self._port)
+        limit = format_duration(self.timeout)
+        if listener is None:
+            return _failed(f'timeout: failed to connect service "{host}:{self._port}" within {limit}')
+        clock = worker.kubelet.clock
+        task = clock.spawn(listener.answer_grpc_health(self._service))
+        await task.done.wait(self.timeout)
+        if not task.done.is_set or task.done.value is None:
+            task.cancel()
+            return _failed(f"timeout: health rpc did not complete within {limit}")
+        result = task.done.value
+        if result.health is GrpcHealth.SERVING:
+            return _GOOD
+        if result.outcome is not Outcome.CONNECTED or result.health is GrpcHealth.UNIMPLEMENTED:
+            return _failed(
+                "error: this server does not implement the grpc health protocol (grpc.health.v1.Health): "
+                "unknown service grpc.health.v1.Health"
+            )
+        if result.health is GrpcHealth.SERVICE_UNKNOWN:
+            return _failed("error: health rpc probe failed: rpc error: code = NotFound desc = unknown service")
+        return _failed(f'service unhealthy (responded with "{result.health}")')
+
+
+class ExecCheck(Check):
+    def __init__(self, spec: Obj, container: Obj) -> None:
+        super().__init__(spec, container)
+        self._command: list[str] = spec["exec"].get("command") or []
+
+    async def wait(self, worker: PodWorker, record: ContainerRecord) -> Answer:
+        if record.container is None:
+            return _errored("rpc error: code = NotFound desc = container is not running")
+        output = Capture(MAX_OUTPUT)
+        try:
+            process = record.container.exec(self._command, stdout=output)
+        except RuntimeFailure as error:
+            return _errored(f"rpc error: code = Unknown desc = {error.message}")
+        await process.done.wait(self.timeout)
+        if not process.done.is_set:
+            process.terminate(9)
+            limit = format_duration(self.timeout)
+            return _failed(f'command timed out: "{" ".join(self._command)}" timed out after {limit}')
+        return _GOOD if process.done.value == 0 else _failed(output.text)
+
+
+_CHECKS: dict[str, type[Check]] = {"httpGet": HttpCheck, "tcpSocket": TcpCheck, "grpc": GrpcCheck, "exec": ExecCheck}
+
+
+def check_for(spec: Any, container: Obj) -> Check:
+    for kind, check in _CHECKS.items():
+        if spec.get(kind):
+            return check(spec, container)
+    return Check(spec, container)
