@@ -114,3 +114,16 @@ def value_text(value: Any) -> str:
     if isinstance(value, float):
         return float_text(value)
     return json_text(value)
+
+
+def plain(value: Any) -> str:
+    """A decoded JSON value under %v, the way whole maps end up in error messages: `map[a:1 b:[x y]]`."""
+    if isinstance(value, dict):
+        return "map[" + " ".join(f"{key}:{plain(value[key])}" for key in sorted(value)) + "]"
+    if isinstance(value, list):
+        return "[" + " ".join(map(plain, value)) + "]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return float_text(value)
+    return "<nil>" if value is None else str(value)
