@@ -148,8 +148,6 @@ class JudgeClient:
     ) -> T:
         attempt = _Attempt(max_tokens=self.settings.max_tokens)
         for number in range(self.settings.max_retries + 1):
-            if self._refused:
-                raise JudgeRefused(self._refused)
             try:
                 content, usage = await self._send(question, model, sample, attempt)
                 value = read(question, content)
@@ -206,6 +204,8 @@ class JudgeClient:
         while True:
             async with self._places:
                 await self._pace.turn()
+                if self._refused:
+                    raise JudgeRefused(self._refused)
                 self.ledger.requests += 1
                 sending = self._http.post(url, json=self._body(question, model, sample, attempt))
                 try:
