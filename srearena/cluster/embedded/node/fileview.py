@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from srearena.cluster.embedded.clock import Clock
 from srearena.cluster.embedded.node.filesystem import FileStat, Filesystem, Mount, Place
 from srearena.cluster.embedded.node.inodes import Caller, Device, Directory, Executable, File, Generated, Node, Symlink
-from srearena.cluster.embedded.node.streams import CHUNK, BytesFile, OpenFile, os_error
+from srearena.cluster.embedded.node.streams import CHUNK, MAX_LINE, BytesFile, OpenFile, os_error
 
 
 class RegularFile(OpenFile):
@@ -40,6 +40,18 @@ class RegularFile(OpenFile):
         data = self.node.read_at(self.offset, size)
         self.offset += len(data)
         return data
+
+    async def read_line(self, limit: int = MAX_LINE) -> bytes:
+        line = b""
+        while True:
+            data = await self.read(512)
+            end = data.find(b"\n") + 1
+            if end:
+                self.offset -= len(data) - end
+                return line + data[:end]
+            line += data
+            if not data or len(line) >= limit:
+                return line
 
     async def write(self, data: bytes) -> None:
         if not self.writable:

@@ -256,6 +256,8 @@ class Process:
         except OSError as error:
             code = 1
             self.complain(f"{self.name}: {error.strerror}\n")
+        except RecursionError:
+            self.exit_signal = Signals.SIGSEGV
         except Exception:
             # A program that stumbles over a bug of ours must not take the cluster with it: it dies as on a bad pointer.
             _log.exception("process %s (%s) failed", self.pid, " ".join(self.argv))
@@ -463,7 +465,7 @@ class Process:
     async def spend(self, seconds: float = STEP_COST) -> None:
         """Use the processor for a while: virtual time passes, more of it where the container is throttled."""
         due = self.effort.charge(seconds)
-        if due:
+        if due or self.exit_signal:
             await self.clock.sleep(self.container.meter.burn(due))
 
     async def sleep(self, seconds: float) -> None:
@@ -477,6 +479,10 @@ class Process:
     async def allocate(self, size: int) -> None:
         """Grow by `size` bytes; does not return where that was too much."""
         self.set_memory(self.memory + size)
+        await self.heed_signals()
+
+    async def heed_signals(self) -> None:
+        """Die now, if a deadly signal has come from this process itself; others end it while it waits."""
         if self.exit_signal:
             await self.clock.sleep(0)
 

@@ -17,6 +17,7 @@ from srearena.cluster.embedded.clock import Clock, Signal
 
 PIPE_CAPACITY = 64 * 1024
 CHUNK = 64 * 1024
+MAX_LINE = 1024 * 1024
 
 
 def os_error(number: int, path: str | None = None) -> OSError:
@@ -39,6 +40,16 @@ class OpenFile:
 
     async def write(self, data: bytes) -> None:
         raise os_error(errno.EBADF)
+
+    async def read_line(self, limit: int = MAX_LINE) -> bytes:
+        """One line with its newline, and not a byte more; what there was at the end of the stream."""
+        line = bytearray()
+        while len(line) < limit:
+            byte = await self.read(1)
+            line += byte
+            if byte in (b"", b"\n"):
+                break
+        return bytes(line)
 
     def retain(self) -> OpenFile:
         self._references += 1
@@ -143,6 +154,16 @@ class Pipe:
         self._changed()
         return b"".join(taken)
 
+    def find(self, byte: bytes) -> int:
+        """How many bytes are waiting before the first such one, or before the end of what is there."""
+        before = 0
+        for chunk in self._chunks:
+            index = chunk.find(byte)
+            if index >= 0:
+                return before + index
+            before += len(chunk)
+        return before - 1
+
     async def read(self, size: int = CHUNK) -> bytes:
         while (found := self.read_now(size)) is None:
             await self._change.wait()
@@ -189,6 +210,15 @@ class _PipeReader(OpenFile):
 
     async def read(self, size: int = CHUNK) -> bytes:
         return await self.pipe.read(size)
+
+    async def read_line(self, limit: int = MAX_LINE) -> bytes:
+        line = b""
+        while not line.endswith(b"\n") and len(line) < limit:
+            part = await self.pipe.read(max(1, self.pipe.find(b"\n") + 1))
+            if not part:
+                break
+            line += part
+        return line
 
     def closed(self) -> None:
         self.pipe.close_reader()
@@ -265,6 +295,10 @@ class BytesFile(OpenFile):
         found = self._data[self._offset : self._offset + size]
         self._offset += len(found)
         return found
+
+    async def read_line(self, limit: int = MAX_LINE) -> bytes:
+        end = self._data.find(b"\n", self._offset)
+        return await self.read(min(limit, (end + 1 if end >= 0 else len(self._data)) - self._offset))
 
 
 class Capture(OpenFile):

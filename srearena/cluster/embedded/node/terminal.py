@@ -30,6 +30,7 @@ class Terminal:
 
     __slots__ = (
         "_changed",
+        "_interrupted",
         "_line",
         "_on_output",
         "_ready",
@@ -49,6 +50,7 @@ class Terminal:
         self.foreground: Process | None = None
         """The process whose group the keyboard's signals go to."""
         self.hung_up = False
+        self._interrupted = False
         self._on_output = on_output
         self._line = bytearray()
         self._ready: deque[bytes] = deque()
@@ -68,6 +70,8 @@ class Terminal:
             self._line.clear()
             self._echo(b"^" + bytes((byte + 64,)) + b"\r\n")
             self._signal(_SIGNALS[byte])
+            self._interrupted = True
+            self._changed.notify()
         elif byte in (0x0D, 0x0A):
             self._echo(b"\r\n")
             self._hand_over(bytes(self._line) + b"\n")
@@ -133,6 +137,17 @@ class Terminal:
         if len(data) > size:
             self._ready.appendleft(data[size:])
         return data[:size]
+
+    async def read_line(self) -> bytes | None:
+        """A line for a shell at its prompt; None where ^C took it away, b"" at the end."""
+        self._interrupted = False
+        while not self._ready:
+            if self.hung_up:
+                return b""
+            await self._changed.wait()
+            if self._interrupted:
+                return None
+        return self._ready.popleft()
 
     async def write(self, data: bytes) -> None:
         shown = data.replace(b"\n", b"\r\n")

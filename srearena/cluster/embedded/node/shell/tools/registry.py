@@ -11,6 +11,7 @@ from typing import Any
 
 from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.shell import tools
+from srearena.cluster.embedded.node.shell.tools.options import UsageError
 
 ToolFunction = Callable[[Process, list[str]], Coroutine[Any, Any, int]]
 
@@ -20,8 +21,12 @@ class Tool:
     name: str
     function: ToolFunction
 
-    def run(self, process: Process) -> Coroutine[Any, Any, int]:
-        return self.function(process, process.argv[1:])
+    async def run(self, process: Process) -> int:
+        try:
+            return await self.function(process, process.argv[1:])
+        except UsageError as error:
+            await process.error(error.text(process))
+            return error.status(process)
 
 
 _tools: dict[str, Tool] = {}

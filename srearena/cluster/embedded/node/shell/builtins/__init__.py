@@ -1,0 +1,1 @@
+"""Commands that a shell runs itself, because they change it."""
