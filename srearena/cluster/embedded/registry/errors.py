@@ -39,7 +39,8 @@ from srearena.cluster.embedded.registry.go_text import quoted, value_text
 MODIFIED: Final = "the object has been modified; please apply your changes to the latest version and try again"
 DISRUPTION_BUDGET: Final = "Cannot evict pod as it would violate the pod's disruption budget."
 WATCH_TOO_OLD: Final = "The resourceVersion for the provided watch is too old."
-_OMITTED: Final = object()
+OMITTED: Final = object()
+"""The value of a field error that is not to be shown."""
 
 
 class FieldErrorKind(StrEnum):
@@ -87,7 +88,7 @@ class FieldError:
     def body(self) -> str:
         """The message without the field."""
         text = _TITLES[self.kind]
-        if self.kind not in _VALUELESS and self.value is not _OMITTED:
+        if self.kind not in _VALUELESS and self.value is not OMITTED:
             text = f"{text}: {value_text(self.value)}"
         return f"{text}: {self.detail}" if self.detail else text
 
@@ -135,7 +136,7 @@ class FieldError:
     def too_many(cls, field: str, count: int, most: int) -> FieldError:
         """Pass a negative count where it must not be shown."""
         detail = f"must have at most {most} {'item' if most == 1 else 'items'}" if most >= 0 else "has too many items"
-        return cls(FieldErrorKind.TOO_MANY, field, count if count >= 0 else _OMITTED, detail)
+        return cls(FieldErrorKind.TOO_MANY, field, count if count >= 0 else OMITTED, detail)
 
     @classmethod
     def internal(cls, field: str, detail: str) -> FieldError:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from srearena.cluster.embedded.objects import Obj, meta, name_of, uid_of
 from srearena.cluster.embedded.registry.strategies.amounts import reading
+from srearena.cluster.embedded.registry.strategies.job_rules import (
+    CONTROLLER_UID,
+    JOB_NAME,
+    LEGACY_CONTROLLER_UID,
+    LEGACY_JOB_NAME,
+    validate_cron_job,
+    validate_job,
+    validate_job_update,
+    validate_new_cron_job,
+    validate_new_job,
+)
 from srearena.cluster.embedded.registry.strategies.parts import fill, fill_empty, items, part
 from srearena.cluster.embedded.registry.strategies.pod_defaults import default_template
 from srearena.cluster.embedded.registry.strategy import Strategy, WriteContext
 
-JOB_NAME = "batch.kubernetes.io/job-name"
-CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
-LEGACY_JOB_NAME = "job-name"
-LEGACY_CONTROLLER_UID = "controller-uid"
 _UNLIMITED = 2**31 - 1
 
 
@@ -68,6 +75,14 @@ def _default_cron_job(obj: Obj) -> None:
 
 
 STRATEGIES = {
-    "jobs.batch": Strategy(default=reading(_default_job), prepare_create=_prepare_job),
-    "cronjobs.batch": Strategy(default=reading(_default_cron_job)),
+    "jobs.batch": Strategy(
+        default=reading(_default_job),
+        prepare_create=_prepare_job,
+        validate=validate_job,
+        validate_create=validate_new_job,
+        validate_update=validate_job_update,
+    ),
+    "cronjobs.batch": Strategy(
+        default=reading(_default_cron_job), validate=validate_cron_job, validate_create=validate_new_cron_job
+    ),
 }

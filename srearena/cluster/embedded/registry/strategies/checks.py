@@ -178,6 +178,19 @@ def labels(problems: Problems, path: str, values: Mapping[str, Any] | None) -> N
         label_value(problems, path, str(value))
 
 
+def in_order(values: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """A map as a message shows it: by key, and null where there is none."""
+    return dict(sorted(values.items())) if values else None
+
+
+def selector_in_order(value: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """A label selector as a message shows it."""
+    if value is None:
+        return None
+    shown = {"matchLabels": in_order(value.get("matchLabels")), "matchExpressions": value.get("matchExpressions")}
+    return {key: item for key, item in shown.items() if item}
+
+
 def required(problems: Problems, path: str, value: Any, detail: str = "") -> bool:
     """Whether there is something; where not, that is a problem."""
     if value or value is False:

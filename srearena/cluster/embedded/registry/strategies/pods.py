@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from srearena.cluster.embedded.objects import Obj, dig, labels_of
+from srearena.cluster.embedded.registry.strategies import pod_updates as updates
 from srearena.cluster.embedded.registry.strategies.amounts import reading
+from srearena.cluster.embedded.registry.strategies.checks import Problems
 from srearena.cluster.embedded.registry.strategies.parts import items, part
 from srearena.cluster.embedded.registry.strategies.pod_defaults import default_pod, default_template
 from srearena.cluster.embedded.registry.strategies.pod_resources import qos_class
-from srearena.cluster.embedded.registry.strategies.pod_spec import validate_new_pod, validate_pod
+from srearena.cluster.embedded.registry.strategies.pod_spec import check_template, validate_new_pod, validate_pod
 from srearena.cluster.embedded.registry.strategy import Strategy, WriteContext
 
 FINISHED = ("Succeeded", "Failed")
@@ -68,13 +70,56 @@ def _default_pod_template(obj: Obj) -> None:
     default_template(part(obj, "template"))
 
 
+def _validate_pod_template(obj: Obj) -> Problems:
+    problems: Problems = []
+    check_template(problems, "template", obj.get("template") or {})
+    return problems
+
+
+def _prepare_status(new: Obj, old: Obj, context: WriteContext) -> None:
+    """The class a pod was born with and the generation last acted upon stay known when a writer leaves them out."""
+    status, before = new.get("status") or {}, old.get("status") or {}
+    kept = {key: before[key] for key in ("qosClass", "observedGeneration") if before.get(key) and not status.get(key)}
+    addresses = status.get("podIPs")
+    if status.get("podIP") and (not addresses or addresses[0].get("ip") != status["podIP"]):
+        kept["podIPs"] = [{"ip": status["podIP"]}]
+    if kept:
+        new["status"] = {**status, **kept}
+
+
+def _prepare_ephemeral(new: Obj, old: Obj, context: WriteContext) -> None:
+    updates.keep_all_but_ephemeral(new, old)
+
+
+def _prepare_resize(new: Obj, old: Obj, context: WriteContext) -> None:
+    updates.keep_all_but_resources(new, old)
+
+
+_DEFAULT = reading(default_pod)
+
 STRATEGIES = {
     "pods": Strategy(
-        default=reading(default_pod),
+        default=_DEFAULT,
         prepare_create=prepare_create,
+        prepare_status=_prepare_status,
         validate=validate_pod,
         validate_create=validate_new_pod,
+        validate_update=updates.validate_pod_update,
         grace_seconds=grace_seconds,
+        subresources={
+            "ephemeralcontainers": Strategy(
+                default=_DEFAULT,
+                prepare_update=_prepare_ephemeral,
+                validate=validate_pod,
+                validate_update=updates.validate_ephemeral_update,
+            ),
+            "resize": Strategy(
+                default=_DEFAULT,
+                prepare_update=_prepare_resize,
+                validate=validate_pod,
+                validate_update=updates.validate_resize,
+            ),
+        },
     ),
-    "podtemplates": Strategy(default=reading(_default_pod_template)),
+    "podtemplates": Strategy(default=reading(_default_pod_template), validate=_validate_pod_template),
 }

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.registry.errors import FieldError
 from srearena.cluster.embedded.registry.strategies import checks
 from srearena.cluster.embedded.registry.strategies.checks import MAX_INT32, Problems
+from srearena.cluster.embedded.registry.strategies.go_shapes import shape_of
 from srearena.cluster.embedded.registry.strategies.parts import items
 
 _PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
-_PROFILE_FIELDS = {"Type": "type", "LocalhostProfile": "localhostProfile"}
 _SYSCTL_PATTERN = r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SYSCTL = re.compile(_SYSCTL_PATTERN)
 _NET_SYSCTLS = ("net.", "net/")
@@ -33,11 +32,11 @@ def container_security(problems: Problems, path: str, context: Obj, host_users: 
     if context.get("allowPrivilegeEscalation") is False:
         if context.get("privileged"):
             text = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-            problems.append(FieldError.invalid(path, _as_go(context), text))
+            problems.append(FieldError.invalid(path, shape_of("SecurityContext", context), text))
         for capability in items(context.get("capabilities"), "add"):
             if capability == "CAP_SYS_ADMIN":
                 text = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
-                problems.append(FieldError.invalid(path, _as_go(context), text))
+                problems.append(FieldError.invalid(path, shape_of("SecurityContext", context), text))
     _app_armor(problems, f"{path}.appArmorProfile", context.get("appArmorProfile"))
 
 
@@ -99,8 +98,8 @@ def _seccomp(problems: Problems, path: str, profile: Obj | None) -> None:
     where = f"{path}.localhostProfile"
     if kind != "Localhost":
         if local is not None:
-            value = {"Type": kind, "LocalhostProfile": local}
-            problems.append(FieldError.invalid(where, value, "can only be set when seccomp type is Localhost"))
+            shown = shape_of("SeccompProfile", profile)
+            problems.append(FieldError.invalid(where, shown, "can only be set when seccomp type is Localhost"))
     elif local is None:
         problems.append(FieldError.required(where, "must be set when seccomp type is Localhost"))
     else:
@@ -124,25 +123,3 @@ def _app_armor(problems: Problems, path: str, profile: Obj | None) -> None:
         problems.append(FieldError.required(f"{path}.type", "type is required when appArmorProfile is set"))
     else:
         problems.append(FieldError.not_supported(f"{path}.type", kind, _PROFILES))
-
-
-def _as_go(context: Obj) -> dict[str, Any]:
-    """A container's security context as the server shows it in a message: under Go's names, nothing left out."""
-    return {
-        "Capabilities": _renamed(context.get("capabilities"), {"Add": "add", "Drop": "drop"}),
-        "Privileged": context.get("privileged"),
-        "SELinuxOptions": context.get("seLinuxOptions"),
-        "WindowsOptions": context.get("windowsOptions"),
-        "RunAsUser": context.get("runAsUser"),
-        "RunAsGroup": context.get("runAsGroup"),
-        "RunAsNonRoot": context.get("runAsNonRoot"),
-        "ReadOnlyRootFilesystem": context.get("readOnlyRootFilesystem"),
-        "AllowPrivilegeEscalation": context.get("allowPrivilegeEscalation"),
-        "ProcMount": context.get("procMount"),
-        "SeccompProfile": _renamed(context.get("seccompProfile"), _PROFILE_FIELDS),
-        "AppArmorProfile": _renamed(context.get("appArmorProfile"), _PROFILE_FIELDS),
-    }
-
-
-def _renamed(value: Obj | None, fields: dict[str, str]) -> Obj | None:
-    return None if value is None else {name: value.get(key) for name, key in fields.items()}

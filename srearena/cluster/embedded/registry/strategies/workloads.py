@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from srearena.cluster.embedded.objects import Obj, meta
+from srearena.cluster.embedded.registry import names
+from srearena.cluster.embedded.registry.strategies import workload_rules as rules
 from srearena.cluster.embedded.registry.strategies.amounts import reading
 from srearena.cluster.embedded.registry.strategies.parts import fill, fill_empty, items, part
 from srearena.cluster.embedded.registry.strategies.pod_defaults import default_claim_spec, default_template
@@ -43,6 +45,7 @@ def _default_rolling(strategy: Obj, defaults: Obj) -> None:
 def _default_stateful_set(obj: Obj) -> None:
     spec = part(obj, "spec")
     default_template(part(spec, "template"))
+    fill(spec, {"serviceName": ""})
     fill_empty(spec, {"podManagementPolicy": "OrderedReady"})
     strategy = part(spec, "updateStrategy")
     if not strategy.get("type"):
@@ -111,16 +114,41 @@ def _counting(counts: Obj) -> Callable[[Obj, Obj, WriteContext], None]:
 
 
 STRATEGIES = {
-    "deployments.apps": Strategy(default=reading(_default_deployment), prepare_update=_prepare_deployment_update),
-    "replicasets.apps": Strategy(default=reading(_default_replica_set), prepare_status=_counting(_COUNTED_REPLICAS)),
-    "statefulsets.apps": Strategy(default=reading(_default_stateful_set), prepare_status=_counting(_COUNTED_ORDINALS)),
+    "deployments.apps": Strategy(
+        default=reading(_default_deployment),
+        prepare_update=_prepare_deployment_update,
+        validate=rules.validate_deployment,
+        validate_update=rules.selector_is_fixed,
+    ),
+    "replicasets.apps": Strategy(
+        default=reading(_default_replica_set),
+        prepare_status=_counting(_COUNTED_REPLICAS),
+        validate=rules.validate_replica_set,
+        validate_update=rules.selector_is_fixed,
+    ),
+    "statefulsets.apps": Strategy(
+        default=reading(_default_stateful_set),
+        prepare_status=_counting(_COUNTED_ORDINALS),
+        validate=rules.validate_stateful_set,
+        validate_update=rules.validate_stateful_set_update,
+        name_errors=names.label_errors,
+    ),
     "daemonsets.apps": Strategy(
         default=reading(_default_daemon_set),
         prepare_create=_prepare_daemon_set,
         prepare_update=_prepare_daemon_set_update,
         prepare_status=_counting(_COUNTED_NODES),
+        validate=rules.validate_daemon_set,
+        validate_update=rules.selector_is_fixed,
     ),
     "replicationcontrollers": Strategy(
-        default=reading(_default_replication_controller), prepare_status=_counting(_COUNTED_REPLICAS)
+        default=reading(_default_replication_controller),
+        prepare_status=_counting(_COUNTED_REPLICAS),
+        validate=rules.validate_replication_controller,
+    ),
+    "controllerrevisions.apps": Strategy(
+        validate=rules.validate_revision,
+        validate_create=rules.validate_new_revision,
+        validate_update=rules.validate_revision_update,
     ),
 }
