@@ -73,7 +73,9 @@ class FieldSelector:
 @lru_cache(maxsize=4096)
 def parse_field_selector(text: str) -> FieldSelector:
     """The selector of a `fieldSelector` parameter."""
-    return FieldSelector(tuple(_requirement(text, term) for term in sorted(_terms(text)) if term))
+    requirements = (_requirement(text, term) for term in sorted(_terms(text)) if term)
+    # A bare `=` says nothing of any field, and selects everything.
+    return FieldSelector(tuple(r for r in requirements if r.field or r.value))
 
 
 def _terms(text: str) -> Iterable[str]:

@@ -129,12 +129,14 @@ class _Document:
         _delete(container, key, f"error in remove for path: '{path}'")
 
     def _replace(self, operation: Obj) -> None:
-        path = _text(operation, "path", "replace operation failed to decode path: missing value")
+        path = _text(
+            operation, "path", "replace operation failed to decode path: operation missing path field: missing value"
+        )
         value = owned(operation.get("value"))
         if path == "":
-            if not isinstance(value, dict | list):
-                raise PatchRejected("replace operation value must be object or array")
-            self.root = value
+            # The library means to refuse a scalar here, and by an oversight passes over it.
+            if isinstance(value, dict | list):
+                self.root = value
             return
         container, key = self._find(path)
         if container is None:
@@ -148,17 +150,21 @@ class _Document:
         container[index] = value
 
     def _taken(self, operation: Obj, verb: str) -> tuple[Any, str, Any]:
-        origin = _text(operation, "from", f"{verb} operation failed to decode from: missing value")
+        origin = _text(
+            operation, "from", f"{verb} operation failed to decode from: operation, missing from field: missing value"
+        )
         container, key = self._find(origin)
         if container is None:
             raise PatchRejected(f"{verb} operation does not apply: doc is missing from path: {origin}: missing value")
         value = _get(container, key)
         if value is _MISSING and isinstance(container, list):
-            raise PatchRejected(f"error in {verb} for path: '{key}': {_bad_index(key)}")
+            where = f"path: '{key}'" if verb == "move" else f"from: '{origin}'"
+            raise PatchRejected(f"error in {verb} for {where}: {_bad_index(key)}")
         return container, key, value
 
     def _destination(self, operation: Obj, verb: str) -> tuple[Any, str, str]:
-        path = _text(operation, "path", f"{verb} operation failed to decode path: missing value")
+        why = "operation missing path field: missing value" if verb == "move" else "missing value"
+        path = _text(operation, "path", f"{verb} operation failed to decode path: {why}")
         container, key = self._find(path)
         if container is None:
             raise PatchRejected(
@@ -185,7 +191,9 @@ class _Document:
         _insert(container, key, owned(value), "error while adding value during copy")
 
     def _test(self, operation: Obj) -> None:
-        path = _text(operation, "path", "test operation failed to decode path: missing value")
+        path = _text(
+            operation, "path", "test operation failed to decode path: operation missing path field: missing value"
+        )
         if path == "":
             found: Any = self.root
         else:
@@ -245,7 +253,8 @@ def _insert(container: Any, key: str, value: Any, context: str) -> None:
     else:
         index = _index(key, len(container) + 1)
         if index is None:
-            raise PatchRejected(f"{context}: {_bad_index(key)}")
+            proper = "" if _INDEX.fullmatch(key) else f"value was not a proper array index: '{key}': "
+            raise PatchRejected(f"{context}: {proper}{_bad_index(key)}")
         container.insert(index, value)
 
 

@@ -133,7 +133,7 @@ def _merge_ordered(original: Obj, patch: Obj, directive: str, schema: Schema) ->
     _check_order(theirs or [], order, field.patch_key)
     if mine is None and theirs is None:
         return
-    server_order = list(mine or ())
+    server_order = _order_seen(mine or [], theirs or [], field.patch_key)
     if mine is None:
         merged = _without_directives(theirs)
     elif theirs is None:
@@ -146,21 +146,32 @@ def _merge_ordered(original: Obj, patch: Obj, directive: str, schema: Schema) ->
     patch.pop(key, None)
 
 
+def _order_seen(mine: list[Any], theirs: list[Any], merge_key: str) -> list[Any]:
+    """The order that the server is taken to have had.
+
+    Where a patch deletes some items and adds others, the library lets the added ones move into the places that
+    became free at the end, and takes them for having been there. So a renamed variable ends up last, not first.
+    """
+    if not merge_key or not all(isinstance(item, dict) and item.get(_MARKER) != "replace" for item in theirs):
+        return list(mine)
+    doomed = {_identity(item, merge_key) for item in theirs if item.get(_MARKER) == "delete" and merge_key in item}
+    left = [item for item in mine if _identity(item, merge_key) not in doomed]
+    known = {_identity(item, merge_key) for item in left}
+    added = [item for item in theirs if _MARKER not in item and _identity(item, merge_key) not in known]
+    return left + added[: len(mine) - len(left)]
+
+
 def _check_order(items: list[Any], order: list[Any], merge_key: str) -> None:
     """The items that a patch sets must come in the order it asks for."""
     if not items or not order:
         return
-    places = _places(_identity(item, merge_key) for item in order)
-    last = -1
-    for item in items:
-        if isinstance(item, dict) and _MARKER in item:
-            continue
-        place = places.get(_identity(item, merge_key), -1)
-        if place <= last:
-            raise StrategicPatchError(
-                f"The order in patch list:\n{plain(items)}\n doesn't match {_ORDER} list:\n{plain(order)}\n"
-            )
-        last = place
+    wanted = (_identity(item, merge_key) for item in items if not (isinstance(item, dict) and _MARKER in item))
+    ordered = iter([_identity(item, merge_key) for item in order])
+    # `in` consumes the iterator up to the match, so each item must come after the one before it.
+    if not all(identity in ordered for identity in wanted):
+        raise StrategicPatchError(
+            f"The order in patch list:\n{plain(items)}\n doesn't match {_ORDER} list:\n{plain(order)}\n"
+        )
 
 
 _Identity = tuple[type, Any]
