@@ -5,13 +5,28 @@ The order is the real server's: nobody learns what exists before it is settled w
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 import orjson
 
-from srearena.cluster.embedded.api import health, reading, watching, writing
+from srearena.cluster.embedded.api import (
+    components,
+    evictions,
+    health,
+    logs,
+    metrics,
+    patching,
+    pod_parts,
+    port_forwards,
+    proxies,
+    reading,
+    remote_commands,
+    reviews,
+    sockets,
+    watching,
+    writing,
+)
 from srearena.cluster.embedded.api.authentication import impersonated
 from srearena.cluster.embedded.api.authorization import Attributes
 from srearena.cluster.embedded.api.backend import Backend
@@ -30,8 +45,41 @@ GENERIC: Final[Mapping[str, Handler]] = {
     "watch": watching.watch,
     "create": writing.create,
     "update": writing.update,
+    "patch": patching.patch,
     "delete": writing.delete,
     "deletecollection": writing.deletecollection,
+}
+# Resources that are answered rather than stored, by group.
+_REVIEWS: Final[Mapping[str, Handler]] = {"create": reviews.create}
+COMPUTED: Final[Mapping[tuple[str, str], Mapping[str, Handler]]] = {
+    ("authentication.k8s.io", "*"): _REVIEWS,
+    ("authorization.k8s.io", "*"): _REVIEWS,
+    ("metrics.k8s.io", "*"): {"get": metrics.get, "list": metrics.list_},
+    ("", "componentstatuses"): {"get": components.get, "list": components.list_},
+    ("", "bindings"): {"create": pod_parts.create_binding},
+}
+# Subresources that are not simply another view of the object.
+SUBRESOURCES: Final[Mapping[str, Handler]] = {
+    "pods/log": logs.get,
+    "pods/binding": pod_parts.create_binding,
+    "pods/eviction": evictions.create,
+    "pods/exec": sockets.upgrade_required,
+    "pods/attach": sockets.upgrade_required,
+    "pods/portforward": sockets.upgrade_required,
+    "pods/proxy": proxies.pod,
+    "services/proxy": proxies.service,
+    "nodes/proxy": proxies.node,
+    "serviceaccounts/token": pod_parts.create_token,
+}
+VIEWS: Final[Mapping[str, Handler]] = {
+    "get": writing.get_view,
+    "update": writing.update,
+    "patch": patching.patch,
+}
+SOCKETS: Final[Mapping[str, Callable[[Backend, sockets.WebSocket], Awaitable[None]]]] = {
+    "pods/exec": remote_commands.exec_,
+    "pods/attach": remote_commands.attach,
+    "pods/portforward": port_forwards.forward,
 }
 
 
@@ -49,10 +97,15 @@ class Application:
         self._before_request = before_request
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            await self._http(scope, receive, send)
+        if scope["type"] == "websocket":
+            # Until the upgrade is accepted, refusals are ordinary responses.
+            await self._guarded(scope, receive, sockets.refusing(send), self._socket)
+        else:
+            await self._guarded(scope, receive, send, self._answer)
 
-    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _guarded(
+        self, scope: Scope, receive: Receive, send: Send, answer: Callable[[Request], Awaitable[None]]
+    ) -> None:
         try:
             request = Request(scope, receive, send)
         except ApiError as error:
@@ -62,7 +115,7 @@ class Application:
             await send({"type": "http.response.body", "body": body})
             return
         try:
-            await self._answer(request)
+            await answer(request)
         except Disconnected:
             return
         except NoSuchPath:
@@ -74,8 +127,17 @@ class Application:
         except RecursionError:
             await refuse(request, BadRequest("error decoding: exceeded max depth"))
         except Exception as error:
-            traceback.clear_frames(error.__traceback__)
             await refuse(request, InternalError(f"{type(error).__name__}: {error}"))
+
+    async def _socket(self, request: Request) -> None:
+        self._before_request()
+        request.user = self._user(request)
+        self._authorize(request.user, request.info)
+        info = request.info
+        handler = SOCKETS.get(f"{info.group_resource}/{info.subresource}") if info.is_resource else None
+        if handler is None:
+            raise NoSuchPath
+        await handler(self._backend, sockets.WebSocket(request))
 
     async def _answer(self, request: Request) -> None:
         self._before_request()
@@ -115,21 +177,25 @@ class Application:
             raise NoSuchPath
         if info.subresource:
             return row, self._subresource(row, info)
-        if info.verb not in row.verbs:
+        if info.verb not in row.verbs or (info.verb == "create" and info.name):
             raise NoSuchMethod
         if row.namespaced and not info.namespace and info.verb not in ("list", "watch"):
             raise NoSuchMethod
-        if info.verb == "create" and info.name:
-            raise NoSuchMethod
-        return row, GENERIC[info.verb]
+        handlers = COMPUTED.get((row.group, "*")) or COMPUTED.get((row.group, row.plural)) or GENERIC
+        return row, handlers[info.verb]
 
     def _subresource(self, row: Resource, info: RequestInfo) -> Handler:
         sub = row.subresource(info.subresource)
-        if sub is None:
+        if sub is None or (row.namespaced and not info.namespace):
             raise NoSuchPath
         if info.verb not in sub.verbs:
             raise NoSuchMethod
-        return GENERIC[info.verb]
+        handler = SUBRESOURCES.get(f"{row.group_resource}/{sub.name}")
+        if handler is not None:
+            return handler
+        if len(info.parts) > 3:
+            raise NoSuchPath
+        return VIEWS[info.verb]
 
     # Outside the API: discovery, health, version
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from srearena.cluster.embedded.api.authentication import Authenticator
 from srearena.cluster.embedded.api.authorization import Authorizer
 from srearena.cluster.embedded.api.discovery import Discovery
+from srearena.cluster.embedded.api.node_agent import NodeAgent
 from srearena.cluster.embedded.api.watching import Feeds
 from srearena.cluster.embedded.registry.registry import Registry
 from srearena.cluster.embedded.registry.tokens import TokenIssuer
@@ -22,6 +23,8 @@ class Backend:
     issuer: TokenIssuer
     discovery: Discovery
     feeds: Feeds
+    agent: NodeAgent | None = None
+    """The nodes; without any, nothing that needs a kubelet can be reached."""
 
     @property
     def registry(self) -> Registry:

@@ -19,6 +19,11 @@ class ContainerView(Protocol):
     """One attempt at running a container."""
 
     @property
+    def id(self) -> str:
+        """As in `containerID`, without the runtime's name."""
+        ...
+
+    @property
     def log(self) -> ContainerLog: ...
 
     @property

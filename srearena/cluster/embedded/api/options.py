@@ -70,7 +70,7 @@ def _dry_run_errors(values: list[str]) -> list[FieldError]:
 def delete_wish(request: Request, body: Obj | None) -> Obj:
     """DeleteOptions from the body, or else from the query."""
     if body is not None:
-        return _checked(body)
+        return checked_delete_options(body)
     query = request.query
     wish: Obj = {}
     seconds = query.number("gracePeriodSeconds")
@@ -92,7 +92,8 @@ _DELETE_FIELDS: Final = {
 }
 
 
-def _checked(body: Obj) -> Obj:
+def checked_delete_options(body: Obj) -> Obj:
+    """DeleteOptions as an object, with the types they must have."""
     wish: Obj = {}
     for key, kind in _DELETE_FIELDS.items():
         value = body.get(key)

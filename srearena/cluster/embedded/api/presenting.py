@@ -53,6 +53,13 @@ async def show_object(backend: Backend, request: Request, row: Resource, obj: Ob
     await request.reply(status, choice.encode(shaped, pretty(request)), choice.content_type)
 
 
+async def show_computed(backend: Backend, request: Request, row: Resource, obj: Obj) -> None:
+    """Answer with one object that is computed rather than stored."""
+    choice = wanted(request)
+    shaped = shape(backend, request, row, obj, choice)
+    await request.reply(200, choice.encode(shaped, pretty(request)), choice.content_type)
+
+
 def shape(
     backend: Backend, request: Request, row: Resource, obj: Obj, choice: Accepted, *, headers: bool = True
 ) -> Obj:

@@ -98,8 +98,6 @@ class Request:
 
     __slots__ = (
         "_extra_headers",
-        "_receive",
-        "_send",
         "_started",
         "connection",
         "headers",
@@ -107,7 +105,9 @@ class Request:
         "method",
         "path",
         "query",
+        "receive",
         "scope",
+        "send",
         "user",
         "warnings",
     )
@@ -125,8 +125,8 @@ class Request:
         self.connection: Connection | None = scope.get("extensions", {}).get(EXTENSION, {}).get("connection")
         self.warnings: list[str] = []
         self.user: User = User("")
-        self._receive = receive
-        self._send = send
+        self.receive = receive
+        self.send = send
         self._started = False
         self._extra_headers: list[tuple[bytes, bytes]] = []
         self.query = Query(scope["query_string"])
@@ -156,7 +156,7 @@ class Request:
         chunks: list[bytes] = []
         size = 0
         while True:
-            message = await self._receive()
+            message = await self.receive()
             if message["type"] != "http.request":
                 raise Disconnected
             chunk = message.get("body", b"")
@@ -173,21 +173,25 @@ class Request:
     async def reply(self, status: int, body: bytes, content_type: str = JSON, headers: Headers = ()) -> None:
         """Answer once and for all."""
         await self._start(status, content_type, [*headers, ("content-length", str(len(body)))])
-        await self._send({"type": "http.response.body", "body": body})
+        await self.send({"type": "http.response.body", "body": body})
 
     async def start(self, status: int, content_type: str = JSON, headers: Headers = ()) -> None:
         """Begin an answer that is written piece by piece."""
         await self._start(status, content_type, headers)
-        await self._send({"type": "http.response.body", "body": b"", "more_body": True})
+        await self.send({"type": "http.response.body", "body": b"", "more_body": True})
 
     async def write(self, data: bytes) -> None:
         """Write a piece; waits while the client does not read."""
         if self.gone:
             raise Disconnected
-        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+        await self.send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def finish(self) -> None:
-        await self._send({"type": "http.response.body", "body": b""})
+        await self.send({"type": "http.response.body", "body": b""})
+
+    def upgraded(self) -> None:
+        """The connection is a WebSocket now: there is no ordinary answer any more."""
+        self._started = True
 
     async def _start(self, status: int, content_type: str, headers: Headers) -> None:
         self._started = True
@@ -198,7 +202,7 @@ class Request:
             *((name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers),
             *((b"warning", _warning(text)) for text in self.warnings),
         ]
-        await self._send({"type": "http.response.start", "status": status, "headers": fields})
+        await self.send({"type": "http.response.start", "status": status, "headers": fields})
 
 
 def _warning(text: str) -> bytes:

@@ -10,17 +10,19 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from srearena.cluster.embedded.api import bodies
+from srearena.cluster.embedded.api import bodies, escalation
 from srearena.cluster.embedded.api.options import delete_wish, write_wish
 from srearena.cluster.embedded.api.presenting import show, show_list, show_object
 from srearena.cluster.embedded.api.requests import Request
 from srearena.cluster.embedded.api.selection import selection_of
+from srearena.cluster.embedded.api.views import View, view_of
 from srearena.cluster.embedded.clock import Signal
 from srearena.cluster.embedded.objects import Obj, meta, name_of, namespace_of, uid_of
 from srearena.cluster.embedded.registry import conversion, deletion
 from srearena.cluster.embedded.registry.admission.chain import AdmissionPending
 from srearena.cluster.embedded.registry.errors import BadRequest, NotFound
 from srearena.cluster.embedded.registry.go_text import quoted
+from srearena.cluster.embedded.registry.json_values import kind_of
 from srearena.cluster.embedded.registry.registry import WriteOptions
 from srearena.cluster.embedded.registry.resources import Resource
 
@@ -91,13 +93,28 @@ def namespace_in(request: Request, row: Resource) -> str:
     return request.info.namespace if row.namespaced else ""
 
 
+async def get_view(backend: Backend, request: Request, row: Resource) -> None:
+    """Read a subresource."""
+    found = backend.registry.get(row, namespace_in(request, row), request.info.name)
+    await show_view(backend, request, row, view_of(backend, row, request.info.subresource), found)
+
+
+async def show_view(backend: Backend, request: Request, row: Resource, view: View, obj: Obj, status: int = 200) -> None:
+    if view.whole:
+        await show_object(backend, request, row, obj, status)
+    else:
+        await show(request, view.show(obj), status)
+
+
 async def create(backend: Backend, request: Request, row: Resource) -> None:
     wish = write_wish(request, "CreateOptions")
     data = await request.body()
     namespace = namespace_in(request, row)
+    view = view_of(backend, row, "")
 
     def write() -> Obj:
-        obj = object_in(data, request, row)
+        obj = object_in(data, request, view)
+        escalation.check(backend.authorizer, row, request.user, namespace, obj, None)
         return backend.registry.create(row, namespace, obj, wish.options())
 
     await show_object(backend, request, row, await settled(write), 201)
@@ -107,46 +124,55 @@ async def update(backend: Backend, request: Request, row: Resource) -> None:
     wish = write_wish(request, "UpdateOptions")
     data = await request.body()
     namespace, name, part = namespace_in(request, row), request.info.name, request.info.subresource
-    registry = backend.registry
+    view = view_of(backend, row, part)
 
     def write() -> tuple[Obj, int]:
-        obj = object_in(data, request, row)
-        check_name(obj, name, namespace)
+        wanted = object_in(data, request, view)
+        check_name(wanted, name, namespace)
+
+        def change(current: Obj) -> Obj:
+            escalation.check(backend.authorizer, row, request.user, namespace, wanted, current)
+            return view.take(current, wanted)
+
         try:
-            return registry.update(row, namespace, name, lambda _: obj, wish.options(), subresource=part), 200
+            return backend.registry.update(row, namespace, name, change, wish.options(), subresource=part), 200
         except NotFound:
-            if part or row.group_resource not in _CREATED_BY_UPDATE or meta(obj).get("resourceVersion"):
+            if part or row.group_resource not in _CREATED_BY_UPDATE or meta(wanted).get("resourceVersion"):
                 raise
-            return registry.create(row, namespace, object_in(data, request, row), wish.options()), 201
+        return backend.registry.create(row, namespace, object_in(data, request, view), wish.options()), 201
 
     obj, status = await settled(write)
-    await show_object(backend, request, row, obj, status)
+    await show_view(backend, request, row, view, obj, status)
 
 
-def object_in(data: bytes, request: Request, row: Resource) -> Obj:
-    """The object of a request's body, known to be of this kind."""
+def object_in(data: bytes, request: Request, view: View) -> Obj:
+    """The object of a request's body, known to be of the kind this view shows."""
     obj = bodies.decode_object(data, request.header("content-type"))
-    check_kind(obj, row)
+    check_kind(obj, view)
     return obj
 
 
-def check_kind(obj: Obj, row: Resource) -> None:
+def check_kind(obj: Obj, view: View) -> None:
     version, kind = obj.get("apiVersion"), obj.get("kind")
     # What is left out is what the path says.
-    obj["apiVersion"], obj["kind"] = version or row.api_version, kind or row.kind
-    if version and version != row.api_version:
+    obj["apiVersion"], obj["kind"] = version or view.api_version, kind or view.kind
+    number = view.api_version.rpartition("/")[2]
+    if version and version != view.api_version:
         raise BadRequest(
-            f"the API version in the data ({version}) does not match the expected API version ({row.api_version})"
+            f"the API version in the data ({version}) does not match the expected API version ({view.api_version})"
         )
-    if kind and kind != row.kind:
+    if kind and kind != view.kind:
         raise BadRequest(
-            f"{kind} in version {quoted(row.version)} cannot be handled as a {row.kind}: no kind {quoted(str(kind))} "
-            f"is registered for version {quoted(row.api_version)}"
+            f"{kind} in version {quoted(number)} cannot be handled as a {view.kind}: no kind {quoted(str(kind))} "
+            f"is registered for version {quoted(view.api_version)}"
         )
-    if not isinstance(obj.get("metadata", {}), dict):
+    metadata = obj.setdefault("metadata", {})
+    if metadata is None:
+        obj["metadata"] = {}
+    elif not isinstance(metadata, dict):
         raise BadRequest(
-            f"{row.kind} in version {quoted(row.version)} cannot be handled as a {row.kind}: json: cannot unmarshal "
-            f"into Go struct field {row.kind}.metadata of type v1.ObjectMeta"
+            f"{view.kind} in version {quoted(number)} cannot be handled as a {view.kind}: json: cannot unmarshal "
+            f"{kind_of(metadata)} into Go struct field {view.kind}.metadata of type v1.ObjectMeta"
         )
 
 

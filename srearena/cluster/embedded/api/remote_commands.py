@@ -1,0 +1,282 @@
+"""exec and attach: a terminal or three pipes between a WebSocket and a process in a container.
+
+Errors that the API itself finds are answered before the upgrade, as plain HTTP. What the node finds comes afterwards,
+as a Status on the error channel, because a real server has upgraded the connection by the time it asks the kubelet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from srearena.cluster.embedded.api.pod_containers import chosen_container, reachable_agent, stored_pod
+from srearena.cluster.embedded.api.requests import Disconnected, Request
+from srearena.cluster.embedded.api.sockets import CHANNEL_PROTOCOLS, WebSocket
+from srearena.cluster.embedded.clock import Signal
+from srearena.cluster.embedded.node.container import Container, RuntimeFailure
+from srearena.cluster.embedded.node.streams import CHUNK, Pipe
+from srearena.cluster.embedded.node.terminal import Terminal
+from srearena.cluster.embedded.objects import Obj, dig, name_of
+from srearena.cluster.embedded.registry.errors import ApiError, BadRequest, InternalError
+from srearena.cluster.embedded.registry.go_text import quoted
+
+if TYPE_CHECKING:
+    from srearena.cluster.embedded.api.backend import Backend
+
+STDIN, STDOUT, STDERR, ERROR, RESIZE = range(5)
+_SUCCESS: Final[Obj] = {"metadata": {}, "status": "Success"}
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    stdin: bool
+    stdout: bool
+    stderr: bool
+    tty: bool
+    command: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Session:
+    """One command, or one attachment, and its ends."""
+
+    outputs: list[tuple[int, Pipe]]
+    ended: Signal[Any]
+    status: Callable[[], Obj]
+    stdin: Pipe | None = None
+    terminal: Terminal | None = None
+    release: Callable[[], object] = lambda: None
+    """Called when the client is done with it, or gone."""
+
+
+def stream_options(request: Request) -> StreamOptions:
+    query = request.query
+    options = StreamOptions(
+        query.flag("stdin"),
+        query.flag("stdout"),
+        query.flag("stderr"),
+        query.flag("tty"),
+        tuple(query.all("command")),
+    )
+    if not (options.stdin or options.stdout or options.stderr):
+        raise BadRequest("you must specify at least one of stdin, stdout, stderr")
+    if options.tty and options.stderr:
+        raise BadRequest("tty and stderr cannot both be true")
+    return options
+
+
+async def exec_(backend: Backend, socket: WebSocket) -> None:
+    await _serve(backend, socket, "exec", _exec_session)
+
+
+async def attach(backend: Backend, socket: WebSocket) -> None:
+    await _serve(backend, socket, "attach", _attach_session)
+
+
+async def _serve(
+    backend: Backend,
+    socket: WebSocket,
+    action: str,
+    open_session: Callable[[Backend, Container, StreamOptions], Session],
+) -> None:
+    request = socket.request
+    pod = stored_pod(backend, request.info.namespace, request.info.name)
+    options = stream_options(request)
+    if action == "exec" and not options.command:
+        raise BadRequest("you must specify at least one command for the container")
+    name = chosen_container(pod, request.query.text("container"))
+    if not dig(pod, "spec", "nodeName"):
+        raise BadRequest(f"pod {name_of(pod)} does not have a host assigned")
+    if not socket.choose(CHANNEL_PROTOCOLS):
+        raise BadRequest("unable to negotiate a subprotocol: none of those offered is supported")
+    await socket.accept()
+    # The client takes this to mean that the connection stands.
+    await socket.send(STDOUT if options.stdout else STDERR if options.stderr else ERROR, b"")
+    try:
+        container = _running(backend, pod, name, f"/{action}/{request.info.namespace}/{name_of(pod)}/{name}")
+        session = open_session(backend, container, options)
+    except ApiError as error:
+        await _end(socket, error.status())
+        return
+    await _converse(socket, session)
+
+
+def _running(backend: Backend, pod: Obj, name: str, action: str) -> Container:
+    try:
+        agent = reachable_agent(backend, pod, action)
+    except ApiError as error:
+        raise InternalError(f"error dialing backend: {error.message.partition(': ')[2]}") from None
+    view = agent.record(pod, name)
+    if view is None or not view.running or view.container is None:
+        raise InternalError(f"unable to upgrade connection: container not found ({quoted(name)})")
+    return view.container
+
+
+def _exec_session(backend: Backend, container: Container, options: StreamOptions) -> Session:
+    clock = backend.world.clock
+    terminal = Terminal(clock) if options.tty else None
+    stdin, stdout, stderr = Pipe(clock), Pipe(clock), Pipe(clock)
+    outputs = [(STDOUT, stdout)] * options.stdout + [(STDERR, stderr)] * options.stderr
+    try:
+        if terminal is not None:
+            outputs = [(STDOUT, terminal.output)]
+            process = container.exec(options.command, tty=terminal)
+        else:
+            process = container.exec(
+                options.command,
+                stdin=stdin.ends()[0] if options.stdin else None,
+                stdout=stdout.ends()[1] if options.stdout else None,
+                stderr=stderr.ends()[1] if options.stderr else None,
+            )
+    except RuntimeFailure as failure:
+        raise InternalError(f"error executing command in container: {failure.message}") from None
+
+    def release() -> None:
+        """A client that goes away closes the pipes, or hangs up the terminal; the process learns of it by that."""
+        if terminal is not None:
+            terminal.hang_up()
+            return
+        stdin.close_writer()
+        stdout.close_reader()
+        stderr.close_reader()
+
+    return Session(
+        outputs,
+        process.done,
+        lambda: _exit_status(process.done.value, options.command),
+        None if terminal or not options.stdin else stdin,
+        terminal,
+        release,
+    )
+
+
+def _attach_session(backend: Backend, container: Container, options: StreamOptions) -> Session:
+    clock = backend.world.clock
+    pipes = {"stdout": Pipe(clock), "stderr": Pipe(clock)}
+
+    def tell(stream: str, data: bytes) -> None:
+        pipe = pipes[stream]
+        if pipe.reader_open and pipe.room >= len(data):
+            pipe.write_now(data)  # what a slow reader has no room for is in the log all the same
+
+    detach = container.log.attach(tell)
+
+    def release() -> None:
+        detach()
+        if options.stdin and container.config.stdin_once and container.stdin is not None:
+            container.stdin.close_writer()
+
+    outputs = [(STDOUT, pipes["stdout"])] * options.stdout + [(STDERR, pipes["stderr"])] * options.stderr
+    return Session(
+        outputs,
+        container.done,
+        lambda: _SUCCESS,
+        container.stdin if options.stdin else None,
+        container.terminal,
+        release,
+    )
+
+
+def _exit_status(code: int, command: tuple[str, ...]) -> Obj:
+    if code == 0:
+        return _SUCCESS
+    text = f"error executing command [{' '.join(command)}], exit code {code}"
+    return {
+        "metadata": {},
+        "status": "Failure",
+        "message": f"command terminated with non-zero exit code: {text}",
+        "reason": "NonZeroExitCode",
+        "details": {"causes": [{"reason": "ExitCode", "message": str(code)}]},
+    }
+
+
+async def _converse(socket: WebSocket, session: Session) -> None:
+    """Carry bytes both ways until the command ends or the client does."""
+    wake = asyncio.Event()
+    for _, pipe in session.outputs:
+        pipe.watch(wake.set)
+    session.ended.then(wake.set)
+    listening = asyncio.create_task(_listen(socket, session, wake))
+    try:
+        while True:
+            wake.clear()
+            if await _show(socket, session):
+                continue
+            if session.ended.is_set:
+                break
+            if listening.done():
+                return
+            await wake.wait()
+        await _end(socket, session.status())
+    except Disconnected:
+        return
+    finally:
+        listening.cancel()
+        for _, pipe in session.outputs:
+            pipe.watch(None)
+        session.ended.forget(wake.set)
+        session.release()
+
+
+async def _show(socket: WebSocket, session: Session) -> bool:
+    """Send what the command has written; whether there was anything."""
+    shown = False
+    for channel, pipe in session.outputs:
+        data = pipe.read_now(CHUNK)
+        if data:
+            await socket.send(channel, data)
+            shown = True
+    return shown
+
+
+async def _listen(socket: WebSocket, session: Session, wake: asyncio.Event) -> None:
+    """Take what the client sends, until it is gone."""
+    try:
+        while (message := await socket.receive()) is not None:
+            channel, data = message
+            if channel == STDIN and data:
+                await _feed(session, data)
+            elif channel == RESIZE:
+                _resize(session, data)
+            elif socket.closes(channel) and data[:1] == bytes((STDIN,)) and session.stdin is not None:
+                session.stdin.close_writer()
+    finally:
+        wake.set()
+
+
+async def _feed(session: Session, data: bytes) -> None:
+    if session.terminal is not None:
+        session.terminal.feed(data)
+        return
+    pipe = session.stdin
+    if pipe is None:
+        return
+    room = asyncio.Event()
+    try:
+        while data and pipe.reader_open and pipe.writer_open:
+            room.clear()
+            data = data[pipe.write_now(data) :]
+            if data:
+                pipe.watch(room.set)
+                await room.wait()
+    finally:
+        pipe.watch(None)
+
+
+def _resize(session: Session, data: bytes) -> None:
+    try:
+        size = orjson.loads(data)
+        columns, rows = int(size["Width"]), int(size["Height"])
+    except (ValueError, TypeError, KeyError):
+        return
+    if session.terminal is not None and 0 < columns < 65536 and 0 < rows < 65536:
+        session.terminal.resize(columns, rows)
+
+
+async def _end(socket: WebSocket, status: Obj) -> None:
+    await socket.send(ERROR, orjson.dumps(status))
+    await socket.close()

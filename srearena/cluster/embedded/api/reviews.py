@@ -1,0 +1,153 @@
+"""Questions about identity and permission, asked as objects that are answered and never stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from srearena.cluster.embedded.api.authorization import Attributes
+from srearena.cluster.embedded.api.options import write_wish
+from srearena.cluster.embedded.api.presenting import show
+from srearena.cluster.embedded.api.requests import Request
+from srearena.cluster.embedded.api.views import View
+from srearena.cluster.embedded.api.writing import object_in
+from srearena.cluster.embedded.objects import Obj, namespace_of
+from srearena.cluster.embedded.registry.errors import BadRequest, FieldError, Invalid
+from srearena.cluster.embedded.registry.identity import SUPERUSERS, User
+from srearena.cluster.embedded.registry.resources import Resource
+from srearena.cluster.embedded.registry.tokens import ISSUER, TokenRefused
+
+if TYPE_CHECKING:
+    from srearena.cluster.embedded.api.backend import Backend
+
+Answer = Callable[["Backend", Request, Resource, Obj], Obj]
+_EVERYTHING: Final = (
+    {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
+    {"verbs": ["*"], "nonResourceURLs": ["*"]},
+)
+
+
+async def create(backend: Backend, request: Request, row: Resource) -> None:
+    """Answer a review."""
+    write_wish(request, "CreateOptions")
+    review = object_in(await request.body(), request, View(row.api_version, row.kind, None))
+    spec = review.setdefault("spec", {})
+    if not isinstance(spec, dict):
+        raise BadRequest(f"{row.kind}.spec must be an object")
+    status = ANSWERS[row.kind](backend, request, row, review)
+    metadata = {"creationTimestamp": None, **review.get("metadata", {})}
+    await show(request, {**review, "metadata": metadata, "status": status}, 201)
+
+
+def _self_access(backend: Backend, request: Request, row: Resource, review: Obj) -> Obj:
+    return _decision(backend, row, request.user, review["spec"])
+
+
+def _access(backend: Backend, request: Request, row: Resource, review: Obj) -> Obj:
+    spec = review["spec"]
+    groups = _strings(spec.get("groups"))
+    if not spec.get("user") and not groups:
+        problem = FieldError.invalid("spec.user", "", "at least one of user or group must be specified")
+        raise Invalid(row.group_kind, "", [problem])
+    extra = {key: tuple(_strings(values)) for key, values in _mapping(spec.get("extra")).items()}
+    user = User(str(spec.get("user") or ""), tuple(groups), str(spec.get("uid") or ""), extra)
+    return _decision(backend, row, user, spec)
+
+
+def _local_access(backend: Backend, request: Request, row: Resource, review: Obj) -> Obj:
+    namespace = request.info.namespace
+    if namespace_of(review) not in ("", namespace):
+        raise BadRequest(f"namespace does not match: {namespace_of(review)} vs {namespace}")
+    asked = _mapping(review["spec"].get("resourceAttributes")).get("namespace", "")
+    if asked != namespace:
+        problem = FieldError.invalid("spec.resourceAttributes.namespace", asked, "must match metadata.namespace")
+        raise Invalid(row.group_kind, "", [problem])
+    return _access(backend, request, row, review)
+
+
+def _decision(backend: Backend, row: Resource, user: User, spec: Obj) -> Obj:
+    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if (resource is None) == (path is None):
+        why = (
+            "cannot be specified in combination with resourceAttributes"
+            if resource is not None
+            else "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        )
+        raise Invalid(row.group_kind, "", [FieldError.invalid("spec.resourceAttributes", resource, why)])
+    if resource is not None:
+        asked = _mapping(resource)
+        wanted = Attributes(
+            *(str(asked.get(key) or "") for key in ("verb", "group", "resource", "subresource", "name", "namespace"))
+        )
+    else:
+        asked = _mapping(path)
+        wanted = Attributes(str(asked.get("verb") or ""), path=str(asked.get("path") or ""))
+    decision = backend.authorizer.decide(user, wanted)
+    status: Obj = {"allowed": decision.allowed}
+    if decision.reason:
+        status["reason"] = decision.reason
+    return status
+
+
+def _self_rules(backend: Backend, request: Request, row: Resource, review: Obj) -> Obj:
+    namespace = review["spec"].get("namespace")
+    if not namespace or not isinstance(namespace, str):
+        raise BadRequest("no namespace on request")
+    user = request.user
+    held = [dict(rule) for rule in _EVERYTHING] if SUPERUSERS in user.groups else []
+    grants = backend.authorizer.grants(user, namespace)
+    held += [rule.wire for rule in grants.rules]
+    status: Obj = {
+        "resourceRules": [_resource_rule(rule) for rule in held if rule.get("resources")],
+        "nonResourceRules": [
+            {"verbs": rule.get("verbs") or [], "nonResourceURLs": rule["nonResourceURLs"]}
+            for rule in held
+            if rule.get("nonResourceURLs")
+        ],
+        "incomplete": bool(grants.errors),
+    }
+    if grants.errors:
+        status["evaluationError"] = ", ".join(grants.errors)
+    return status
+
+
+def _resource_rule(rule: Obj) -> Obj:
+    keys = ("verbs", "apiGroups", "resources", "resourceNames")
+    return {key: rule[key] for key in keys if rule.get(key)}
+
+
+def _token(backend: Backend, request: Request, row: Resource, review: Obj) -> Obj:
+    token = review["spec"].get("token")
+    if not token or not isinstance(token, str):
+        raise BadRequest("token is required for TokenReview in authentication")
+    audiences = _strings(review["spec"].get("audiences"))
+    known = backend.authenticator.static_user(token)
+    if known is not None:
+        return {"authenticated": True, "user": known.info(), "audiences": audiences or [ISSUER]}
+    try:
+        user, agreed = backend.issuer.authenticate(token, audiences)
+    except TokenRefused as refused:
+        return {"user": {}, "error": str(refused)}
+    return {"authenticated": True, "user": user.info(), "audiences": agreed}
+
+
+def _self(backend: Backend, request: Request, row: Resource, review: Obj) -> Obj:
+    return {"userInfo": request.user.info()}
+
+
+def _strings(value: Any) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+def _mapping(value: Any) -> Obj:
+    return value if isinstance(value, dict) else {}
+
+
+ANSWERS: Final[Mapping[str, Answer]] = {
+    "SelfSubjectAccessReview": _self_access,
+    "SubjectAccessReview": _access,
+    "LocalSubjectAccessReview": _local_access,
+    "SelfSubjectRulesReview": _self_rules,
+    "TokenReview": _token,
+    "SelfSubjectReview": _self,
+}
