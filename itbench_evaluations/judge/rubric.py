@@ -59,14 +59,17 @@ class Fenced:
     removed: tuple[str, ...]
 
 
+# Narrow on purpose: error rates, scores of a scheduler and overridden rules are everyday words of an incident.
 _TO_THE_GRADER = re.compile(
-    r"""\b(?:ignore|disregard|forget|override|bypass)\b[^.!?\n]{0,60}\b(?:rubric|instruction|prompt|rule|above|previous|
-    criteria|system|ground\s?truth)|
-    \b(?:score|grade|rate|mark|verdict|points?)\b[^.!?\n]{0,40}(?:\b(?:1(?:\.0)?|full|perfect|maximum|highest|100)\b)|
-    \b(?:give|assign|award)\b[^.!?\n]{0,40}\b(?:full|perfect|maximum|highest)\b|
-    \byou\s+are\s+(?:now\s+)?(?:a|an|the)\s+(?:\w+\s+)?(?:judge|grader|evaluator|assistant)|
-    \b(?:dear|attention|note\s+to)\b[^.!?\n]{0,20}\b(?:judge|grader|evaluator|llm)\b|
-    </?(?:system|assistant|user|instructions?)>|<\|[^|\n]{1,30}\|>|^\s*(?:system|assistant)\s*:""",
+    r"""\b(?:ignore|disregard|forget)\b[^.!?\n]{0,60}\b(?:rubric|instructions?|prompts?|criteria|answer\skey|
+    (?:previous|above|prior)\s(?:text|rules?|orders?|messages?))\b|
+    \b(?:score|grade|verdict)s?\b[\s:=]*(?:(?:this|it|me|us|all|everything|item\S*|as|of|with|is|be|to|the|answer)\s+){0,4}
+    (?:1(?:\.0)?|full|perfect|maximum|highest)\b(?!\s*%)|
+    \b(?:give|assign|award)\b[^.!?\n]{0,40}\b(?:full|perfect|maximum|highest)\s+(?:score|marks?|grade|credit|points)|
+    \byou\s+are\s+(?:now\s+)?(?:a|an|the)\s+(?:\w+\s+)?(?:judge|grader|evaluator|assistant)\b|
+    \b(?:dear|attention|note\s+to|hey)\b[^.!?\n]{0,20}\b(?:judge|grader|evaluator|llm)\b|
+    </?(?:system|assistant|user|instructions?)>|<\|[^|\n]{1,30}\|>|
+    (?<!\w)(?:system|assistant)\s*:\s*(?:you|the\s+(?:judge|grader|score|grade|verdict))\b""",
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]?\s*|\n+")
