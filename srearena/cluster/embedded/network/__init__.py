@@ -1,0 +1,1 @@
+"""The network of the embedded cluster: names, services, policies, links, and who reaches whom."""

@@ -1,0 +1,185 @@
+"""Getting through to an address: the packets a client's kernel sends until something answers or it gives up.
+
+Everything that takes time is a generator of waits: it yields how many seconds pass before it goes on and returns its
+result. Somebody who lives through it (a shell) sleeps them one by one, so the world may change meanwhile; somebody
+who only wants to know (`elapse`) adds them up. Both therefore get the same answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from random import Random
+from typing import TypeVar
+
+from srearena.cluster.embedded.network.fabric import Fabric
+from srearena.cluster.embedded.network.flows import Flow
+from srearena.cluster.embedded.network.routes import Path, Route
+from srearena.cluster.embedded.network.stations import Station
+from srearena.cluster.embedded.node.reachability import Outcome
+
+T = TypeVar("T")
+Waits = Generator[float, None, T]
+
+SYN_WAITS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+"""Waits between the first packet of a connection and its repetitions (tcp_syn_retries = 6): 127 seconds in all."""
+RESEND_AFTER = 0.2
+"""The shortest time after which TCP sends a packet again."""
+RESEND_LIMIT = 15
+PACKET = 1448
+"""Bytes of payload in a full packet."""
+MOST_PACKETS_DRAWN = 64
+_SPREAD = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Dialled:
+    """How an attempt to open a flow ended; where it stands, `flow` must be ended by whoever asked."""
+
+    outcome: Outcome
+    path: Path
+    route: Route
+    flow: Flow | None = None
+
+
+def elapse(waits: Waits[T], limit: float = float("inf")) -> tuple[T | None, float]:
+    """The result and how long it would take; None with `limit` where that is exceeded. No time passes."""
+    total = 0.0
+    while True:
+        try:
+            total += next(waits)
+        except StopIteration as stop:
+            return stop.value, total
+        if total >= limit:
+            waits.close()
+            return None, limit
+
+
+class Dialler:
+    def __init__(self, fabric: Fabric, random: Random) -> None:
+        self._fabric = fabric
+        self._random = random
+
+    def choose(self, source: Station, route: Route) -> Path:
+        """The path of a new flow: any of the route's, unless the Service keeps clients with their backend."""
+        paths, rule = route.paths, route.rule
+        if rule is not None and rule.affinity_seconds and paths[0].backend is not None:
+            proxies, now = self._fabric.proxies, self._fabric.clock.now
+            kept = proxies.kept(route.proxy_node, rule, source.address, now)
+            place = (kept.address, kept.port) if kept is not None else None
+            path = next((p for p in paths if (p.address, p.port) == place), None) or self._any(paths)
+            if path.backend is not None:
+                proxies.keep(route.proxy_node, rule, source.address, path.backend, now)
+            return path
+        return paths[0] if len(paths) == 1 else self._any(paths)
+
+    def _any(self, paths: tuple[Path, ...]) -> Path:
+        return paths[self._random.randrange(len(paths))]
+
+    def dial(self, source: Station, address: str, port: int) -> Waits[Dialled]:
+        """Open a TCP connection, for as long as the kernel tries."""
+        fabric = self._fabric
+        route = fabric.routes.find(source, address, port, "TCP")
+        path = self.choose(source, route)
+        nodes = [source.node] if source.node else []
+        if path.station is not None and path.station.node and path.station.node != source.node:
+            nodes.append(path.station.node)
+        flow = fabric.flows.begin(source, (address, port, "TCP"), *nodes)
+        if flow is None:
+            return Dialled(Outcome.NO_PORT, path, route)
+        connected = False
+        try:
+            for wait in SYN_WAITS:
+                if path.outcome is Outcome.TIMEOUT or self._goes_missing(path):
+                    yield wait
+                    path = self._repeated(source, address, port, path)
+                    continue
+                yield self.round_trip(path)
+                connected = path.outcome is Outcome.CONNECTED
+                return Dialled(path.outcome, path, route, flow if connected else None)
+            return Dialled(Outcome.TIMEOUT, path, route)
+        finally:
+            if not connected:
+                flow.end(linger=False)
+
+    def _repeated(self, source: Station, address: str, port: int, path: Path) -> Path:
+        """What the next packet of the same attempt meets: a translation made once stays."""
+        if path.backend is not None and path.station is not None:
+            return self._fabric.routes.again(source, path, "TCP")
+        return self.choose(source, self._fabric.routes.find(source, address, port, "TCP"))
+
+    def send(self, source: Station, address: str, port: int) -> Waits[tuple[Path, bool]]:
+        """Send one UDP datagram: the path it took, and whether it got there and an answer could come back.
+
+        Where it is refused the news takes a round trip; where it is lost, none ever comes.
+        """
+        route = self._fabric.routes.find(source, address, port, "UDP")
+        path = self.choose(source, route)
+        if path.outcome is Outcome.TIMEOUT or self._goes_missing(path):
+            return path, False
+        yield self.round_trip(path)
+        return path, path.outcome is Outcome.CONNECTED
+
+    def associated(self, source: Station, address: str, port: int) -> Dialled:
+        """Connect a UDP socket, which asks nobody; only what an immediate refusal tells is known."""
+        route = self._fabric.routes.find(source, address, port, "UDP")
+        path = self.choose(source, route)
+        silent = path.outcome is Outcome.TIMEOUT
+        return Dialled(Outcome.CONNECTED if silent else path.outcome, path, route)
+
+    def echo(self, source: Station, address: str) -> tuple[Outcome, float]:
+        """What a ping of an address gives, and after how long. Service addresses do not answer pings."""
+        path = self._fabric.routes.find(source, address, 0, "ICMP").paths[0]
+        if path.outcome is Outcome.TIMEOUT or self._goes_missing(path):
+            return Outcome.TIMEOUT, 0.0
+        alive = path.outcome in (Outcome.REFUSED, Outcome.CONNECTED)
+        return (Outcome.CONNECTED if alive else path.outcome), self.round_trip(path)
+
+    def transfer(self, source: Station, path: Path, size: int, *, back: bool = False) -> Waits[bool]:
+        """Carry bytes over an open connection; False once TCP gives up on it."""
+        tries = 0
+        here = path
+        while True:
+            quality = here.back if back else here.there
+            if here.outcome is not Outcome.TIMEOUT:
+                break
+            tries += 1
+            if tries > RESEND_LIMIT:
+                return False
+            yield min(120.0, RESEND_AFTER * 2**tries)
+            here = self._fabric.routes.again(source, path, "TCP")
+        packets = max(1, -(-size // PACKET))
+        delay = self.one_way(here, back=back)
+        if quality.bandwidth:
+            delay += size / quality.bandwidth
+        if quality.lost:
+            delay += self._resending(packets, quality.lost, here.round_trip + quality.delay)
+        yield delay
+        return True
+
+    def _resending(self, packets: int, lost: float, round_trip: float) -> float:
+        """Seconds that lost packets cost: most are noticed by those behind them, the last ones only by a timer."""
+        drawn = min(packets, MOST_PACKETS_DRAWN)
+        total = 0.0
+        for number in range(drawn):
+            tries = 0
+            while tries < RESEND_LIMIT and self._random.random() < lost:
+                quick = tries == 0 and drawn - number > 3
+                total += round_trip if quick else min(120.0, (RESEND_AFTER + round_trip) * 2**tries)
+                tries += 1
+        return total * packets / drawn
+
+    def round_trip(self, path: Path) -> float:
+        """A draw of the time until the answer to a small packet."""
+        return self.one_way(path) + self.one_way(path, back=True)
+
+    def one_way(self, path: Path, *, back: bool = False) -> float:
+        quality = path.back if back else path.there
+        base = path.round_trip / 2 * self._random.uniform(1 - _SPREAD, 1 + _SPREAD)
+        if not quality.delay and not quality.jitter:
+            return base
+        return base + max(0.0, quality.delay + quality.jitter * self._random.uniform(-1, 1))
+
+    def _goes_missing(self, path: Path) -> bool:
+        lost = path.lost
+        return bool(lost) and self._random.random() < lost

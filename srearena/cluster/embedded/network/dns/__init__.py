@@ -1,0 +1,1 @@
+"""Names: what CoreDNS makes of a Corefile, and what it answers."""

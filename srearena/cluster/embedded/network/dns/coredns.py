@@ -1,0 +1,131 @@
+"""A running CoreDNS: one loaded configuration at a time, answering from where its pod is on the network."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+
+from srearena.cluster.embedded.clock import Clock
+from srearena.cluster.embedded.network.dialling import Dialler, elapse
+from srearena.cluster.embedded.network.dns.chain import Exchange, Unanswered
+from srearena.cluster.embedded.network.dns.corefile import Configuration
+from srearena.cluster.embedded.network.dns.forwarding import Forwards
+from srearena.cluster.embedded.network.dns.messages import Question, Reply, is_name
+from srearena.cluster.embedded.network.dns.records import ClusterRecords
+from srearena.cluster.embedded.network.fabric import Fabric
+from srearena.cluster.embedded.network.resolver import SERVER_TIME, NameServers
+from srearena.cluster.embedded.network.stations import Station
+from srearena.cluster.embedded.node.reachability import Outcome
+
+MAX_NESTING = 8
+"""Servers may ask each other; who is asked for the eighth time over the same question keeps silent."""
+
+
+class CoreDns:
+    """Implements `Surroundings` for the plugins of its configuration."""
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        records: ClusterRecords,
+        dialler: Dialler,
+        servers: NameServers,
+        station: Station,
+        configuration: Configuration,
+        random: Random,
+        log: Callable[[str], object] = lambda line: None,
+    ) -> None:
+        self._fabric = fabric
+        self._records = records
+        self._dialler = dialler
+        self._servers = servers
+        self._station = station
+        self._configuration = configuration
+        self._random = random
+        self._log = log
+        self._nesting = 0
+        self.synced = True
+        """Whether the server has learnt the cluster's Services from the API."""
+        self.requests: Counter[tuple[str, str]] = Counter()
+        """Questions answered, by type and response code."""
+
+    @property
+    def configuration(self) -> Configuration:
+        return self._configuration
+
+    @configuration.setter
+    def configuration(self, configuration: Configuration) -> None:
+        """A reload: caches start empty, and answers given so far may no longer hold."""
+        self._configuration = configuration
+        self._fabric.move_epoch()
+
+    # What plugins have around them
+
+    @property
+    def clock(self) -> Clock:
+        return self._fabric.clock
+
+    @property
+    def random(self) -> Random:
+        return self._random
+
+    @property
+    def records(self) -> ClusterRecords:
+        return self._records
+
+    @property
+    def address(self) -> str:
+        return self._station.address
+
+    def cluster_known(self) -> bool:
+        return self.synced
+
+    def log(self, line: str) -> None:
+        self._log(line)
+
+    def ask(self, server: str, port: int, question: Question) -> Reply | Unanswered:
+        outcome, seconds = elapse(self._dialler.send(self._station, server, port))
+        assert outcome is not None
+        path, arrived = outcome
+        if not arrived:
+            lost = path.outcome is Outcome.CONNECTED
+            return Unanswered(Outcome.TIMEOUT if lost else path.outcome, seconds)
+        other = self._servers.at(path.listener)
+        if other is None or self._nesting >= MAX_NESTING:
+            return Unanswered(Outcome.TIMEOUT, seconds)
+        self._nesting += 1
+        try:
+            return other(question, path.source).later(seconds + SERVER_TIME)
+        finally:
+            self._nesting -= 1
+
+    # Answering
+
+    def name_server(self, port: int) -> Callable[[Question, str], Reply]:
+        """What answers on one of the server's ports."""
+        return lambda question, client: self.answer(port, question, client)
+
+    def answer(self, port: int, question: Question, client: str) -> Reply:
+        if not is_name(question.name):
+            return Reply("FORMERR")
+
+        def look_up(further: Question, exchange: Exchange) -> Reply:
+            return self._configuration.answer(port, exchange.asking(further))
+
+        reply = self._configuration.answer(port, Exchange(question, client, self, look_up))
+        self.requests[(question.kind, reply.rcode)] += 1
+        return reply
+
+    def looped_zone(self) -> str | None:
+        """The zone whose questions come back to this very server, if the configuration watches for that."""
+        for server in self._configuration.servers:
+            forwards = server.handlers.get("forward")
+            if "loop" not in server.handlers or not isinstance(forwards, Forwards):
+                continue
+            for forward in forwards.forwards:
+                for address, port in forward.targets:
+                    route = self._fabric.routes.find(self._station, address, port, "UDP")
+                    if any(path.station is self._station and path.listener is not None for path in route.paths):
+                        return server.zone
+        return None

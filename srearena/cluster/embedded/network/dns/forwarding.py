@@ -1,0 +1,150 @@
+"""The forward plugin: questions passed on to other name servers, and what becomes of them when those are silent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from srearena.cluster.embedded.network.addresses import is_address
+from srearena.cluster.embedded.network.dns.caddyfile import CorefileError, Cursor
+from srearena.cluster.embedded.network.dns.chain import Building, Exchange, Following, Handler, Unanswered, zone_name
+from srearena.cluster.embedded.network.dns.messages import Reply, failure, is_within
+from srearena.cluster.embedded.node.reachability import Outcome
+
+
+@dataclass
+class Forward(Handler):
+    """Asks other name servers."""
+
+    origin: str
+    targets: list[tuple[str, int]]
+    policy: str = "random"
+    exceptions: tuple[str, ...] = ()
+    failing: set[tuple[str, int]] = field(default_factory=set)
+    turn: int = 0
+
+    READ_TIMEOUT = 2.0
+    DEADLINE = 5.0
+    HEALTH_CHECK = 0.5
+
+    def serve(self, exchange: Exchange, following: Following) -> Reply:
+        name = exchange.question.name
+        if not is_within(name, self.origin) or any(is_within(name, zone) for zone in self.exceptions):
+            return following(exchange)
+        targets = self._in_order(exchange)
+        elapsed, error = 0.0, ""
+        all_failing = all(target in self.failing for target in targets)
+        number = 0
+        while elapsed < self.DEADLINE:
+            target = targets[number % len(targets)]
+            number += 1
+            if target in self.failing and not all_failing:
+                continue
+            reply = exchange.around.ask(*target, exchange.question)
+            if isinstance(reply, Reply) and reply.seconds < self.READ_TIMEOUT:
+                self.failing.discard(target)
+                return replace(reply, seconds=elapsed + reply.seconds, authoritative=False)
+            refused = isinstance(reply, Unanswered) and reply.outcome is not Outcome.TIMEOUT
+            elapsed += self.HEALTH_CHECK if refused else self.READ_TIMEOUT
+            why = "read: connection refused" if refused else "i/o timeout"
+            source = 32768 + exchange.around.random.randrange(28232)
+            error = f"read udp {exchange.around.address}:{source}->{target[0]}:{target[1]}: {why}"
+            self.failing.add(target)
+            if all_failing or (refused and number >= len(targets)):
+                break
+            all_failing = all(target in self.failing for target in targets) and refused
+        return failure(error, elapsed)
+
+    def _in_order(self, exchange: Exchange) -> list[tuple[str, int]]:
+        targets = list(self.targets)
+        if self.policy == "random" and len(targets) > 1:
+            exchange.around.random.shuffle(targets)
+        elif self.policy == "round_robin":
+            self.turn += 1
+            shift = self.turn % len(targets)
+            targets = targets[shift:] + targets[:shift]
+        return targets
+
+
+@dataclass
+class Forwards(Handler):
+    forwards: list[Forward] = field(default_factory=list)
+
+    def serve(self, exchange: Exchange, following: Following) -> Reply:
+        def ask(number: int, exchange: Exchange) -> Reply:
+            if number == len(self.forwards):
+                return following(exchange)
+            return self.forwards[number].serve(exchange, lambda onward: ask(number + 1, onward))
+
+        return ask(0, exchange)
+
+
+_FORWARD_OPTIONS = {
+    "max_fails": 1,
+    "health_check": 1,
+    "force_tcp": 0,
+    "prefer_udp": 0,
+    "tls": 0,
+    "tls_servername": 1,
+    "expire": 1,
+    "max_concurrent": 1,
+    "next": 1,
+    "failfast_all_unhealthy_upstreams": 0,
+    "failover": 1,
+}
+"""Options that change nothing here, with how many arguments each needs at least."""
+
+
+def forward(cursor: Cursor, building: Building) -> Handler:
+    found = Forwards()
+    while cursor.next():
+        arguments = cursor.remaining()
+        if not arguments:
+            raise cursor.argument_error()
+        origin, where = zone_name(arguments[0]), arguments[1:]
+        if not where:
+            raise cursor.argument_error()
+        targets: list[tuple[str, int]] = []
+        for one in where:
+            targets += _upstreams(one, building)
+        handler = Forward(origin, targets)
+        while cursor.next_block():
+            option = cursor.value
+            rest = cursor.remaining()
+            if option == "except":
+                if not rest:
+                    raise cursor.argument_error()
+                handler.exceptions += tuple(zone_name(zone) for zone in rest)
+            elif option == "policy":
+                if not rest:
+                    raise cursor.argument_error()
+                if rest[0] not in ("random", "round_robin", "sequential"):
+                    raise cursor.error(f"unknown policy '{rest[0]}'")
+                handler.policy = rest[0]
+            elif option not in _FORWARD_OPTIONS:
+                raise cursor.error(f"unknown property '{option}'")
+            elif len(rest) < _FORWARD_OPTIONS[option]:
+                raise cursor.argument_error()
+        found.forwards.append(handler)
+    return found
+
+
+def _upstreams(text: str, building: Building) -> list[tuple[str, int]]:
+    """The servers a `forward` target means: an address with or without port, or a file with nameserver lines."""
+    scheme, separator, rest = text.partition("://")
+    if separator:
+        if scheme not in ("dns", "tls", "https", "grpc"):
+            raise CorefileError(f'not an IP address or file: "{text}"')
+        text = rest
+    if is_address(text):
+        return [(text, 53)]
+    host, colon, port = text.rpartition(":")
+    if colon and port.isdigit() and is_address(host.strip("[]")):
+        return [(host.strip("[]"), int(port[:5]))]
+    content = building.read(text) if text.startswith("/") else None
+    if content is None:
+        raise CorefileError(f'not an IP address or file: "{text}"')
+    servers = [words[1] for words in map(str.split, content.splitlines()) if words[:1] == ["nameserver"] and words[1:]]
+    servers = [server for server in servers if is_address(server)]
+    if not servers:
+        raise CorefileError(f'no nameservers found in "{text}"')
+    return [(server, 53) for server in servers]

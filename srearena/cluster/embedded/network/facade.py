@@ -1,0 +1,253 @@
+"""The network as one station sees it: implements the `NetworkFacade` that programs and shells are given.
+
+Everything is lived through: names are looked up, packets are sent again, and while a client waits the cluster goes
+on and may change the outcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from srearena.cluster.embedded.clock import Task
+from srearena.cluster.embedded.network.dialling import Dialled, Waits
+from srearena.cluster.embedded.network.resolv import ResolverSettings, parsed_hosts, parsed_settings
+from srearena.cluster.embedded.network.stations import Station
+from srearena.cluster.embedded.network.wire import carried
+from srearena.cluster.embedded.node.httpmessage import HttpRequest
+from srearena.cluster.embedded.node.reachability import (
+    ConnectResult,
+    GrpcResult,
+    HttpResult,
+    Outcome,
+    PingResult,
+    Resolution,
+)
+
+if TYPE_CHECKING:
+    from srearena.cluster.embedded.network.network import Network
+
+T = TypeVar("T")
+FileReader = Callable[[str], "str | None"]
+RESOLV_CONF = "/etc/resolv.conf"
+HOSTS = "/etc/hosts"
+
+
+class StationNetwork:
+    """One station's way to everybody else.
+
+    `read` gives the station's own /etc/resolv.conf and /etc/hosts as they are now; the texts given at first hold
+    where it has none.
+    """
+
+    def __init__(
+        self, network: Network, station: Station, resolv_conf: str, hosts: str, read: FileReader | None = None
+    ) -> None:
+        self.network = network
+        self.station = station
+        self._resolv_conf = resolv_conf
+        self._hosts = hosts
+        self._read = read
+
+    @property
+    def settings(self) -> ResolverSettings:
+        text = self._read(RESOLV_CONF) if self._read is not None else None
+        return parsed_settings(self._resolv_conf if text is None else text)
+
+    @property
+    def hosts(self) -> dict[str, tuple[str, ...]]:
+        text = self._read(HOSTS) if self._read is not None else None
+        return parsed_hosts(self._hosts if text is None else text)
+
+    # The facade
+
+    async def resolve(
+        self, name: str, kind: str = "A", *, search: bool = True, server: str | None = None
+    ) -> Resolution:
+        return await self._lived(self.resolving(name, kind, search, server))
+
+    async def connect(
+        self, host: str, port: int, protocol: str = "TCP", *, timeout: float | None = None
+    ) -> ConnectResult:
+        clock = self.network.clock
+        started = clock.now
+        dialled = await self._within(self._dialling(host, port, protocol), timeout)
+        seconds = clock.now - started
+        if dialled is None:
+            return ConnectResult(Outcome.TIMEOUT, seconds=seconds)
+        address, reached = dialled
+        if isinstance(reached, Outcome):
+            return ConnectResult(reached, address, seconds=seconds)
+        listener, flow = reached.path.listener, reached.flow
+        if listener is None or flow is None:
+            return ConnectResult(reached.outcome, address, seconds=seconds)
+        connection = carried(self.network, self.station, reached.path, listener, (address, port), flow)
+        return ConnectResult(Outcome.CONNECTED, address, connection, seconds)
+
+    async def http(
+        self,
+        host: str,
+        port: int,
+        request: HttpRequest,
+        *,
+        connect_timeout: float | None = None,
+        timeout: float | None = None,
+    ) -> HttpResult:
+        clock = self.network.clock
+        started = clock.now
+        patience = min((limit for limit in (connect_timeout, timeout) if limit is not None), default=None)
+        dialled = await self._within(self._dialling(host, port, "TCP"), patience)
+        connect_seconds = clock.now - started
+        if dialled is None:
+            return HttpResult(Outcome.TIMEOUT, None, "", connect_seconds, connect_seconds)
+        address, reached = dialled
+        if isinstance(reached, Outcome) or reached.flow is None:
+            outcome = reached if isinstance(reached, Outcome) else reached.outcome
+            return HttpResult(outcome, None, address, connect_seconds, connect_seconds)
+        left = None if timeout is None else max(0.0, timeout - connect_seconds)
+        task = clock.spawn(self._exchange(reached, (address, port), request))
+        try:
+            await task.done.wait(left)
+        finally:
+            task.cancel()
+            reached.flow.end()
+        result = _outcome_of(task) or HttpResult(Outcome.TIMEOUT, connected=True)
+        result.address, result.connect_seconds, result.seconds = address, connect_seconds, clock.now - started
+        return result
+
+    async def _exchange(self, reached: Dialled, server: tuple[str, int], request: HttpRequest) -> HttpResult:
+        """Request there, response back, over an open connection."""
+        dialler, path = self.network.dialler, reached.path
+        listener, flow = path.listener, reached.flow
+        assert listener is not None and flow is not None
+        if not await self._lived(dialler.transfer(self.station, path, len(request.body) + 200)):
+            return HttpResult(Outcome.TIMEOUT, connected=True)
+        request.peer = path.source
+        result = await listener.answer_http(request, (path.source, flow.local_port), server)
+        size = len(result.response.body) + 200 if result.response is not None else 40
+        now = self.network.fabric.routes.again(self.station, path, "TCP")
+        if not await self._lived(dialler.transfer(self.station, now, size, back=True)):
+            return HttpResult(Outcome.TIMEOUT, connected=True)
+        return result
+
+    async def grpc_health(self, host: str, port: int, service: str = "", *, timeout: float | None = None) -> GrpcResult:
+        clock = self.network.clock
+        started = clock.now
+        dialled = await self._within(self._dialling(host, port, "TCP"), timeout)
+        if dialled is None:
+            return GrpcResult(Outcome.TIMEOUT)
+        address, reached = dialled
+        if isinstance(reached, Outcome) or reached.flow is None or reached.path.listener is None:
+            return GrpcResult(reached if isinstance(reached, Outcome) else reached.outcome, address=address)
+        left = None if timeout is None else max(0.0, timeout - (clock.now - started))
+        task = clock.spawn(self._checked(reached, service))
+        try:
+            await task.done.wait(left)
+        finally:
+            task.cancel()
+            reached.flow.end()
+        result = _outcome_of(task) or GrpcResult(Outcome.TIMEOUT, connected=True)
+        result.address = address
+        return result
+
+    async def _checked(self, reached: Dialled, service: str) -> GrpcResult:
+        dialler, listener = self.network.dialler, reached.path.listener
+        assert listener is not None
+        if not await self._lived(dialler.transfer(self.station, reached.path, 200)):
+            return GrpcResult(Outcome.TIMEOUT, connected=True)
+        result = await listener.answer_grpc_health(service)
+        if not await self._lived(dialler.transfer(self.station, reached.path, 200, back=True)):
+            return GrpcResult(Outcome.TIMEOUT, connected=True)
+        return result
+
+    async def datagram(self, host: str, port: int, data: bytes, *, timeout: float = 5.0) -> bytes | None:
+        clock = self.network.clock
+        deadline = clock.now + timeout
+        resolution = await self._within(self.resolving(host), timeout)
+        if resolution is None or not resolution.addresses:
+            return None
+        path, arrived = await self._lived(self.network.dialler.send(self.station, resolution.addresses[0], port))
+        if not arrived and path.outcome not in (Outcome.TIMEOUT, Outcome.CONNECTED):
+            return None
+        listener = path.listener
+        if arrived and listener is not None and listener.datagram is not None:
+            task = listener.owner.spawn_thread(listener.datagram(data, path.source))
+            await task.done.wait(max(0.0, deadline - clock.now))
+            answer = _outcome_of(task)
+            if isinstance(answer, bytes):
+                return answer
+        await clock.sleep(max(0.0, deadline - clock.now))
+        return None
+
+    async def ping(self, host: str, *, timeout: float = 10.0) -> PingResult:
+        clock = self.network.clock
+        started = clock.now
+        resolution = await self._within(self.resolving(host), timeout)
+        if resolution is None:
+            return PingResult(Outcome.DNS_FAILURE)
+        if not resolution.addresses:
+            return PingResult(resolution.outcome)
+        address = resolution.addresses[0]
+        outcome, seconds = self.network.dialler.echo(self.station, address)
+        if outcome is Outcome.TIMEOUT:
+            seconds = max(0.0, timeout - (clock.now - started))
+        await clock.sleep(seconds)
+        return PingResult(outcome, address, seconds)
+
+    # Steps
+
+    def resolving(
+        self, name: str, kind: str = "A", search: bool = True, server: str | None = None
+    ) -> Waits[Resolution]:
+        return self.network.resolver.resolve(
+            self.station, name, kind, self.settings, self.hosts, search=search, server=server
+        )
+
+    def _dialling(self, host: str, port: int, protocol: str) -> Waits[tuple[str, Dialled | Outcome]]:
+        """Resolve, then try the addresses in turn until one can be reached."""
+        resolution = yield from self.resolving(host)
+        addresses = resolution.addresses
+        if not addresses:
+            return "", resolution.outcome
+        dialler = self.network.dialler
+        for address in addresses:
+            if protocol == "UDP":
+                return address, dialler.associated(self.station, address, port)
+            reached = yield from dialler.dial(self.station, address, port)
+            if reached.outcome is Outcome.CONNECTED or address == addresses[-1]:
+                return address, reached
+        return "", Outcome.NXDOMAIN
+
+    async def _lived(self, waits: Waits[T]) -> T:
+        """Go through something that takes time."""
+        clock = self.network.clock
+        while True:
+            try:
+                seconds = next(waits)
+            except StopIteration as stop:
+                value: T = stop.value
+                return value
+            await clock.sleep(seconds)
+
+    async def _within(self, waits: Waits[T], limit: float | None) -> T | None:
+        """The same with a limit; None once it is exceeded."""
+        clock = self.network.clock
+        deadline = float("inf") if limit is None else clock.now + limit
+        try:
+            while True:
+                try:
+                    seconds = next(waits)
+                except StopIteration as stop:
+                    value: T = stop.value
+                    return value
+                if clock.now + seconds > deadline:
+                    await clock.sleep(max(0.0, deadline - clock.now))
+                    return None
+                await clock.sleep(seconds)
+        finally:
+            waits.close()
+
+
+def _outcome_of(task: Task[T]) -> T | None:
+    """What a task gave; None where it has not ended."""
+    return task.done.value if task.done.is_set else None

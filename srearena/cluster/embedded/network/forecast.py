@@ -1,0 +1,153 @@
+"""What would happen to connections from here to there, as numbers: for models that make thousands of them a second.
+
+A forecast is kept until the epoch moves or time makes it untrue, and asking again costs one dictionary lookup. It
+holds every path with equal weight, and what resolving the name costs on average.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from srearena.cluster.embedded.network.addresses import is_address
+from srearena.cluster.embedded.network.dns.messages import NOERROR, NXDOMAIN, Question, Reply, is_name
+from srearena.cluster.embedded.network.fabric import Fabric
+from srearena.cluster.embedded.network.resolv import ResolverSettings
+from srearena.cluster.embedded.network.resolver import DNS_PORT, SERVER_TIME, NameServers
+from srearena.cluster.embedded.network.routes import Path, Route
+from srearena.cluster.embedded.network.stations import Station
+from srearena.cluster.embedded.node.reachability import Outcome
+
+FOREVER = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """What resolving a name gives and takes."""
+
+    outcome: Outcome
+    """CONNECTED where there are addresses."""
+    addresses: tuple[str, ...]
+    seconds: float
+    """Mean time until the answer, or until giving up."""
+    failing: float = 0.0
+    """Share of lookups that end without an answer although most get one."""
+    expires: float = FOREVER
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Where connections to a host and port end."""
+
+    lookup: Lookup
+    paths: tuple[Path, ...]
+    """Equally likely; empty where the name does not resolve."""
+    route: Route | None
+    """For the first address."""
+    expires: float
+
+    @property
+    def outcome(self) -> Outcome:
+        """How most connections end."""
+        if not self.paths:
+            return self.lookup.outcome
+        connected = sum(path.outcome is Outcome.CONNECTED for path in self.paths)
+        return Outcome.CONNECTED if 2 * connected >= len(self.paths) else self.paths[0].outcome
+
+    @property
+    def share_connected(self) -> float:
+        """Share of connections that find a listener, lost packets aside."""
+        if not self.paths:
+            return 0.0
+        connected = sum(path.outcome is Outcome.CONNECTED for path in self.paths)
+        return (1 - self.lookup.failing) * connected / len(self.paths)
+
+
+class Forecasts:
+    def __init__(self, fabric: Fabric, servers: NameServers) -> None:
+        self._fabric = fabric
+        self._servers = servers
+        self._known: dict[tuple[Station, str, int, str], Forecast] = {}
+        self._epoch = -1
+
+    def known(self, source: Station, host: str, port: int, protocol: str) -> Forecast | None:
+        """A forecast made before that still holds."""
+        fabric = self._fabric
+        if self._epoch != fabric.epoch:
+            self._known.clear()
+            self._epoch = fabric.epoch
+            return None
+        found = self._known.get((source, host, port, protocol))
+        return found if found is not None and found.expires > fabric.clock.now else None
+
+    def make(
+        self,
+        source: Station,
+        host: str,
+        port: int,
+        protocol: str,
+        settings: ResolverSettings,
+        hosts: dict[str, tuple[str, ...]],
+    ) -> Forecast:
+        """Make a forecast and keep it."""
+        found = self._made(source, host, port, protocol, self.lookup(source, host, settings, hosts))
+        self._known[(source, host, port, protocol)] = found
+        return found
+
+    def _made(self, source: Station, host: str, port: int, protocol: str, lookup: Lookup) -> Forecast:
+        if not lookup.addresses:
+            return Forecast(lookup, (), None, lookup.expires)
+        routes = [self._fabric.routes.find(source, address, port, protocol) for address in lookup.addresses]
+        paths = tuple(path for route in routes for path in route.paths)
+        expires = min(lookup.expires, *(route.expires for route in routes))
+        return Forecast(lookup, paths, routes[0], expires)
+
+    def lookup(
+        self, source: Station, name: str, settings: ResolverSettings, hosts: dict[str, tuple[str, ...]]
+    ) -> Lookup:
+        if is_address(name):
+            return Lookup(Outcome.CONNECTED, (name,), 0.0)
+        known = hosts.get(name.lower().rstrip("."))
+        if known:
+            return Lookup(Outcome.CONNECTED, known[:1], 0.0)
+        seconds, failing, expires = 0.0, 0.0, FOREVER
+        outcome = Outcome.NXDOMAIN
+        for full in settings.candidates(name):
+            if not is_name(full):
+                continue
+            reply, cost, silent = self._asked(source, settings, Question(full.lower()))
+            seconds += cost
+            failing = 1 - (1 - failing) * (1 - silent)
+            if reply is None:
+                return Lookup(Outcome.DNS_FAILURE, (), seconds, 1.0, expires)
+            expires = min(expires, reply.expires)
+            if reply.rcode not in (NOERROR, NXDOMAIN):
+                outcome = Outcome.DNS_FAILURE
+            addresses = tuple(record.value for record in reply.records if record.kind == "A")
+            if reply.rcode == NOERROR and addresses:
+                return Lookup(Outcome.CONNECTED, addresses, seconds, failing, expires)
+        return Lookup(outcome, (), seconds, failing, expires)
+
+    def _asked(
+        self, source: Station, settings: ResolverSettings, question: Question
+    ) -> tuple[Reply | None, float, float]:
+        """The answer of the first server that has one, the mean time it takes, and the share that gets none."""
+        silent, seconds = 1.0, 0.0
+        answer: Reply | None = None
+        for address in settings.nameservers:
+            route = self._fabric.routes.find(source, address, DNS_PORT, "UDP")
+            lost, cost = 0.0, 0.0
+            for path in route.paths:
+                server = self._servers.at(path.listener)
+                if server is not None and answer is None:
+                    answer = server(question, path.source)
+                gone = 1.0 if server is None else path.lost
+                lost += gone / len(route.paths)
+                waits = settings.timeout if path.outcome in (Outcome.TIMEOUT, Outcome.CONNECTED) else path.round_trip
+                taken = path.round_trip + path.there.delay + path.back.delay + SERVER_TIME
+                cost += (gone * waits + (1 - gone) * taken) / len(route.paths)
+            seconds += silent * cost
+            silent *= lost
+        if answer is None:
+            return None, seconds * settings.attempts, 1.0
+        repeats = sum(silent**number for number in range(settings.attempts))
+        return answer, seconds * repeats + answer.seconds, silent**settings.attempts

@@ -1,0 +1,208 @@
+"""The network of one cluster, and the one question everything asks of it: who reaches whom, and how it fails.
+
+Whoever runs containers plugs them in (`attach_node`, `attach_pod`) and gives programs the facade made for them;
+whoever injects faults sets `links` and `flows`; whoever models load asks `forecast`; everybody else asks `reach`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from srearena.cluster.embedded.network.dialling import Dialler, Waits, elapse
+from srearena.cluster.embedded.network.dns.coredns import CoreDns
+from srearena.cluster.embedded.network.dns.corefile import Configuration
+from srearena.cluster.embedded.network.dns.records import ClusterRecords
+from srearena.cluster.embedded.network.fabric import Fabric
+from srearena.cluster.embedded.network.facade import FileReader, StationNetwork
+from srearena.cluster.embedded.network.forecast import Forecast, Forecasts
+from srearena.cluster.embedded.network.links import Links
+from srearena.cluster.embedded.network.outside import Daemon, Outside
+from srearena.cluster.embedded.network.resolv import HOST_HOSTS, HOST_RESOLV_CONF, hosts_file, resolv_conf
+from srearena.cluster.embedded.network.resolver import NameServers, Resolver
+from srearena.cluster.embedded.network.routes import Path, Route
+from srearena.cluster.embedded.network.stations import Station
+from srearena.cluster.embedded.node.reachability import DnsStatus, Outcome, Resolution, TlsIdentity
+from srearena.cluster.embedded.node.sockets import HttpHandler, Listener, NetworkNamespace
+from srearena.cluster.embedded.objects import Obj, uid_of
+from srearena.cluster.embedded.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What became of an attempt to reach somebody."""
+
+    outcome: Outcome
+    seconds: float
+    """Virtual time until the client knows."""
+    resolution: Resolution
+    address: str = ""
+    """The address that was dialled."""
+    path: Path | None = None
+    """The way the connection took; None where the name did not resolve."""
+    route: Route | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.outcome is Outcome.CONNECTED
+
+
+class Network:
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.clock = world.clock
+        self.fabric = Fabric(world.clock, world.store)
+        random = world.randomness.stream("network")
+        self.dialler = Dialler(self.fabric, random)
+        self.name_servers = NameServers()
+        self.resolver = Resolver(self.dialler, self.name_servers)
+        self.records = ClusterRecords(world.store)
+        self.outside = Outside(world.clock, self.fabric.stations, self.name_servers.serve)
+        self._forecasts = Forecasts(self.fabric, self.name_servers)
+        self._facades: dict[Station, StationNetwork] = {}
+        outside = self.outside.host
+        self._facades[outside] = StationNetwork(self, outside, HOST_RESOLV_CONF, HOST_HOSTS)
+
+    @property
+    def links(self) -> Links:
+        return self.fabric.links
+
+    @property
+    def epoch(self) -> int:
+        """Moves whenever an answer may have changed."""
+        return self.fabric.epoch
+
+    # Plugging in
+
+    def attach_node(self, name: str, sockets: NetworkNamespace, pod_cidr: str = "") -> StationNetwork:
+        """A machine joins the network; its facade is for what runs on it outside of pods (the kubelet's probes)."""
+        station = self.fabric.stations.attach_node(name, sockets, pod_cidr)
+        facade = self._facades[station] = StationNetwork(self, station, HOST_RESOLV_CONF, HOST_HOSTS)
+        return facade
+
+    def detach_node(self, name: str) -> None:
+        station = self.fabric.stations.nodes.get(name)
+        self.fabric.stations.detach_node(name)
+        if station is not None:
+            self._facades.pop(station, None)
+
+    def set_node_up(self, name: str, up: bool) -> None:
+        """A machine lost, or got back, power or its link. What kube-proxy wrote does not survive a power cycle."""
+        if not up:
+            self.fabric.proxies.flush(name)
+        self.fabric.stations.set_node_up(name, up)
+
+    def attach_pod(
+        self, pod: Obj, sockets: NetworkNamespace, *, hostname: str = "", read: FileReader | None = None
+    ) -> StationNetwork:
+        """A pod's sandbox is ready; the facade is what its containers see of the network.
+
+        `read` gives the texts of /etc/resolv.conf and /etc/hosts as the containers have them, so that changing
+        these files has an effect; without it they are what the kubelet would have written.
+        """
+        station = self.fabric.stations.attach_pod(pod, sockets)
+        if not station.host_network:
+            self.fabric.flows.configure(station, pod)
+        texts = resolv_conf(pod), hosts_file(pod, station.address, hostname)
+        facade = self._facades[station] = StationNetwork(self, station, *texts, read)
+        return facade
+
+    def detach_pod(self, uid: str) -> None:
+        """The sandbox is gone, and its address with it."""
+        station = self.fabric.stations.pods.get(uid)
+        self.fabric.stations.detach_pod(uid)
+        if station is not None:
+            self._facades.pop(station, None)
+            self.fabric.flows.forget(station)
+
+    def facade_for(self, pod: Obj) -> StationNetwork | None:
+        """The facade of an attached pod."""
+        station = self.fabric.stations.pods.get(uid_of(pod))
+        return self._facades.get(station) if station is not None else None
+
+    def facade_of_node(self, name: str) -> StationNetwork | None:
+        station = self.fabric.stations.nodes.get(name)
+        return self._facades.get(station) if station is not None else None
+
+    def facade_of(self, station: Station) -> StationNetwork:
+        return self._facades[station]
+
+    @property
+    def outside_facade(self) -> StationNetwork:
+        """The network as the machine sees it that hosts the cluster."""
+        return self._facades[self.outside.host]
+
+    def serve_on_node(
+        self, node: str, port: int, http: HttpHandler, *, name: str, tls: TlsIdentity | None = None
+    ) -> Listener:
+        """Let something that is no simulated process answer HTTP on a node's address: the API server, for one."""
+        station = self.fabric.stations.nodes[node]
+        return station.sockets.listen(Daemon(self.clock, name), port, http=http, tls=tls)
+
+    def name_server(
+        self, station: Station, configuration: Configuration, log: Callable[[str], object] = lambda line: None
+    ) -> CoreDns:
+        """A CoreDNS at that station; its listeners are made name servers with `name_servers.serve`."""
+        random = self.world.randomness.stream(f"coredns/{station}")
+        return CoreDns(
+            self.fabric,
+            self.records,
+            self.dialler,
+            self.name_servers,
+            station,
+            configuration,
+            random,
+            log,
+        )
+
+    # Asking
+
+    def reach(
+        self, source: Station, host: str, port: int, protocol: str = "TCP", *, timeout: float | None = None
+    ) -> Reach:
+        """Would `source` reach that name or address and port now, how long until it knows, and if not, why not?
+
+        Chance has its say (a Service picks an endpoint, a bad link loses packets), but no time passes, and what the
+        attempt would use up is given back.
+        """
+        limit = float("inf") if timeout is None else timeout
+        facade = self._facades[source]
+        resolution, spent = elapse(facade.resolving(host), limit)
+        if resolution is None:
+            return Reach(Outcome.TIMEOUT, limit, Resolution(DnsStatus.TIMEOUT, host))
+        if not resolution.addresses:
+            return Reach(resolution.outcome, spent, resolution)
+        answer = Reach(Outcome.NXDOMAIN, spent, resolution)
+        for address in resolution.addresses:
+            dialled, more = elapse(self._dialled(source, address, port, protocol), limit - spent)
+            spent += more
+            if dialled is None:
+                route = self.fabric.routes.find(source, address, port, protocol)
+                return Reach(Outcome.TIMEOUT, limit, resolution, address, route.paths[0], route)
+            outcome, path, route = dialled
+            answer = Reach(outcome, spent, resolution, address, path, route)
+            if outcome is Outcome.CONNECTED:
+                break
+        return answer
+
+    def _dialled(self, source: Station, address: str, port: int, protocol: str) -> Waits[tuple[Outcome, Path, Route]]:
+        if protocol != "TCP":
+            found = self.dialler.associated(source, address, port)
+            return found.path.outcome, found.path, found.route
+        dialled = yield from self.dialler.dial(source, address, port)
+        if dialled.flow is not None:
+            dialled.flow.end(linger=False)
+        return dialled.outcome, dialled.path, dialled.route
+
+    def forecast(self, source: Station, host: str, port: int, protocol: str = "TCP") -> Forecast:
+        """The same question for many connections at once, kept until something changes."""
+        found = self._forecasts.known(source, host, port, protocol)
+        if found is not None:
+            return found
+        facade = self._facades[source]
+        return self._forecasts.make(source, host, port, protocol, facade.settings, facade.hosts)
+
+
+def start(world: World) -> Network:
+    """Build the network of a world; it hears of every change from now on."""
+    return Network(world)

@@ -1,0 +1,236 @@
+"""NetworkPolicies: who may talk to whom.
+
+A pod that no policy selects for a direction may talk that way with everybody. Once one selects it, only what some
+selecting policy allows passes; the rest is dropped, which a client sees as a timeout. Both ends must agree. Traffic
+of a pod with itself, and from a node to the pods on it, is never held up. Pods on the host network are no pods here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from srearena.cluster.embedded.network.addresses import within
+from srearena.cluster.embedded.network.stations import Station
+from srearena.cluster.embedded.objects import Obj, dig, labels_of, name_of, namespace_of
+from srearena.cluster.embedded.registry.errors import ApiError
+from srearena.cluster.embedded.registry.selectors import NOTHING, LabelSelector, label_selector_of
+from srearena.cluster.embedded.store import Store
+
+POLICIES = "networkpolicies.networking.k8s.io"
+PODS = "pods"
+NAMESPACES = "namespaces"
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Whom a rule lets in or out: pods of certain namespaces, or a range of addresses."""
+
+    own_namespace: str
+    """Where `namespaces` is None, only pods of this namespace are meant."""
+    pods: LabelSelector | None
+    namespaces: LabelSelector | None
+    cidr: str = ""
+    exceptions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """One rule of a policy in one direction. No peers means everybody, no ports means all."""
+
+    peers: tuple[Peer, ...]
+    ports: tuple[tuple[str, int | str | None, int | None], ...]
+    """Protocol, first port (a number, a name, or None for all) and last port."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    name: str
+    namespace: str
+    selector: LabelSelector
+    ingress: tuple[Gate, ...] | None
+    """None where the policy does not speak of that direction."""
+    egress: tuple[Gate, ...] | None
+
+
+class Policies:
+    """The policies of a cluster, compiled when they change, and the verdict on each pair of stations."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._by_namespace: dict[str, list[Policy]] | None = None
+        self._selected: dict[str, list[Policy]] = {}
+
+    def note_policies(self) -> None:
+        self._by_namespace = None
+        self._selected.clear()
+
+    def note_pods(self) -> None:
+        """Labels of pods changed, or pods came and went."""
+        self._selected.clear()
+
+    def allows(
+        self,
+        source: Station | None,
+        source_address: str,
+        target: Station | None,
+        address: str,
+        port: int,
+        protocol: str,
+    ) -> bool:
+        """Whether a packet may leave its source and enter its target (None for what is no station of ours)."""
+        if source is target:
+            return True
+        if (
+            source is not None
+            and source.is_isolable
+            and not self._verdict(source, "egress", target, address, target, port, protocol)
+        ):
+            return False
+        if target is None or not target.is_isolable:
+            return True
+        if source is not None and not source.is_isolable and source.node == target.node:
+            return True
+        return self._verdict(target, "ingress", source, source_address, target, port, protocol)
+
+    def selecting(self, station: Station) -> list[Policy]:
+        """The policies that hold a pod."""
+        found = self._selected.get(station.uid)
+        if found is None:
+            labels = self._labels(station)
+            policies = self._policies().get(station.pod_namespace, ())
+            found = [policy for policy in policies if labels is not None and policy.selector.matches(labels)]
+            self._selected[station.uid] = found
+        return found
+
+    def _verdict(
+        self,
+        held: Station,
+        direction: str,
+        other: Station | None,
+        other_address: str,
+        target: Station | None,
+        port: int,
+        protocol: str,
+    ) -> bool:
+        isolated = False
+        for policy in self.selecting(held):
+            gates = policy.ingress if direction == "ingress" else policy.egress
+            if gates is None:
+                continue
+            isolated = True
+            for gate in gates:
+                if self._port_matches(gate, target, port, protocol) and self._peer_matches(gate, other, other_address):
+                    return True
+        return not isolated
+
+    def _port_matches(self, gate: Gate, target: Station | None, port: int, protocol: str) -> bool:
+        if not gate.ports:
+            return True
+        for wanted_protocol, first, last in gate.ports:
+            if wanted_protocol != protocol:
+                continue
+            if first is None:
+                return True
+            if isinstance(first, str):
+                if port in self._named_ports(target, first, protocol):
+                    return True
+            elif first <= port <= (last or first):
+                return True
+        return False
+
+    def _named_ports(self, target: Station | None, name: str, protocol: str) -> list[int]:
+        """A named port means what the target pod's containers call so."""
+        pod = self._pod(target)
+        return [
+            int(port["containerPort"])
+            for container in dig(pod, "spec", "containers", default=())
+            for port in container.get("ports") or ()
+            if port.get("name") == name and (port.get("protocol") or "TCP") == protocol
+        ]
+
+    def _peer_matches(self, gate: Gate, other: Station | None, address: str) -> bool:
+        if not gate.peers:
+            return True
+        labels = self._labels(other) if other is not None and other.is_isolable else None
+        for peer in gate.peers:
+            if peer.cidr:
+                if within(address, peer.cidr) and not any(within(address, cidr) for cidr in peer.exceptions):
+                    return True
+                continue
+            if other is None or labels is None:
+                continue
+            if peer.namespaces is None:
+                if other.pod_namespace != peer.own_namespace:
+                    continue
+            elif not peer.namespaces.matches(self._namespace_labels(other.pod_namespace)):
+                continue
+            if peer.pods is None or peer.pods.matches(labels):
+                return True
+        return False
+
+    def _pod(self, station: Station | None) -> Obj | None:
+        if station is None or not station.pod_name:
+            return None
+        return self._store.get(PODS, station.pod_namespace, station.pod_name)
+
+    def _labels(self, station: Station) -> dict[str, str] | None:
+        pod = self._pod(station)
+        return labels_of(pod) if pod is not None else None
+
+    def _namespace_labels(self, name: str) -> dict[str, str]:
+        namespace = self._store.get(NAMESPACES, "", name)
+        return labels_of(namespace) if namespace is not None else {}
+
+    def _policies(self) -> dict[str, list[Policy]]:
+        if self._by_namespace is None:
+            self._by_namespace = {}
+            for obj in self._store.objects(POLICIES):
+                self._by_namespace.setdefault(namespace_of(obj), []).append(compiled_policy(obj))
+        return self._by_namespace
+
+
+def compiled_policy(obj: Obj) -> Policy:
+    spec = obj.get("spec") or {}
+    namespace = namespace_of(obj)
+    kinds = spec.get("policyTypes") or (["Ingress", "Egress"] if spec.get("egress") else ["Ingress"])
+    return Policy(
+        name_of(obj),
+        namespace,
+        _selector(spec.get("podSelector") or {}),
+        _gates(spec.get("ingress"), "from", namespace) if "Ingress" in kinds else None,
+        _gates(spec.get("egress"), "to", namespace) if "Egress" in kinds else None,
+    )
+
+
+def _gates(rules: Any, side: str, namespace: str) -> tuple[Gate, ...]:
+    return tuple(
+        Gate(
+            tuple(_peer(peer, namespace) for peer in rule.get(side) or ()),
+            tuple(
+                (port.get("protocol") or "TCP", port.get("port"), port.get("endPort"))
+                for port in rule.get("ports") or ()
+            ),
+        )
+        for rule in rules or ()
+    )
+
+
+def _peer(peer: Obj, namespace: str) -> Peer:
+    block = peer.get("ipBlock")
+    if block:
+        return Peer(namespace, None, None, block.get("cidr") or "", tuple(block.get("except") or ()))
+    pods, namespaces = peer.get("podSelector"), peer.get("namespaceSelector")
+    return Peer(
+        namespace,
+        _selector(pods) if pods is not None else None,
+        _selector(namespaces) if namespaces is not None else None,
+    )
+
+
+def _selector(selector: Obj) -> LabelSelector:
+    """A selector that makes no sense selects nothing; validation keeps such out of the store."""
+    try:
+        return label_selector_of(selector)
+    except ApiError:
+        return NOTHING

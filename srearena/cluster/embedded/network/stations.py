@@ -1,0 +1,179 @@
+"""Who is on the network: pod sandboxes, nodes, and the world outside, each with its sockets and addresses.
+
+A `Station` stands for one network namespace as others see it. Pods on the host network have a station of their own
+(they are asked about as pods) but share the sockets and the addresses of their node. Every change moves the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from srearena.cluster.embedded.network.addresses import within
+from srearena.cluster.embedded.node.sockets import NetworkNamespace
+from srearena.cluster.embedded.objects import Obj, dig, name_of, namespace_of, uid_of
+
+
+class StationKind(StrEnum):
+    POD = "pod"
+    NODE = "node"
+    OUTSIDE = "outside"
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class Station:
+    kind: StationKind
+    node: str
+    """Name of the node it is on; empty outside the cluster."""
+    sockets: NetworkNamespace
+    addresses: tuple[str, ...]
+    pod_namespace: str = ""
+    pod_name: str = ""
+    uid: str = ""
+    host_network: bool = False
+    up: bool = True
+
+    @property
+    def address(self) -> str:
+        return self.addresses[0] if self.addresses else ""
+
+    @property
+    def is_isolable(self) -> bool:
+        """Whether network policies can hold it: only pods with a namespace of their own."""
+        return self.kind is StationKind.POD and not self.host_network
+
+    def __repr__(self) -> str:
+        if self.kind is StationKind.POD:
+            return f"pod {self.pod_namespace}/{self.pod_name}"
+        return f"node {self.node}" if self.kind is StationKind.NODE else "outside"
+
+
+class Stations:
+    """All stations of a cluster, by address, pod and node."""
+
+    def __init__(self, changed: Callable[[], object]) -> None:
+        self._changed = changed
+        self.by_address: dict[str, Station] = {}
+        self.nodes: dict[str, Station] = {}
+        self.pods: dict[str, Station] = {}
+        """By UID."""
+        self._pod_ranges: dict[str, str] = {}
+        self._host_ports: dict[tuple[str, int, str], list[tuple[str, Station, int]]] = {}
+
+    # Nodes
+
+    def attach_node(self, name: str, sockets: NetworkNamespace, pod_cidr: str = "") -> Station:
+        """A node appears, with its address or addresses in `sockets`; the gateway of its pod range is one of them."""
+        station = Station(StationKind.NODE, name, sockets, sockets.addresses)
+        self.detach_node(name)
+        self.nodes[name] = station
+        for address in sockets.addresses:
+            self.by_address[address] = station
+        if pod_cidr:
+            self._pod_ranges[pod_cidr] = name
+        sockets.changed = self._changed
+        self._changed()
+        return station
+
+    def detach_node(self, name: str) -> None:
+        station = self.nodes.pop(name, None)
+        if station is None:
+            return
+        self._forget_addresses(station)
+        self._pod_ranges = {cidr: node for cidr, node in self._pod_ranges.items() if node != name}
+        station.sockets.changed = None
+        self._changed()
+
+    def set_node_up(self, name: str, up: bool) -> None:
+        """Whether a node is powered and plugged in. A node that is not answers nobody, and nobody on it hears."""
+        station = self.nodes.get(name)
+        if station is not None and station.up != up:
+            station.up = up
+            self._changed()
+
+    def is_up(self, node: str) -> bool:
+        """Whether what is on that node has a network at all (nodes nobody attached are taken to be fine)."""
+        station = self.nodes.get(node)
+        return station is None or station.up
+
+    # Pods
+
+    def attach_pod(self, pod: Obj, sockets: NetworkNamespace) -> Station:
+        """A pod's sandbox is up. Its address is in `sockets`; a host-network pod brings the sockets of its node."""
+        self.detach_pod(uid_of(pod))
+        host_network = bool(dig(pod, "spec", "hostNetwork", default=False))
+        node = str(dig(pod, "spec", "nodeName", default=""))
+        station = Station(
+            StationKind.POD,
+            node,
+            sockets,
+            sockets.addresses,
+            namespace_of(pod),
+            name_of(pod),
+            uid_of(pod),
+            host_network,
+        )
+        self.pods[station.uid] = station
+        if not host_network:
+            for address in sockets.addresses:
+                self.by_address[address] = station
+            sockets.changed = self._changed
+            for host_ip, port, protocol, target in _host_ports(pod):
+                self._host_ports.setdefault((node, port, protocol), []).append((host_ip, station, target))
+        self._changed()
+        return station
+
+    def detach_pod(self, uid: str) -> None:
+        station = self.pods.pop(uid, None)
+        if station is None:
+            return
+        if not station.host_network:
+            self._forget_addresses(station)
+            station.sockets.changed = None
+            for place, entries in list(self._host_ports.items()):
+                rest = [entry for entry in entries if entry[1] is not station]
+                if len(rest) != len(entries):
+                    self._host_ports[place] = rest
+                if not rest:
+                    del self._host_ports[place]
+        self._changed()
+
+    def attach_outside(self, station: Station) -> Station:
+        for address in station.addresses:
+            self.by_address[address] = station
+        station.sockets.changed = self._changed
+        self._changed()
+        return station
+
+    # Questions
+
+    def host_port(self, node: str, address: str, port: int, protocol: str) -> tuple[Station, int] | None:
+        """The pod, and its port, behind a hostPort of that node."""
+        for host_ip, station, target in self._host_ports.get((node, port, protocol), ()):
+            if host_ip in ("", "0.0.0.0", "::", address):
+                return station, target
+        return None
+
+    def owner_of_range(self, address: str) -> str | None:
+        """The node whose pod range holds that address."""
+        for cidr, node in self._pod_ranges.items():
+            if within(address, cidr):
+                return node
+        return None
+
+    def _forget_addresses(self, station: Station) -> None:
+        for address in station.addresses:
+            if self.by_address.get(address) is station:
+                del self.by_address[address]
+
+
+def _host_ports(pod: Obj) -> list[tuple[str, int, str, int]]:
+    """Host address, host port, protocol and container port of everything a pod wants published on its node."""
+    found: list[tuple[str, int, str, int]] = []
+    for container in dig(pod, "spec", "containers", default=()):
+        for port in container.get("ports") or ():
+            if port.get("hostPort"):
+                protocol = port.get("protocol") or "TCP"
+                found.append((port.get("hostIP") or "", int(port["hostPort"]), protocol, int(port["containerPort"])))
+    return found

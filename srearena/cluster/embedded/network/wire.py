@@ -1,0 +1,92 @@
+"""Established TCP connections: bytes carried from one end to the other, as fast and as surely as the links allow.
+
+A connection over a link that is cut later does not notice at once: bytes are sent again and again until the link is
+back or TCP gives up, and then both ends see a reset.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from srearena.cluster.embedded.network.flows import Flow
+from srearena.cluster.embedded.network.routes import Path
+from srearena.cluster.embedded.network.stations import Station
+from srearena.cluster.embedded.node.sockets import Connection, Listener, connection_pair
+
+if TYPE_CHECKING:
+    from srearena.cluster.embedded.network.network import Network
+
+
+def carried(
+    network: Network, source: Station, path: Path, listener: Listener, server: tuple[str, int], flow: Flow
+) -> Connection:
+    """Connect to a listener over a path; the client's end. The flow ends with the connection."""
+    client = (path.source, flow.local_port)
+    far = listener.connect(client, server)
+    if path.station is not None and path.station.sockets is source.sockets:
+        flow.end(linger=False)
+        return far
+    near, middle = connection_pair(network.clock, client, server)
+    wire = _Wire(network, source, path, near, middle, far, flow)
+    network.clock.spawn(wire.carry(middle, far, back=False))
+    network.clock.spawn(wire.carry(far, middle, back=True))
+    return near
+
+
+class _Wire:
+    """The link between the client's half (`near`, `middle`) and the server's (`far`)."""
+
+    def __init__(
+        self,
+        network: Network,
+        source: Station,
+        path: Path,
+        near: Connection,
+        middle: Connection,
+        far: Connection,
+        flow: Flow,
+    ) -> None:
+        self._network = network
+        self._source = source
+        self._path = path
+        self._near = near
+        self._middle = middle
+        self._far = far
+        self._flow = flow
+        self._directions = 2
+
+    async def carry(self, giver: Connection, taker: Connection, *, back: bool) -> None:
+        try:
+            while data := await giver.read():
+                if not await self._travel(len(data), back):
+                    self._reset()
+                    return
+                await taker.write(data)
+            if await self._travel(0, back):
+                taker.close_writing()
+            else:
+                self._reset()
+        except OSError:
+            self._reset()
+        finally:
+            self._directions -= 1
+            if not self._directions:
+                self._middle.close()
+                self._far.close()
+                self._flow.end()
+
+    async def _travel(self, size: int, back: bool) -> bool:
+        network = self._network
+        path = network.fabric.routes.again(self._source, self._path, "TCP")
+        steps = network.dialler.transfer(self._source, path, size, back=back)
+        while True:
+            try:
+                seconds = next(steps)
+            except StopIteration as stop:
+                return bool(stop.value)
+            await network.clock.sleep(seconds)
+
+    def _reset(self) -> None:
+        self._near.mark_reset()
+        self._middle.close()
+        self._far.close()
