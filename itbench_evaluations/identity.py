@@ -145,6 +145,8 @@ _QUOTES = " \t\r\n`'\""
 @lru_cache(maxsize=65536)
 def parse_entity(text: str, kind: str | None = None, namespace: str | None = None) -> Entity:
     """Take a written name apart; `kind` and `namespace` are what the submission said beside it."""
+    if len(text) > 4 * _NAME_LIMIT:
+        return Entity(None, None, text[:_NAME_LIMIT], text[:_NAME_LIMIT])  # no object has such a name
     body = _UID.sub("", text.strip(_QUOTES)).strip(_QUOTES)
     parts = [part.strip(_QUOTES) for part in body.split("/")]
     own_namespace: str | None = None

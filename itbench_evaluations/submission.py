@@ -17,6 +17,7 @@ from itbench_evaluations.agent_output import AgentOutput, DiagnosedEntity, Diagn
 from itbench_evaluations.errors import UnreadableSubmission
 
 MAX_ITEMS = 2000  # entities, edges or alerts; a longer list is cut, with a note
+MAX_PROSE = 4000  # characters of free text searched for names
 
 _WRAPPERS = (
     "agent_output",
@@ -198,7 +199,7 @@ class _Reading:
                     read = self.entity(item, flag)
                     causes += [read[0].model_copy(update={"contributing_factor": flag})] if read else []
                 elif flag and isinstance(item, str | Mapping):
-                    prose = _words(item)
+                    prose = _words(item)[:MAX_PROSE]
                     paths = _PATH.findall(prose) or _KIND_AND_NAME.findall(prose)
                     if not paths and isinstance(item, str) and re.fullmatch(r"[a-z0-9][a-z0-9./-]*", item.strip()):
                         paths = [item.strip()]

@@ -28,7 +28,30 @@ T = TypeVar("T")
 
 _RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 _REFUSED = frozenset({401, 402, 403, 404})
-_FORMATS = ("json_schema", "json_object", "none")
+
+
+@dataclass(slots=True)
+class _Dialect:
+    """What a model's endpoint turned out to accept; learnt from its complaints, once per model."""
+
+    formats: list[str] = field(default_factory=lambda: ["json_schema", "json_object", "none"])
+    tokens: str = "max_tokens"
+    temperature: bool = True
+    seed: bool = True
+
+    def concede(self, complaint: str) -> bool:
+        """Give up what the endpoint complains about; False if there is nothing to give up."""
+        if re.search(r"response_format|json_schema|json_object", complaint) and len(self.formats) > 1:
+            self.formats.pop(0)
+        elif "max_completion_tokens" in complaint and self.tokens == "max_tokens":
+            self.tokens = "max_completion_tokens"
+        elif "temperature" in complaint and self.temperature:
+            self.temperature = False
+        elif "seed" in complaint and self.seed:
+            self.seed = False
+        else:
+            return False
+        return True
 
 
 @dataclass(slots=True)
@@ -99,7 +122,7 @@ class JudgeClient:
         self._http: httpx.AsyncClient | None = None
         self._places = asyncio.Semaphore(settings.max_concurrent)
         self._under_way: dict[str, asyncio.Lock] = {}
-        self._formats: dict[str, int] = {}
+        self._dialects: dict[str, _Dialect] = {}
         self._refused: str | None = None
 
     async def __aenter__(self) -> JudgeClient:
@@ -181,33 +204,32 @@ class JudgeClient:
         if attempt.complaint:
             text = f"Your last reply could not be used: {attempt.complaint}. Reply again with the JSON object only."
             messages.append({"role": "user", "content": text})
-        body: dict[str, Any] = {
-            "model": model,
-            "messages": messages,
-            "max_tokens": attempt.max_tokens,
+        dialect = self._dialects.setdefault(model, _Dialect())
+        body: dict[str, Any] = {"model": model, "messages": messages, dialect.tokens: attempt.max_tokens}
+        if dialect.temperature:
             # The first vote is the model's best guess; further ones must be free to differ to mean anything.
-            "temperature": 0 if sample == 0 else 0.7,
-            "seed": sample,
-        }
-        wanted = _FORMATS[self._formats.get(model, 0)]
-        if wanted == "json_schema":
+            body["temperature"] = 0 if sample == 0 else 0.7
+        if dialect.seed:
+            body["seed"] = sample
+        if dialect.formats[0] == "json_schema":
             schema = {"name": "reply", "strict": True, "schema": question.schema}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
-        elif wanted == "json_object":
+        elif dialect.formats[0] == "json_object":
             body["response_format"] = {"type": "json_object"}
         return body
 
     async def _send(self, question: Question, model: str, sample: int, attempt: _Attempt) -> tuple[str, dict[str, Any]]:
         httpx = _import_httpx()
         assert self._http is not None, "use the client as a context manager"
-        url = self.settings.base_url.rstrip("/") + "/chat/completions"
+        url = self.settings.base_url.rstrip("/").removesuffix("/chat/completions") + "/chat/completions"
         while True:
             async with self._places:
                 await self._pace.turn()
                 if self._refused:
                     raise JudgeRefused(self._refused)
                 self.ledger.requests += 1
-                sending = self._http.post(url, json=self._body(question, model, sample, attempt))
+                body = self._body(question, model, sample, attempt)
+                sending = self._http.post(url, json=body)
                 try:
                     # A server that drips one byte at a time never trips a read timeout; the whole exchange has one too.
                     response = await asyncio.wait_for(sending, self.settings.timeout)
@@ -215,11 +237,11 @@ class JudgeClient:
                     raise _Retry(f"no answer within {self.settings.timeout:g} s") from None
                 except httpx.TransportError as problem:
                     raise _Retry(f"connection failed: {problem or type(problem).__name__}") from None
-            step = self._formats.get(model, 0)
-            complains = response.status_code in (400, 422) and re.search(r"response_format|schema", response.text)
-            if complains and step < len(_FORMATS) - 1:
-                self._formats[model] = step + 1
-                continue
+            if response.status_code in (400, 422):
+                # A request sent before the endpoint's dialect was learnt is simply sent again in it.
+                learnt = body != self._body(question, model, sample, attempt)
+                if learnt or self._dialects[model].concede(response.text):
+                    continue
             return self._read_response(response, model, attempt)
 
     def _read_response(self, response: httpx.Response, model: str, attempt: _Attempt) -> tuple[str, dict[str, Any]]:

@@ -196,6 +196,8 @@ def _matching_schema(ids: Sequence[str], groups: Sequence[str]) -> dict[str, Any
 
 
 def _listed(content: str, key: str) -> list[Mapping[str, Any]]:
+    # Some models think aloud first; what they ponder may hold braces of its own.
+    content = re.sub(r"<think>.*?</think>", "", content, flags=re.DOTALL)
     try:
         value, _ = loose_json.loads(content)
     except UnreadableSubmission as problem:

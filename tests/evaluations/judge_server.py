@@ -68,9 +68,12 @@ class ScriptedJudge:
         if mood == "off-scale":
             rows[0]["score"] = 7
         text = json.dumps({"verdicts": rows})
-        return {"fence": f"Sure!\n```json\n{text}\n```", "malformed": text[:-9] + "}}}", "prose": "They did well."}.get(
-            mood, text
-        )
+        return {
+            "fence": f"Sure!\n```json\n{text}\n```",
+            "malformed": text[:-9] + "}}}",
+            "prose": "They did well.",
+            "thinks": f"<think>{{hm}} [1]</think>{text}",
+        }.get(mood, text)
 
 
 def _handler(judge: ScriptedJudge) -> type[BaseHTTPRequestHandler]:
@@ -121,6 +124,10 @@ def _handler(judge: ScriptedJudge) -> type[BaseHTTPRequestHandler]:
                 self.close_connection = True
             elif mood == "no schema" and "response_format" in body:
                 self.reply(400, {"error": {"message": "response_format is not supported by this model"}})
+            elif mood == "modern" and (body.get("temperature") == 0 or "seed" in body or "max_tokens" in body):
+                wrong = next(name for name in ("max_tokens", "temperature", "seed") if name in body)
+                hint = "use 'max_completion_tokens' instead" if wrong == "max_tokens" else ""
+                self.reply(400, {"error": {"message": f"Unsupported parameter: '{wrong}'. {hint}"}})
             else:
                 content: Any = "" if mood == "empty" else judge.verdicts(body, mood)
                 finish = "stop"

@@ -94,6 +94,7 @@ def test_an_honest_judge_is_believed(outputs: Path) -> None:
         ["error in 200"],
         ["yes"],
         ["fence"],
+        ["thinks"],
         ["500", "malformed", "429", "drop"],
     ],
     ids="+".join,
@@ -126,6 +127,14 @@ def test_an_endpoint_without_structured_output_is_asked_without(outputs: Path) -
     done, document = run(outputs, judge, "--max-concurrent", 1)
     assert done.returncode == 0 and reasoning(document) == [1.0, 0.5, 0.0]
     assert judge.requests == 5  # schema, then a plain object, then none: learnt once
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_a_model_of_another_dialect_is_asked_in_its_own(outputs: Path, at_once: int) -> None:
+    judge = ScriptedJudge(always="modern", delay=0.05)
+    done, document = run(outputs, judge, "--max-concurrent", at_once)
+    assert done.returncode == 0 and reasoning(document) == [1.0, 0.5, 0.0]
+    assert judge.requests == 3 + 3 * at_once and "max_completion_tokens" in judge.bodies[-1]
 
 
 @pytest.mark.parametrize("mood", ["yes", "no", "malformed", "500", "prose", "418"])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from itbench_evaluations import AgentOutput, read_bytes, read_text, read_value
+from itbench_evaluations import AgentOutput, grade_diagnosis, read_bytes, read_text, read_value
 
 from .samples import RIGHT
 
@@ -150,6 +151,32 @@ def test_a_flood_is_cut_with_a_note() -> None:
     submission = read_value({"entities": [{"name": f"a{i}", "contributing_factor": True} for i in range(5000)]})
     assert len(submission.output.entities) == 2000
     assert any("only the first 2000 of 5000" in repair for repair in submission.repairs)
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"entities": [{"name": " " * 500_000 + "x", "contributing_factor": True}]},
+        {"root_cause": "a-" * 500_000},
+        {
+            "entities": [
+                {"name": f"shop/Pod/p{i}", "contributing_factor": True, "reasoning": "y"} for i in range(2000)
+            ],
+            "propagations": [{"source": f"shop/Pod/p{i}", "target": f"shop/Pod/p{i * 7 % 2000}"} for i in range(2000)],
+        },
+        {"entities": [{"name": "/" * 500_000, "contributing_factor": True}]},
+        {"entities": [{"name": "x", "contributing_factor": True, "reasoning": "score " * 100_000}]},
+    ],
+    ids=["spaces", "dashes", "many", "slashes", "words"],
+)
+def test_hostile_sizes_are_graded_quickly(document: dict[str, Any]) -> None:
+    started = time.perf_counter()
+    grade = grade_diagnosis(
+        {"id": "1", "groups": [{"id": "r", "kind": "Pod", "name": "r", "root_cause": True}]}, document
+    )
+    assert grade.scores["root_cause_entity_f1"] == 0.0
+    assert time.perf_counter() - started < 5
 
 
 _JSON = st.recursive(
