@@ -31,9 +31,10 @@ from srearena.cluster.embedded.api.authentication import impersonated
 from srearena.cluster.embedded.api.authorization import Attributes
 from srearena.cluster.embedded.api.backend import Backend
 from srearena.cluster.embedded.api.discovery import AGGREGATED_GROUP, AGGREGATED_KIND, aggregated_version
+from srearena.cluster.embedded.api.openapi import PROTOBUF_V2
 from srearena.cluster.embedded.api.presenting import show
 from srearena.cluster.embedded.api.requests import Disconnected, Receive, Request, RequestInfo, Scope, Send
-from srearena.cluster.embedded.registry.errors import ApiError, BadRequest, InternalError, Unauthorized
+from srearena.cluster.embedded.registry.errors import ApiError, BadRequest, InternalError, NotAcceptable, Unauthorized
 from srearena.cluster.embedded.registry.identity import User
 from srearena.cluster.embedded.registry.resources import Resource
 
@@ -216,6 +217,14 @@ class Application:
                 await self._reply(request, orjson.dumps(found) if found else None)
             case ["apis", group, version] if group:
                 await self._reply(request, discovery.resources(group, version))
+            case ["openapi", "v2"]:
+                await self._open_api_2(request)
+            case ["openapi", "v3"]:
+                await show(request, self._backend.open_api.index())
+            case ["openapi", "v3", "api", version]:
+                await self._open_api_3(request, "", version)
+            case ["openapi", "v3", "apis", group, version]:
+                await self._open_api_3(request, group, version)
             case ["version"]:
                 await request.reply(200, orjson.dumps(health.VERSION, option=orjson.OPT_INDENT_2))
             case _:
@@ -235,6 +244,27 @@ class Application:
             await request.reply(304, b"", content_type, headers)
         else:
             await request.reply(200, document, content_type, headers)
+
+    async def _open_api_2(self, request: Request) -> None:
+        accept = request.header("accept")
+        if PROTOBUF_V2 in accept and not any(kind in accept for kind in ("json", "*/*")):
+            raise NotAcceptable(("application/json",))
+        await request.reply(200, self._backend.open_api.version_2())
+
+    async def _open_api_3(self, request: Request, group: str, version: str) -> None:
+        document = self._backend.open_api.document(group, version)
+        if document is None:
+            raise NoSuchPath
+        fingerprint = self._backend.open_api.fingerprint(group, version)
+        asked = request.query.text("hash")
+        if asked and asked != fingerprint:
+            await request.reply(301, b"", headers=[("location", f"{request.path}?hash={fingerprint}")])
+            return
+        headers = [("etag", f'"{fingerprint}"'), ("vary", "Accept")]
+        if request.header("if-none-match") == f'"{fingerprint}"':
+            await request.reply(304, b"", headers=headers)
+        else:
+            await request.reply(200, document, headers=headers)
 
     async def _reply(self, request: Request, document: bytes | None) -> None:
         if document is None:

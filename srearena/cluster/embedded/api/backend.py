@@ -8,6 +8,7 @@ from srearena.cluster.embedded.api.authentication import Authenticator
 from srearena.cluster.embedded.api.authorization import Authorizer
 from srearena.cluster.embedded.api.discovery import Discovery
 from srearena.cluster.embedded.api.node_agent import NodeAgent
+from srearena.cluster.embedded.api.openapi import OpenApi
 from srearena.cluster.embedded.api.watching import Feeds
 from srearena.cluster.embedded.registry.registry import Registry
 from srearena.cluster.embedded.registry.tokens import TokenIssuer
@@ -22,6 +23,7 @@ class Backend:
     authorizer: Authorizer
     issuer: TokenIssuer
     discovery: Discovery
+    open_api: OpenApi
     feeds: Feeds
     agent: NodeAgent | None = None
     """The nodes; without any, nothing that needs a kubelet can be reached."""

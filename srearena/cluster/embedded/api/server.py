@@ -24,6 +24,7 @@ from srearena.cluster.embedded.api.connections import (
     WebSocketConnection,
 )
 from srearena.cluster.embedded.api.discovery import Discovery
+from srearena.cluster.embedded.api.openapi import OpenApi
 from srearena.cluster.embedded.api.watching import Feeds
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.registry.identity import User
@@ -50,6 +51,7 @@ class ApiServer:
             authorizer=Authorizer(world.store),
             issuer=issuer,
             discovery=Discovery(world.registry.resources, lambda: f"{HOST}:{self.port}"),
+            open_api=OpenApi(world.registry.resources, world.store),
             feeds=Feeds(world.store),
         )
         self._state = ServerState()
