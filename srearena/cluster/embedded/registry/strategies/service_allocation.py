@@ -75,19 +75,20 @@ def _allocate_node_ports(service: Obj, held: set[int], taken: set[int], context:
         if not wanted and not automatic:
             continue
         # The same port under two protocols is one node port.
-        wanted = wanted or shared.get(port["port"]) or _requested(port["port"], spec["ports"])
+        number = port.get("port") or 0
+        wanted = wanted or shared.get(number) or _requested(number, spec["ports"])
         if not wanted:
             drawn = _draw(context, "node-ports", NODE_PORTS, _STATIC_PORTS, taken)
             if drawn is None:
                 raise InternalError("failed to allocate a nodePort: range is full")
             wanted = drawn
-        elif wanted not in held and wanted != shared.get(port["port"]):
+        elif wanted not in held and wanted != shared.get(number):
             problem = _port_problem(wanted, taken)
             if problem:
                 raise _refusal(service, FieldError.invalid(f"spec.ports[{index}].nodePort", wanted, problem))
         taken.add(wanted)
         held.add(wanted)
-        shared.setdefault(port["port"], wanted)
+        shared.setdefault(number, wanted)
         port["nodePort"] = wanted
 
 
@@ -105,7 +106,7 @@ def _allocate_health_port(spec: Obj, taken: set[int], context: WriteContext) -> 
 
 
 def _requested(port: int, ports: list[Obj]) -> int:
-    return next((other["nodePort"] for other in ports if other.get("port") == port and other.get("nodePort")), 0)
+    return next((other["nodePort"] for other in ports if (other.get("port") or 0) == port and other.get("nodePort")), 0)
 
 
 def _port_problem(port: int, taken: set[int]) -> str:

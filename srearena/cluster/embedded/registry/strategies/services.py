@@ -13,10 +13,17 @@ from srearena.cluster.embedded.registry.strategies.service_allocation import (
     needs_health_port,
     needs_node_ports,
 )
+from srearena.cluster.embedded.registry.strategies.service_rules import (
+    WITH_ADDRESS,
+    address_errors,
+    externally_reachable,
+    service_warnings,
+    validate_service,
+    validate_service_update,
+)
 from srearena.cluster.embedded.registry.strategy import Strategy, WriteContext
 
 CLIENT_IP_SECONDS = 10800
-_WITH_ADDRESS = ("ClusterIP", "NodePort", "LoadBalancer")
 
 
 def _default(obj: Obj) -> None:
@@ -27,9 +34,9 @@ def _default(obj: Obj) -> None:
         fill_empty(port, {"protocol": "TCP"})
         if not port.get("targetPort") and port.get("port") is not None:
             port["targetPort"] = port["port"]
-    if _externally_reachable(spec):
+    if externally_reachable(spec):
         fill_empty(spec, {"externalTrafficPolicy": "Cluster"})
-    if spec.get("internalTrafficPolicy") is None and spec["type"] in _WITH_ADDRESS:
+    if spec.get("internalTrafficPolicy") is None and spec["type"] in WITH_ADDRESS:
         spec["internalTrafficPolicy"] = "Cluster"
     if spec["type"] == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is None:
         spec["allocateLoadBalancerNodePorts"] = True
@@ -45,14 +52,9 @@ def _default_affinity(spec: Obj) -> None:
             spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": CLIENT_IP_SECONDS}}
 
 
-def _externally_reachable(spec: Obj) -> bool:
-    return needs_node_ports(spec) or (spec["type"] == "ClusterIP" and bool(spec.get("externalIPs")))
-
-
 def _prepare_create(obj: Obj, context: WriteContext) -> None:
+    """Addresses and ports come before validation, as they do in a real server: a clash is what a client hears of."""
     obj["status"] = {"loadBalancer": {}}
-    if validate(obj):
-        return  # the refusal follows; there is nothing to allocate for it
     spec = obj["spec"]
     if spec.get("clusterIP") and not spec.get("clusterIPs"):
         spec["clusterIPs"] = [spec["clusterIP"]]
@@ -60,12 +62,10 @@ def _prepare_create(obj: Obj, context: WriteContext) -> None:
 
 
 def _prepare_update(new: Obj, old: Obj, context: WriteContext) -> None:
-    _drop_what_the_type_lost(new, old)
-    if validate(new):
-        return
-    _follow_cluster_ip(new["spec"], old["spec"])
     _keep_allocated(new["spec"], old["spec"])
+    _follow_cluster_ip(new["spec"], old["spec"])
     _allocate(new, old, context)
+    _drop_what_the_type_lost(new, old)
 
 
 def _allocate(service: Obj, old: Obj | None, context: WriteContext) -> None:
@@ -73,7 +73,7 @@ def _allocate(service: Obj, old: Obj | None, context: WriteContext) -> None:
     if spec["type"] != "ExternalName":
         if spec.get("ipFamilyPolicy") is None:
             spec["ipFamilyPolicy"] = before.get("ipFamilyPolicy") or _family_policy(spec)
-        problems = address_errors(service, old)
+        problems = address_errors(spec)
         if problems:
             raise Invalid("Service", service["metadata"]["name"], problems)
         _settle_families(service)
@@ -179,7 +179,7 @@ def _drop_what_the_type_lost(new: Obj, old: Obj) -> None:
     if before.get("type") == "LoadBalancer" and spec["type"] != "LoadBalancer":
         drop("allocateLoadBalancerNodePorts")
         drop("loadBalancerClass")
-    if _externally_reachable(before) and not _externally_reachable(spec):
+    if externally_reachable(before) and not externally_reachable(spec):
         drop("externalTrafficPolicy")
     if spec["type"] != "LoadBalancer":
         new["status"] = {**(new.get("status") or {}), "loadBalancer": {}}
@@ -193,21 +193,15 @@ def _prepare_status(new: Obj, old: Obj, context: WriteContext) -> None:
         new["status"] = {**status, "loadBalancer": {**status["loadBalancer"], "ingress": completed}}
 
 
-def validate(obj: Obj) -> list[FieldError]:
-    return []
-
-
-def address_errors(new: Obj, old: Obj | None) -> list[FieldError]:
-    return []
-
-
 STRATEGIES = {
     "services": Strategy(
         default=_default,
         prepare_create=_prepare_create,
         prepare_update=_prepare_update,
         prepare_status=_prepare_status,
-        validate=validate,
+        validate=validate_service,
+        validate_update=validate_service_update,
+        warnings=service_warnings,
         name_errors=names.label_1035_errors,
     ),
 }
