@@ -21,6 +21,7 @@ import httpx
 import yaml
 
 from srearena.cluster.embedded.api.authentication import SUPERUSER, Credentials
+from srearena.cluster.embedded.api.node_agent import NodeAgent
 from srearena.cluster.embedded.api.server import ApiServer
 from srearena.cluster.embedded.pacing import Pacer
 from srearena.cluster.embedded.registry.identity import User
@@ -102,17 +103,13 @@ class RunningApi:
 
 
 @contextmanager
-def running(
-    world: World, *, speed: float = 1.0, prepare: Callable[[ApiServer], object] | None = None
-) -> Iterator[RunningApi]:
-    """Serve the world until the block ends; `prepare` may complete the server before it starts."""
+def running(world: World, *, speed: float = 1.0, agent: NodeAgent | None = None) -> Iterator[RunningApi]:
+    """Serve the world until the block ends."""
     started: threading.Event = threading.Event()
     made: list[Any] = []
 
     async def serve() -> None:
-        server = ApiServer(world, Credentials(world.randomness.secret("pki"), time.time()))
-        if prepare is not None:
-            prepare(server)
+        server = ApiServer(world, Credentials(world.randomness.secret("pki"), time.time()), agent=agent)
         pacer = Pacer(world.clock, speed)
         server.before_request = pacer.catch_up
         stop = asyncio.Event()

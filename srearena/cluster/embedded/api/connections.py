@@ -15,6 +15,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.http11 import Request as HandshakeRequest
 
 REQUEST_SECONDS = 60.0
 """How long a client may take to send one request, body included."""
@@ -24,6 +25,7 @@ KEEP_ALIVE_SECONDS = 180
 HEADER_LIMIT = 64 * 1024
 """Bytes of request line and headers together."""
 EXTENSION = "srearena.connection"
+_SUBPROTOCOLS = "Sec-WebSocket-Protocol"
 
 _log = logging.getLogger("srearena.api")
 _log.addHandler(logging.NullHandler())
@@ -163,6 +165,16 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
         super().connection_lost(exc)
         if self._connection is not None:
             self._connection.lose()
+
+    def handle_connect(self, event: HandshakeRequest) -> None:
+        # The library refuses subprotocols with a slash in them, such as kubectl's SPDY/3.1+portforward.k8s.io;
+        # so it does not see them, and the application chooses.
+        offered = [token.strip() for value in event.headers.get_all(_SUBPROTOCOLS) for token in value.split(",")]
+        if offered:
+            del event.headers[_SUBPROTOCOLS]
+        super().handle_connect(event)
+        if self.response.status_code == 101:
+            self.scope["subprotocols"] = offered
 
     async def run_asgi(self) -> None:
         extensions: dict[str, Any] = self.scope["extensions"]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from srearena.cluster.embedded.api.pod_containers import reachable_agent, stored_pod
+from srearena.cluster.embedded.api.remote_commands import needs_upgrade
 from srearena.cluster.embedded.api.requests import Disconnected, Request
 from srearena.cluster.embedded.api.sockets import V4, WebSocket
 from srearena.cluster.embedded.api.spdy import (
@@ -28,6 +29,7 @@ from srearena.cluster.embedded.node.sockets import Connection
 from srearena.cluster.embedded.node.streams import CHUNK
 from srearena.cluster.embedded.objects import Obj, dig, name_of
 from srearena.cluster.embedded.registry.errors import ApiError, BadRequest, InternalError
+from srearena.cluster.embedded.registry.resources import Resource
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.api.backend import Backend
@@ -82,6 +84,11 @@ async def forward(backend: Backend, socket: WebSocket) -> None:
         return
     finally:
         relay.close()
+
+
+async def upgrade_required(backend: Backend, request: Request, row: Resource) -> None:
+    stored_pod(backend, request.info.namespace, request.info.name)
+    raise needs_upgrade(request)
 
 
 def _check_running(backend: Backend, pod: Obj, request: Request) -> None:

@@ -23,6 +23,7 @@ from srearena.cluster.embedded.node.terminal import Terminal
 from srearena.cluster.embedded.objects import Obj, dig, name_of
 from srearena.cluster.embedded.registry.errors import ApiError, BadRequest, InternalError
 from srearena.cluster.embedded.registry.go_text import quoted
+from srearena.cluster.embedded.registry.resources import Resource
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.api.backend import Backend
@@ -84,13 +85,7 @@ async def _serve(
     open_session: Callable[[Backend, Container, StreamOptions], Session],
 ) -> None:
     request = socket.request
-    pod = stored_pod(backend, request.info.namespace, request.info.name)
-    options = stream_options(request)
-    if action == "exec" and not options.command:
-        raise BadRequest("you must specify at least one command for the container")
-    name = chosen_container(pod, request.query.text("container"))
-    if not dig(pod, "spec", "nodeName"):
-        raise BadRequest(f"pod {name_of(pod)} does not have a host assigned")
+    pod, name, options = _checked(backend, request)
     if not socket.choose(CHANNEL_PROTOCOLS):
         raise BadRequest("unable to negotiate a subprotocol: none of those offered is supported")
     await socket.accept()
@@ -103,6 +98,30 @@ async def _serve(
         await _end(socket, error.status())
         return
     await _converse(socket, session)
+
+
+def _checked(backend: Backend, request: Request) -> tuple[Obj, str, StreamOptions]:
+    """The pod, the container and the streams that a request is about."""
+    pod = stored_pod(backend, request.info.namespace, request.info.name)
+    options = stream_options(request)
+    if request.info.subresource == "exec" and not options.command:
+        raise BadRequest("you must specify at least one command for the container")
+    name = chosen_container(pod, request.query.text("container"))
+    if not dig(pod, "spec", "nodeName"):
+        raise BadRequest(f"pod {name_of(pod)} does not have a host assigned")
+    return pod, name, options
+
+
+async def upgrade_required(backend: Backend, request: Request, row: Resource) -> None:
+    """exec or attach without a WebSocket: what is wrong with the request comes first, then that it needs one."""
+    _checked(backend, request)
+    raise needs_upgrade(request)
+
+
+def needs_upgrade(request: Request) -> BadRequest:
+    if request.header("upgrade").lower().startswith("spdy"):
+        return BadRequest("unable to upgrade: SPDY is not spoken here, use the WebSocket protocol of kubectl 1.31+")
+    return BadRequest("Upgrade request required")
 
 
 def _running(backend: Backend, pod: Obj, name: str, action: str) -> Container:

@@ -24,6 +24,7 @@ from srearena.cluster.embedded.api.connections import (
     WebSocketConnection,
 )
 from srearena.cluster.embedded.api.discovery import Discovery
+from srearena.cluster.embedded.api.node_agent import NodeAgent
 from srearena.cluster.embedded.api.openapi import OpenApi
 from srearena.cluster.embedded.api.watching import Feeds
 from srearena.cluster.embedded.objects import Obj
@@ -39,7 +40,7 @@ _WRITE_BUFFER = 1024 * 1024
 class ApiServer:
     """Serves one world. `port` 0 takes a free one; `port` and `url` are known once it has started."""
 
-    def __init__(self, world: World, credentials: Credentials, port: int = 0) -> None:
+    def __init__(self, world: World, credentials: Credentials, port: int = 0, agent: NodeAgent | None = None) -> None:
         self.world = world
         self.credentials = credentials
         self.port = port
@@ -53,6 +54,7 @@ class ApiServer:
             discovery=Discovery(world.registry.resources, lambda: f"{HOST}:{self.port}"),
             open_api=OpenApi(world.registry.resources, world.store),
             feeds=Feeds(world.store),
+            agent=agent,
         )
         self._state = ServerState()
         self._server: asyncio.Server | None = None

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from srearena.cluster.embedded.api.requests import Disconnected, Message, Request, Send
-from srearena.cluster.embedded.registry.errors import BadRequest
-from srearena.cluster.embedded.registry.resources import Resource
-
-if TYPE_CHECKING:
-    from srearena.cluster.embedded.api.backend import Backend
 
 V5: Final = "v5.channel.k8s.io"
 V4: Final = "v4.channel.k8s.io"
@@ -106,10 +101,3 @@ def refusing(send: Send) -> Send:
         await send(message)
 
     return send_either
-
-
-async def upgrade_required(backend: Backend, request: Request, row: Resource) -> None:
-    """exec, attach and port-forward asked for without a WebSocket."""
-    if request.header("upgrade").lower().startswith("spdy"):
-        raise BadRequest("unable to upgrade: SPDY is not spoken here, use the WebSocket protocol of kubectl 1.31+")
-    raise BadRequest("Upgrade request required")
