@@ -1,0 +1,126 @@
+"""What every controller that keeps a set of pods needs: which pods are its own, making them from a template, ranking.
+
+Adopting, releasing and ranking follow the real controllers, since operators see their effects: which pod goes first
+when a workload shrinks is not chance.
+"""
+
+from __future__ import annotations
+
+from srearena.cluster.embedded.client import Client
+from srearena.cluster.embedded.durations import parse_time
+from srearena.cluster.embedded.objects import (
+    Obj,
+    condition,
+    condition_is,
+    controller_of,
+    copy_of,
+    dig,
+    is_terminating,
+    labels_of,
+    meta,
+    name_of,
+    namespace_of,
+    owner_reference,
+    uid_of,
+)
+from srearena.cluster.embedded.registry.selectors import LabelSelector
+from srearena.cluster.embedded.store import Store
+
+_PHASE_RANK = {"Pending": 0, "Unknown": 1, "Running": 2}
+
+
+def is_active(pod: Obj) -> bool:
+    """Whether the pod counts as one of its controller's replicas."""
+    return dig(pod, "status", "phase") not in ("Succeeded", "Failed") and not is_terminating(pod)
+
+
+def ready_since(pod: Obj) -> float | None:
+    found = condition(pod, "Ready")
+    if found is None or found.get("status") != "True":
+        return None
+    return parse_time(found["lastTransitionTime"]) if found.get("lastTransitionTime") else 0.0
+
+
+def is_available(pod: Obj, min_ready_seconds: int, now: float) -> bool:
+    since = ready_since(pod)
+    return since is not None and (not min_ready_seconds or since + min_ready_seconds <= now)
+
+
+def claim_pods(client: Client, store: Store, owner: Obj, selector: LabelSelector) -> list[Obj]:
+    """The pods of a controller: its own that still match; matching orphans are adopted, strays let go."""
+    kept: list[Obj] = []
+    for resource, pod in store.owned_by(uid_of(owner)):
+        if resource != "pods" or (controller_of(pod) or {}).get("uid") != uid_of(owner):
+            continue
+        if selector.matches(labels_of(pod)):
+            kept.append(pod)
+        elif not is_terminating(owner):
+            _release(client, owner, pod)
+    if is_terminating(owner):
+        return kept
+    for pod in store.indexed("pods", "orphans", namespace_of(owner)):
+        if selector.matches(labels_of(pod)) and is_active(pod):
+            adopted = _adopt(client, owner, pod)
+            if adopted is not None:
+                kept.append(adopted)
+    return kept
+
+
+def orphan_index(pod: Obj) -> tuple[str, ...]:
+    """Index keys under which pods without a controller are found: their namespace."""
+    return () if controller_of(pod) else (namespace_of(pod),)
+
+
+def _adopt(client: Client, owner: Obj, pod: Obj) -> Obj | None:
+    def change(current: Obj) -> None:
+        current["metadata"].setdefault("ownerReferences", []).append(owner_reference(owner))
+
+    return client.modify("pods", namespace_of(pod), name_of(pod), change)
+
+
+def _release(client: Client, owner: Obj, pod: Obj) -> None:
+    def change(current: Obj) -> None:
+        references = [r for r in meta(current).get("ownerReferences") or () if r.get("uid") != uid_of(owner)]
+        current["metadata"]["ownerReferences"] = references
+
+    client.modify("pods", namespace_of(pod), name_of(pod), change)
+
+
+def pod_from_template(owner: Obj, template: Obj) -> Obj:
+    """A pod as the template describes it, owned by `owner` and named by the server."""
+    made = copy_of(template)
+    metadata: Obj = {"generateName": f"{name_of(owner)}-", "namespace": namespace_of(owner)}
+    source = made.get("metadata") or {}
+    for key in ("labels", "annotations", "finalizers"):
+        if source.get(key):
+            metadata[key] = source[key]
+    metadata["ownerReferences"] = [owner_reference(owner)]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": made.get("spec") or {}}
+
+
+def deletion_order(pods: list[Obj], crowding: dict[str, int] | None = None) -> list[Obj]:
+    """Who goes first: the unassigned, the pending, the unready, the cheap, the crowded, the young."""
+
+    def rank(pod: Obj) -> tuple[float, ...]:
+        ready = condition_is(pod, "Ready")
+        since = ready_since(pod) or 0.0
+        restarts = sum(status.get("restartCount", 0) for status in dig(pod, "status", "containerStatuses", default=()))
+        return (
+            1.0 if dig(pod, "spec", "nodeName") else 0.0,
+            _PHASE_RANK.get(dig(pod, "status", "phase"), 0),
+            1.0 if ready else 0.0,
+            _cost(pod),
+            -(crowding or {}).get(dig(pod, "spec", "nodeName", default=""), 0),
+            -since,
+            -restarts,
+            -parse_time(meta(pod)["creationTimestamp"]),
+        )
+
+    return sorted(pods, key=lambda pod: (rank(pod), name_of(pod)))
+
+
+def _cost(pod: Obj) -> float:
+    try:
+        return float((meta(pod).get("annotations") or {}).get("controller.kubernetes.io/pod-deletion-cost", 0))
+    except ValueError:
+        return 0.0

@@ -1,0 +1,145 @@
+"""ReplicaSets and ReplicationControllers: as many pods as asked for, no more, no fewer."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from srearena.cluster.embedded.controllers.controller import Controller, split_key
+from srearena.cluster.embedded.controllers.pod_sets import (
+    claim_pods,
+    deletion_order,
+    is_active,
+    is_available,
+    orphan_index,
+    pod_from_template,
+    ready_since,
+)
+from srearena.cluster.embedded.objects import (
+    Obj,
+    condition_is,
+    controller_of,
+    dig,
+    is_terminating,
+    key_of,
+    labels_of,
+    meta,
+    name_of,
+    namespace_of,
+    with_condition,
+)
+from srearena.cluster.embedded.registry.errors import ApiError, NotFound
+from srearena.cluster.embedded.registry.selectors import LabelSelector, label_selector_of, label_set_selector
+from srearena.cluster.embedded.world import World
+
+_BURST = 500
+_FIRST_BATCH = 1
+
+
+class ReplicaSetController(Controller):
+    name = "replicaset-controller"
+    resource = "replicasets.apps"
+    kind = "ReplicaSet"
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        if self.kind == "ReplicaSet":
+            self.store.add_index("pods", "orphans", orphan_index)
+
+    def start(self) -> None:
+        self.watch(self.resource)
+        self.watch("pods", self._keys_of_pod)
+
+    def _keys_of_pod(self, pod: Obj) -> list[str]:
+        owner = controller_of(pod)
+        if owner is not None:
+            return [f"{namespace_of(pod)}/{owner['name']}"] if owner["kind"] == self.kind else []
+        return [
+            key_of(candidate)
+            for candidate in self.store.objects(self.resource, namespace_of(pod))
+            if self._selector(candidate).matches(labels_of(pod))
+        ]
+
+    def _selector(self, owner: Obj) -> LabelSelector:
+        return label_selector_of(dig(owner, "spec", "selector"))
+
+    def reconcile(self, key: str) -> None:
+        owner = self.client.get(self.resource, *split_key(key))
+        if owner is None:
+            return
+        selector = self._selector(owner)
+        pods = [pod for pod in claim_pods(self.client, self.store, owner, selector) if is_active(pod)]
+        problem = None if is_terminating(owner) else self._bring_to_size(owner, pods)
+        self._write_status(owner, selector, problem)
+        if problem is not None and not isinstance(problem, NotFound):
+            raise problem
+
+    def _bring_to_size(self, owner: Obj, pods: list[Obj]) -> ApiError | None:
+        missing = dig(owner, "spec", "replicas", default=1) - len(pods)
+        if missing > 0:
+            return self._create(owner, min(missing, _BURST))
+        if missing < 0:
+            self._delete(owner, pods, min(-missing, _BURST))
+        return None
+
+    def _create(self, owner: Obj, count: int) -> ApiError | None:
+        """Create in growing batches, so that a template nobody admits fails once and not a thousand times."""
+        batch, left = _FIRST_BATCH, count
+        while left:
+            for _ in range(min(batch, left)):
+                try:
+                    pod = self.client.create("pods", pod_from_template(owner, dig(owner, "spec", "template")))
+                except ApiError as problem:
+                    if "NamespaceTerminating" not in {cause.get("reason") for cause in problem.causes}:
+                        self.recorder.event(owner, "Warning", "FailedCreate", f"Error creating: {problem.message}")
+                    return problem
+                self.recorder.event(owner, "Normal", "SuccessfulCreate", f"Created pod: {name_of(pod)}")
+            left -= min(batch, left)
+            batch *= 2
+        return None
+
+    def _delete(self, owner: Obj, pods: list[Obj], count: int) -> None:
+        crowding = Counter(dig(pod, "spec", "nodeName", default="") for pod in pods)
+        for pod in deletion_order(pods, crowding)[:count]:
+            self.client.delete("pods", pod)
+            self.recorder.event(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {name_of(pod)}")
+
+    def _write_status(self, owner: Obj, selector: LabelSelector, problem: ApiError | None) -> None:
+        current = self.client.get(self.resource, namespace_of(owner), name_of(owner))
+        if current is None:
+            return
+        pods = [pod for pod in claim_pods(self.client, self.store, current, selector) if is_active(pod)]
+        patience = dig(current, "spec", "minReadySeconds", default=0)
+        template = label_set_selector(dig(current, "spec", "template", "metadata", "labels"))
+        ready = [pod for pod in pods if condition_is(pod, "Ready")]
+        available = sum(1 for pod in ready if is_available(pod, patience, self.clock.now))
+        status: Obj = {
+            "replicas": len(pods),
+            "fullyLabeledReplicas": sum(1 for pod in pods if template.matches(labels_of(pod))),
+            "readyReplicas": len(ready),
+            "availableReplicas": available,
+            "observedGeneration": meta(current).get("generation", 1),
+            "conditions": self._conditions(current, pods, problem),
+        }
+        status = {key: value for key, value in status.items() if value or key in ("replicas", "observedGeneration")}
+        if status != current.get("status"):
+            self.client.set_status(self.resource, current, status)
+        if patience and available < len(ready):
+            waits = [(ready_since(pod) or 0.0) + patience - self.clock.now for pod in ready]
+            self.enqueue(key_of(current), min((wait for wait in waits if wait > 0), default=1.0))
+
+    def _conditions(self, owner: Obj, pods: list[Obj], problem: ApiError | None) -> list[Obj]:
+        conditions = dig(owner, "status", "conditions", default=[])
+        if problem is None:
+            return [condition for condition in conditions if condition["type"] != "ReplicaFailure"]
+        reason = "FailedCreate" if len(pods) < dig(owner, "spec", "replicas", default=1) else "FailedDelete"
+        failed = {"type": "ReplicaFailure", "status": "True", "reason": reason, "message": problem.message}
+        return with_condition(conditions, failed, self.clock.timestamp())
+
+
+class ReplicationControllerController(ReplicaSetController):
+    name = "replication-controller"
+    resource = "replicationcontrollers"
+    kind = "ReplicationController"
+
+    def _selector(self, owner: Obj) -> LabelSelector:
+        return label_set_selector(dig(owner, "spec", "selector"))
