@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
+from srearena.cluster.embedded.network import Network, Reach, start
 from srearena.cluster.embedded.network.dns.coredns import CoreDns
 from srearena.cluster.embedded.network.dns.corefile import DEFAULT_COREFILE, load
 from srearena.cluster.embedded.network.facade import StationNetwork
-from srearena.cluster.embedded.network.network import Network, Reach, start
 from srearena.cluster.embedded.network.outside import Daemon
 from srearena.cluster.embedded.network.resolv import HOST_RESOLV_CONF
 from srearena.cluster.embedded.node.httpmessage import HttpRequest, HttpResponse

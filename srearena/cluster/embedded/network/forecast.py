@@ -138,9 +138,9 @@ class Forecasts:
             lost, cost = 0.0, 0.0
             for path in route.paths:
                 server = self._servers.at(path.listener)
-                if server is not None and answer is None:
-                    answer = server(question, path.source)
-                gone = 1.0 if server is None else path.lost
+                reply = server(question, path.source) if server is not None else None
+                answer = answer or reply
+                gone = 1.0 if reply is None else path.lost
                 lost += gone / len(route.paths)
                 waits = settings.timeout if path.outcome in (Outcome.TIMEOUT, Outcome.CONNECTED) else path.round_trip
                 taken = path.round_trip + path.there.delay + path.back.delay + SERVER_TIME

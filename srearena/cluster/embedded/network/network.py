@@ -25,7 +25,11 @@ from srearena.cluster.embedded.network.stations import Station
 from srearena.cluster.embedded.node.reachability import DnsStatus, Outcome, Resolution, TlsIdentity
 from srearena.cluster.embedded.node.sockets import HttpHandler, Listener, NetworkNamespace
 from srearena.cluster.embedded.objects import Obj, uid_of
+from srearena.cluster.embedded.registry.identity import User
 from srearena.cluster.embedded.world import World
+
+Permits = Callable[[User, str, str, str], bool]
+"""User, verb, API group and resource."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,8 @@ class Network:
         self.outside = Outside(world.clock, self.fabric.stations, self.name_servers.serve)
         self._forecasts = Forecasts(self.fabric, self.name_servers)
         self._facades: dict[Station, StationNetwork] = {}
+        self.permits: Permits = lambda user, verb, group, resource: True
+        """Whether the API lets somebody do something cluster-wide; components of the network ask before they watch."""
         outside = self.outside.host
         self._facades[outside] = StationNetwork(self, outside, HOST_RESOLV_CONF, HOST_HOSTS)
 
@@ -87,9 +93,7 @@ class Network:
             self._facades.pop(station, None)
 
     def set_node_up(self, name: str, up: bool) -> None:
-        """A machine lost, or got back, power or its link. What kube-proxy wrote does not survive a power cycle."""
-        if not up:
-            self.fabric.proxies.flush(name)
+        """A machine lost, or got back, power or its link."""
         self.fabric.stations.set_node_up(name, up)
 
     def attach_pod(
@@ -201,8 +205,3 @@ class Network:
             return found
         facade = self._facades[source]
         return self._forecasts.make(source, host, port, protocol, facade.settings, facade.hosts)
-
-
-def start(world: World) -> Network:
-    """Build the network of a world; it hears of every change from now on."""
-    return Network(world)

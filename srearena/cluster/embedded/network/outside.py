@@ -20,12 +20,12 @@ from srearena.cluster.embedded.network.dns.messages import (
     qualified,
     reverse_name,
 )
+from srearena.cluster.embedded.network.resolver import DNS_PORT, NameServer
 from srearena.cluster.embedded.network.stations import Station, StationKind, Stations
 from srearena.cluster.embedded.node.httpmessage import HttpRequest, HttpResponse
 from srearena.cluster.embedded.node.reachability import DnsRecord, TlsIdentity
 from srearena.cluster.embedded.node.sockets import HttpHandler, Listener, NetworkNamespace
 
-DNS_PORT = 53
 SITE_TTL = 300
 NEGATIVE_TTL = 900
 SITES: dict[str, tuple[str, ...]] = {
@@ -92,7 +92,7 @@ class Outside:
         self,
         clock: Clock,
         stations: Stations,
-        serve_dns: Callable[[Listener, Callable[[Question, str], Reply]], object],
+        serve_dns: Callable[[Listener, NameServer], object],
     ) -> None:
         self._clock = clock
         self._stations = stations

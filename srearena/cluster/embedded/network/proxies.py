@@ -40,11 +40,6 @@ class Proxies:
             self._left_behind[node] = self._services.table.copy()
             self._changed()
 
-    def flush(self, node: str) -> None:
-        """Forget what a dead kube-proxy wrote, as a reboot does."""
-        if self._left_behind.pop(node, None) is not None:
-            self._changed()
-
     def is_running(self, node: str) -> bool:
         return node in self._running
 

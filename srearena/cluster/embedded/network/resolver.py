@@ -29,7 +29,8 @@ DNS_PORT = 53
 SERVER_TIME = 0.0002
 """What a name server takes to answer from memory."""
 
-NameServer = Callable[[Question, str], Reply]
+NameServer = Callable[[Question, str], "Reply | None"]
+"""Answers a question of a client; None where it keeps silent."""
 _STATUS = {status.value: status for status in DnsStatus}
 
 
@@ -133,7 +134,7 @@ class Resolver:
         server = self._servers.at(path.listener) if arrived else None
         if server is not None:
             reply = server(question, path.source)
-            if reply.seconds + SERVER_TIME <= 2 * patience:
+            if reply is not None and reply.seconds + SERVER_TIME <= 2 * patience:
                 # A late answer is still taken: the repeated question has the same number.
                 yield reply.seconds + SERVER_TIME
                 return Answered(reply, address)

@@ -27,6 +27,7 @@ OUTSIDE = 0.018
 """Round trips, in seconds, of a small packet and its answer."""
 NEIGHBOUR_GIVEN_UP = 3.07
 """Seconds until the kernel stops asking who has an address of its own network."""
+_UNPLUGGED = "the node's own link is down"
 ZONE_LABEL = "topology.kubernetes.io/zone"
 
 
@@ -199,8 +200,8 @@ class Routes:
         target = fabric.stations.by_address.get(address)
         if target is not None and target.sockets is origin.sockets:
             return self._at_socket(origin, address, source_address, target, address, port, protocol, ITSELF, backend)
-        if not fabric.stations.is_up(origin.node):
-            return Path(Outcome.UNREACHABLE, address, port, source_address, target, reason="the node's link is down")
+        if not fabric.stations.is_up(origin.node) and (target is None or target.node != origin.node):
+            return Path(Outcome.TIMEOUT, address, port, source_address, target, backend=backend, reason=_UNPLUGGED)
         there = fabric.links.quality(origin, origin.address, target, address)
         back = fabric.links.quality(target, address, origin, origin.address)
         if there.cut or back.cut:
@@ -211,7 +212,7 @@ class Routes:
             return Path(Outcome.TIMEOUT, address, port, source_address, target, None, 0.0, there, back, backend, why)
         if target is None:
             return self._nobody(source_address, address, port, backend)
-        if not fabric.stations.is_up(target.node):
+        if not fabric.stations.is_up(target.node) and target.node != origin.node:
             silent = target.kind is StationKind.NODE
             outcome = Outcome.NO_ROUTE if silent else Outcome.TIMEOUT
             wait = NEIGHBOUR_GIVEN_UP if silent else 0.0

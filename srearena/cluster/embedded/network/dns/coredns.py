@@ -96,7 +96,10 @@ class CoreDns:
             return Unanswered(Outcome.TIMEOUT, seconds)
         self._nesting += 1
         try:
-            return other(question, path.source).later(seconds + SERVER_TIME)
+            reply = other(question, path.source)
+            if reply is None:
+                return Unanswered(Outcome.TIMEOUT, seconds)
+            return reply.later(seconds + SERVER_TIME)
         finally:
             self._nesting -= 1
 
