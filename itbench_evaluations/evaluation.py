@@ -199,6 +199,9 @@ def _document(
     unseen: list[str],
 ) -> dict[str, Any]:
     options = request.options
+    few = sum(count < options.k for count in Counter(trial.incident_id for trial in graded).values())
+    if few:
+        warnings.append(f"{few} incident(s) have fewer than {options.k} runs: pass@k and its kin rest on the others")
     document: dict[str, Any] = {
         "schema_version": results.SCHEMA_VERSION,
         "incidents": results.incident_documents(graded),

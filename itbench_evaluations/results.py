@@ -156,6 +156,8 @@ def _overall(metric: str, incidents: Mapping[str, Mapping[str, Any]], resamples:
     for chance in ("pass@1", "pass@k", "pass^k", "majority@k"):
         known = [row[chance] for row in valued if row[chance] is not None]
         overall[chance] = estimates.mean(known) if known else None
+        if chance == "pass@k":
+            overall["k_incidents"] = len(known)  # those with k runs or more; the chances of k rest on them alone
     if excluded:
         overall["excluded"] = excluded
     return overall
