@@ -82,7 +82,8 @@ class ApiServer:
             ws_per_message_deflate=False,
         )
         config.load()
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        # Only sockets that say they are TCP get TCP_NODELAY from asyncio; without it small answers take 40 ms.
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((HOST, self.port))

@@ -177,6 +177,7 @@ def check_kind(obj: Obj, view: View) -> None:
 
 
 def check_name(obj: Obj, name: str, namespace: str) -> None:
+    """The object must be the one that the URL names; a namespace left out is the URL's."""
     found = name_of(obj)
     if not found:
         raise BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
@@ -187,6 +188,8 @@ def check_name(obj: Obj, name: str, namespace: str) -> None:
         raise BadRequest(
             f"the namespace of the object ({home}) does not match the namespace on the request ({namespace})"
         )
+    if namespace:
+        obj["metadata"]["namespace"] = namespace
 
 
 async def delete(backend: Backend, request: Request, row: Resource) -> None:
