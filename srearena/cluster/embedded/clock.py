@@ -124,22 +124,71 @@ class _Suspension:
 
 
 class _Sleep(_Suspension):
-    __slots__ = ("_clock", "_seconds", "_timer")
+    __slots__ = ("_clock", "_timer", "seconds")
 
     def __init__(self, clock: Clock, seconds: float) -> None:
         self._clock = clock
-        self._seconds = seconds
+        self.seconds = seconds
         self._timer: Timer | None = None
 
     def __await__(self) -> Generator[_Suspension, Any, None]:
         yield self
 
+    def prolong(self, seconds: float) -> None:
+        self.seconds += seconds
+
     def arm(self, task: Task[Any]) -> None:
-        self._timer = self._clock.after(max(0.0, self._seconds), task.resume)
+        self._timer = self._clock.after(max(0.0, self.seconds), task.resume)
 
     def disarm(self, task: Task[Any]) -> None:
         if self._timer is not None:
             self._timer.cancel()
+
+
+class Unfinished(Generic[T]):
+    """A coroutine that was begun by `begin` and waits for something: await this to go on with it."""
+
+    __slots__ = ("_coroutine", "_owed", "_suspension")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, T], suspension: _Suspension, owed: float) -> None:
+        self._coroutine = coroutine
+        self._suspension = suspension
+        self._owed = owed
+        """Sleep that was passed over and has still to be slept."""
+
+    def __await__(self) -> Generator[_Suspension, Any, T]:
+        suspension = self._suspension
+        if isinstance(suspension, _Sleep):
+            suspension.prolong(self._owed)
+        try:
+            while True:
+                try:
+                    yield suspension
+                except BaseException as thrown:
+                    suspension = self._coroutine.throw(thrown)
+                else:
+                    suspension = self._coroutine.send(None)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+
+def begin(coroutine: Coroutine[Any, Any, T], patience: float) -> T | Unfinished[T]:
+    """Run a coroutine at once, without a task: its result, if it only sleeps, and no longer than `patience` in all.
+
+    What it does after such a short sleep happens a little early. Meant for very frequent questions that are mostly
+    answered at once; what takes longer is given back to be awaited.
+    """
+    slept = 0.0
+    try:
+        while True:
+            suspension = coroutine.send(None)
+            if not isinstance(suspension, _Sleep) or slept + suspension.seconds > patience:
+                return Unfinished(coroutine, suspension, slept)
+            slept += suspension.seconds
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
 
 
 class Signal(Generic[T]):
