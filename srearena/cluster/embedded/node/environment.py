@@ -9,13 +9,15 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from srearena.cluster.embedded.client import Client
 from srearena.cluster.embedded.node.pod_fields import FieldSources, field_value, resource_value
 from srearena.cluster.embedded.objects import Obj, dig, name_of, namespace_of
 from srearena.cluster.embedded.store import Change
-from srearena.cluster.embedded.world import World
+
+if TYPE_CHECKING:
+    from srearena.cluster.embedded.world import World
 
 _VARIABLE = re.compile(r"\$(\$|\([^)]*\)|.)?", re.DOTALL)
 _ENV_NAME = re.compile(r"[ -<>-~]+")

@@ -26,6 +26,8 @@ class Heartbeat:
         self._timer: Timer | None = None
         self._reported_at = 0.0
         self._reported: tuple[object, ...] = ()
+        self._boot_id = ""
+        """Of the last boot this kubelet knows of."""
         self.not_ready: tuple[str, str] | None = None
         """Reason and message of a kubelet that says itself that it is not ready."""
 
@@ -33,7 +35,27 @@ class Heartbeat:
         """Register the node if it is not there, say that it is alive, and go on saying so."""
         self._register()
         self.report()
-        self._beat()
+        self._say_hello()
+        self._renew()
+        # Nodes that were switched on together do not stay in step.
+        self._timer = self._kubelet.clock.after(self._first_delay(), self._beat)
+
+    def _first_delay(self) -> float:
+        return self._kubelet.jitter(PERIOD / 2, 1.0)
+
+    def _say_hello(self) -> None:
+        """What a kubelet says of its node when it starts."""
+        kubelet, machine = self._kubelet, self._kubelet.machine
+        kubelet.node_event("Normal", "Starting", "Starting kubelet.")
+        for reason in ("NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID"):
+            kubelet.node_event("Normal", reason, f"Node {kubelet.name} status is now: {reason}")
+        kubelet.node_event("Normal", "NodeAllocatableEnforced", "Updated Node Allocatable limit across pods")
+        if self._boot_id not in ("", machine.boot_id):
+            text = f"Node {kubelet.name} has been rebooted, boot id: {machine.boot_id}"
+            kubelet.node_event("Warning", "Rebooted", text)
+        if self._boot_id != machine.boot_id:
+            kubelet.node_event("Normal", "NodeReady", f"Node {kubelet.name} status is now: NodeReady")
+        self._boot_id = machine.boot_id
 
     def stop(self) -> None:
         if self._timer is not None:

@@ -12,16 +12,21 @@ from typing import TYPE_CHECKING
 
 from srearena.cluster.embedded.node.backoff import BackOff
 from srearena.cluster.embedded.node.environment import ServiceVariables
+from srearena.cluster.embedded.node.eviction import EvictionManager
 from srearena.cluster.embedded.node.heartbeat import Heartbeat
 from srearena.cluster.embedded.node.image_puller import ImagePuller
+from srearena.cluster.embedded.node.inodes import Space
 from srearena.cluster.embedded.node.machine import Machine
 from srearena.cluster.embedded.node.node_object import allocatable_of
-from srearena.cluster.embedded.node.pod_admission import Rejection, rejection_of
+from srearena.cluster.embedded.node.pod_admission import Commitments, Rejection, rejection_of
 from srearena.cluster.embedded.node.pod_fields import FieldSources
 from srearena.cluster.embedded.node.pod_worker import PodWorker, Stage
 from srearena.cluster.embedded.node.projections import Projector, TokenProvider
+from srearena.cluster.embedded.node.resources import share_processor
 from srearena.cluster.embedded.node.runtime import Sandbox
+from srearena.cluster.embedded.node.static_pods import StaticPods
 from srearena.cluster.embedded.node.status import FINISHED
+from srearena.cluster.embedded.node.volume_refresh import VolumeRefresh
 from srearena.cluster.embedded.node.volumes import MountedVolume, PersistentStorage, VolumePlugins
 from srearena.cluster.embedded.objects import Obj, dig, is_terminating, name_of, namespace_of, uid_of
 from srearena.cluster.embedded.quantity import parse
@@ -40,7 +45,16 @@ REACTION_SECONDS = 0.01
 RELIST_SECONDS = 1.0
 """How often the kubelet asks the runtime which containers there are."""
 WRITE_RETRY_SECONDS = 10.0
-VERSION = "v1.34.0"
+_PRESSED = {
+    "MemoryPressure": "NodeHasInsufficientMemory",
+    "DiskPressure": "NodeHasDiskPressure",
+    "PIDPressure": "NodeHasInsufficientPID",
+}
+_RELIEVED = {
+    "MemoryPressure": "NodeHasSufficientMemory",
+    "DiskPressure": "NodeHasNoDiskPressure",
+    "PIDPressure": "NodeHasSufficientPID",
+}
 
 
 class Kubelet:
@@ -50,6 +64,7 @@ class Kubelet:
         machine: Machine,
         services: ServiceVariables,
         storage: PersistentStorage,
+        refresh: VolumeRefresh,
         token: TokenProvider,
     ) -> None:
         self.world = world
@@ -57,6 +72,7 @@ class Kubelet:
         self.machine = machine
         self.name = machine.name
         self.services = services
+        self.refresh = refresh
         self.token = token
         user = node_user(machine.name)
         self.client = world.client(user, "kubelet")
@@ -73,11 +89,14 @@ class Kubelet:
         self._plugins = VolumePlugins(machine, self.client, storage)
         self._unwritten: dict[str, PodWorker] = {}
         self.heartbeat = Heartbeat(self)
+        self.evictions = EvictionManager(self)
+        self.static_pods = StaticPods(self)
         self._reset()
 
     def _reset(self) -> None:
         """What a kubelet forgets when it is restarted."""
         self.crash_back_off = BackOff(self.clock)
+        self._commitments = Commitments()
         self.puller = ImagePuller(self.clock, self.client, self.machine.images)
 
     # --- life ------------------------------------------------------------------------------------------------
@@ -90,6 +109,7 @@ class Kubelet:
         self._reset()
         self.heartbeat.start()
         self._resume()
+        self.static_pods.start()
 
     def stop(self) -> None:
         """The process ends; containers go on without it."""
@@ -118,6 +138,22 @@ class Kubelet:
 
     def every_ten_seconds(self) -> None:
         """Housekeeping, beside the heartbeat."""
+        share_processor(self.machine)
+        self.evictions.check()
+
+    def active_workers(self) -> list[PodWorker]:
+        """Pods that are being run, not taken down."""
+        return [worker for worker in self.workers.values() if worker.stage is Stage.SYNCING]
+
+    def set_pressures(self, pressures: frozenset[str]) -> None:
+        """Note which pressure conditions hold; the node's status follows at once."""
+        before, self.pressures = self.pressures, pressures
+        if before == pressures:
+            return
+        for kind in sorted(before ^ pressures):
+            reason = (_PRESSED if kind in pressures else _RELIEVED)[kind]
+            self.node_event("Normal", reason, f"Node {self.name} status is now: {reason}")
+        self.heartbeat.report()
 
     def _resume(self) -> None:
         pods = {uid_of(pod): pod for pod in self.world.store.indexed("pods", "node", self.name)}
@@ -148,6 +184,8 @@ class Kubelet:
         if not self.running or not self.online:
             return
         if change.type == "DELETED":
+            if self.static_pods.lost_mirror(change.new):
+                return
             worker = self.workers.get(uid_of(change.new))
             if worker is not None:
                 self.clock.after(REACTION_SECONDS, self._gone, worker)
@@ -175,6 +213,8 @@ class Kubelet:
 
     def observe(self, pod: Obj) -> None:
         """Look at a pod of this node: a new one, or a new version."""
+        if self.static_pods.adopt(pod):
+            return
         worker = self.workers.get(uid_of(pod))
         if worker is None:
             self._take_on(pod)
@@ -192,6 +232,8 @@ class Kubelet:
                 self._reject(worker, refused)
                 return
         self.workers[uid] = worker
+        if not finished:
+            self._commitments.add(uid, pod)
         if finished:
             worker.stage = Stage.TERMINATED
             worker.sandbox = self.machine.sandboxes.get(uid)
@@ -204,8 +246,7 @@ class Kubelet:
         node = self.client.get("nodes", "", self.name)
         if node is None:
             return None
-        others = [worker.pod for worker in self.workers.values() if worker.stage is not Stage.TERMINATED]
-        return rejection_of(pod, node, others, self.pressures)
+        return rejection_of(pod, node, self._commitments, self.pressures)
 
     def _reject(self, worker: PodWorker, refused: Rejection) -> None:
         self.event(worker.pod, "Warning", refused.reason, refused.message)
@@ -224,6 +265,7 @@ class Kubelet:
 
     def finished(self, worker: PodWorker) -> None:
         """A pod was taken down completely."""
+        self._commitments.drop(worker.uid)
         if is_terminating(worker.pod):
             self.delete_pod(worker)
         current = self.client.get("pods", namespace_of(worker.pod), name_of(worker.pod))
@@ -238,11 +280,13 @@ class Kubelet:
     def forget(self, worker: PodWorker) -> None:
         """Nothing of the pod is left anywhere."""
         self.workers.pop(worker.uid, None)
+        self._commitments.drop(worker.uid)
         self._unwritten.pop(worker.uid, None)
+        self.refresh.forget(worker)
         sandbox = self.machine.sandboxes.pop(worker.uid, None)
         if sandbox is not None:
             sandbox.release()
-            sandbox.disk.take(-sandbox.disk.used)
+        worker.disk.take(-worker.disk.used)
         self.puller.forget(worker.pod)
 
     # --- what workers need -----------------------------------------------------------------------------------
@@ -259,6 +303,12 @@ class Kubelet:
     def event(self, pod: Obj, kind: str, reason: str, message: str, *, field_path: str = "") -> None:
         if self.online:
             self._attempt(lambda: self.recorder.event(pod, kind, reason, message, field_path=field_path))
+
+    def node_event(self, kind: str, reason: str, message: str) -> None:
+        """An event about the node itself; the kubelet names it by its name where others use the UID."""
+        about = {"apiVersion": "", "kind": "Node", "metadata": {"name": self.name, "uid": self.name}}
+        if self.online:
+            self._attempt(lambda: self.recorder.event(about, kind, reason, message))
 
     def write_status(self, worker: PodWorker, status: Obj) -> None:
         if not self.online:
@@ -299,7 +349,5 @@ class Kubelet:
     def projector(self, sources: FieldSources) -> Projector:
         return Projector(self.client, sources, self.token)
 
-    def mount(self, pod: Obj, volume: Obj, sources: FieldSources) -> MountedVolume:
-        sandbox = self.machine.sandboxes.get(uid_of(pod))
-        disk = sandbox.disk if sandbox is not None else self.machine.disk
+    def mount(self, pod: Obj, volume: Obj, sources: FieldSources, disk: Space) -> MountedVolume:
         return self._plugins.set_up(pod, volume, self.projector(sources), disk)

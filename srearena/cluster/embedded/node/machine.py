@@ -5,7 +5,7 @@ It lives without its kubelet: containers go on running when the kubelet is stopp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 from random import Random
@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from srearena.cluster.embedded.clock import Clock
 from srearena.cluster.embedded.node.catalogue import Catalogue
+from srearena.cluster.embedded.node.connectivity import NoNetwork, PodNetwork
 from srearena.cluster.embedded.node.container import KernelFacts
 from srearena.cluster.embedded.node.hostfiles import host_tree
 from srearena.cluster.embedded.node.image_store import ImageStore
 from srearena.cluster.embedded.node.inodes import Space
-from srearena.cluster.embedded.node.loopback import LoopbackNetwork
-from srearena.cluster.embedded.node.reachability import NetworkFacade
 from srearena.cluster.embedded.node.sockets import NetworkNamespace
 from srearena.cluster.embedded.objects import Obj
+from srearena.cluster.embedded.quantity import parse
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.node.runtime import Sandbox
@@ -42,10 +42,10 @@ class NodeSpec:
     name: str
     role: str = ""
     """`control-plane`, or nothing for a worker."""
-    cpu: float = 4
-    memory: int = 16 * GIB
+    cpu: str | float = 4
+    memory: str | int = 16 * GIB
     pods: int = 110
-    disk: int = 100 * GIB
+    disk: str | int = 100 * GIB
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: Sequence[Obj] = ()
 
@@ -53,8 +53,17 @@ class NodeSpec:
     def is_control_plane(self) -> bool:
         return self.role == CONTROL_PLANE
 
+    @property
+    def cores(self) -> float:
+        return parse(self.cpu).as_float() if isinstance(self.cpu, str) else float(self.cpu)
 
-NetworkProvider = Callable[["Sandbox"], NetworkFacade]
+    @property
+    def memory_bytes(self) -> int:
+        return parse(self.memory).value()
+
+    @property
+    def disk_bytes(self) -> int:
+        return parse(self.disk).value()
 
 
 class AddressesExhausted(Exception):
@@ -65,41 +74,52 @@ class Machine:
     def __init__(self, spec: NodeSpec, number: int, clock: Clock, random: Random, catalogue: Catalogue) -> None:
         self.spec = spec
         self.name = spec.name
+        self.cores = spec.cores
+        self.memory = spec.memory_bytes
         self.clock = clock
         self.random = random
         self.address = f"172.18.{(number + 2) // 256}.{(number + 2) % 256}"
         self.pod_range = IPv4Network(f"10.{244 + number // 256}.{number % 256}.0/24")
+        self.gateway = str(self.pod_range[1])
+        """The machine's own address in its pods' network: where its probes come from."""
         self.booted_at = clock.now
-        self.boot_id = _identifier(random)
+        self.boot_id = new_boot_id(random)
         self.machine_id = f"{random.getrandbits(128):032x}"
-        self.system_uuid = _identifier(random)
+        self.system_uuid = new_boot_id(random)
         self.clock_skew = 0.0
         """Seconds by which this machine's clock is ahead."""
         self.powered = True
-        self.disk = Space(spec.disk, used=min(SYSTEM_DISK, spec.disk // 10))
+        self.contended = False
+        """Whether more processor is wanted than there is."""
+        self.disk = Space(spec.disk_bytes, used=min(SYSTEM_DISK, spec.disk_bytes // 10))
         self.ballast = 0
         """Bytes on disk that belong to no pod (somebody filled it)."""
         self.memory_ballast = 0
         """Bytes of memory held by something that is no pod."""
         self.files = host_tree(spec.name)
         self.images = ImageStore(clock, random, catalogue, self.disk)
-        self.namespace = NetworkNamespace(clock, (self.address,))
+        self.namespace = NetworkNamespace(clock, (self.address, self.gateway))
         self.sandboxes: dict[str, Sandbox] = {}
         """By pod UID, the newest of each."""
-        self.network_provider: NetworkProvider = lambda sandbox: LoopbackNetwork(
-            sandbox.namespace, [(sandbox.hostname, sandbox.address)]
-        )
+        self.network: PodNetwork = NoNetwork()
         self._addresses: dict[str, Sandbox] = {}
         self._last_address = 1
 
     @property
     def kernel(self) -> KernelFacts:
-        return KernelFacts(cpus=int(self.spec.cpu) or 1, memory=self.spec.memory, booted_at=self.booted_at)
+        return KernelFacts(cpus=int(self.cores) or 1, memory=self.memory, booted_at=self.booted_at)
 
     @property
     def now(self) -> float:
         """The time this machine believes in."""
         return self.clock.now + self.clock_skew
+
+    def plug_into(self, network: PodNetwork) -> None:
+        """Connect the machine, with the pods that are on it."""
+        self.network = network
+        network.attach_node(self.name, self.namespace, str(self.pod_range))
+        for sandbox in self.sandboxes.values():
+            sandbox.plug_in()
 
     def sandbox_at(self, address: str) -> Sandbox | None:
         """The pod that has an address of this machine's range."""
@@ -135,13 +155,14 @@ class Machine:
 
     def cpu_cores(self) -> float:
         """Cores in use now."""
-        used = 0.02 * self.spec.cpu
+        used = 0.02 * self.cores
         for sandbox in self.sandboxes.values():
             for record in sandbox.running():
                 used += record.cores
-        return min(used, float(self.spec.cpu))
+        return min(used, self.cores)
 
 
-def _identifier(random: Random) -> str:
+def new_boot_id(random: Random) -> str:
+    """An identifier of the kind the kernel makes at every boot."""
     text = f"{random.getrandbits(128):032x}"
     return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-a{text[17:20]}-{text[20:]}"

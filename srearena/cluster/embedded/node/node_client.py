@@ -10,7 +10,7 @@ from srearena.cluster.embedded.node.sockets import LOOPBACK, Listener, within
 
 def find_listener(machine: Machine, host: str, port: int) -> tuple[Outcome, Listener | None]:
     """Who answers at an address as seen from the node: one of its pods, or the node itself."""
-    if host in (machine.address, LOOPBACK, "localhost"):
+    if host in (machine.address, LOOPBACK, "localhost", machine.gateway):
         address = LOOPBACK if host == "localhost" else host
         listener = machine.namespace.find(address, port)
         return (Outcome.REFUSED if listener is None else Outcome.CONNECTED), listener
@@ -26,8 +26,8 @@ async def node_http(machine: Machine, host: str, port: int, request: HttpRequest
     outcome, listener = find_listener(machine, host, port)
     if listener is None:
         return HttpResult(outcome, address=host)
-    request.peer = machine.address
-    client = (machine.address, machine.namespace.ephemeral_port())
+    request.peer = machine.gateway
+    client = (machine.gateway, machine.namespace.ephemeral_port())
     answer = listener.answer_http(request, client, (host, port))
     result = await within(machine.clock, timeout, answer)
     return result if result is not None else HttpResult(Outcome.TIMEOUT, address=host, connected=True)

@@ -29,11 +29,11 @@ _BAD = {
 
 def capacity_of(spec: NodeSpec) -> dict[str, str]:
     return {
-        "cpu": _cores(spec.cpu),
-        "ephemeral-storage": f"{spec.disk // 1024}Ki",
+        "cpu": _cores(spec.cores),
+        "ephemeral-storage": f"{spec.disk_bytes // 1024}Ki",
         "hugepages-1Gi": "0",
         "hugepages-2Mi": "0",
-        "memory": f"{spec.memory // 1024}Ki",
+        "memory": f"{spec.memory_bytes // 1024}Ki",
         "pods": str(spec.pods),
     }
 
@@ -42,8 +42,8 @@ def allocatable_of(spec: NodeSpec) -> dict[str, str]:
     """Capacity without what the kubelet keeps back to be able to evict in time."""
     return {
         **capacity_of(spec),
-        "ephemeral-storage": str(spec.disk - int(spec.disk * EVICTION_DISK)),
-        "memory": f"{(spec.memory - EVICTION_MEMORY) // 1024}Ki",
+        "ephemeral-storage": str(spec.disk_bytes - int(spec.disk_bytes * EVICTION_DISK)),
+        "memory": f"{(spec.memory_bytes - EVICTION_MEMORY) // 1024}Ki",
     }
 
 
@@ -81,7 +81,6 @@ def node_object(machine: Machine) -> Obj:
         "spec": {
             "podCIDR": str(machine.pod_range),
             "podCIDRs": [str(machine.pod_range)],
-            "providerID": f"kind://docker/kind/{spec.name}",
         },
     }
     if taints:

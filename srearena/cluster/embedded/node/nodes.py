@@ -5,19 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from srearena.cluster.embedded.node.access import NodeAccess
+from srearena.cluster.embedded.node.agent import Agent
 from srearena.cluster.embedded.node.catalogue import Catalogue
+from srearena.cluster.embedded.node.connectivity import NoNetwork, PodNetwork
+from srearena.cluster.embedded.node.control_plane import PRELOADED, control_plane_manifests
 from srearena.cluster.embedded.node.environment import ServiceVariables
 from srearena.cluster.embedded.node.kubelet import Kubelet
-from srearena.cluster.embedded.node.machine import Machine, NetworkProvider, NodeSpec
+from srearena.cluster.embedded.node.machine import Machine, NodeSpec
 from srearena.cluster.embedded.node.pod_worker import PodWorker
-from srearena.cluster.embedded.node.projections import TokenProvider
+from srearena.cluster.embedded.node.projections import DEFAULT_TOKEN_SECONDS, TokenProvider
 from srearena.cluster.embedded.node.runtime import Sandbox
+from srearena.cluster.embedded.node.usage import UsageSampler
+from srearena.cluster.embedded.node.volume_refresh import VolumeRefresh
 from srearena.cluster.embedded.node.volumes import PersistentStorage
-from srearena.cluster.embedded.objects import Obj, dig, name_of, namespace_of, uid_of
+from srearena.cluster.embedded.objects import Obj, dig, namespace_of, uid_of
+from srearena.cluster.embedded.registry.tokens import TokenIssuer
 from srearena.cluster.embedded.store import Change
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.world import World
+
+EXTENDED_TOKEN_SECONDS = 365 * 24 * 3600
+"""How long the API server really accepts a token that was asked for with the default lifetime."""
 
 
 class Nodes:
@@ -28,11 +38,19 @@ class Nodes:
         self.catalogue = Catalogue()
         self.storage = PersistentStorage()
         self.kubelets: dict[str, Kubelet] = {}
-        self.token_provider: TokenProvider = _no_token
+        self.token_provider: TokenProvider = self._issue_token
         """Makes service account tokens for projected volumes."""
-        self.network_provider: NetworkProvider | None = None
-        """Makes the network as a pod sees it; without one, a pod sees only itself."""
+        self._network: PodNetwork = NoNetwork()
+        self._issuer: TokenIssuer | None = None
+        self._tokens: dict[tuple[str, str, int], tuple[float, str]] = {}
+        """By pod, audience and lifetime: when to renew the token, and the token."""
         self._services = ServiceVariables(world)
+        self._refresh = VolumeRefresh(world)
+        self.usage = UsageSampler(world.clock, self.kubelets)
+        self.agent = Agent(self)
+        """Answers the API's questions about logs, commands, sockets and metrics."""
+        self.access = NodeAccess(self)
+        """Does to machines what Kubernetes has no API for."""
         world.store.add_index("pods", "node", _node_of)
         world.on_change("pods", self._hear)
 
@@ -46,21 +64,47 @@ class Nodes:
             world.randomness.stream(f"node/{spec.name}"),
             self.catalogue,
         )
-        if self.network_provider is not None:
-            machine.network_provider = self.network_provider
-        kubelet = Kubelet(world, machine, self._services, self.storage, self._token)
+        machine.plug_into(self._network)
+        kubelet = Kubelet(world, machine, self._services, self.storage, self._refresh, self._token)
+        machine.images.preload(*PRELOADED)
         self.kubelets[spec.name] = kubelet
+        if spec.is_control_plane:
+            for manifest in control_plane_manifests(machine):
+                kubelet.static_pods.add(manifest)
         kubelet.start()
         return kubelet
+
+    def _issue_token(self, pod: Obj, audience: str, seconds: int) -> str:
+        """The token a projected volume shows now; it is renewed after four fifths of its life."""
+        now = self.world.clock.now
+        key = (uid_of(pod), audience, seconds)
+        found = self._tokens.get(key)
+        if found is None or now >= found[0]:
+            if self._issuer is None:
+                self._issuer = TokenIssuer(self.world.clock, self.world.store, self.world.randomness)
+            name = dig(pod, "spec", "serviceAccountName", default="default")
+            account = self.world.store.get("serviceaccounts", namespace_of(pod), name)
+            if account is None:
+                return ""
+            extended = seconds == DEFAULT_TOKEN_SECONDS
+            text = self._issuer.issue(
+                account,
+                audiences=[audience] if audience else (),
+                seconds=EXTENDED_TOKEN_SECONDS if extended else seconds,
+                bound_to=pod,
+                warn_after=seconds if extended else None,
+            )
+            found = self._tokens[key] = (now + seconds * 0.8, text)
+        return found[1]
 
     def _token(self, pod: Obj, audience: str, seconds: int) -> str:
         return self.token_provider(pod, audience, seconds)
 
-    def connect(self, provider: NetworkProvider) -> None:
-        """Give every pod, now and later, the network that `provider` makes for its sandbox."""
-        self.network_provider = provider
+    def connect(self, network: PodNetwork) -> None:
+        """Plug every machine with its pods, now and later, into a network."""
+        self._network = network
         for kubelet in self.kubelets.values():
-            kubelet.machine.network_provider = provider
+            kubelet.machine.plug_into(network)
 
     def _hear(self, change: Change) -> None:
         name = change.new["spec"].get("nodeName")
@@ -95,6 +139,10 @@ class Nodes:
                 return found
         return None
 
+    def address_of(self, node: str) -> str:
+        """The InternalIP of a node."""
+        return self.kubelets[node].machine.address
+
     def machine_at(self, address: str) -> Machine | None:
         return next((k.machine for k in self.kubelets.values() if k.machine.address == address), None)
 
@@ -110,7 +158,3 @@ def start_nodes(world: World, specs: Iterable[NodeSpec]) -> Nodes:
 def _node_of(pod: Obj) -> tuple[str, ...]:
     name = dig(pod, "spec", "nodeName")
     return (name,) if name else ()
-
-
-def _no_token(pod: Obj, audience: str, seconds: int) -> str:
-    return f"{namespace_of(pod)}.{name_of(pod)}.{audience}"

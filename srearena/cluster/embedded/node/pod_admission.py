@@ -6,7 +6,6 @@ node, since pods can be bound past it, and since the node may have changed meanw
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from srearena.cluster.embedded.objects import Obj, dig
@@ -22,6 +21,7 @@ from srearena.cluster.embedded.registry.placement import (
 from srearena.cluster.embedded.registry.strategies.pod_resources import qos_class
 
 SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
+_ALWAYS_COUNTED = ("cpu", "memory", "ephemeral-storage", "pods")
 _MEMORY_PRESSURE = {"key": "node.kubernetes.io/memory-pressure", "effect": "NoSchedule"}
 
 
@@ -36,21 +36,42 @@ def is_critical(pod: Obj) -> bool:
     return priority is not None and priority >= SYSTEM_CRITICAL_PRIORITY
 
 
+class Commitments:
+    """What the pods on a node have been promised, added up."""
+
+    def __init__(self) -> None:
+        self._pods: dict[str, tuple[dict[str, int], list[tuple[str, str, int]]]] = {}
+        self._used: dict[str, int] = {}
+
+    def add(self, uid: str, pod: Obj) -> None:
+        self.drop(uid)
+        requests = {**pod_requests(pod), "pods": 1}
+        self._pods[uid] = (requests, host_ports(pod))
+        for name, value in requests.items():
+            self._used[name] = self._used.get(name, 0) + value
+
+    def drop(self, uid: str) -> None:
+        requests, _ = self._pods.pop(uid, ({}, []))
+        for name, value in requests.items():
+            self._used[name] -= value
+
+    def used(self, resource: str) -> int:
+        return self._used.get(resource, 0)
+
+    def has_port(self, wanted: tuple[str, str, int]) -> bool:
+        return any(ports_clash(wanted, port) for _, ports in self._pods.values() for port in ports)
+
+
 def rejection_of(
-    pod: Obj, node: Obj, others: Iterable[Obj], pressures: frozenset[str], *, static: bool = False
+    pod: Obj, node: Obj, others: Commitments, pressures: frozenset[str], *, static: bool = False
 ) -> Rejection | None:
     """Why the pod cannot run beside the others on the node; None where it can."""
-    refused = _under_pressure(pod, pressures, static)
-    if refused is not None:
-        return refused
-    present = list(others)
-    refused = _out_of_resources(pod, node, present)
+    refused = _under_pressure(pod, pressures, static) or _out_of_resources(pod, node, others)
     if refused is not None:
         return refused
     if not matches_node_selector(pod, node):
         return _predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
-    wanted = host_ports(pod)
-    if wanted and any(ports_clash(one, other) for one in wanted for pod_ in present for other in host_ports(pod_)):
+    if any(others.has_port(port) for port in host_ports(pod)):
         return _predicate("NodePorts", "node(s) didn't have free ports for the requested pod ports")
     if not static and untolerated_taint(pod, node, ("NoExecute",)) is not None:
         return _predicate("TaintToleration", "node(s) had taints that the pod didn't tolerate")
@@ -73,22 +94,17 @@ def _under_pressure(pod: Obj, pressures: frozenset[str], static: bool) -> Reject
     return Rejection("Evicted", f"The node had condition: [{' '.join(sorted(pressures))}]. ")
 
 
-def _out_of_resources(pod: Obj, node: Obj, present: list[Obj]) -> Rejection | None:
+def _out_of_resources(pod: Obj, node: Obj, others: Commitments) -> Rejection | None:
     allocatable = dig(node, "status", "allocatable", default={})
     requests = {**pod_requests(pod), "pods": 1}
-    used: dict[str, int] = {"pods": len(present)}
-    for other in present:
-        for name, value in pod_requests(other).items():
-            used[name] = used.get(name, 0) + value
     for name in ("pods", *sorted(requests)):
         wanted = requests.get(name, 0)
-        if name not in allocatable and name not in ("cpu", "memory", "ephemeral-storage", "pods"):
+        if name not in allocatable and name not in _ALWAYS_COUNTED:
             continue
-        capacity = amount(name, allocatable.get(name, 0))
-        if wanted and used.get(name, 0) + wanted > capacity:
+        capacity, used = amount(name, allocatable.get(name, 0)), others.used(name)
+        if wanted and used + wanted > capacity:
             return Rejection(
                 f"OutOf{name}",
-                f"Node didn't have enough resource: {name}, requested: {wanted}, used: {used.get(name, 0)}, "
-                f"capacity: {capacity}",
+                f"Node didn't have enough resource: {name}, requested: {wanted}, used: {used}, capacity: {capacity}",
             )
     return None

@@ -206,7 +206,7 @@ class PodStart:
         if worker.is_stopping():
             return True
         try:
-            sandbox = Sandbox(machine, self.pod, hostname_of(self.pod, machine.name))
+            sandbox = Sandbox(machine, self.pod, hostname_of(self.pod, machine.name), worker.disk)
         except AddressesExhausted as error:
             identifier = f"{machine.random.getrandbits(256):064x}"
             self.kubelet.event(

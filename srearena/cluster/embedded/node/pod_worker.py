@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from srearena.cluster.embedded.clock import Signal, Task, Timer
 from srearena.cluster.embedded.durations import parse_time
 from srearena.cluster.embedded.node.container_states import Health, container_statuses
+from srearena.cluster.embedded.node.inodes import Space
 from srearena.cluster.embedded.node.pod_fields import FieldSources
 from srearena.cluster.embedded.node.pod_start import PodStart
 from srearena.cluster.embedded.node.pod_stop import stop_pod
@@ -36,6 +37,7 @@ CLEANUP_SECONDS = 0.2
 DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadline"
 
 
+_SHOWN = ("labels", "annotations")
 _KINDS = ("containers", "initContainers", "ephemeralContainers")
 
 
@@ -54,8 +56,10 @@ class PodWorker:
         "_task",
         "_timer",
         "deadline_exceeded",
+        "disk",
         "disrupted",
         "end",
+        "has_storage_limits",
         "killed",
         "kubelet",
         "pod",
@@ -75,8 +79,12 @@ class PodWorker:
         self.pod = pod
         self.uid = uid_of(pod)
         self.static = static
+        self.has_storage_limits = _limits_storage(pod["spec"])
+        """Whether the pod may not use local storage as it likes."""
         self.stage = Stage.SYNCING
         self.sandbox: Sandbox | None = None
+        self.disk = Space(parent=kubelet.machine.disk)
+        """What the pod takes of the node's disk."""
         self.volumes: dict[str, MountedVolume] = {}
         self.reasons: dict[str, tuple[str, str]] = {}
         """Why containers could not be started, by name."""
@@ -106,6 +114,7 @@ class PodWorker:
         found = self.kubelet.machine.sandboxes.get(self.uid)
         if found is not None:
             self.sandbox = found
+            self.disk = found.disk
             found.on_change = self.container_changed
         self.sync(0)
 
@@ -114,6 +123,8 @@ class PodWorker:
         before, self.pod = self.pod, pod
         if self.sandbox is not None:
             self.sandbox.pod = pod
+            if self.volumes and any(before["metadata"].get(key) != pod["metadata"].get(key) for key in _SHOWN):
+                self.kubelet.refresh.plan(self)
         if is_terminating(pod):
             grace = meta(pod).get("deletionGracePeriodSeconds") or 0
             if not is_terminating(before) or (self._grace is not None and grace < self._grace):
@@ -232,7 +243,10 @@ class PodWorker:
 
     def mount(self, volume: Obj) -> None:
         """Set one volume up; the errors of `VolumePlugins.set_up`."""
-        self.volumes[volume["name"]] = self.kubelet.mount(self.pod, volume, self.field_sources())
+        mounted = self.kubelet.mount(self.pod, volume, self.field_sources(), self.disk)
+        self.volumes[volume["name"]] = mounted
+        if mounted.references:
+            self.kubelet.refresh.register(self, mounted.references)
 
     def started_something(self) -> None:
         """Something new runs: the next listing of containers will show it."""
@@ -395,9 +409,16 @@ class PodWorker:
             self.sandbox.release()
         self.publish(terminal=True)
         await clock.sleep(CLEANUP_SECONDS)
+        self.kubelet.refresh.forget(self)
         self.volumes = {}
         self.stage = Stage.TERMINATED
         self._task = None
         if self._deadline is not None:
             self._deadline.cancel()
         self.kubelet.finished(self)
+
+
+def _limits_storage(spec: Obj) -> bool:
+    return any(dig(c, "resources", "limits", "ephemeral-storage") for c in spec["containers"]) or any(
+        dig(volume, "emptyDir", "sizeLimit") for volume in spec.get("volumes") or ()
+    )

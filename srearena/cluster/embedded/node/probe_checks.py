@@ -5,25 +5,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from srearena.cluster.embedded.clock import Unfinished, begin
 from srearena.cluster.embedded.durations import format_duration
 from srearena.cluster.embedded.node.container import RuntimeFailure
-from srearena.cluster.embedded.node.httpmessage import HttpRequest
+from srearena.cluster.embedded.node.httpmessage import HttpRequest, HttpResponse
 from srearena.cluster.embedded.node.node_client import find_listener, node_http
 from srearena.cluster.embedded.node.ports import port_number
-from srearena.cluster.embedded.node.reachability import GrpcHealth, HttpResult, Outcome
+from srearena.cluster.embedded.node.process import Process
+from srearena.cluster.embedded.node.reachability import GrpcHealth, GrpcResult, HttpResult, Outcome
 from srearena.cluster.embedded.node.runtime import ContainerRecord
+from srearena.cluster.embedded.node.sockets import Listener, SocketOwner
 from srearena.cluster.embedded.node.streams import Capture
 from srearena.cluster.embedded.objects import Obj
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.node.pod_worker import PodWorker
 
+T = TypeVar("T")
 Answer = tuple[bool, str]
 """Whether it is well, and if not, the rest of the event's text after the probe's name."""
 
 MAX_OUTPUT = 10 * 1024
+PATIENCE = 0.02
+"""Answers that take no longer than this are taken as given at once."""
 _GOOD: Answer = (True, "")
 _DIAL_ERRORS = {
     Outcome.REFUSED: "connect: connection refused",
@@ -63,17 +69,39 @@ class HttpCheck(Check):
         self._tls = action.get("scheme") == "HTTPS"
         path = action.get("path") or "/"
         self._path = path if path.startswith("/") else f"/{path}"
+        self._patience = min(PATIENCE, self.timeout)
+        self._listener: Listener | None = None
+        """Who answered last; asked again as long as it listens."""
+        self._request = HttpRequest()
+        self._begun: tuple[Listener, Unfinished[HttpResponse]] | None = None
         self._headers = {"User-Agent": "kube-probe/1.34", "Accept": "*/*", "Connection": "close"}
         self._headers.update({row["name"]: row["value"] for row in action.get("httpHeaders") or ()})
 
     def ask(self, worker: PodWorker, record: ContainerRecord) -> Answer | None:
-        if self._port is None:
-            return _errored(f'couldn\'t find port: "{self._port_text}"')
-        host = self._address(worker)
-        outcome, listener = find_listener(worker.kubelet.machine, host, self._port)
-        if listener is None and outcome is not Outcome.TIMEOUT:
-            return _failed(f'Get "{self._url(host)}": {_dial(host, self._port, outcome)}')
-        return None
+        listener = self._listener
+        if listener is None or not listener.open:
+            if self._port is None:
+                return _errored(f'couldn\'t find port: "{self._port_text}"')
+            host = self._address(worker)
+            outcome, listener = find_listener(worker.kubelet.machine, host, self._port)
+            if listener is None:
+                return _failed(f'Get "{self._url(host)}": {_dial(host, self._port, outcome)}')
+            self._listener, self._request = listener, self._new_request(worker, host)
+        handler, owner = listener.http, listener.owner
+        if handler is None or (listener.tls is not None) != self._tls or not _takes(owner):
+            return None
+        listener.accepted += 1
+        try:
+            answer = begin(handler(self._request), self._patience)
+        except OSError:
+            answer = None
+        if isinstance(answer, Unfinished):
+            self._begun = (listener, answer)
+            return None
+        listener.leave()
+        if answer is None:
+            return self._judged(HttpResult(Outcome.RESET, connected=True), self._address(worker))
+        return _GOOD if 200 <= answer.status < 400 else _failed(f"HTTP probe failed with statuscode: {answer.status}")
 
     def _address(self, worker: PodWorker) -> str:
         assert worker.sandbox is not None
@@ -82,13 +110,29 @@ class HttpCheck(Check):
     def _url(self, host: str) -> str:
         return f"{'https' if self._tls else 'http'}://{host}:{self._port}{self._path}"
 
+    def _new_request(self, worker: PodWorker, host: str) -> HttpRequest:
+        headers = {"Host": f"{host}:{self._port}", **self._headers}
+        return HttpRequest("GET", self._path, headers, peer=worker.kubelet.machine.gateway, tls=self._tls)
+
     async def wait(self, worker: PodWorker, record: ContainerRecord) -> Answer:
         assert self._port is not None
         host = self._address(worker)
-        headers = {"Host": f"{host}:{self._port}", **self._headers}
-        request = HttpRequest("GET", self._path, headers, tls=self._tls)
-        result = await node_http(worker.kubelet.machine, host, self._port, request, self.timeout)
-        return self._judged(result, host)
+        if self._begun is None:
+            request = self._new_request(worker, host)
+            result = await node_http(worker.kubelet.machine, host, self._port, request, self.timeout)
+            return self._judged(result, host)
+        (listener, rest), self._begun = self._begun, None
+        task = listener.owner.spawn_thread(_go_on(rest))
+        try:
+            in_time = await task.done.wait(self.timeout)
+        finally:
+            task.cancel()
+            listener.leave()
+        if not in_time:
+            return self._judged(HttpResult(Outcome.TIMEOUT, connected=True), host)
+        response = task.done.value
+        outcome = Outcome.CONNECTED if isinstance(response, HttpResponse) else Outcome.RESET
+        return self._judged(HttpResult(outcome, response, connected=True), host)
 
     def _judged(self, result: HttpResult, host: str) -> Answer:
         if result.response is not None:
@@ -109,6 +153,15 @@ class HttpCheck(Check):
         return _failed(f'Get "{self._url(host)}": {text}')
 
 
+def _takes(owner: SocketOwner) -> bool:
+    """Whether the process accepts another connection now."""
+    return not (isinstance(owner, Process) and owner.stopped) and owner.take_descriptor()
+
+
+async def _go_on(rest: Unfinished[T]) -> T:
+    return await rest
+
+
 def _dial(host: str, port: int, outcome: Outcome) -> str:
     return f"dial tcp {host}:{port}: {_DIAL_ERRORS.get(outcome, str(outcome))}"
 
@@ -121,13 +174,17 @@ class TcpCheck(Check):
         self._port = port_number(container, action.get("port"))
         self._port_text = action.get("port")
 
+        self._listener: Listener | None = None
+
     def ask(self, worker: PodWorker, record: ContainerRecord) -> Answer | None:
+        if self._listener is not None and self._listener.open:
+            return _GOOD
         if self._port is None:
             return _errored(f'couldn\'t find port: "{self._port_text}"')
         assert worker.sandbox is not None
         host = self._host or worker.sandbox.address
-        outcome, listener = find_listener(worker.kubelet.machine, host, self._port)
-        return _GOOD if listener is not None else _failed(_dial(host, self._port, outcome))
+        outcome, self._listener = find_listener(worker.kubelet.machine, host, self._port)
+        return _GOOD if self._listener is not None else _failed(_dial(host, self._port, outcome))
 
 
 class GrpcCheck(Check):
@@ -135,6 +192,17 @@ class GrpcCheck(Check):
         super().__init__(spec, container)
         self._port = int(spec["grpc"]["port"])
         self._service = spec["grpc"].get("service") or ""
+
+    def ask(self, worker: PodWorker, record: ContainerRecord) -> Answer | None:
+        assert worker.sandbox is not None
+        listener = worker.sandbox.namespace.find(worker.sandbox.address, self._port)
+        if listener is None or listener.grpc_health is None or not _takes(listener.owner):
+            return None
+        listener.owner.give_descriptor_back()
+        health = begin(listener.grpc_health(self._service), PATIENCE)
+        if isinstance(health, Unfinished):
+            return None
+        return _GOOD if health is GrpcHealth.SERVING else self._judged(GrpcResult(Outcome.CONNECTED, health))
 
     async def wait(self, worker: PodWorker, record: ContainerRecord) -> Answer:
         assert worker.sandbox is not None
@@ -149,7 +217,10 @@ class GrpcCheck(Check):
         if not task.done.is_set or task.done.value is None:
             task.cancel()
             return _failed(f"timeout: health rpc did not complete within {limit}")
-        result = task.done.value
+        return self._judged(task.done.value)
+
+    @staticmethod
+    def _judged(result: GrpcResult) -> Answer:
         if result.health is GrpcHealth.SERVING:
             return _GOOD
         if result.outcome is not Outcome.CONNECTED or result.health is GrpcHealth.UNIMPLEMENTED:

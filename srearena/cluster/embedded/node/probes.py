@@ -29,6 +29,7 @@ class Probe:
 
     __slots__ = (
         "_check",
+        "_due",
         "_failures_needed",
         "_last",
         "_on_hold",
@@ -61,6 +62,8 @@ class Probe:
         self._last: bool | None = None
         self._row = 0
         self._on_hold = False
+        self._due = 0.0
+        """When the next tick is; 0 where one is out of turn."""
         self._timer: Timer | None = None
         self._task: Task[None] | None = None
 
@@ -94,7 +97,8 @@ class Probe:
         # The kubelet compares whole seconds since the start with the delay.
         earliest = max(record.started_at + self.delay, clock.now + 1e-6)
         ticks = math.ceil((earliest - anchor) / self.period - 1e-9)
-        self._timer = clock.at(anchor + ticks * self.period, self._tick)
+        self._due = anchor + ticks * self.period
+        self._timer = clock.at(self._due, self._tick)
 
     def trigger(self) -> None:
         """Ask now, out of turn: nobody knows yet whether the container is ready."""
@@ -105,6 +109,7 @@ class Probe:
         if self._timer is not None and self._timer.when <= clock.now:
             return
         self.stop()
+        self._due = 0.0
         self._timer = clock.after(0, self._tick)
 
     def _tick(self) -> None:
@@ -112,11 +117,20 @@ class Probe:
         record = self.record
         if record is None or not record.running or record.container is None:
             return
-        answer = self._check.ask(self._owner.worker, record)
+        worker = self._owner.worker
+        answer = self._check.ask(worker, record)
         if answer is None:
-            self._task = self._owner.worker.kubelet.clock.spawn(self._wait(record))
-            return
-        self._answered(*answer)
+            self._task = worker.kubelet.clock.spawn(self._wait(record))
+        elif answer[0] and self.result and self.kind is not STARTUP:
+            # The usual case: all is well, and was before.
+            self._last = True
+            if self._due:
+                self._due += self.period
+                self._timer = worker.kubelet.clock.at(self._due, self._tick)
+            else:
+                self.plan()
+        else:
+            self._answered(*answer)
 
     async def _wait(self, record: ContainerRecord) -> None:
         answer = await self._check.wait(self._owner.worker, record)

@@ -110,7 +110,7 @@ class Sandbox:
         "uid",
     )
 
-    def __init__(self, machine: Machine, pod: Obj, hostname: str) -> None:
+    def __init__(self, machine: Machine, pod: Obj, hostname: str, disk: Space) -> None:
         self.machine = machine
         self.clock = machine.clock
         self.pod = pod
@@ -118,7 +118,7 @@ class Sandbox:
         self.hostname = hostname
         self.id = f"{machine.random.getrandbits(256):064x}"
         self.created_at = machine.clock.now
-        self.ready = True
+        self.ready = False
         self.host_network = bool(dig(pod, "spec", "hostNetwork"))
         if self.host_network:
             self.address = machine.address
@@ -127,7 +127,7 @@ class Sandbox:
             self.address = machine.take_address(self)
             self.namespace = NetworkNamespace(machine.clock, (self.address,))
         self.pids = PidNamespace() if dig(pod, "spec", "shareProcessNamespace") else None
-        self.disk = Space(parent=machine.disk)
+        self.disk = disk
         """What the containers' writable layers, logs and disk-backed emptyDirs take."""
         self.records: dict[str, list[ContainerRecord]] = {}
         """By container name, newest first."""
@@ -135,6 +135,13 @@ class Sandbox:
         """Called when a container ends; the kubelet listens, unless it is down."""
         self._network: NetworkFacade | None = None
         self._attempts: dict[str, int] = {}
+        self.ready = True
+        self.plug_in()
+
+    def plug_in(self) -> None:
+        """Connect to the machine's network."""
+        if self.ready:
+            self._network = self.machine.network.attach_pod(self.pod, self.namespace)
 
     def inherit(self, old: Sandbox, started_over: Iterable[str]) -> None:
         """Take over what is known of the containers of the sandbox before; some are to be run anew."""
@@ -157,8 +164,7 @@ class Sandbox:
 
     @property
     def network(self) -> NetworkFacade:
-        if self._network is None:
-            self._network = self.machine.network_provider(self)
+        assert self._network is not None
         return self._network
 
     # Containers
@@ -221,7 +227,6 @@ class Sandbox:
 
     def lose(self) -> None:
         """The machine went down: nothing runs any more, and nobody saw how it ended."""
-        self.ready = False
         for attempts in self.records.values():
             record = attempts[0]
             if record.exited:
@@ -235,7 +240,10 @@ class Sandbox:
 
     def release(self) -> None:
         """Take the sandbox down: its address is free for others."""
+        if not self.ready:
+            return
         self.ready = False
+        self.machine.network.detach_pod(self.uid)
         if not self.host_network:
             self.machine.give_address_back(self.address)
 

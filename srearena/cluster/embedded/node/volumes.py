@@ -107,7 +107,7 @@ class VolumePlugins:
         group = group_of(pod)
         root = Directory(0o777 if group is None else 0o2777, gid=group or 0, mtime=self._machine.now)
         if options.get("medium") == "Memory":
-            capacity = limit if limit is not None else self._machine.spec.memory // 2
+            capacity = limit if limit is not None else self._machine.memory // 2
             volume = Volume(root, space=Space(capacity), fstype="tmpfs", source="tmpfs")
             return MountedVolume(spec["name"], volume, "emptyDir")
         volume = Volume(root, space=Space(parent=disk), fstype="ext4", source="/dev/sda1")

@@ -1,0 +1,131 @@
+"""What can be done to a machine from outside Kubernetes: pulling plugs, filling disks, stopping the kubelet.
+
+The hooks behind `NodeAccess`: what they do is done to the machine or its programs, never to an object of the API.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from srearena.cluster.embedded.node.hostfiles import make_folders
+from srearena.cluster.embedded.node.image_store import BYTES_PER_SECOND
+from srearena.cluster.embedded.node.inodes import File
+from srearena.cluster.embedded.node.machine import new_boot_id
+
+if TYPE_CHECKING:
+    from srearena.cluster.embedded.node.kubelet import Kubelet
+    from srearena.cluster.embedded.node.nodes import Nodes
+
+REBOOT_SECONDS = 45.0
+
+
+class UnknownNode(LookupError):
+    """There is no such machine."""
+
+
+class NodeAccess:
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+
+    def _kubelet(self, node: str) -> Kubelet:
+        found = self._nodes.kubelet(node)
+        if found is None:
+            raise UnknownNode(f"no node {node!r}; there are {', '.join(sorted(self._nodes.kubelets)) or 'none'}")
+        return found
+
+    # --- kubelet ---------------------------------------------------------------------------------------------
+
+    def stop_kubelet(self, node: str) -> None:
+        """`systemctl stop kubelet`: containers go on, nobody answers for them."""
+        self._kubelet(node).stop()
+
+    def start_kubelet(self, node: str) -> None:
+        kubelet = self._kubelet(node)
+        if kubelet.machine.powered:
+            kubelet.start()
+
+    def restart_kubelet(self, node: str) -> None:
+        self.stop_kubelet(node)
+        self.start_kubelet(node)
+
+    # --- power and cables ------------------------------------------------------------------------------------
+
+    def power_off(self, node: str) -> None:
+        """Everything on the machine ends at once, and nobody sees how."""
+        kubelet = self._kubelet(node)
+        machine = kubelet.machine
+        if not machine.powered:
+            return
+        kubelet.stop()
+        machine.powered = False
+        machine.network.set_node_up(node, False)
+        for sandbox in machine.sandboxes.values():
+            sandbox.lose()
+
+    def power_on(self, node: str) -> None:
+        kubelet = self._kubelet(node)
+        machine = kubelet.machine
+        if machine.powered:
+            return
+        machine.powered = True
+        machine.booted_at = machine.clock.now
+        machine.boot_id = new_boot_id(machine.random)
+        machine.network.set_node_up(node, True)
+        kubelet.start()
+
+    def reboot(self, node: str, seconds: float = REBOOT_SECONDS) -> None:
+        """Off now, and on again after so many virtual seconds."""
+        self.power_off(node)
+        self._nodes.world.clock.after(seconds, self.power_on, node)
+
+    def partition(self, node: str) -> None:
+        """Cut the machine off from the control plane and everybody else; what runs on it goes on."""
+        kubelet = self._kubelet(node)
+        kubelet.disconnect()
+        kubelet.machine.network.set_node_up(node, False)
+
+    def heal(self, node: str) -> None:
+        """Take back a partition."""
+        kubelet = self._kubelet(node)
+        kubelet.machine.network.set_node_up(node, True)
+        kubelet.reconnect()
+
+    # --- disk, memory, clock ---------------------------------------------------------------------------------
+
+    def fill_disk(self, node: str, share: float) -> None:
+        """Put a file on the disk that makes it full to that share (0 to 1) of its size; 0 takes the file away."""
+        machine = self._kubelet(node).machine
+        size, used = machine.disk.limits
+        others = used - machine.ballast
+        wanted = max(0, min(int(size * share) - others, size - others)) if share > 0 else 0
+        machine.disk.take(wanted - machine.ballast)
+        machine.ballast = wanted
+
+    def hold_memory(self, node: str, size: int) -> None:
+        """A process of the machine itself keeps so many bytes; 0 ends it."""
+        self._kubelet(node).machine.memory_ballast = max(0, size)
+
+    def break_disk(self, node: str, number: int | None) -> None:
+        """From now on every access to the machine's own files fails with that errno; None repairs it."""
+        machine = self._kubelet(node).machine
+        machine.files.broken = number
+        for sandbox in machine.sandboxes.values():
+            for record in sandbox.running():
+                if record.container is not None:
+                    for mount in record.container.filesystem.mounts:
+                        if mount.volume.source == "/dev/sda1" and mount.volume.fstype == "ext4":
+                            mount.volume.broken = number
+
+    def set_clock_skew(self, node: str, seconds: float) -> None:
+        """Let the machine's clock be ahead by so many seconds (behind, if negative)."""
+        self._kubelet(node).machine.clock_skew = seconds
+
+    def write_file(self, node: str, path: str, data: bytes) -> None:
+        """A file of the machine, as hostPath volumes see it."""
+        folder, _, name = path.rpartition("/")
+        make_folders(self._kubelet(node).machine.files.root, folder).put(name, File(data, 0o644))
+
+    def slow_pulls(self, node: str, factor: float) -> None:
+        """Let image downloads take so many times as long."""
+        images = self._kubelet(node).machine.images
+        images.bytes_per_second = BYTES_PER_SECOND / max(factor, 1e-6)
