@@ -28,6 +28,8 @@ class World:
         self._serial = 0
         self.control_plane_name = "control-plane"
         """The node that the control plane runs on."""
+        self.root_certificate = ""
+        """The certificate (PEM) of the authority that signed the API's; published into every namespace."""
 
     def client(self, user: User, field_manager: str) -> Client:
         return Client(self.registry, user, field_manager)

@@ -157,10 +157,7 @@ class DeploymentStatus:
 
 
 def _same_counts(before: Obj, counts: dict[str, int]) -> bool:
-    return (
-        before.get("updatedReplicas", 0) == counts["updatedReplicas"]
-        and before.get("replicas", 0) == counts["replicas"]
-    )
+    return all(before.get(key, 0) == counts[key] for key in ("updatedReplicas", "replicas"))
 
 
 def _advanced(before: Obj, counts: dict[str, int]) -> bool:
