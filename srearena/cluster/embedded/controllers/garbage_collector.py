@@ -1,0 +1,149 @@
+"""The garbage collector: dependents go with their owners, in the background, before them, or not at all."""
+
+from __future__ import annotations
+
+from srearena.cluster.embedded.controllers.controller import Controller
+from srearena.cluster.embedded.objects import Obj, is_terminating, meta, name_of, namespace_of, uid_of
+from srearena.cluster.embedded.registry.deletion import FOREGROUND, ORPHAN
+from srearena.cluster.embedded.store import Change
+from srearena.cluster.embedded.world import World
+
+_REACTION = 0.1
+
+
+class GarbageCollector(Controller):
+    name = "generic-garbage-collector"
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._waiting: dict[str, tuple[str, str, str]] = {}
+        """Owners in foreground deletion, by UID: their place in the store."""
+
+    def start(self) -> None:
+        self.store.subscribe(self._changed)
+
+    def _changed(self, change: Change) -> None:
+        obj = change.new
+        if change.type == "DELETED":
+            self._waiting.pop(uid_of(obj), None)
+            if self.store.owned_by(uid_of(obj)):
+                self.enqueue(f"gone|{uid_of(obj)}", _REACTION)
+            for reference in meta(obj).get("ownerReferences") or ():
+                self.enqueue(f"owner|{reference.get('uid')}", _REACTION)
+            return
+        if is_terminating(obj) and (meta(obj).get("finalizers") or ()):
+            waiting = meta(obj)["finalizers"]
+            if FOREGROUND in waiting:
+                self._waiting[uid_of(obj)] = (change.resource, namespace_of(obj), name_of(obj))
+            if FOREGROUND in waiting or ORPHAN in waiting:
+                self.enqueue(self._key(change.resource, obj), _REACTION)
+        if meta(obj).get("ownerReferences") and (change.old is None or _owners(change.old) != _owners(obj)):
+            self.enqueue(f"check|{change.resource}|{namespace_of(obj)}|{name_of(obj)}", _REACTION)
+
+    @staticmethod
+    def _key(resource: str, obj: Obj) -> str:
+        return f"object|{resource}|{namespace_of(obj)}|{name_of(obj)}"
+
+    def reconcile(self, key: str) -> None:
+        kind, *rest = key.split("|")
+        if kind == "gone":
+            for resource, dependent in self.store.owned_by(rest[0]):
+                self._collect(resource, dependent)
+        elif kind == "check":
+            resource, namespace, name = rest
+            found = self.store.get(resource, namespace, name)
+            if found is not None:
+                self._collect(resource, found)
+        elif kind == "owner":
+            place = self._waiting.get(rest[0])
+            owner = self.store.get(*place) if place is not None else None
+            if place is not None and owner is not None and is_terminating(owner):
+                self._finish_foreground(place[0], owner)
+        else:
+            resource, namespace, name = rest
+            obj = self.store.get(resource, namespace, name)
+            if obj is not None and is_terminating(obj):
+                if ORPHAN in (meta(obj).get("finalizers") or ()):
+                    self._orphan(resource, obj)
+                elif FOREGROUND in (meta(obj).get("finalizers") or ()):
+                    self._finish_foreground(resource, obj)
+
+    # Background
+
+    def _collect(self, resource: str, dependent: Obj) -> None:
+        """Delete a dependent none of whose owners is left; let go of those that are gone."""
+        references = meta(dependent).get("ownerReferences") or []
+        if is_terminating(dependent) or not references:
+            return
+        solid = [r for r in references if self._owner(dependent, r) is not None]
+        if solid and len(solid) < len(references):
+            self.client.modify(
+                resource,
+                namespace_of(dependent),
+                name_of(dependent),
+                lambda obj: obj["metadata"].update(ownerReferences=solid),
+            )
+        elif not solid:
+            waiting = meta(dependent).get("finalizers") or ()
+            policy = "Orphan" if ORPHAN in waiting else "Foreground" if FOREGROUND in waiting else "Background"
+            self.client.delete(resource, dependent, propagation=policy)
+
+    def _owner(self, dependent: Obj, reference: Obj) -> Obj | None:
+        """The owner itself, or None where it is gone, was replaced, or cannot own across namespaces."""
+        row = self.world.registry.resources.of_kind(reference.get("apiVersion", ""), reference.get("kind", ""))
+        if row is None:
+            return {}  # a kind nobody serves: nothing is known, so nothing is deleted
+        namespace = namespace_of(dependent) if row.namespaced else ""
+        if row.namespaced and not namespace:
+            return {}
+        owner = self.store.get(row.storage_key, namespace, reference.get("name", ""))
+        if owner is None or uid_of(owner) != reference.get("uid"):
+            return None
+        return owner
+
+    # Foreground
+
+    def _finish_foreground(self, resource: str, owner: Obj) -> None:
+        """Delete what the owner waits for; once nothing is left, let the owner go."""
+        blocking = 0
+        for kind, dependent in self.store.owned_by(uid_of(owner)):
+            reference = next(r for r in meta(dependent)["ownerReferences"] if r["uid"] == uid_of(owner))
+            if reference.get("blockOwnerDeletion"):
+                blocking += 1
+            others = [r for r in meta(dependent)["ownerReferences"] if r["uid"] != uid_of(owner)]
+            if any(self._owner(dependent, r) is not None for r in others):
+                self.client.modify(
+                    kind,
+                    namespace_of(dependent),
+                    name_of(dependent),
+                    lambda obj, others=others: obj["metadata"].update(ownerReferences=others),  # type: ignore[misc]
+                )
+                blocking -= 1 if reference.get("blockOwnerDeletion") else 0
+            elif not is_terminating(dependent):
+                self.client.delete(kind, dependent, propagation="Foreground")
+        if blocking <= 0:
+            self._drop_finalizer(resource, owner, FOREGROUND)
+
+    # Orphan
+
+    def _orphan(self, resource: str, owner: Obj) -> None:
+        for kind, dependent in self.store.owned_by(uid_of(owner)):
+            others = [r for r in meta(dependent)["ownerReferences"] if r["uid"] != uid_of(owner)]
+            self.client.modify(
+                kind,
+                namespace_of(dependent),
+                name_of(dependent),
+                lambda obj, others=others: obj["metadata"].update(ownerReferences=others),  # type: ignore[misc]
+            )
+        self._drop_finalizer(resource, owner, ORPHAN)
+
+    def _drop_finalizer(self, resource: str, obj: Obj, finalizer: str) -> None:
+        def change(current: Obj) -> None:
+            kept = [f for f in meta(current).get("finalizers") or () if f != finalizer]
+            current["metadata"]["finalizers"] = kept
+
+        self.client.modify(resource, namespace_of(obj), name_of(obj), change)
+
+
+def _owners(obj: Obj) -> list[str]:
+    return [reference.get("uid", "") for reference in meta(obj).get("ownerReferences") or ()]
