@@ -6,18 +6,11 @@ from typing import Any
 
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.registry.strategies.amounts import reading, settle_one
+from srearena.cluster.embedded.registry.strategies.autoscaler_rules import SOURCES, validate_autoscaler
 from srearena.cluster.embedded.registry.strategies.parts import fill, part
 from srearena.cluster.embedded.registry.strategy import Strategy, WriteContext
 
 CPU_UTILIZATION = 80
-SOURCES = {
-    "Object": "object",
-    "Pods": "pods",
-    "Resource": "resource",
-    "ContainerResource": "containerResource",
-    "External": "external",
-}
-"""The field of a metric that belongs to each type."""
 
 
 def _scale_up() -> Obj:
@@ -68,5 +61,7 @@ def _prepare_status(new: Obj, old: Obj, context: WriteContext) -> None:
 
 
 STRATEGIES = {
-    "horizontalpodautoscalers.autoscaling": Strategy(default=reading(_default), prepare_status=_prepare_status),
+    "horizontalpodautoscalers.autoscaling": Strategy(
+        default=reading(_default), prepare_status=_prepare_status, validate=validate_autoscaler
+    ),
 }

@@ -17,9 +17,11 @@ from srearena.cluster.embedded.registry.strategies.job_rules import (
 )
 from srearena.cluster.embedded.registry.strategies.parts import fill, fill_empty, items, part
 from srearena.cluster.embedded.registry.strategies.pod_defaults import default_template
+from srearena.cluster.embedded.registry.strategies.pod_warnings import name_warnings, template_warnings
 from srearena.cluster.embedded.registry.strategy import Strategy, WriteContext
 
 _UNLIMITED = 2**31 - 1
+_POD_NAMES = "Pod names and hostnames"
 
 
 def _default_job_spec(spec: Obj) -> None:
@@ -74,6 +76,27 @@ def _default_cron_job(obj: Obj) -> None:
     part(obj, "status")
 
 
+def _spec_warnings(spec: Obj, path: str) -> list[str]:
+    found: list[str] = []
+    many = (spec.get("completions") or 0) > 10**5 and (spec.get("parallelism") or 0) > 10**4
+    if spec.get("completionMode") == "Indexed" and many:
+        text = (
+            "In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, "
+            "Kubernetes might not be able to track completedIndexes when a big number of indexes fail"
+        )
+        found.append(f"{path}: {text}")
+    return [*found, *template_warnings(spec.get("template") or {}, f"{path}.template")]
+
+
+def _job_warnings(obj: Obj) -> list[str]:
+    return [*name_warnings(obj, _POD_NAMES), *_spec_warnings(obj.get("spec") or {}, "spec")]
+
+
+def _cron_job_warnings(obj: Obj) -> list[str]:
+    job = ((obj.get("spec") or {}).get("jobTemplate") or {}).get("spec") or {}
+    return [*name_warnings(obj, _POD_NAMES), *_spec_warnings(job, "spec.jobTemplate.spec")]
+
+
 STRATEGIES = {
     "jobs.batch": Strategy(
         default=reading(_default_job),
@@ -81,8 +104,12 @@ STRATEGIES = {
         validate=validate_job,
         validate_create=validate_new_job,
         validate_update=validate_job_update,
+        warnings=_job_warnings,
     ),
     "cronjobs.batch": Strategy(
-        default=reading(_default_cron_job), validate=validate_cron_job, validate_create=validate_new_cron_job
+        default=reading(_default_cron_job),
+        validate=validate_cron_job,
+        validate_create=validate_new_cron_job,
+        warnings=_cron_job_warnings,
     ),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from srearena.cluster.embedded.objects import Obj, dig
+from srearena.cluster.embedded.objects import Obj, annotations_of, dig
 from srearena.cluster.embedded.quantity import Quantity, parse
 from srearena.cluster.embedded.registry.errors import FieldError
 from srearena.cluster.embedded.registry.strategies import checks
@@ -13,12 +13,15 @@ from srearena.cluster.embedded.registry.strategies.go_shapes import diff, same, 
 from srearena.cluster.embedded.registry.strategies.parts import fill, fill_empty, items, part
 from srearena.cluster.embedded.registry.strategies.pod_defaults import default_claim_spec, default_volume_source
 from srearena.cluster.embedded.registry.strategies.pod_scheduling import node_selector
+from srearena.cluster.embedded.registry.strategies.pod_warnings import claim_warnings
 from srearena.cluster.embedded.registry.strategies.volumes import MORE_THAN_ONE, check_source
 from srearena.cluster.embedded.registry.strategy import Strategy, WriteContext
 
 VOLUME_PROTECTION = "kubernetes.io/pv-protection"
 CLAIM_PROTECTION = "kubernetes.io/pvc-protection"
 RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")
+BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
+_BETA_CLASS_RETIRED = 'deprecated since v1.8; use "storageClassName" attribute instead'
 _CLAIM_FIXED = (
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 )
@@ -209,6 +212,23 @@ def _with_storage_of(resources: Obj, before: Obj) -> Obj:
     return {**resources, "requests": {**resources["requests"], "storage": storage}}
 
 
+def _volume_warnings(obj: Obj) -> list[str]:
+    found: list[str] = []
+    if BETA_CLASS in annotations_of(obj):
+        found.append(f"metadata.annotations[{BETA_CLASS}]: {_BETA_CLASS_RETIRED}")
+    if (obj.get("spec") or {}).get("persistentVolumeReclaimPolicy") == "Recycle":
+        text = "Instead, the recommended approach is to use dynamic provisioning."
+        found.append(f"spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. {text}")
+    return found
+
+
+def _claim_warnings(obj: Obj) -> list[str]:
+    found = claim_warnings(obj.get("spec") or {}, "spec")
+    if BETA_CLASS in annotations_of(obj):
+        return [f"metadata.annotations[{BETA_CLASS}]: {_BETA_CLASS_RETIRED}", *found]
+    return found
+
+
 STRATEGIES = {
     "persistentvolumes": Strategy(
         default=reading(_default_volume),
@@ -216,6 +236,7 @@ STRATEGIES = {
         prepare_status=_prepare_volume_status,
         validate=_validate_volume,
         validate_update=_validate_volume_update,
+        warnings=_volume_warnings,
     ),
     "persistentvolumeclaims": Strategy(
         default=reading(_default_claim),
@@ -223,5 +244,6 @@ STRATEGIES = {
         prepare_update=_prepare_claim_update,
         validate=_validate_claim,
         validate_update=_validate_claim_update,
+        warnings=_claim_warnings,
     ),
 }

@@ -10,6 +10,7 @@ from srearena.cluster.embedded.registry.strategies.parts import items, part
 from srearena.cluster.embedded.registry.strategies.pod_defaults import default_pod, default_template
 from srearena.cluster.embedded.registry.strategies.pod_resources import qos_class
 from srearena.cluster.embedded.registry.strategies.pod_spec import check_template, validate_new_pod, validate_pod
+from srearena.cluster.embedded.registry.strategies.pod_warnings import pod_warnings
 from srearena.cluster.embedded.registry.strategy import Strategy, WriteContext
 
 FINISHED = ("Succeeded", "Failed")
@@ -105,6 +106,7 @@ STRATEGIES = {
         validate=validate_pod,
         validate_create=validate_new_pod,
         validate_update=updates.validate_pod_update,
+        warnings=pod_warnings,
         grace_seconds=grace_seconds,
         subresources={
             "ephemeralcontainers": Strategy(

@@ -10,6 +10,7 @@ from srearena.cluster.embedded.registry.strategies import workload_rules as rule
 from srearena.cluster.embedded.registry.strategies.amounts import reading
 from srearena.cluster.embedded.registry.strategies.parts import fill, fill_empty, items, part
 from srearena.cluster.embedded.registry.strategies.pod_defaults import default_claim_spec, default_template
+from srearena.cluster.embedded.registry.strategies.pod_warnings import claim_warnings, name_warnings, template_warnings
 from srearena.cluster.embedded.registry.strategy import Strategy, WriteContext
 
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
@@ -113,23 +114,49 @@ def _counting(counts: Obj) -> Callable[[Obj, Obj, WriteContext], None]:
     return prepare
 
 
+_POD_NAMES = "Pod names and hostnames"
+
+
+def _warnings(obj: Obj) -> list[str]:
+    template = (obj.get("spec") or {}).get("template") or {}
+    return [*name_warnings(obj, _POD_NAMES), *template_warnings(template, "spec.template")]
+
+
+def _daemon_set_warnings(obj: Obj) -> list[str]:
+    return template_warnings((obj.get("spec") or {}).get("template") or {}, "spec.template")
+
+
+def _stateful_set_warnings(obj: Obj) -> list[str]:
+    spec = obj.get("spec") or {}
+    found = template_warnings(spec.get("template") or {}, "spec.template")
+    for index, claim in enumerate(items(spec, "volumeClaimTemplates")):
+        found += claim_warnings(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}]")
+    if (spec.get("revisionHistoryLimit") or 0) < 0:
+        text = "a negative value retains all historical revisions; a value >= 0 is recommended"
+        found.append(f"spec.revisionHistoryLimit: {text}")
+    return found
+
+
 STRATEGIES = {
     "deployments.apps": Strategy(
         default=reading(_default_deployment),
         prepare_update=_prepare_deployment_update,
         validate=rules.validate_deployment,
+        warnings=_warnings,
         validate_update=rules.selector_is_fixed,
     ),
     "replicasets.apps": Strategy(
         default=reading(_default_replica_set),
         prepare_status=_counting(_COUNTED_REPLICAS),
         validate=rules.validate_replica_set,
+        warnings=_warnings,
         validate_update=rules.selector_is_fixed,
     ),
     "statefulsets.apps": Strategy(
         default=reading(_default_stateful_set),
         prepare_status=_counting(_COUNTED_ORDINALS),
         validate=rules.validate_stateful_set,
+        warnings=_stateful_set_warnings,
         validate_update=rules.validate_stateful_set_update,
         name_errors=names.label_errors,
     ),
@@ -139,12 +166,14 @@ STRATEGIES = {
         prepare_update=_prepare_daemon_set_update,
         prepare_status=_counting(_COUNTED_NODES),
         validate=rules.validate_daemon_set,
+        warnings=_daemon_set_warnings,
         validate_update=rules.selector_is_fixed,
     ),
     "replicationcontrollers": Strategy(
         default=reading(_default_replication_controller),
         prepare_status=_counting(_COUNTED_REPLICAS),
         validate=rules.validate_replication_controller,
+        warnings=_warnings,
     ),
     "controllerrevisions.apps": Strategy(
         validate=rules.validate_revision,
