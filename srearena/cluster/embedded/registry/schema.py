@@ -63,6 +63,7 @@ class Schema:
         "embedded",
         "enum",
         "format",
+        "item_keys",
         "list_keys",
         "list_type",
         "map_type",
@@ -87,6 +88,8 @@ class Schema:
         #: `atomic`, `set`, `map` or empty; and the keys that identify an item of a `map` list.
         self.list_type = ""
         self.list_keys: tuple[str, ...] = ()
+        #: The keys sorted, each with its default; filled in by `schemas.item_keys` when first needed.
+        self.item_keys: tuple[tuple[str, Any], ...] | None = None
         #: `atomic`, `granular` or empty; of structs as well as of maps.
         self.map_type = ""
         self.patch_strategy: frozenset[str] = frozenset()

@@ -134,6 +134,13 @@ def key_default(item: Schema, key: str) -> Any:
     return _ZERO.get(field.shape) if item.name and key in item.required else None
 
 
+def item_keys(items: Schema) -> tuple[tuple[str, Any], ...]:
+    """The fields that identify an item of a `map` list, sorted, with what stands for them where they are left out."""
+    if items.item_keys is None:
+        items.item_keys = tuple((key, key_default(items.element, key)) for key in sorted(items.list_keys))
+    return items.item_keys
+
+
 def _metrics_definitions() -> dict[str, Obj]:
     return cast("dict[str, Obj]", orjson.loads(orjson.dumps(_METRICS_DEFINITIONS)))
 
