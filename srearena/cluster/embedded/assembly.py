@@ -8,13 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from srearena.cluster.embedded import controllers, network, node
+from srearena.cluster.embedded import controllers
 from srearena.cluster.embedded.bootstrap import objects
+from srearena.cluster.embedded.controllers.controller import Controller
+from srearena.cluster.embedded.controllers.horizontal_autoscaler import HorizontalAutoscaler
+from srearena.cluster.embedded.network.network import Network
+from srearena.cluster.embedded.node.machine import NodeSpec
+from srearena.cluster.embedded.node.nodes import Nodes
 from srearena.cluster.embedded.options import SETTLING_SECONDS, ClusterOptions
 from srearena.cluster.embedded.pacing import wall_now
 from srearena.cluster.embedded.registry.admission.plugins import install
-from srearena.cluster.embedded.registry.custom_resources import CustomResources
 from srearena.cluster.embedded.scheduler.scheduler import Scheduler
+from srearena.cluster.embedded.webhook_calls import WebhookCalls
 from srearena.cluster.embedded.world import World
 
 CONTROL_PLANE = "control-plane"
@@ -26,37 +31,42 @@ class Assembly:
     """A cluster's parts, alive on its clock."""
 
     world: World
-    network: network.Network
-    nodes: node.Nodes
+    network: Network
+    nodes: Nodes
     scheduler: Scheduler
+    controllers: dict[str, Controller]
 
 
-def assemble(options: ClusterOptions) -> Assembly:
+def assemble(options: ClusterOptions, root_certificate: str = "") -> Assembly:
     """A settled cluster whose virtual now is `options.start`, or the real now."""
     handed_over_at = options.start if options.start is not None else wall_now()
     world = World(seed=options.seed, start=handed_over_at - SETTLING_SECONDS, secret=options.secret)
-    install(world.registry)
-    CustomResources(world).start()
+    world.root_certificate = root_certificate
+    webhooks = install(world.registry)
     objects.create_namespaces(world)
     objects.create_roles(world)
-    net = network.start(world)
-    nodes = node.start_nodes(world, _machines(options))
+    running = controllers.start_all(world)
+    network = Network(world)
+    nodes = Nodes(world)
+    nodes.connect(network)
+    for spec in _machines(options):
+        nodes.add(spec)
     scheduler = Scheduler(world)
     scheduler.start()
-    controllers.start_all(world)
+    autoscaler = running[HorizontalAutoscaler.name]
+    assert isinstance(autoscaler, HorizontalAutoscaler)
+    autoscaler.metrics = nodes.agent
+    webhooks.caller = WebhookCalls(world.clock, world.store, network.facade_of_node(CONTROL_PLANE))
     world.clock.advance(_SYSTEM_AFTER)
     objects.create_api_service(world, nodes.address_of(CONTROL_PLANE))
     objects.create_system(world)
     world.clock.run_until(handed_over_at)
-    return Assembly(world, net, nodes, scheduler)
+    return Assembly(world, network, nodes, scheduler, running)
 
 
-def _machines(options: ClusterOptions) -> list[node.NodeSpec]:
-    control_plane = node.NodeSpec(CONTROL_PLANE, role="control-plane")
+def _machines(options: ClusterOptions) -> list[NodeSpec]:
     workers = [
-        node.NodeSpec(
-            f"worker-{number}", cpu=options.worker_cpu, memory=options.worker_memory, pods=options.pods_per_node
-        )
+        NodeSpec(f"worker-{number}", cpu=options.worker_cpu, memory=options.worker_memory, pods=options.pods_per_node)
         for number in range(1, options.workers + 1)
     ]
-    return [control_plane, *workers]
+    return [NodeSpec(CONTROL_PLANE, role="control-plane"), *workers]

@@ -26,11 +26,7 @@ from srearena.cluster.embedded.registry.errors import (
     NotFound,
 )
 from srearena.cluster.embedded.registry.identity import User
-
-try:
-    from srearena.cluster.embedded.registry.patch.managed_fields import update_managed_fields
-except ImportError:  # lands any minute
-    update_managed_fields = None
+from srearena.cluster.embedded.registry.patch.managed_fields import update_managed_fields
 from srearena.cluster.embedded.registry.resources import Resource, ResourceTable
 from srearena.cluster.embedded.registry.schema import Schema
 from srearena.cluster.embedded.registry.strategies import built_in
@@ -301,7 +297,7 @@ class Registry:
             raise Invalid(row.group_kind, name, problems)
 
     def _own_fields(self, row: Resource, old: Obj | None, obj: Obj, options: WriteOptions, subresource: str) -> None:
-        if options.operation == "Apply" or update_managed_fields is None:
+        if options.operation == "Apply":
             return  # the apply itself has settled who owns what
         obj["metadata"]["managedFields"] = update_managed_fields(
             old,

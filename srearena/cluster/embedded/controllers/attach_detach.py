@@ -1,0 +1,1 @@
+"""Volumes are attached to nodes."""

@@ -1,0 +1,1 @@
+"""CronJobs: jobs by the clock."""

@@ -1,0 +1,1 @@
+"""Claims of generic ephemeral volumes."""

@@ -1,0 +1,1 @@
+"""Finished jobs go when their time to live is over."""

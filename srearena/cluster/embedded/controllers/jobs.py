@@ -1,0 +1,1 @@
+"""Jobs: pods that run to an end, counted, retried and indexed."""

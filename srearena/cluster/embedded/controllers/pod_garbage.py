@@ -1,0 +1,1 @@
+"""Pods that nobody ends any more."""

@@ -1,0 +1,1 @@
+"""Cluster roles made of others."""

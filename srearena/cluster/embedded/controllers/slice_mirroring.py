@@ -1,0 +1,1 @@
+"""Endpoints written by hand become endpoint slices."""

@@ -1,0 +1,1 @@
+"""Long-lived tokens of service accounts."""

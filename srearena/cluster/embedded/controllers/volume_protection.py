@@ -1,0 +1,1 @@
+"""Claims and volumes in use are not taken away."""

@@ -1,0 +1,150 @@
+"""What an object counts for in a resource quota, and which quotas count it. Pure: the store is not looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from srearena.cluster.embedded.objects import Obj, dig
+from srearena.cluster.embedded.quantity import Format, Quantity, parse
+from srearena.cluster.embedded.registry.placement import pod_requests
+
+Usage = dict[str, Quantity]
+ONE = Quantity.of(1)
+_COMPUTE = ("cpu", "memory", "ephemeral-storage")
+_SHORT_NAMES = {
+    "configmaps": "configmaps",
+    "persistentvolumeclaims": "persistentvolumeclaims",
+    "pods": "pods",
+    "replicationcontrollers": "replicationcontrollers",
+    "resourcequotas": "resourcequotas",
+    "secrets": "secrets",
+    "services": "services",
+}
+
+
+def usage_of(resource: str, obj: Obj) -> Usage:
+    """What one object of `resource` (`pods`, `deployments.apps`) uses of everything a quota can name."""
+    used: Usage = {f"count/{resource}": ONE}
+    if resource in _SHORT_NAMES and not (resource == "pods" and not counts(obj)):
+        used[_SHORT_NAMES[resource]] = ONE
+    if resource == "pods":
+        return _pod(obj, used)
+    if resource == "services":
+        used.update(_service(obj))
+    elif resource == "persistentvolumeclaims":
+        used.update(_claim(obj))
+    return used
+
+
+def counts(pod: Obj) -> bool:
+    """Whether a pod still uses anything: it is neither finished nor long overdue."""
+    return dig(pod, "status", "phase") not in ("Succeeded", "Failed")
+
+
+def _pod(pod: Obj, used: Usage) -> Usage:
+    if not counts(pod):
+        return used
+    requests, limits = pod_requests(pod), _limits(pod)
+    for name in _COMPUTE:
+        if name in requests:
+            used[f"requests.{name}"] = used[name] = _quantity(name, requests[name])
+        if name in limits:
+            used[f"limits.{name}"] = _quantity(name, limits[name])
+    for name, amount in requests.items():
+        if "/" in name or name.startswith("hugepages-"):
+            used[f"requests.{name}"] = _quantity(name, amount)
+    return used
+
+
+def _limits(pod: Obj) -> dict[str, int]:
+    swapped = {
+        "spec": {
+            **pod.get("spec", {}),
+            "containers": [_limits_as_requests(c) for c in dig(pod, "spec", "containers", default=())],
+            "initContainers": [_limits_as_requests(c) for c in dig(pod, "spec", "initContainers", default=())],
+            "resources": {"requests": dig(pod, "spec", "resources", "limits")},
+        }
+    }
+    return pod_requests(swapped)
+
+
+def _limits_as_requests(container: Obj) -> Obj:
+    return {**container, "resources": {"requests": dig(container, "resources", "limits", default={})}}
+
+
+def _quantity(name: str, amount: int) -> Quantity:
+    return Quantity.of_milli(amount) if name == "cpu" else Quantity.of(amount, Format.BINARY_SI)
+
+
+def _service(service: Obj) -> Usage:
+    used: Usage = {}
+    kind = dig(service, "spec", "type", default="ClusterIP")
+    if kind == "LoadBalancer":
+        used["services.loadbalancers"] = ONE
+    if kind in ("NodePort", "LoadBalancer"):
+        used["services.nodeports"] = Quantity.of(len(dig(service, "spec", "ports", default=())))
+    return used
+
+
+def _claim(claim: Obj) -> Usage:
+    storage = parse(dig(claim, "spec", "resources", "requests", "storage", default="0"))
+    used: Usage = {"requests.storage": storage}
+    storage_class = dig(claim, "spec", "storageClassName")
+    if storage_class:
+        prefix = f"{storage_class}.storageclass.storage.k8s.io"
+        used[f"{prefix}/requests.storage"] = storage
+        used[f"{prefix}/persistentvolumeclaims"] = ONE
+    return used
+
+
+def hard_limits(quota: Obj) -> Usage:
+    return {name: parse(value) for name, value in dig(quota, "spec", "hard", default={}).items()}
+
+
+def missing_from_pod(pod: Obj, limited: Mapping[str, Quantity]) -> list[str]:
+    """What containers must state because the quota limits it: `limits.cpu for: a,b`."""
+    found: list[str] = []
+    containers = [*dig(pod, "spec", "containers", default=()), *dig(pod, "spec", "initContainers", default=())]
+    for name in sorted(limited):
+        kind, resource = (
+            ("limits", name[7:]) if name.startswith("limits.") else ("requests", name.removeprefix("requests."))
+        )
+        if resource not in _COMPUTE:
+            continue
+        silent = sorted({c.get("name", "") for c in containers if dig(c, "resources", kind, resource) is None})
+        if silent and dig(pod, "spec", "resources", kind, resource) is None:
+            found.append(f"{name} for: {','.join(silent)}")
+    return found
+
+
+def in_scope(quota: Obj, resource: str, obj: Obj) -> bool:
+    """Whether the quota's scopes cover the object."""
+    scopes = [{"scopeName": name, "operator": "Exists"} for name in dig(quota, "spec", "scopes", default=())]
+    scopes += dig(quota, "spec", "scopeSelector", "matchExpressions", default=())
+    return all(_scope_matches(scope, resource, obj) for scope in scopes)
+
+
+def _scope_matches(scope: Obj, resource: str, obj: Obj) -> bool:
+    if resource != "pods":
+        return False
+    name, operator, values = scope.get("scopeName"), scope.get("operator"), scope.get("values") or ()
+    best_effort = dig(obj, "status", "qosClass") == "BestEffort"
+    terminating = dig(obj, "spec", "activeDeadlineSeconds") is not None
+    match name:
+        case "BestEffort":
+            return best_effort
+        case "NotBestEffort":
+            return not best_effort
+        case "Terminating":
+            return terminating
+        case "NotTerminating":
+            return not terminating
+        case "PriorityClass":
+            own = dig(obj, "spec", "priorityClassName", default="")
+            if operator == "In":
+                return bool(own in values)
+            if operator == "NotIn":
+                return bool(own not in values)
+            return bool(own) if operator == "Exists" else not own
+        case _:
+            return False
