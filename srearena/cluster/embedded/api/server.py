@@ -63,6 +63,11 @@ class ApiServer:
     def url(self) -> str:
         return f"https://{HOST}:{self.port}"
 
+    @property
+    def busy(self) -> bool:
+        """Whether any request is being answered."""
+        return bool(self._state.tasks)
+
     def kubeconfig(self, user: User, *, namespace: str = "", with_token: bool = False) -> Obj:
         return self.credentials.kubeconfig(self.url, user, namespace=namespace, with_token=with_token)
 
