@@ -18,7 +18,7 @@ from srearena.cluster.embedded.assembly import Assembly, assemble
 from srearena.cluster.embedded.control import ControlError
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.options import ClusterOptions
-from srearena.cluster.embedded.pacing import Pacer
+from srearena.cluster.embedded.pacing import Pacer, wall_now
 from srearena.cluster.embedded.registry.identity import User
 
 T = TypeVar("T")
@@ -31,11 +31,11 @@ class Host:
 
     def __init__(self, options: ClusterOptions) -> None:
         self.options = options
-        self.assembly: Assembly = assemble(options)
+        credentials = Credentials(options.secret.encode(), options.start or wall_now())
+        self.assembly: Assembly = assemble(options, credentials.authority.pem.decode())
         world = self.assembly.world
         self.pacer = Pacer(world.clock, options.speed)
-        credentials = Credentials(options.secret.encode(), world.clock.now)
-        self.server = ApiServer(world, credentials, self.assembly.nodes, port=options.port)
+        self.server = ApiServer(world, credentials, options.port, self.assembly.nodes.agent)
         self.server.before_request = self.pacer.catch_up
         self._flow: asyncio.Task[None] | None = None
 
