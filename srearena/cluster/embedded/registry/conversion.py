@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from srearena.cluster.embedded.objects import Obj
+from srearena.cluster.embedded.registry import autoscaler_versions, event_versions
 from srearena.cluster.embedded.registry.resources import Resource
 
 
@@ -21,7 +22,10 @@ class Conversion:
     from_storage: Callable[[Obj], Obj]
 
 
-CONVERSIONS: dict[tuple[str, str], Conversion] = {}
+CONVERSIONS: dict[tuple[str, str], Conversion] = {
+    ("autoscaling/v1", "HorizontalPodAutoscaler"): Conversion(autoscaler_versions.to_v2, autoscaler_versions.to_v1),
+    ("events.k8s.io/v1", "Event"): Conversion(event_versions.to_core, event_versions.from_core),
+}
 """By (api version served, kind)."""
 
 
