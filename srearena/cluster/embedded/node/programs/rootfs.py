@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from srearena.cluster.embedded.node.inodes import Directory, Executable, File, Node, Runnable, Symlink
 from srearena.cluster.embedded.node.programs.accounts import Account
 from srearena.cluster.embedded.node.programs.families import Family
-from srearena.cluster.embedded.node.shell.tools.registry import Tool, find_tool, tool_names
+from srearena.cluster.embedded.node.shell.tools.registry import Tool, find_tool
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.node.programs.base import Program
@@ -145,7 +145,7 @@ def family_tree(family: Family) -> Directory:
     else:
         for name in ("bin", "sbin", "lib"):
             builder.directory(name)
-    for tool in sorted(tool_names().intersection(family.tools)):
+    for tool in family.tools:
         _install_tool(builder, family, tool)
     if family.release:
         builder.put("/etc/os-release", File(family.release.encode()))

@@ -60,9 +60,10 @@ def parse(
     """Sort arguments into flags, options with values, and operands.
 
     `long` maps long names to short letters (or to themselves, where there is no short form); a name that ends in `=`
-    takes a value. With `stop_early` the first operand ends the options, as for commands that run others.
+    takes a value, one that ends in `?=` may take one. With `stop_early` the first operand ends the options, as for
+    commands that run others.
     """
-    names = {name.rstrip("="): (name.endswith("="), target) for name, target in (long or {}).items()}
+    names = {(bare := name.rstrip("=?")): (name[len(bare) :], target) for name, target in (long or {}).items()}
     options = Options()
     words = list(args)
     while words:
@@ -82,15 +83,15 @@ def parse(
     return options
 
 
-def _long_option(word: str, words: list[str], names: dict[str, tuple[bool, str]], options: Options) -> None:
+def _long_option(word: str, words: list[str], names: dict[str, tuple[str, str]], options: Options) -> None:
     name, equals, value = word.partition("=")
     if name not in names:
         candidates = [known for known in names if known.startswith(name)]
         if len(candidates) != 1:
             raise UsageError(f"unrecognized option '--{name}'", option=name)
         name = candidates[0]
-    takes_value, target = names[name]
-    if not takes_value:
+    suffix, target = names[name]
+    if not suffix or (suffix == "?=" and not equals):
         options.flags.add(target)
         return
     if not equals:

@@ -218,11 +218,14 @@ async def _follow(process: Process, files: list[tuple[str, OpenFile]], *, by_nam
                     await process.write(_header(path, False))
                     current = path
                 await process.write(data)
-            if by_name and isinstance(file, RegularFile) and process.files.is_file(path):
-                if process.files.stat(path).node is not file.node:
-                    await process.error(f"tail: '{path}' has been replaced;  following new file\n")
-                    files[index] = (path, process.open(path, "r"))
-                    file.release()
+            if by_name and isinstance(file, RegularFile) and _was_replaced(process, path, file):
+                await process.error(f"tail: '{path}' has been replaced;  following new file\n")
+                files[index] = (path, process.open(path, "r"))
+                file.release()
+
+
+def _was_replaced(process: Process, path: str, file: RegularFile) -> bool:
+    return process.files.is_file(path) and process.files.stat(path).node is not file.node
 
 
 @tool("wc")

@@ -1,0 +1,1 @@
+"""awk, as much of it as one uses: patterns, actions, arrays and the usual functions."""
