@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from srearena.cluster.embedded.api import bodies, escalation
+from srearena.cluster.embedded.api import applying, bodies, escalation
 from srearena.cluster.embedded.api.options import write_wish
 from srearena.cluster.embedded.api.requests import Request
 from srearena.cluster.embedded.api.views import View, view_of
 from srearena.cluster.embedded.api.writing import check_kind, namespace_in, settled, show_view
 from srearena.cluster.embedded.objects import Obj, meta
-from srearena.cluster.embedded.registry.errors import BadRequest, UnsupportedMediaType
+from srearena.cluster.embedded.registry.errors import BadRequest, FieldError, Invalid, UnsupportedMediaType
 from srearena.cluster.embedded.registry.patch.json_patch import apply_json_patch
 from srearena.cluster.embedded.registry.patch.merge_patch import apply_merge_patch
 from srearena.cluster.embedded.registry.patch.strategic import apply_strategic_patch
@@ -38,9 +38,15 @@ _FUNCTIONS: Final[Mapping[str, Callable[..., Obj]]] = {
 async def patch(backend: Backend, request: Request, row: Resource) -> None:
     wish = write_wish(request, "PatchOptions")
     kind = bodies.media_type(request.header("content-type"))
-    accepted = (JSON_PATCH, MERGE_PATCH, *(() if row.custom else (STRATEGIC_PATCH,)))
+    accepted = (JSON_PATCH, MERGE_PATCH, *(() if row.custom else (STRATEGIC_PATCH,)), APPLY_PATCH)
     if kind not in accepted:
-        raise UnsupportedMediaType((*accepted, APPLY_PATCH))
+        raise UnsupportedMediaType(accepted)
+    if kind == APPLY_PATCH:
+        await applying.apply(backend, request, row, wish)
+        return
+    if request.query.has("force"):
+        problem = FieldError.forbidden("force", "may not be specified for non-apply patch")
+        raise Invalid("PatchOptions.meta.k8s.io", "", [problem])
     change = bodies.decode_json(await request.body())
     namespace, name, part = namespace_in(request, row), request.info.name, request.info.subresource
     view = view_of(backend, row, part)

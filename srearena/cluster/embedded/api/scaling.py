@@ -102,7 +102,7 @@ def check_scale(scale: Obj, name: str) -> int:
 def scaled(obj: Obj, scale: Obj, paths: ScalePaths, row: Resource) -> Obj:
     """The object with the number of replicas the Scale asks for; `obj` may be changed."""
     name = name_of(obj)
-    replicas = check_scale(scale, name)
+    check_scale(scale, name)
     wanted = meta(scale)
     if wanted.get("name", name) != name:
         raise BadRequest(f"the name of the object ({wanted['name']}) does not match the name on the URL ({name})")
@@ -111,6 +111,12 @@ def scaled(obj: Obj, scale: Obj, paths: ScalePaths, row: Resource) -> Obj:
         raise Conflict(row.group_resource, name, why)
     if wanted.get("resourceVersion") and wanted["resourceVersion"] != meta(obj)["resourceVersion"]:
         raise Conflict(row.group_resource, name)
+    return with_replicas(obj, scale, paths)
+
+
+def with_replicas(obj: Obj, scale: Obj, paths: ScalePaths) -> Obj:
+    """The object with the Scale's number put where this kind keeps it; the object is used up."""
+    replicas = check_scale(scale, name_of(scale))
     here = obj
     for step in paths.spec[:-1]:
         inner = here.get(step)

@@ -1,0 +1,83 @@
+"""Server-side apply: a manager's whole wish for an object, merged into it or creating it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from srearena.cluster.embedded.api import bodies, escalation, scaling
+from srearena.cluster.embedded.api.options import WriteWish
+from srearena.cluster.embedded.api.requests import Request
+from srearena.cluster.embedded.api.views import view_of
+from srearena.cluster.embedded.api.writing import check_name, namespace_in, settled, show_view
+from srearena.cluster.embedded.objects import Obj, meta
+from srearena.cluster.embedded.registry.errors import BadRequest, Conflict, FieldError, Invalid, NotFound
+from srearena.cluster.embedded.registry.patch.apply import server_side_apply
+from srearena.cluster.embedded.registry.patch.managed_fields import reset_fields
+from srearena.cluster.embedded.registry.resources import Resource
+
+if TYPE_CHECKING:
+    from srearena.cluster.embedded.api.backend import Backend
+
+_WHOLE: Final = reset_fields(["status"])
+_STATUS: Final = reset_fields(["spec", "metadata"])
+
+
+async def apply(backend: Backend, request: Request, row: Resource, wish: WriteWish) -> None:
+    if not request.query.text("fieldManager"):
+        problem = FieldError.required("fieldManager", "is required for apply patch")
+        raise Invalid("PatchOptions.meta.k8s.io", "", [problem])
+    force = request.query.flag("force")
+    data = await request.body()
+    namespace, name, part = namespace_in(request, row), request.info.name, request.info.subresource
+    view = view_of(backend, row, part)
+
+    def applied(live: Obj | None) -> Obj:
+        config = _config(backend, row, part, data)
+        check_name(config, name, namespace)
+        result = server_side_apply(
+            live,
+            config,
+            manager=wish.manager,
+            force=force,
+            api_version=row.api_version,
+            kind=row.kind,
+            time=backend.world.clock.timestamp(),
+            schema=backend.registry.schema(row),
+            subresource=part,
+            reset=_STATUS if part == "status" else _WHOLE if row.has_status else None,
+        )
+        escalation.check(backend.authorizer, row, request.user, namespace, result, live)
+        return result if not part or part in ("status", "scale") or live is None else view.take(live, result)
+
+    def write() -> tuple[Obj, int]:
+        options = wish.options("Apply")
+        try:
+            return backend.registry.update(row, namespace, name, applied, options, subresource=part), 200
+        except NotFound:
+            if part:
+                raise
+        made = applied(None)
+        uid = meta(made).get("uid")
+        if uid:
+            why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise Conflict(row.group_resource, name, why)
+        return backend.registry.create(row, namespace, made, options), 201
+
+    obj, status = await settled(write)
+    await show_view(backend, request, row, view, obj, status)
+
+
+def _config(backend: Backend, row: Resource, part: str, data: bytes) -> Obj:
+    """What is applied. JSON is YAML, and most clients send it: the quicker reader goes first."""
+    config = bodies.decode_json(data) if data[:1] == b"{" else bodies.decode_yaml(data)
+    if not isinstance(config, dict):
+        raise BadRequest("error decoding YAML: the configuration is not an object")
+    if not isinstance(config.setdefault("metadata", {}), dict):
+        raise BadRequest("error decoding YAML: metadata is not an object")
+    return _of_parent(backend, row, config) if part == "scale" else config
+
+
+def _of_parent(backend: Backend, row: Resource, scale: Obj) -> Obj:
+    """A Scale as the workload it is about: the one field it speaks of."""
+    wish: Obj = {"apiVersion": row.api_version, "kind": row.kind, "metadata": dict(meta(scale))}
+    return scaling.with_replicas(wish, scale, scaling.paths_of(backend, row))
