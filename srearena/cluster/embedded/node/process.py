@@ -16,9 +16,11 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from signal import Signals
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from srearena.cluster.embedded.clock import Clock, Signal, Task
+from srearena.cluster.embedded.clock import Signal, Task
 from srearena.cluster.embedded.node.credentials import Credentials
+from srearena.cluster.embedded.node.effort import STEP_COST, Effort
 from srearena.cluster.embedded.node.fileview import FileView
+from srearena.cluster.embedded.node.signals import IGNORED_BY_DEFAULT, STOPPING
 from srearena.cluster.embedded.node.streams import CHUNK, Change, NullFile, OpenFile, os_error
 
 if TYPE_CHECKING:
@@ -28,19 +30,11 @@ T = TypeVar("T")
 Entry = Callable[["Process"], Coroutine[Any, Any, int]]
 Handler = Callable[[int], object]
 
-COMMAND_COST = 0.001
-"""Virtual seconds that starting a program takes."""
-STEP_COST = 0.00002
-"""Virtual seconds that one step inside a program (a builtin, a loop iteration) takes."""
-LONGEST_STEP = 0.1
 DEFAULT_NOFILE = 1048576
 PROCESS_MEMORY = 400 * 1024
 """Resident bytes of a process that holds nothing in particular."""
 
 _log = logging.getLogger(__name__)
-
-_IGNORED_BY_DEFAULT = frozenset((Signals.SIGCHLD, Signals.SIGURG, Signals.SIGWINCH, Signals.SIGCONT))
-_STOPPING = frozenset((Signals.SIGSTOP, Signals.SIGTSTP, Signals.SIGTTIN, Signals.SIGTTOU))
 
 
 class Exit(Exception):
@@ -75,31 +69,6 @@ class ExecError(Exception):
     def status(self) -> int:
         """What a shell returns for it."""
         return 127 if self.number in (errno.ENOENT, errno.ENOTDIR) else 126
-
-
-class Effort:
-    """How busy a family of processes has been lately: a bucket that computing fills and waiting empties."""
-
-    __slots__ = ("_at", "_debt", "clock", "level")
-
-    def __init__(self, clock: Clock) -> None:
-        self.clock = clock
-        self.level = 0.0
-        self._debt = 0.0
-        self._at = clock.now
-
-    def charge(self, seconds: float) -> float:
-        """Account for work, and return how long to sleep for it now; small amounts are gathered first."""
-        idle = self.clock.now - self._at
-        self._at = self.clock.now
-        self.level = max(0.0, self.level - 10 * idle)
-        self._debt += max(seconds, min(LONGEST_STEP, seconds * (1 + self.level / 2) ** 2))
-        if self._debt < COMMAND_COST:
-            return 0.0
-        due, self._debt = self._debt, 0.0
-        self.level += due
-        self._at += due
-        return due
 
 
 class PidNamespace:
@@ -431,12 +400,12 @@ class Process:
         if handler is not None:
             handler(number)
             self._notify()
-        elif number in self._ignored or number in _IGNORED_BY_DEFAULT or number == 0:
+        elif number in self._ignored or number in IGNORED_BY_DEFAULT or number == 0:
             return
         elif self.pid == 1:
             if number == Signals.SIGSTOP and from_outside:
                 self.stopped = True
-        elif number in _STOPPING:
+        elif number in STOPPING:
             self.stopped = True
         else:
             self.terminate(number)
@@ -536,23 +505,3 @@ class Process:
         except (StopIteration, OSError):
             return
         last_word.close()
-
-
-def signal_number(text: str) -> int | None:
-    """A signal from its name or number, as kill and trap take it."""
-    if text.isdigit():
-        number = int(text)
-        return number if number <= 64 else None
-    name = text.upper().removeprefix("SIG")
-    if name == "EXIT":
-        return 0
-    found = Signals.__members__.get(f"SIG{name}")
-    return None if found is None else int(found)
-
-
-def signal_name(number: int) -> str:
-    """Without the SIG."""
-    try:
-        return Signals(number).name.removeprefix("SIG")
-    except ValueError:
-        return str(number)

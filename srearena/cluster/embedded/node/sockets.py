@@ -36,12 +36,13 @@ from srearena.cluster.embedded.node.reachability import (
     Resolution,
     TlsIdentity,
 )
-from srearena.cluster.embedded.node.streams import CHUNK, Change, Pipe, os_error
+from srearena.cluster.embedded.node.streams import CHUNK, Change, OpenFile, Pipe, os_error
 
 __all__ = [
     "ANY_ADDRESS",
     "ConnectResult",
     "Connection",
+    "ConnectionFile",
     "DnsRecord",
     "DnsStatus",
     "GrpcHealth",
@@ -148,6 +149,25 @@ class Connection:
         """The peer sent RST: reads and writes fail from now on."""
         self._reset = True
         self._incoming.close_writer()
+
+
+class ConnectionFile(OpenFile):
+    """A connection as a descriptor of a process."""
+
+    __slots__ = ("connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__()
+        self.connection = connection
+
+    async def read(self, size: int = CHUNK) -> bytes:
+        return await self.connection.read(size)
+
+    async def write(self, data: bytes) -> None:
+        await self.connection.write(data)
+
+    def closed(self) -> None:
+        self.connection.close()
 
 
 def connection_pair(

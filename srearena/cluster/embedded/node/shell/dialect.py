@@ -24,6 +24,11 @@ class Dialect:
     unterminated: str
     bad_substitution: str
 
+    @property
+    def expansion_status(self) -> int:
+        """What a shell ends with when a parameter is not set."""
+        return 127 if self.name == "bash" else 2
+
     def complaint(self, name: str, line: int, message: str, *, script: bool, interactive: bool) -> str:
         """A message of the shell about itself, with its name and where in the script it is."""
         if self.name == "dash":

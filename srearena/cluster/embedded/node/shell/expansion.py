@@ -177,11 +177,8 @@ class Expander:
 
     def _check_set(self, name: str) -> None:
         if "u" in self._shell.options and name not in ("@", "*"):
-            texts = {"bash": f"{name}: unbound variable", "dash": f"{name}: parameter not set"}
-            raise ExpansionError(
-                texts.get(self._shell.dialect.name, f"{name}: parameter not set"),
-                2 if self._shell.dialect.name != "bash" else 1,
-            )
+            text = "unbound variable" if self._shell.dialect.name == "bash" else "parameter not set"
+            raise ExpansionError(f"{name}: {text}", self._shell.dialect.expansion_status)
 
     async def _positional(self, part: Parameter, quoted: bool) -> list[Piece]:
         arguments = self._shell.arguments
@@ -217,9 +214,8 @@ class Expander:
                 return await self._argument(argument, quoted)
             text = self._joined(await self._pieces(self._with_tilde(argument), quoted=quoted))
             if kind == "?":
-                raise ExpansionError(
-                    f"{part.name}: {text or 'parameter not set' if value is None else text or 'parameter null'}"
-                )
+                default = "parameter not set" if value is None else "parameter null or not set"
+                raise ExpansionError(f"{part.name}: {text or default}", self._shell.dialect.expansion_status)
             self._shell.assign(part.name, text)
             return [Piece(text, quoted, splits=not quoted)]
         if value is None:

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from signal import Signals
 from typing import Any
 
-from srearena.cluster.embedded.node.process import COMMAND_COST, ExecError, Process, Replaced, signal_name
-from srearena.cluster.embedded.node.shell import patterns, quoting
-from srearena.cluster.embedded.node.shell.builtins.registry import SPECIAL, builtin_named
-from srearena.cluster.embedded.node.shell.conditions import ConditionError, evaluate_conditional
-from srearena.cluster.embedded.node.shell.control import BreakLoop, ContinueLoop, ExitShell, Interrupt, ReturnFunction
+from srearena.cluster.embedded.node.process import Process
+from srearena.cluster.embedded.node.shell import compound, quoting
+from srearena.cluster.embedded.node.shell.control import BreakLoop, ExitShell, Interrupt, ReturnFunction
 from srearena.cluster.embedded.node.shell.dialect import Dialect
 from srearena.cluster.embedded.node.shell.expansion import MAX_TEXT, Expander, ExpansionError
 from srearena.cluster.embedded.node.shell.lexer import ShellSyntaxError
+from srearena.cluster.embedded.node.shell.parameters import SPECIAL_PARAMETERS
 from srearena.cluster.embedded.node.shell.parser import Parser
-from srearena.cluster.embedded.node.shell.redirection import RedirectionError, Table, copied, dropped, redirected
+from srearena.cluster.embedded.node.shell.redirection import Table, copied, dropped
+from srearena.cluster.embedded.node.shell.simple import run_simple
 from srearena.cluster.embedded.node.shell.syntax import (
     AndOr,
     ArithmeticCommand,
@@ -43,10 +43,10 @@ from srearena.cluster.embedded.node.shell.syntax import (
     Subshell,
 )
 from srearena.cluster.embedded.node.shell.variables import ReadOnlyVariable, Variables
+from srearena.cluster.embedded.node.signals import signal_name
 from srearena.cluster.embedded.node.streams import NullFile, OpenFile, Pipe
 from srearena.cluster.embedded.node.terminal import Terminal
 
-MAX_FUNCTION_DEPTH = 64
 _DEATHS = {
     Signals.SIGHUP: "Hangup",
     Signals.SIGQUIT: "Quit",
@@ -73,34 +73,36 @@ class Shell:
     MAX_NESTING = 20
 
     def __init__(self, process: Process, dialect: Dialect, name: str, arguments: list[str] | None = None) -> None:
-        self.process = process
-        self.dialect = dialect
+        self.process: Process = process
+        self.dialect: Dialect = dialect
         self.name = name
-        self.arguments = arguments or []
+        self.arguments: list[str] = arguments or []
         self.variables = Variables(process.env)
         self.functions: dict[str, Node] = {}
         self.options: set[str] = set()
         """Single letters of `set`, and `pipefail`."""
         self.traps: dict[int, str] = {}
         self.jobs: list[Job] = []
-        self.status = 0
+        self.status: int = 0
+        self.number: int = process.pid
+        """What `$$` is: the number of the first shell, also in its children."""
         self.last_background: int | None = None
-        self.line = 1
+        self.line: int = 1
         self.is_script = False
         self.terminal: Terminal | None = None
         """Set where the shell is interactive."""
         self.interrupted = False
         self.expander = Expander(self)
         self.loop_depth = 0
-        self._function_depth = 0
+        self.function_depth = 0
         self.nesting = 0
         """How deep eval and source are inside each other."""
         self.directory = self._starting_directory()
         """Where the shell thinks it is: with the links it went through."""
-        self._unchecked = 0
+        self.unchecked = 0
         """Inside a condition, where a failure does not end a shell under `set -e`."""
-        self._substitution_status: int | None = None
-        self._forked = False
+        self.substitution_status: int | None = None
+        self.forked = False
         process.reaps = True
 
     def _starting_directory(self) -> str:
@@ -128,35 +130,9 @@ class Shell:
             if index == 0:
                 return self.name
             return self.arguments[index - 1] if index <= len(self.arguments) else None
-        special: dict[str, Callable[[], str | None]] = {
-            "?": lambda: str(self.status),
-            "#": lambda: str(len(self.arguments)),
-            "$": lambda: self.variables.get("$") or str(self.process.pid),
-            "!": lambda: "" if self.last_background is None else str(self.last_background),
-            "-": lambda: "".join(sorted(option for option in self.options if len(option) == 1)),
-            "@": lambda: " ".join(self.arguments),
-            "*": lambda: " ".join(self.arguments),
-            "PPID": lambda: str(0 if self.process.parent is None else self.process.parent.pid),
-            "RANDOM": lambda: (
-                None if self.dialect.name == "dash" else str(self.process.container.random.randrange(32768))
-            ),
-            "LINENO": lambda: str(self.line),
-            "SECONDS": lambda: (
-                None if self.dialect.name != "bash" else str(int(self.process.clock.now - self.process.started_at))
-            ),
-            "HOSTNAME": lambda: (
-                self.variables.get("HOSTNAME")
-                or (self.process.container.host.hostname if self.dialect.name == "bash" else None)
-            ),
-            "EPOCHSECONDS": lambda: None if self.dialect.name != "bash" else str(int(self.process.clock.now)),
-            "UID": lambda: None if self.dialect.name == "dash" else str(self.process.credentials.uid),
-        }
-        found = special.get(name)
-        if found is not None:
-            value = found()
-            if value is not None:
-                return value
-        return self.variables.get(name)
+        special = SPECIAL_PARAMETERS.get(name)
+        value = None if special is None else special(self)
+        return self.variables.get(name) if value is None else value
 
     def home(self, user: str) -> str | None:
         """The directory that `~` or `~user` stands for."""
@@ -212,8 +188,6 @@ class Shell:
         other = Shell.__new__(Shell)
         other.__dict__.update(self.__dict__)
         other.variables = self.variables.copy()
-        if other.variables.get("$") is None:
-            other.variables.set("$", str(self.process.pid))
         other.arguments = list(self.arguments)
         other.functions = dict(self.functions)
         other.options = set(self.options)
@@ -222,8 +196,14 @@ class Shell:
         other.expander = Expander(other)
         other.terminal = None
         other.loop_depth = 0
-        other._unchecked = 0
-        other._forked = True
+        other.unchecked = 0
+        other.forked = True
+        return other
+
+    def fresh(self, process: Process, name: str, arguments: list[str]) -> Shell:
+        """A new shell of this kind, for a script."""
+        other = Shell(process, self.dialect, name, arguments)
+        other.is_script = True
         return other
 
     def fork(self, node: Node, table: Table, *, group: int | None = None) -> Process:
@@ -271,11 +251,20 @@ class Shell:
                 node = parser.next_command()
             except ShellSyntaxError as error:
                 self.line = error.line
-                await self.complain(error.message)
+                await self._complain_syntax(error, text)
                 raise ExitShell(2) from None
             if node is None:
                 return self.status
             self.status = await self.run(node, tail and parser.at_end)
+
+    async def _complain_syntax(self, error: ShellSyntaxError, text: str) -> None:
+        if self.dialect.name != "bash" or self.is_script or self.interactive:
+            await self.complain(error.message)
+            return
+        await self.process.error(f"{self.name}: -c: line {error.line}: {error.message}\n")
+        lines = text.split("\n")
+        if not error.incomplete and error.line <= len(lines):
+            await self.process.error(f"{self.name}: -c: line {error.line}: `{lines[error.line - 1]}'\n")
 
     # --- running ---------------------------------------------------------------------------------------------
 
@@ -291,11 +280,11 @@ class Shell:
         return status
 
     async def _run_and_or(self, node: AndOr, tail: bool) -> int:
-        self._unchecked += 1
+        self.unchecked += 1
         try:
             status = self.status = await self.run(node.left)
         finally:
-            self._unchecked -= 1
+            self.unchecked -= 1
         if (status == 0) == (node.operator == "&&"):
             return await self.run(node.right, tail)
         return status
@@ -308,7 +297,7 @@ class Shell:
         try:
             child = self.fork(node.body, table, group=0 if self.interactive else None)
         except OSError as error:
-            return await self._cannot_fork(error)
+            return await self.cannot_fork(error)
         finally:
             dropped(table)
         self.last_background = child.pid
@@ -318,7 +307,7 @@ class Shell:
             await self.process.error(f"[{number}] {child.pid}\n")
         return 0
 
-    async def _cannot_fork(self, error: OSError) -> int:
+    async def cannot_fork(self, error: OSError) -> int:
         texts = {"dash": "Cannot fork", "busybox": f"can't fork: {error.strerror}"}
         await self.complain(texts.get(self.dialect.name, f"fork: retry: {error.strerror}"))
         raise ExitShell(2 if self.dialect.name != "bash" else 254)
@@ -326,7 +315,7 @@ class Shell:
     async def _run_pipeline(self, node: Pipeline, tail: bool) -> int:
         started = self.process.clock.now
         if node.negated:
-            self._unchecked += 1
+            self.unchecked += 1
         try:
             if len(node.commands) == 1:
                 status = await self.run(node.commands[0])
@@ -334,7 +323,7 @@ class Shell:
                 status = await self._run_stages(node)
         finally:
             if node.negated:
-                self._unchecked -= 1
+                self.unchecked -= 1
         if node.timed:
             await self._report_time(self.process.clock.now - started)
         if node.negated:
@@ -370,15 +359,15 @@ class Shell:
             except OSError as error:
                 if upstream is not None:
                     upstream.release()
-                return await self._cannot_fork(error)
+                return await self.cannot_fork(error)
             finally:
                 dropped(table)
             if self.interactive and not children:
                 group = child.pid
             children.append(child)
-        return await self._wait_for(children)
+        return await self.wait_for(children)
 
-    async def _wait_for(self, children: list[Process]) -> int:
+    async def wait_for(self, children: list[Process]) -> int:
         """Wait for what runs in the foreground; the status is that of the last."""
         if self.terminal is not None:
             self.terminal.foreground = children[0]
@@ -394,7 +383,7 @@ class Shell:
 
     async def report_death(self, child: Process) -> None:
         text = _DEATHS.get(Signals(child.exit_signal)) if child.exit_signal else None
-        if text is None or self._forked:
+        if text is None or self.forked:
             return
         if self.dialect.name == "bash":
             await self.complain(f"{child.pid:5d} {text:<23} {' '.join(child.argv)}")
@@ -403,152 +392,10 @@ class Shell:
 
     def checked(self, status: int) -> int:
         """A failure that nobody looks at ends the shell, if it was told so."""
-        if status and "e" in self.options and not self._unchecked:
+        if status and "e" in self.options and not self.unchecked:
             self.status = status
             raise ExitShell(status)
         return status
-
-    # --- compound commands -----------------------------------------------------------------------------------
-
-    async def _condition(self, node: Node) -> bool:
-        self._unchecked += 1
-        try:
-            self.status = await self.run(node)
-        finally:
-            self._unchecked -= 1
-        return self.status == 0
-
-    async def _run_if(self, node: If, tail: bool) -> int:
-        for condition, body in node.branches:
-            if await self._condition(condition):
-                return await self.run(body, tail)
-        return 0 if node.otherwise is None else await self.run(node.otherwise, tail)
-
-    async def _run_loop(self, node: Loop, tail: bool) -> int:
-        status = 0
-        self.loop_depth += 1
-        try:
-            while True:
-                try:
-                    if await self._condition(node.condition) is node.until:
-                        return status
-                    status = self.status = await self.run(node.body)
-                except BreakLoop as leaving:
-                    status = 0
-                    if self._leaves_loop(leaving):
-                        return status
-        finally:
-            self.loop_depth -= 1
-
-    @staticmethod
-    def _leaves_loop(leaving: BreakLoop) -> bool:
-        """Whether this loop ends; outer ones get what is left of the break or continue."""
-        if leaving.levels > 1:
-            leaving.levels -= 1
-            raise leaving
-        return not isinstance(leaving, ContinueLoop)
-
-    async def _run_for(self, node: For, tail: bool) -> int:
-        self.line = node.line
-        items = self.arguments if node.words is None else await self._expanded(self.expander.fields(node.words))
-        status = 0
-        self.loop_depth += 1
-        try:
-            for item in list(items):
-                await self.step()
-                self.assign(node.name, item)
-                try:
-                    status = self.status = await self.run(node.body)
-                except BreakLoop as leaving:
-                    status = 0
-                    if self._leaves_loop(leaving):
-                        break
-            return status
-        finally:
-            self.loop_depth -= 1
-
-    async def _run_for_arithmetic(self, node: ForArithmetic, tail: bool) -> int:
-        status = 0
-        empty = not "".join(getattr(part, "text", "x") for part in node.condition.parts).strip()
-        await self._expanded(self.expander.arithmetic(node.start))
-        self.loop_depth += 1
-        try:
-            while empty or await self._expanded(self.expander.arithmetic(node.condition)):
-                await self.step()
-                try:
-                    status = self.status = await self.run(node.body)
-                except BreakLoop as leaving:
-                    status = 0
-                    if self._leaves_loop(leaving):
-                        break
-                await self._expanded(self.expander.arithmetic(node.step))
-            return status
-        finally:
-            self.loop_depth -= 1
-
-    async def _run_case(self, node: Case, tail: bool) -> int:
-        await self.step()
-        subject = await self._expanded(self.expander.text(node.subject))
-        falling = False
-        status = 0
-        for item in node.items:
-            if not falling:
-                for pattern in item.patterns:
-                    text = await self._expanded(self.expander.pattern(pattern))
-                    if patterns.compiled(text).matches(subject):
-                        break
-                else:
-                    continue
-            status = 0 if item.body is None else await self.run(item.body, tail and not item.falls_through)
-            falling = item.falls_through
-            if not falling:
-                return status
-        return status
-
-    async def _run_subshell(self, node: Subshell, tail: bool) -> int:
-        table = copied(self.process.fds)
-        try:
-            child = self.fork(node.body, table, group=0 if self.interactive else None)
-        except OSError as error:
-            return await self._cannot_fork(error)
-        finally:
-            dropped(table)
-        return self.checked(await self._wait_for([child]))
-
-    def _run_group(self, node: Group, tail: bool) -> Awaitable[int]:
-        return self.run(node.body, tail)
-
-    async def _run_function(self, node: Function, tail: bool) -> int:
-        self.functions[node.name] = node.body
-        return 0
-
-    async def _run_conditional(self, node: Conditional, tail: bool) -> int:
-        self.line = node.line
-        await self.step()
-        try:
-            return self.checked(int(not await evaluate_conditional(self, node.words)))
-        except ConditionError as error:
-            await self.complain(error.message)
-            return self.checked(2)
-
-    async def _run_arithmetic(self, node: ArithmeticCommand, tail: bool) -> int:
-        await self.step()
-        return self.checked(int(await self._expanded(self.expander.arithmetic(node.expression)) == 0))
-
-    async def _run_redirected(self, node: Redirected, tail: bool) -> int:
-        try:
-            table = await self._expanded(redirected(self, node.redirects))
-        except RedirectionError as error:
-            await self.complain(error.message)
-            return self.checked(2 if self.dialect.name == "dash" else 1)
-        saved, self.process.fds = self.process.fds, table
-        try:
-            return await self.run(node.body)
-        finally:
-            self.process.fds = saved
-            dropped(table)
-
-    # --- simple commands -------------------------------------------------------------------------------------
 
     async def step(self) -> None:
         """Account for a moment's work, and see what happened in the meantime."""
@@ -559,7 +406,7 @@ class Shell:
             self.interrupted = False
             raise Interrupt
 
-    async def _expanded(self, expansion: Awaitable[Any]) -> Any:
+    async def expanded(self, expansion: Awaitable[Any]) -> Any:
         """The result of an expansion; one that fails ends the shell, or brings an interactive one to its prompt."""
         try:
             return await expansion
@@ -577,75 +424,7 @@ class Shell:
         await self.complain(texts.get(self.dialect.name, f"{error.name}: readonly variable"))
         self.status = 2 if self.dialect.name != "bash" else 1
 
-    async def _run_simple(self, node: Simple, tail: bool) -> int:
-        self.line = node.line
-        await self.step()
-        self._substitution_status = None
-        words: list[str] = await self._expanded(self.expander.fields(node.words))
-        assigned: list[tuple[str, str]] = []
-        for assignment in node.assignments:
-            value = await self._expanded(self.expander.text(assignment.value, assignment=True))
-            if assignment.append:
-                value = (self.variables.get(assignment.name) or "") + value
-            if not words:
-                await self._expanded(self._assign(assignment.name, value))
-            assigned.append((assignment.name, value))
-        if "x" in self.options:
-            await self._trace(words, assigned)
-        function = self.functions.get(words[0]) if words else None
-        builtin = builtin_named(words[0], self.dialect) if words and function is None else None
-        try:
-            table = None if not node.redirects else await self._expanded(redirected(self, node.redirects))
-        except RedirectionError as error:
-            await self.complain(error.message)
-            status = 2 if self.dialect.name == "dash" else 1
-            if (
-                words
-                and words[0] in SPECIAL
-                and builtin is not None
-                and not self.interactive
-                and self.dialect.name != "bash"
-            ):
-                raise ExitShell(status) from None
-            return self.checked(status)
-        try:
-            if not words:
-                status = self._substitution_status or 0
-            elif function is not None:
-                status = await self._in_table(
-                    table, self._with_assignments(assigned, lambda: self._call(words, function))
-                )
-            elif builtin is not None:
-                if words[0] == "exec":
-                    return await self.replace(words[1:], assigned, table)
-                work = lambda: builtin(self, words[1:])  # noqa: E731
-                if words[0] in SPECIAL and self.dialect.name != "bash":
-                    # POSIX: assignments before a special builtin stay.
-                    for name, value in assigned:
-                        await self._expanded(self._assign(name, value))
-                    assigned = []
-                status = await self._in_table(table, self._with_assignments(assigned, work))
-            else:
-                status = await self.external(words, assigned, table, tail)
-        finally:
-            if table is not None:
-                dropped(table)
-        if self.process.pending:
-            self.status = status
-            await self.run_pending_traps()
-        return self.checked(status)
-
-    async def _assign(self, name: str, value: str) -> None:
-        self.assign(name, value)
-
-    async def _trace(self, words: list[str], assigned: list[tuple[str, str]]) -> None:
-        quoted = str if self.dialect.name == "dash" else quoting.quoted
-        shown = [f"{name}={quoted(value) if value else ''}" for name, value in assigned]
-        shown += [quoted(word) for word in words]
-        prefix = self.variables.get("PS4")
-        await self.process.error(f"{'+ ' if prefix is None else prefix}{' '.join(shown)}\n")
-
-    async def _in_table(self, table: Table | None, work: Awaitable[int]) -> int:
+    async def in_table(self, table: Table | None, work: Awaitable[int]) -> int:
         """Run something of the shell's own with other descriptors."""
         if table is None:
             return await work
@@ -655,104 +434,9 @@ class Shell:
         finally:
             self.process.fds = saved
 
-    async def _with_assignments(self, assigned: list[tuple[str, str]], work: Callable[[], Awaitable[int]]) -> int:
-        """Run something with variables set for its time only."""
-        if not assigned:
-            return await work()
-        saved = [(name, self.variables.get(name), name in self.variables.exported) for name, _ in assigned]
-        for name, value in assigned:
-            await self._expanded(self._assign(name, value))
-            self.variables.export(name)
-        try:
-            return await work()
-        finally:
-            for name, value_before, exported in saved:
-                if value_before is None:
-                    self.variables.unset(name)
-                else:
-                    self.variables.set(name, value_before)
-                    self.variables.export(name, on=exported)
-
-    async def _call(self, words: list[str], body: Node) -> int:
-        if self._function_depth >= MAX_FUNCTION_DEPTH:
-            await self.complain(f"{words[0]}: maximum function nesting level exceeded ({MAX_FUNCTION_DEPTH})")
-            raise ExitShell(2)
-        saved, self.arguments = self.arguments, words[1:]
-        depth, self.loop_depth = self.loop_depth, 0
-        self._function_depth += 1
-        self.variables.enter_function()
-        try:
-            return await self.run(body)
-        except ReturnFunction as leaving:
-            return leaving.status
-        finally:
-            self.variables.leave_function()
-            self._function_depth -= 1
-            self.arguments = saved
-            self.loop_depth = depth
-
     @property
     def in_function(self) -> bool:
-        return self._function_depth > 0
-
-    async def replace(self, words: list[str], assigned: list[tuple[str, str]], table: Table | None) -> int:
-        """`exec`: become another program, or keep the redirections."""
-        if table is not None:
-            old, self.process.fds = self.process.fds, copied(table)
-            dropped(old)
-        if not words:
-            return 0
-        try:
-            self.process.execute(words, {**self.variables.environment, **dict(assigned)})
-        except ExecError as error:
-            if error.number == errno.ENOEXEC:
-                raise Replaced(self._script_entry(words, error.name)) from None
-            await self.complain(self._exec_message(error, builtin="exec: "))
-            raise ExitShell(error.status) from None
-        return 0
-
-    def _exec_message(self, error: ExecError, builtin: str = "") -> str:
-        if error.number == errno.ENOENT and (error.searched or self.dialect.name != "bash"):
-            return builtin + self.dialect.not_found.format(error.name)
-        number = errno.EACCES if error.number == errno.EISDIR and self.dialect.name != "bash" else error.number
-        return f"{builtin}{error.name}: {os.strerror(number)}"
-
-    async def external(self, words: list[str], assigned: list[tuple[str, str]], table: Table | None, tail: bool) -> int:
-        environment: Mapping[str, str] = self.variables.environment
-        if assigned:
-            environment = {**environment, **dict(assigned)}
-        try:
-            if tail and not self.traps and not self.interactive:
-                if table is not None:
-                    old, self.process.fds = self.process.fds, copied(table)
-                    dropped(old)
-                self.process.execute(words, environment)
-            child = self.process.spawn(words, env=environment, fds=table)
-        except ExecError as error:
-            if error.number == errno.ENOEXEC:
-                child = self.process.fork(self._script_entry(words, error.name), env=environment, fds=table)
-            else:
-                await self._in_table(table, self.complain(self._exec_message(error)))  # type: ignore[arg-type]
-                await self.process.spend(COMMAND_COST)
-                return error.status
-        except OSError as error:
-            return await self._cannot_fork(error)
-        if self.interactive:
-            child.group = child.pid
-        # A child's violent end is reported where its errors went; bash alone says it on its own standard error.
-        return await self._in_table(table if self.dialect.name != "bash" else None, self._wait_for([child]))
-
-    def _script_entry(self, words: list[str], path: str) -> Callable[[Process], Any]:
-        """A file without `#!` is taken for a script of this shell."""
-
-        async def entry(process: Process) -> int:
-            other = Shell(process, self.dialect, path, words[1:])
-            other.is_script = True
-            found = process.files.search(path, process.env.get("PATH", "")) or path
-            text = process.files.read_text(found)
-            return await other.run_to_end(lambda: other.run_text(text))
-
-        return entry
+        return self.function_depth > 0
 
     # --- substitution ----------------------------------------------------------------------------------------
 
@@ -767,7 +451,7 @@ class Shell:
             child = self.fork(node, table)
         except OSError as error:
             reader.release()
-            await self._cannot_fork(error)
+            await self.cannot_fork(error)
             return ""
         finally:
             dropped(table)
@@ -777,9 +461,9 @@ class Shell:
             chunks.append(data)
             size += len(data)
         reader.release()
-        self._substitution_status = await self.process.wait(child)
+        self.substitution_status = await self.process.wait(child)
         if self.dialect.name == "bash":
-            self.status = self._substitution_status
+            self.status = self.substitution_status
         text = b"".join(chunks).replace(b"\0", b"").rstrip(b"\n")
         return text.decode(errors="surrogateescape")
 
@@ -822,16 +506,16 @@ _HANDLERS: dict[type[Any], Callable[[Shell, Any, bool], Awaitable[int]]] = {
     AndOr: Shell._run_and_or,
     Background: Shell._run_background,
     Pipeline: Shell._run_pipeline,
-    If: Shell._run_if,
-    Loop: Shell._run_loop,
-    For: Shell._run_for,
-    ForArithmetic: Shell._run_for_arithmetic,
-    Case: Shell._run_case,
-    Subshell: Shell._run_subshell,
-    Group: Shell._run_group,
-    Function: Shell._run_function,
-    Conditional: Shell._run_conditional,
-    ArithmeticCommand: Shell._run_arithmetic,
-    Redirected: Shell._run_redirected,
-    Simple: Shell._run_simple,
+    If: compound.run_if,
+    Loop: compound.run_loop,
+    For: compound.run_for,
+    ForArithmetic: compound.run_for_arithmetic,
+    Case: compound.run_case,
+    Subshell: compound.run_subshell,
+    Group: compound.run_group,
+    Function: compound.run_function,
+    Conditional: compound.run_conditional,
+    ArithmeticCommand: compound.run_arithmetic,
+    Redirected: compound.run_redirected,
+    Simple: run_simple,
 }

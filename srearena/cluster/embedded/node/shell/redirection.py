@@ -6,15 +6,20 @@ Every table holds its own references, so undoing a redirection is dropping the c
 from __future__ import annotations
 
 import errno
+import re
 from typing import TYPE_CHECKING
 
+from srearena.cluster.embedded.node.reachability import Outcome
 from srearena.cluster.embedded.node.shell.syntax import Redirect
+from srearena.cluster.embedded.node.shell.tools.urls import REASONS
+from srearena.cluster.embedded.node.sockets import ConnectionFile
 from srearena.cluster.embedded.node.streams import BytesFile, OpenFile, os_error
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.node.shell.interpreter import Shell
 
 Table = dict[int, OpenFile]
+_SOCKET = re.compile(r"/dev/(tcp|udp)/([^/]+)/(\d{1,5})\Z")
 
 
 class RedirectionError(Exception):
@@ -76,7 +81,23 @@ async def _apply(shell: Shell, redirect: Redirect, table: Table) -> None:
         mode = {"<": "r", "<>": "r+", ">>": "a"}.get(operator, "w")
         if operator == ">" and "C" in shell.options and shell.process.files.is_file(target):
             raise RedirectionError(shell.message_cannot_open(target, os_error(errno.EEXIST), writing=True))
-        _point(table, number, _open(shell, target, mode))
+        if shell.dialect.name == "bash" and (place := _SOCKET.match(target)) is not None:
+            _point(table, number, await _connect(shell, target, *place.groups()))
+        else:
+            _point(table, number, _open(shell, target, mode))
+
+
+async def _connect(shell: Shell, path: str, protocol: str, host: str, port: str) -> OpenFile:
+    """bash's own devices: a redirection to /dev/tcp/host/port is a connection."""
+    result = await shell.process.container.network.connect(host, int(port), protocol.upper())
+    if result.connection is not None:
+        return ConnectionFile(result.connection)
+    if result.outcome in (Outcome.NXDOMAIN, Outcome.DNS_FAILURE):
+        await shell.complain(f"{host}: {REASONS[result.outcome]}")
+        raise RedirectionError(f"{path}: Invalid argument")
+    reason = "Connection timed out" if result.outcome is Outcome.TIMEOUT else REASONS[result.outcome]
+    await shell.process.error(f"{shell.name}: connect: {reason}\n")
+    raise RedirectionError(f"{path}: {reason}")
 
 
 def _duplicate(shell: Shell, table: Table, number: int, target: str) -> None:

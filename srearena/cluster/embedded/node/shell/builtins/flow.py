@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from srearena.cluster.embedded.node.shell.builtins.registry import builtin, builtin_named
 from srearena.cluster.embedded.node.shell.control import BreakLoop, ContinueLoop, ExitShell, ReturnFunction
+from srearena.cluster.embedded.node.shell.simple import external, replace
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.node.shell.interpreter import Shell
@@ -125,7 +126,7 @@ async def source(shell: Shell, args: list[str]) -> int:
 @builtin("exec")
 async def exec_program(shell: Shell, args: list[str]) -> int:
     """`exec` as an argument of `command`; on its own the interpreter handles it, with its redirections."""
-    return await shell.replace(args, [], None)
+    return await replace(shell, args, [], None)
 
 
 @builtin("command")
@@ -142,7 +143,7 @@ async def command(shell: Shell, args: list[str]) -> int:
     found = builtin_named(args[0], shell.dialect)
     if found is not None:
         return await found(shell, args[1:])
-    return await shell.external(args, [], None, tail=False)
+    return await external(shell, args, [], None, tail=False)
 
 
 @builtin("builtin", extended=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from srearena.cluster.embedded.node.process import Process, signal_number
+from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.shell.builtins.registry import builtin
 from srearena.cluster.embedded.node.shell.tools.signals import kill as kill_tool
+from srearena.cluster.embedded.node.signals import signal_number
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.node.shell.interpreter import Job, Shell

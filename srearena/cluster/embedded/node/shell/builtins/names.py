@@ -186,7 +186,6 @@ async def set_options(shell: Shell, args: list[str]) -> int:
         rows = (
             f"{name}={quoting.quoted(shell.variables.get(name) or '', always=True)}\n"
             for name in sorted(shell.variables)
-            if name != "$"
         )
         await shell.process.write("".join(rows))
         return 0

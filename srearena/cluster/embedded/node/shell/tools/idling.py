@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from signal import Signals
 
-from srearena.cluster.embedded.node.process import ExecError, Process, signal_number
+from srearena.cluster.embedded.node.process import ExecError, Process
 from srearena.cluster.embedded.node.shell.tools.registry import tool
+from srearena.cluster.embedded.node.signals import signal_number
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 

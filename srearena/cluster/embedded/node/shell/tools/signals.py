@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from signal import Signals
 
-from srearena.cluster.embedded.node.process import Process, signal_name, signal_number
+from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.shell.regex import RegexError, compile_regex
 from srearena.cluster.embedded.node.shell.tools.registry import tool
+from srearena.cluster.embedded.node.signals import signal_name, signal_number
 
 
 def _may_signal(sender: Process, target: Process) -> bool:

@@ -1,0 +1,40 @@
+"""How much virtual time computing takes, and how coarsely endless computing is simulated.
+
+Small amounts of work are gathered until they are worth an event on the clock. Whoever computes on and on without ever
+waiting is charged ever more time per step, so that a busy loop costs the simulation a bounded effort per hour.
+"""
+
+from __future__ import annotations
+
+from srearena.cluster.embedded.clock import Clock
+
+COMMAND_COST = 0.001
+"""Virtual seconds that starting a program takes."""
+STEP_COST = 0.00002
+"""Virtual seconds that one step inside a program (a builtin, a loop iteration) takes."""
+LONGEST_STEP = 0.1
+
+
+class Effort:
+    """How busy a family of processes has been lately: a bucket that computing fills and waiting empties."""
+
+    __slots__ = ("_at", "_debt", "clock", "level")
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.level = 0.0
+        self._debt = 0.0
+        self._at = clock.now
+
+    def charge(self, seconds: float) -> float:
+        """Account for work, and return how long to sleep for it now; small amounts are gathered first."""
+        idle = self.clock.now - self._at
+        self._at = self.clock.now
+        self.level = max(0.0, self.level - 10 * idle)
+        self._debt += max(seconds, min(LONGEST_STEP, seconds * (1 + self.level / 2) ** 2))
+        if self._debt < COMMAND_COST:
+            return 0.0
+        due, self._debt = self._debt, 0.0
+        self.level += due
+        self._at += due
+        return due
