@@ -112,7 +112,7 @@ class Backoff:
 def wait_after(failures: int, last_failure: float, now: float) -> float:
     if not failures:
         return 0.0
-    delay = min(_BACKOFF_FIRST * 2 ** min(failures - 1, 20), _BACKOFF_LAST)
+    delay = min(_BACKOFF_FIRST * float(2 ** min(failures - 1, 20)), _BACKOFF_LAST)
     return max(0.0, last_failure + delay - now)
 
 
