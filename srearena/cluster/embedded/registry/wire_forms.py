@@ -63,8 +63,8 @@ def wire_form(schema: Schema) -> WireForm:
 
 
 def zero_of(schema: Schema) -> Any:
-    """What a struct nobody set anything in looks like."""
-    return {name: _fresh(value) for name, value in wire_form(schema).always.items()}
+    """What a struct nobody set anything in looks like, but for what would be null."""
+    return {name: _fresh(value) for name, value in wire_form(schema).always.items() if value is not None}
 
 
 def _fresh(value: Any) -> Any:
