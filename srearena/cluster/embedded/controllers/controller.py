@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterable
 
 from srearena.cluster.embedded.clock import Timer
 from srearena.cluster.embedded.objects import Obj, controller_of, key_of, namespace_of
+from srearena.cluster.embedded.recorder import Recorder
 from srearena.cluster.embedded.registry.admission.chain import AdmissionPending
 from srearena.cluster.embedded.registry.errors import ApiError
+from srearena.cluster.embedded.registry.identity import service_account
 from srearena.cluster.embedded.store import Change
-from srearena.cluster.embedded.world import World
+from srearena.cluster.embedded.world import CONTROLLER_MANAGER, World
 
 REACTION_SECONDS = 0.01
 """How long after a change a controller acts: informer latency plus the queue, in a quiet cluster."""
@@ -28,14 +30,17 @@ class Controller:
     """Derive, set `name`, call `watch` in `start`, implement `reconcile`."""
 
     name = ""
-    """As the service account and the events' source are called: `deployment-controller`."""
+    """As the service account is called: `deployment-controller`."""
+    source = ""
+    """As the events' source is called, where that is something else."""
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.clock = world.clock
         self.store = world.store
         self.client = world.controller_client(self.name)
-        self.recorder = world.controller_recorder(self.name)
+        user = service_account("kube-system", self.name)
+        self.recorder = Recorder(world, self.source or self.name, user, field_manager=CONTROLLER_MANAGER)
         self._planned: dict[str, Timer] = {}
         self._failures: dict[str, int] = {}
 
@@ -83,7 +88,7 @@ class Controller:
             return
         except ApiError:
             failures = self._failures[key] = self._failures.get(key, 0) + 1
-            self.enqueue(key, min(_RETRY_FIRST * 2 ** min(failures, 20), _RETRY_LAST))
+            self.enqueue(key, min(_RETRY_FIRST * 2 ** min(failures - 1, 20), _RETRY_LAST))
             return
         self._failures.pop(key, None)
 

@@ -1,1 +1,85 @@
-"""Pods that nobody ends any more."""
+"""Pods that nobody ends any more: on nodes that are gone, deleted before they had one, or finished in great numbers.
+
+The real collector looks every twenty seconds; a node must have been gone for forty before its pods are given up.
+"""
+
+from __future__ import annotations
+
+from srearena.cluster.embedded.controllers.controller import Controller, split_key
+from srearena.cluster.embedded.objects import Obj, dig, is_terminating, key_of, meta, name_of, with_condition
+from srearena.cluster.embedded.store import Change
+
+_PERIOD = 20.0
+_QUARANTINE = 40.0
+_MOST_FINISHED = 12_500
+_FINISHED = "finished"
+
+
+class PodGarbageCollector(Controller):
+    name = "pod-garbage-collector"
+
+    def start(self) -> None:
+        self.store.add_index("pods", "pod-garbage/node", lambda pod: (dig(pod, "spec", "nodeName", default=""),))
+        self.world.on_change("nodes", self._node_changed)
+        self.world.on_change("pods", self._pod_changed)
+        for pod in self.store.objects("pods"):
+            self._consider(pod)
+
+    def _node_changed(self, change: Change) -> None:
+        if change.type == "DELETED":
+            self.enqueue(f"node:{name_of(change.new)}", _QUARANTINE + _PERIOD / 2)
+
+    def _pod_changed(self, change: Change) -> None:
+        if change.type == "DELETED":
+            return
+        self._consider(change.new)
+        if self.store.count("pods") > _MOST_FINISHED:
+            self.enqueue(_FINISHED, _PERIOD)
+
+    def _consider(self, pod: Obj) -> None:
+        node = dig(pod, "spec", "nodeName")
+        if node and self.store.get("nodes", "", node) is None:
+            self.enqueue(f"node:{node}", _QUARANTINE + _PERIOD / 2)
+        elif not node and is_terminating(pod):
+            self.enqueue(f"pod:{key_of(pod)}", _PERIOD / 2)
+
+    def reconcile(self, key: str) -> None:
+        kind, _, rest = key.partition(":")
+        if kind == "node":
+            if self.store.get("nodes", "", rest) is None:
+                for pod in self.store.indexed("pods", "pod-garbage/node", rest):
+                    self._give_up(pod)
+        elif kind == "pod":
+            found = self.client.get("pods", *split_key(rest))
+            if found is not None and is_terminating(found) and not dig(found, "spec", "nodeName"):
+                self.client.delete("pods", found, grace_seconds=0)
+        else:
+            self._thin_out_finished()
+
+    def _give_up(self, pod: Obj) -> None:
+        """The pod is marked as failed for a reason outside itself, then removed without asking its kubelet."""
+        status = dict(pod.get("status") or {})
+        target = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "DeletionByPodGC",
+            "message": "PodGC: node no longer exists",
+        }
+        status["conditions"] = with_condition(status.get("conditions") or (), target, self.clock.timestamp())
+        if status.get("phase") not in ("Succeeded", "Failed"):
+            status["phase"] = "Failed"
+        self.client.set_status("pods", pod, status)
+        self.client.delete("pods", pod, grace_seconds=0)
+
+    def _thin_out_finished(self) -> None:
+        finished = [
+            pod
+            for pod in self.store.objects("pods")
+            if dig(pod, "status", "phase") in ("Succeeded", "Failed") and not is_terminating(pod)
+        ]
+        surplus = len(finished) - _MOST_FINISHED
+        finished.sort(
+            key=lambda pod: (dig(pod, "status", "reason") != "Evicted", meta(pod)["creationTimestamp"], name_of(pod))
+        )
+        for pod in finished[: max(0, surplus)]:
+            self.client.delete("pods", pod, grace_seconds=0)

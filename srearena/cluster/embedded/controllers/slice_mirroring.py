@@ -1,1 +1,0 @@
-"""Endpoints written by hand become endpoint slices."""
