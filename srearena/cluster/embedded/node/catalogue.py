@@ -153,10 +153,10 @@ class Catalogue:
             cause = f"dial tcp: lookup {registry.host}: {trouble}"
             raise _failure(reference, "Unknown", _request(reference, registry, cause))
         found = _repositories.get(reference.repository)
-        if found is None or (found.private and reference.registry not in credentials):
-            refusal = _REFUSALS.get(registry.missing)
-            if refusal is not None:
-                raise _failure(reference, "Unknown", refusal(reference, registry))
+        locked = found is not None and found.private and reference.registry not in credentials
+        refusal = _REFUSALS.get(registry.missing, _forbidden if locked else None)
+        if (found is None or locked) and refusal is not None:
+            raise _failure(reference, "Unknown", refusal(reference, registry))
         if found is None or not found.has(reference):
             raise _failure(reference, "NotFound", f"{reference}: not found")
         return found

@@ -16,7 +16,7 @@ from srearena.cluster.embedded.node.hooks import HookFailed, run_hook
 from srearena.cluster.embedded.node.image_store import Image
 from srearena.cluster.embedded.node.machine import AddressesExhausted
 from srearena.cluster.embedded.node.pod_mount import mount_volumes
-from srearena.cluster.embedded.node.pod_stop import stop_container
+from srearena.cluster.embedded.node.pod_stop import stop_container, stop_pod
 from srearena.cluster.embedded.node.reasons import (
     CRASH_LOOP,
     CREATE_CONFIG_ERROR,
@@ -48,13 +48,15 @@ class PodStart:
         self.kill: list[tuple[Obj, ContainerRecord, str]] = []
         """Containers that must go, with what is said about it."""
         self.start: list[Obj] = []
+        self.over = False
+        """Whether the work is done, and only what served it still runs."""
         self._inits = {container["name"] for container in self.pod["spec"].get("initContainers") or ()}
         self._restarted: set[str] = set()
         self._plan()
 
     @property
     def nothing_to_do(self) -> bool:
-        return not self.kill and not self.start
+        return not self.kill and not self.start and not self.over
 
     # --- what is missing -------------------------------------------------------------------------------------
 
@@ -78,7 +80,15 @@ class PodStart:
             if self._latest(container["name"]) is None:
                 self.start.append(container)
         if self._plan_inits(spec.get("initContainers") or []):
+            waiting = len(self.start)
             self._plan_regulars(spec["containers"])
+            # Sidecars alone do not keep a pod alive.
+            done = len(self.start) == waiting and not any(map(self._is_running, spec["containers"]))
+            self.over = done and any(True for _ in self.sandbox.running())
+
+    def _is_running(self, container: Obj) -> bool:
+        record = self._latest(container["name"])
+        return record is not None and record.running
 
     def _may_not_start_over(self, spec: Obj) -> bool:
         """The sandbox died; a pod that never restarts does not get another one once it has run."""
@@ -163,6 +173,10 @@ class PodStart:
     async def run(self) -> bool:
         """Do it all, in order; False where something failed and is to be tried again."""
         worker = self.worker
+        if self.over:
+            await stop_pod(worker, dig(self.pod, "spec", "terminationGracePeriodSeconds", default=30))
+            worker.started_something()
+            return True
         for container, record, message in self.kill:
             condemned = worker.killed.pop(container["name"], None) is not None
             await stop_container(worker, record, self._grace_for(container, condemned), message)
