@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from srearena.cluster.embedded.client import Client
+from srearena.cluster.embedded.node.catalogue import register_images
 from srearena.cluster.embedded.node.kubelet import Kubelet
 from srearena.cluster.embedded.node.machine import NodeSpec
 from srearena.cluster.embedded.node.nodes import Nodes, start_nodes
@@ -14,7 +15,11 @@ from srearena.cluster.embedded.registry.identity import SUPERUSERS, User
 from srearena.cluster.embedded.world import World
 
 START = 1_760_000_000.0
+SERVER = "acme/server:1.0"
+"""An image that nobody described: it listens where the pod says and answers everything with 200."""
 NAMESPACES = ("default", "kube-node-lease", "kube-system")
+
+register_images("acme/server", tags=["1.0", "1.1"], size=72_099_410)
 
 
 class Lab:
@@ -39,7 +44,7 @@ class Lab:
             obj["metadata"].setdefault("namespace", "default")
         return self.client.create(resource, obj)
 
-    def run(self, name: str = "web", image: str = "nginx:1.27", *, spec: Obj | None = None, **container: Any) -> Obj:
+    def run(self, name: str = "web", image: str = SERVER, *, spec: Obj | None = None, **container: Any) -> Obj:
         """A pod of one container `main`, bound to the first node."""
         return self.run_all(name, [{"name": "main", "image": image, **container}], spec=spec)
 

@@ -25,7 +25,7 @@ def test_the_image_is_on_the_machine_after_the_first_pull(lab: Lab) -> None:
     lab.run("second")
     lab.pass_time(3)
     assert lab.is_ready("second")
-    assert lab.messages("second", "Pulled") == ['Container image "nginx:1.27" already present on machine']
+    assert lab.messages("second", "Pulled") == ['Container image "acme/server:1.0" already present on machine']
 
 
 def test_a_deleted_pod_stops_politely_and_disappears(lab: Lab) -> None:

@@ -93,7 +93,7 @@ def test_a_full_disk_costs_images_first_and_then_pods(lab: Lab) -> None:
     lab.pass_time(15)
     names = [str(image.reference) for image in lab.kubelet.machine.images.images()]
     assert "docker.io/library/python:3.12" not in names
-    assert "docker.io/library/nginx:1.27" in names
+    assert "docker.io/acme/server:1.0" in names
     assert lab.status("web")["phase"] == "Running"
     lab.nodes.access.fill_disk("worker", 0.95)
     lab.pass_time(15)

@@ -72,6 +72,7 @@ def register_images(
     The name is what one writes in a pod (`acme/web`, `registry.acme.io/team/web`), without a tag; its registry becomes
     reachable if it was not.
     """
+    _load_tables()
     reference = parse_reference(repository)
     _registries.setdefault(reference.registry, Registry(reference.registry))
     _repositories[reference.repository] = Repository(
@@ -85,10 +86,15 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 @cache
-def _discover() -> None:
+def _load_tables() -> None:
     for table in files(__package__).joinpath("image_catalogue").iterdir():
         if table.name.endswith(".json"):
             _read(orjson.loads(table.read_bytes()))
+
+
+@cache
+def _discover() -> None:
+    _load_tables()
     for entry in entry_points(group=ENTRY_POINTS):
         try:
             entry.load()
