@@ -169,7 +169,7 @@ class Registry:
         strategy = strategy.subresources.get(subresource, strategy)
         self._keep_identity(obj, old)
         if subresource == "status":
-            obj = _status_write(obj, old)
+            obj = _status_write(obj, old, annotations=not row.custom)
             if strategy.prepare_status:
                 strategy.prepare_status(obj, old, context)
         else:
@@ -315,11 +315,15 @@ class Registry:
         return self.schema(stored or row)
 
 
-def _status_write(obj: Obj, old: Obj) -> Obj:
-    """A write through `status` changes the status and nothing else (but for what SSA records in metadata)."""
-    result = {**old, "metadata": {**meta(old), "managedFields": meta(obj).get("managedFields")}}
-    if not result["metadata"]["managedFields"]:
-        del result["metadata"]["managedFields"]
+def _status_write(obj: Obj, old: Obj, *, annotations: bool) -> Obj:
+    """A write through `status` changes the status and little else: what SSA records in metadata, and, of built-in
+    kinds, annotations, which controllers keep their notes in."""
+    result = {**old, "metadata": dict(meta(old))}
+    for part in ("managedFields", "annotations") if annotations else ("managedFields",):
+        if meta(obj).get(part):
+            result["metadata"][part] = meta(obj)[part]
+        else:
+            result["metadata"].pop(part, None)
     _keep(result, obj, "status")
     return result
 
