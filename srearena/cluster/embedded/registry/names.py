@@ -142,7 +142,7 @@ def _change_errors(metadata: Obj, before: Obj) -> list[FieldError]:
     problems: list[FieldError] = []
     for key in ("name", "namespace"):
         if metadata.get(key) != before.get(key):
-            problems.append(FieldError.invalid(f"metadata.{key}", metadata.get(key), "field is immutable"))
+            problems.append(FieldError.invalid(f"metadata.{key}", metadata.get(key) or "", "field is immutable"))
     if before.get("deletionTimestamp"):
         added = [f for f in metadata.get("finalizers") or () if f not in (before.get("finalizers") or ())]
         if added:

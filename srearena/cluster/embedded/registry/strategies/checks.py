@@ -180,15 +180,22 @@ def labels(problems: Problems, path: str, values: Mapping[str, Any] | None) -> N
 
 def in_order(values: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """A map as a message shows it: by key, and null where there is none."""
-    return dict(sorted(values.items())) if values else None
+    return None if values is None else dict(sorted(values.items()))
 
 
 def selector_in_order(value: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """A label selector as a message shows it."""
     if value is None:
         return None
-    shown = {"matchLabels": in_order(value.get("matchLabels")), "matchExpressions": value.get("matchExpressions")}
-    return {key: item for key, item in shown.items() if item}
+    shown: dict[str, Any] = {}
+    if value.get("matchLabels"):
+        shown["matchLabels"] = in_order(value["matchLabels"])
+    if value.get("matchExpressions"):
+        shown["matchExpressions"] = [
+            {"key": "", "operator": "", **{key: item for key, item in rule.items() if item}}
+            for rule in value["matchExpressions"]
+        ]
+    return shown
 
 
 def required(problems: Problems, path: str, value: Any, detail: str = "") -> bool:

@@ -97,7 +97,7 @@ def ephemeral_containers(problems: Problems, path: str, spec: Obj, around: Surro
         if target and target not in others:
             problems.append(FieldError.not_found(f"{where}.targetContainerName", target))
         for key in _EPHEMERAL_FORBIDDEN:
-            if container.get(key):
+            if container.get(key) is not None and (container[key] or key != "resources"):
                 text = "cannot be set for an Ephemeral Container"
                 problems.append(FieldError.forbidden(f"{where}.{key}", text))
         for number, mount in enumerate(container.get("volumeMounts") or ()):
@@ -256,7 +256,7 @@ def _mounts(problems: Problems, path: str, container: Obj, around: Surroundings)
             if place in devices.values():
                 text = "must not already exist as a path in volumeDevices"
                 problems.append(FieldError.invalid(f"{path}[{index}].mountPath", place, text))
-        if len(mount) > 2:
+        if len(mount) > 2 or not name or not place:
             _mount_options(problems, path, index, mount, container)
 
 

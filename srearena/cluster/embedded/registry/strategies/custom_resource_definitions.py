@@ -62,7 +62,8 @@ def _validate(obj: Obj) -> Problems:
     for index, version in enumerate(versions):
         if (version.get("schema") or {}).get("openAPIV3Schema") is None:
             problems.append(FieldError.required(f"spec.versions[{index}].schema.openAPIV3Schema"))
-    _versions(problems, versions)
+    shown = None if spec.get("versions") is None else [_version_as_go(version) for version in versions]
+    _versions(problems, versions, shown)
     if versions:
         _label(problems, "spec.version", versions[0].get("name") or "")
     for key in ("plural", "singular", "kind", "listKind"):
@@ -89,7 +90,7 @@ def _group(problems: Problems, group: str) -> None:
         problems.append(FieldError.invalid("spec.group", group, "should be a domain with at least one dot"))
 
 
-def _versions(problems: Problems, versions: list[Obj]) -> None:
+def _versions(problems: Problems, versions: list[Obj], shown: list[Obj] | None) -> None:
     for index, version in enumerate(versions):
         name = version.get("name") or ""
         wrong = names.label_1035_errors(name)
@@ -105,7 +106,6 @@ def _versions(problems: Problems, versions: list[Obj]) -> None:
             _subresources(problems, f"spec.versions[{index}].subresources", version)
         if not _is_shared(versions, "additionalPrinterColumns"):
             _columns(problems, f"spec.versions[{index}].additionalPrinterColumns", version)
-    shown = [_version_as_go(version) for version in versions]
     if len({version.get("name") for version in versions}) < len(versions):
         problems.append(FieldError.invalid("spec.versions", shown, "must contain unique version names"))
     if sum(1 for version in versions if version.get("storage")) != 1:
@@ -258,8 +258,8 @@ def _validate_update(new: Obj, old: Obj) -> Problems:
     if any(c.get("type") == "Established" and c.get("status") == "True" for c in conditions):
         checks.immutable(problems, "spec.scope", spec.get("scope"), before.get("scope"))
         checks.immutable(problems, "spec.names.kind", named.get("kind"), was.get("kind"))
-    checks.immutable(problems, "spec.group", spec.get("group"), before.get("group"))
-    checks.immutable(problems, "spec.names.plural", named.get("plural"), was.get("plural"))
+    checks.immutable(problems, "spec.group", spec.get("group") or "", before.get("group") or "")
+    checks.immutable(problems, "spec.names.plural", named.get("plural") or "", was.get("plural") or "")
     present = [version.get("name") for version in items(spec, "versions")]
     for index, name in enumerate(items(new.get("status"), "storedVersions")):
         if name not in present:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from srearena.cluster.embedded.objects import Obj, namespace_of
+from srearena.cluster.embedded.registry import names
 from srearena.cluster.embedded.registry.errors import FieldError
 from srearena.cluster.embedded.registry.strategies import checks
 from srearena.cluster.embedded.registry.strategies.checks import Problems
@@ -52,4 +53,4 @@ def _reported(problems: Problems, obj: Obj) -> None:
         problems.append(FieldError.invalid("message", "", f"can have at most {_LONGEST_NOTE} characters"))
 
 
-STRATEGIES = {"events": Strategy(default=_default, validate=_validate)}
+STRATEGIES = {"events": Strategy(default=_default, validate=_validate, name_errors=names.path_segment_errors)}

@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 from typing import Any
 
-from srearena.cluster.embedded.objects import Obj, dig, labels_of, name_of, uid_of
+from srearena.cluster.embedded.objects import Obj, dig, labels_of, meta, name_of, uid_of
 from srearena.cluster.embedded.registry import cron, names
 from srearena.cluster.embedded.registry.errors import OMITTED, FieldError
 from srearena.cluster.embedded.registry.go_text import quoted
@@ -89,10 +89,11 @@ def validate_job(obj: Obj) -> Problems:
     if wanted is None:
         problems.append(FieldError.required("spec.selector"))
     checks.selector(problems, "spec.selector", wanted)
-    labels = labels_of(spec.get("template") or {})
+    template = spec.get("template") or {}
     try:
-        if not label_selector_of(wanted).matches(labels):
-            problems.append(FieldError.invalid("spec.template.metadata.labels", in_order(labels), NO_MATCH))
+        if not label_selector_of(wanted).matches(labels_of(template)):
+            shown = in_order(meta(template).get("labels"))
+            problems.append(FieldError.invalid("spec.template.metadata.labels", shown, NO_MATCH))
     except SelectorError:
         return problems  # what is wrong with it has been said
     return problems
@@ -224,10 +225,12 @@ def _exit_codes(problems: Problems, path: str, rule: Obj, known: set[str]) -> No
 def _success_policy(problems: Problems, path: str, spec: Obj) -> None:
     policy = spec["successPolicy"]
     if spec.get("completionMode") != "Indexed":
+        rules = policy.get("rules")
         shown = {
-            "Rules": [
+            "Rules": rules
+            and [
                 {"SucceededIndexes": rule.get("succeededIndexes"), "SucceededCount": rule.get("succeededCount")}
-                for rule in items(policy, "rules")
+                for rule in rules
             ]
         }
         problems.append(FieldError.invalid(path, shown, "requires indexed completion mode"))

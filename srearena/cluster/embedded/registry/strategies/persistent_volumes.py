@@ -22,6 +22,7 @@ CLAIM_PROTECTION = "kubernetes.io/pvc-protection"
 RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")
 BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
 _BETA_CLASS_RETIRED = 'deprecated since v1.8; use "storageClassName" attribute instead'
+_SOURCES_OF_CLAIMS = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
 _CLAIM_FIXED = (
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 )
@@ -74,12 +75,22 @@ def _default_claim(obj: Obj) -> None:
 
 def _prepare_claim(obj: Obj, context: WriteContext) -> None:
     obj["status"] = {"phase": "Pending"}
+    _drop_unusable_sources(obj["spec"])
     _normalise_sources(obj["spec"])
     _protect(obj, CLAIM_PROTECTION)
 
 
 def _prepare_claim_update(new: Obj, old: Obj, context: WriteContext) -> None:
     _normalise_sources(new["spec"])
+
+
+def _drop_unusable_sources(spec: Obj) -> None:
+    """Claims and snapshots are what a volume can be filled from; anything else is left out silently."""
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source is not None and (source.get("apiGroup") or "", source.get("kind")) not in _SOURCES_OF_CLAIMS:
+        del spec["dataSource"]
+    if reference is not None and reference.get("namespace"):
+        del spec["dataSourceRef"]
 
 
 def _normalise_sources(spec: Obj) -> None:
@@ -102,7 +113,7 @@ def _validate_volume(obj: Obj) -> Problems:
     spec = obj.get("spec") or {}
     checks.required(problems, "spec.accessModes", spec.get("accessModes"))
     access_modes(problems, "spec.accessModes", items(spec, "accessModes"))
-    _capacity(problems, spec.get("capacity") or {})
+    _capacity(problems, spec.get("capacity"))
     policy = spec.get("persistentVolumeReclaimPolicy")
     if policy:
         checks.one_of(problems, "spec.persistentVolumeReclaimPolicy", policy, RECLAIM_POLICIES)
@@ -121,11 +132,11 @@ def _validate_volume(obj: Obj) -> Problems:
     return problems
 
 
-def _capacity(problems: Problems, capacity: Obj) -> None:
+def _capacity(problems: Problems, capacity: Obj | None) -> None:
     checks.required(problems, "spec.capacity", capacity)
-    if set(capacity) != {"storage"}:
+    if set(capacity or ()) != {"storage"}:
         problems.append(FieldError.not_supported("spec.capacity", checks.in_order(capacity), ("storage",)))
-    for name, text in capacity.items():
+    for name, text in (capacity or {}).items():
         amount = parse(text)
         if amount.value() < 0:
             text_of = "must be a valid resource quantity"

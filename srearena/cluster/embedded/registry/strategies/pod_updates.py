@@ -32,12 +32,18 @@ def validate_pod_update(new: Obj, old: Obj) -> Problems:
         if len(items(spec, key)) != len(items(before, key)):
             problems.append(FieldError.forbidden(f"spec.{key}", "pod updates may not add or remove containers"))
             return problems
-    _deadline(problems, spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds"))
+    deadline = spec.get("activeDeadlineSeconds")
+    problem = _deadline_problem(deadline, before.get("activeDeadlineSeconds"))
+    if problem:
+        problems.append(FieldError.invalid("spec.activeDeadlineSeconds", deadline, problem))
+        if deadline is not None:
+            return problems
     _tolerations(problems, items(spec, "tolerations"), items(before, "tolerations"))
     known = {gate.get("name") for gate in items(before, "schedulingGates")}
-    for index, gate in enumerate(items(spec, "schedulingGates")):
-        if gate.get("name") not in known:
-            text = f"only deletion is allowed, but found new scheduling gate '{gate.get('name') or ''}'"
+    places = {gate.get("name"): index for index, gate in enumerate(items(spec, "schedulingGates"))}
+    for name, index in places.items():
+        if name not in known:
+            text = f"only deletion is allowed, but found new scheduling gate '{name or ''}'"
             problems.append(FieldError.forbidden(f"spec.schedulingGates[{index}].name", text))
     if spec == before:
         return problems
@@ -57,15 +63,13 @@ def _annotations(problems: Problems, new: dict[str, str], old: dict[str, str]) -
         problems.append(FieldError.forbidden(where, f"may not {what} mirror pod annotation"))
 
 
-def _deadline(problems: Problems, new: int | None, old: int | None) -> None:
-    where = "spec.activeDeadlineSeconds"
-    if new is not None:
-        checks.in_range(problems, where, new, 0, MAX_INT32)
-        if old is not None and old < new:
-            problems.append(FieldError.invalid(where, new, "must be less than or equal to previous value"))
-    elif old is not None:
-        text = "must not update from a positive integer to nil value"
-        problems.append(FieldError.invalid(where, None, text))
+def _deadline_problem(new: int | None, old: int | None) -> str:
+    """A deadline can be set and brought nearer."""
+    if new is None:
+        return "" if old is None else "must not update from a positive integer to nil value"
+    if not 0 <= new <= MAX_INT32:
+        return checks.between(0, MAX_INT32)
+    return "must be less than or equal to previous value" if old is not None and old < new else ""
 
 
 def _tolerations(problems: Problems, new: list[Obj], old: list[Obj]) -> None:
@@ -105,10 +109,11 @@ def _placement(problems: Problems, munged: Obj, before: Obj) -> None:
     """While gates hold a pod back, where it may go can be narrowed."""
     selector, was = munged.get("nodeSelector") or {}, before.get("nodeSelector") or {}
     if selector != was:
+        shown = checks.in_order(munged.get("nodeSelector"))
         for key, value in was.items():
             if selector.get(key) != value:
                 text = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-                problems.append(FieldError.invalid("spec.nodeSelector", checks.in_order(selector), text))
+                problems.append(FieldError.invalid("spec.nodeSelector", shown, text))
         _take(munged, before, "nodeSelector")
     affinity, was_affinity = munged.get("affinity") or {}, before.get("affinity") or {}
     if affinity.get("nodeAffinity") != was_affinity.get("nodeAffinity"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from srearena.cluster.embedded.objects import Obj
+from srearena.cluster.embedded.registry import names
 from srearena.cluster.embedded.registry.errors import FieldError
 from srearena.cluster.embedded.registry.strategies import checks
 from srearena.cluster.embedded.registry.strategies.checks import Problems
@@ -45,5 +46,7 @@ def _validate(obj: Obj) -> Problems:
 
 
 STRATEGIES = {
-    "poddisruptionbudgets.policy": Strategy(default=_default, prepare_status=_prepare_status, validate=_validate),
+    "poddisruptionbudgets.policy": Strategy(
+        default=_default, prepare_status=_prepare_status, validate=_validate, name_errors=names.path_segment_errors
+    ),
 }

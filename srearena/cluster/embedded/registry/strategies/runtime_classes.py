@@ -30,7 +30,7 @@ def _validate(obj: Obj) -> Problems:
 
 def _validate_update(new: Obj, old: Obj) -> Problems:
     problems: Problems = []
-    checks.immutable(problems, "handler", new.get("handler"), old.get("handler"))
+    checks.immutable(problems, "handler", new.get("handler") or "", old.get("handler") or "")
     return problems
 
 

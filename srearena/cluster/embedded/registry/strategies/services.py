@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from srearena.cluster.embedded.objects import Obj
+from srearena.cluster.embedded.objects import Obj, name_of
 from srearena.cluster.embedded.registry import names
 from srearena.cluster.embedded.registry.errors import FieldError, Invalid
 from srearena.cluster.embedded.registry.strategies.parts import fill_empty, items, part
@@ -75,7 +75,7 @@ def _allocate(service: Obj, old: Obj | None, context: WriteContext) -> None:
             spec["ipFamilyPolicy"] = before.get("ipFamilyPolicy") or _family_policy(spec)
         problems = address_errors(spec)
         if problems:
-            raise Invalid("Service", service["metadata"]["name"], problems)
+            raise Invalid("Service", name_of(service), problems)
         _settle_families(service)
         first = old is None or before.get("type") == "ExternalName"
         if first and spec.get("clusterIP") != HEADLESS:
@@ -122,7 +122,7 @@ def _settle_families(service: Obj) -> None:
             if family != "IPv4"
         ]
     if problems:
-        raise Invalid("Service", service["metadata"]["name"], problems)
+        raise Invalid("Service", name_of(service), problems)
     families = families or ["IPv4"]
     if _is_bare(spec) and policy != "SingleStack" and len(families) == 1:
         families = [*families, "IPv6" if families[0] == "IPv4" else "IPv4"]

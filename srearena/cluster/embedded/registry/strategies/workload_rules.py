@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-from srearena.cluster.embedded.objects import Obj, labels_of
+from srearena.cluster.embedded.objects import Obj, labels_of, meta
 from srearena.cluster.embedded.registry.errors import FieldError
 from srearena.cluster.embedded.registry.selectors import NOTHING, LabelSelector, SelectorError, label_selector_of
 from srearena.cluster.embedded.registry.strategies import checks
@@ -97,7 +97,7 @@ def _selector(problems: Problems, spec: Obj, kind: str, invalid: str) -> LabelSe
 
 def _matches(problems: Problems, chosen: LabelSelector, template: Obj) -> None:
     if not chosen.matches(labels_of(template)):
-        shown = in_order(labels_of(template))
+        shown = in_order(meta(template).get("labels"))
         problems.append(FieldError.invalid("spec.template.metadata.labels", shown, NO_MATCH))
 
 
@@ -264,7 +264,9 @@ def validate_replication_controller(obj: Obj) -> Problems:
         return problems
     labels = labels_of(template)
     if wanted and any(labels.get(key) != value for key, value in wanted.items()):
-        problems.append(FieldError.invalid("spec.template.metadata.labels", in_order(labels), NO_MATCH))
+        problems.append(
+            FieldError.invalid("spec.template.metadata.labels", in_order(meta(template).get("labels")), NO_MATCH)
+        )
     check_template(problems, "spec.template", template)
     _always(problems, template, "ReplicationController")
     return problems
