@@ -6,54 +6,64 @@ whoever wants to change one takes a `copy_of` it first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import orjson
 
 Obj = dict[str, Any]
 
 
+# These are asked millions of times: no call beyond what the answer needs.
+
+
 def copy_of(obj: Obj) -> Obj:
     """A deep copy; a JSON round trip is several times faster than copy.deepcopy on plain data."""
-    return cast(Obj, orjson.loads(orjson.dumps(obj)))
+    copied: Obj = orjson.loads(orjson.dumps(obj))
+    return copied
 
 
 def meta(obj: Mapping[str, Any]) -> Obj:
-    return cast(Obj, obj.get("metadata") or {})
+    found: Obj = obj.get("metadata") or {}
+    return found
 
 
 def name_of(obj: Mapping[str, Any]) -> str:
-    return cast(str, meta(obj).get("name", ""))
+    name: str = (obj.get("metadata") or {}).get("name", "")
+    return name
 
 
 def namespace_of(obj: Mapping[str, Any]) -> str:
-    return cast(str, meta(obj).get("namespace", ""))
+    namespace: str = (obj.get("metadata") or {}).get("namespace", "")
+    return namespace
 
 
 def uid_of(obj: Mapping[str, Any]) -> str:
-    return cast(str, meta(obj).get("uid", ""))
+    uid: str = (obj.get("metadata") or {}).get("uid", "")
+    return uid
 
 
 def labels_of(obj: Mapping[str, Any]) -> dict[str, str]:
-    return cast("dict[str, str]", meta(obj).get("labels") or {})
+    labels: dict[str, str] = (obj.get("metadata") or {}).get("labels") or {}
+    return labels
 
 
 def annotations_of(obj: Mapping[str, Any]) -> dict[str, str]:
-    return cast("dict[str, str]", meta(obj).get("annotations") or {})
+    annotations: dict[str, str] = (obj.get("metadata") or {}).get("annotations") or {}
+    return annotations
 
 
 def is_terminating(obj: Mapping[str, Any]) -> bool:
-    return bool(meta(obj).get("deletionTimestamp"))
+    return bool((obj.get("metadata") or {}).get("deletionTimestamp"))
 
 
 def dig(obj: Any, *path: str | int, default: Any = None) -> Any:
     """The value at `path`, or `default` where any step of the way is missing or null."""
     here = obj
     for step in path:
-        if isinstance(here, Mapping):
+        if isinstance(here, dict):
             here = here.get(step)
-        elif isinstance(here, Sequence) and not isinstance(here, str) and isinstance(step, int):
+        elif isinstance(here, list) and isinstance(step, int):
             here = here[step] if -len(here) <= step < len(here) else None
         else:
             return default
@@ -66,7 +76,8 @@ def controller_of(obj: Mapping[str, Any]) -> Obj | None:
     """The owner reference marked as the managing controller, if any."""
     for reference in meta(obj).get("ownerReferences") or ():
         if reference.get("controller"):
-            return cast(Obj, reference)
+            found: Obj = reference
+            return found
     return None
 
 
@@ -96,7 +107,11 @@ def reference_to(obj: Obj) -> Obj:
 
 def condition(obj: Mapping[str, Any], kind: str) -> Obj | None:
     """The status condition of that type."""
-    return next((c for c in dig(obj, "status", "conditions", default=()) if c.get("type") == kind), None)
+    found: Obj
+    for found in (obj.get("status") or {}).get("conditions") or ():
+        if found.get("type") == kind:
+            return found
+    return None
 
 
 def condition_is(obj: Mapping[str, Any], kind: str, status: str = "True") -> bool:

@@ -113,8 +113,8 @@ class Store:
         return [bucket[place] for place in sorted(bucket)]
 
     def owned_by(self, uid: str) -> list[tuple[str, Obj]]:
-        """Every object that names `uid` as an owner, with its resource."""
-        return [(place[0], obj) for place, obj in sorted(self._owned.get(uid, {}).items(), key=lambda item: item[0])]
+        """Every object that names `uid` as an owner, with its resource, the longest owned first."""
+        return [(place[0], obj) for place, obj in self._owned.get(uid, {}).items()]
 
     def encoded(self, resource: str, obj: Obj) -> bytes:
         """The object as JSON; the bytes of the current version are made once and shared by all readers."""
@@ -169,9 +169,10 @@ class Store:
     def _update_owners(self, place: tuple[str, str, str], old: Obj | None, new: Obj | None) -> None:
         before = meta(old).get("ownerReferences") if old else None
         after = meta(new).get("ownerReferences") if new else None
+        staying = {reference["uid"] for reference in after or ()}
         for reference in before or ():
             owned = self._owned.get(reference["uid"])
-            if owned is not None:
+            if owned is not None and reference["uid"] not in staying:
                 owned.pop(place, None)
                 if not owned:
                     del self._owned[reference["uid"]]

@@ -31,7 +31,9 @@ _PHASE_RANK = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 def is_active(pod: Obj) -> bool:
     """Whether the pod counts as one of its controller's replicas."""
-    return dig(pod, "status", "phase") not in ("Succeeded", "Failed") and not is_terminating(pod)
+    if (pod.get("metadata") or {}).get("deletionTimestamp"):
+        return False
+    return (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
 
 
 def ready_since(pod: Obj) -> float | None:
@@ -49,8 +51,9 @@ def is_available(pod: Obj, min_ready_seconds: int, now: float) -> bool:
 def claim_pods(client: Client, store: Store, owner: Obj, selector: LabelSelector) -> list[Obj]:
     """The pods of a controller: its own that still match; matching orphans are adopted, strays let go."""
     kept: list[Obj] = []
-    for resource, pod in store.owned_by(uid_of(owner)):
-        if resource != "pods" or (controller_of(pod) or {}).get("uid") != uid_of(owner):
+    uid = uid_of(owner)
+    for resource, pod in store.owned_by(uid):
+        if resource != "pods" or (controller_of(pod) or {}).get("uid") != uid:
             continue
         if selector.matches(labels_of(pod)):
             kept.append(pod)

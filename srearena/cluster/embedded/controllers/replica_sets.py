@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from srearena.cluster.embedded.controllers.controller import Controller, split_key
+from srearena.cluster.embedded.controllers.controller import REACTION_SECONDS, Controller, split_key
 from srearena.cluster.embedded.controllers.pod_sets import (
     claim_pods,
     deletion_order,
@@ -29,10 +29,13 @@ from srearena.cluster.embedded.objects import (
 )
 from srearena.cluster.embedded.registry.errors import ApiError, NotFound
 from srearena.cluster.embedded.registry.selectors import LabelSelector, label_selector_of, label_set_selector
+from srearena.cluster.embedded.store import Change
 from srearena.cluster.embedded.world import World
 
 _BURST = 500
 _FIRST_BATCH = 1
+_LOOK_SECONDS_PER_POD = 0.001
+_LONGEST_REACTION = 2.0
 
 
 class ReplicaSetController(Controller):
@@ -47,7 +50,18 @@ class ReplicaSetController(Controller):
 
     def start(self) -> None:
         self.watch(self.resource)
-        self.watch("pods", self._keys_of_pod)
+        self.world.on_change("pods", self._pod_changed)
+        for pod in self.store.objects("pods"):
+            for key in self._keys_of_pod(pod):
+                self.enqueue(key)
+
+    def _pod_changed(self, change: Change) -> None:
+        for pod in (change.new,) if change.old is None else (change.new, change.old):
+            for key in self._keys_of_pod(pod):
+                owner = self.store.get(self.resource, *split_key(key))
+                size = dig(owner, "spec", "replicas", default=1) if owner is not None else 1
+                # A large set takes longer to look through, so it looks less often, as the real one does.
+                self.enqueue(key, min(max(REACTION_SECONDS, size * _LOOK_SECONDS_PER_POD), _LONGEST_REACTION))
 
     def _keys_of_pod(self, pod: Obj) -> list[str]:
         owner = controller_of(pod)
@@ -68,21 +82,23 @@ class ReplicaSetController(Controller):
             return
         selector = self._selector(owner)
         pods = [pod for pod in claim_pods(self.client, self.store, owner, selector) if is_active(pod)]
-        problem = None if is_terminating(owner) else self._bring_to_size(owner, pods)
-        self._write_status(owner, selector, problem)
+        created, problem = ([], None) if is_terminating(owner) else self._bring_to_size(owner, pods)
+        self._write_status(owner, [*pods, *created], problem)
         if problem is not None and not isinstance(problem, NotFound):
             raise problem
 
-    def _bring_to_size(self, owner: Obj, pods: list[Obj]) -> ApiError | None:
+    def _bring_to_size(self, owner: Obj, pods: list[Obj]) -> tuple[list[Obj], ApiError | None]:
+        """The pods that were made, and why no more were."""
         missing = dig(owner, "spec", "replicas", default=1) - len(pods)
         if missing > 0:
             return self._create(owner, min(missing, _BURST))
         if missing < 0:
             self._delete(owner, pods, min(-missing, _BURST))
-        return None
+        return [], None
 
-    def _create(self, owner: Obj, count: int) -> ApiError | None:
+    def _create(self, owner: Obj, count: int) -> tuple[list[Obj], ApiError | None]:
         """Create in growing batches, so that a template nobody admits fails once and not a thousand times."""
+        made: list[Obj] = []
         batch, left = _FIRST_BATCH, count
         while left:
             for _ in range(min(batch, left)):
@@ -91,11 +107,12 @@ class ReplicaSetController(Controller):
                 except ApiError as problem:
                     if "NamespaceTerminating" not in {cause.get("reason") for cause in problem.causes}:
                         self.recorder.event(owner, "Warning", "FailedCreate", f"Error creating: {problem.message}")
-                    return problem
+                    return made, problem
+                made.append(pod)
                 self.recorder.event(owner, "Normal", "SuccessfulCreate", f"Created pod: {name_of(pod)}")
             left -= min(batch, left)
             batch *= 2
-        return None
+        return made, None
 
     def _delete(self, owner: Obj, pods: list[Obj], count: int) -> None:
         crowding = Counter(dig(pod, "spec", "nodeName", default="") for pod in pods)
@@ -103,11 +120,10 @@ class ReplicaSetController(Controller):
             self.client.delete("pods", pod)
             self.recorder.event(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {name_of(pod)}")
 
-    def _write_status(self, owner: Obj, selector: LabelSelector, problem: ApiError | None) -> None:
+    def _write_status(self, owner: Obj, pods: list[Obj], problem: ApiError | None) -> None:
         current = self.client.get(self.resource, namespace_of(owner), name_of(owner))
         if current is None:
             return
-        pods = [pod for pod in claim_pods(self.client, self.store, current, selector) if is_active(pod)]
         patience = dig(current, "spec", "minReadySeconds", default=0)
         template = label_set_selector(dig(current, "spec", "template", "metadata", "labels"))
         ready = [pod for pod in pods if condition_is(pod, "Ready")]
