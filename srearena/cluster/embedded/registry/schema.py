@@ -36,14 +36,6 @@ _SCALARS: Final = {
     "number": Shape.NUMBER,
     "boolean": Shape.BOOLEAN,
 }
-# What a custom resource's schema may demand of a value beyond its shape.
-RULES: Final = frozenset(
-    {
-        "allOf", "anyOf", "oneOf", "not", "enum", "pattern", "format", "minimum", "maximum", "exclusiveMinimum",
-        "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "minItems", "maxItems", "uniqueItems",
-        "minProperties", "maxProperties", "required", "x-kubernetes-validations",
-    }
-)  # fmt: skip
 _NOTHING: Final[Mapping[str, Any]] = {}
 _NO_FIELDS: Final[Mapping[str, Schema]] = {}
 
@@ -72,8 +64,8 @@ class Schema:
         "patch_key",
         "patch_strategy",
         "preserve_unknown",
+        "raw",
         "required",
-        "rules",
         "shape",
     )
 
@@ -98,13 +90,20 @@ class Schema:
         #: A custom resource's x-kubernetes-preserve-unknown-fields and x-kubernetes-embedded-resource.
         self.preserve_unknown = False
         self.embedded = False
-        #: Constraints of a custom resource's schema, as written.
-        self.rules: Mapping[str, Any] = _NOTHING
+        #: A custom resource's schema as written: it holds the rules that `structural` enforces.
+        self.raw: Mapping[str, Any] = _NOTHING
         self._raw_fields: Mapping[str, Any] | None = None
         self._raw_element: Any = None
         self._fields: Mapping[str, Schema] | None = _NO_FIELDS
         self._element: Schema | None = None
         self._compile: Callable[[Any], Schema] | None = None
+
+    @classmethod
+    def of_fields(cls, fields: Mapping[str, Schema]) -> Schema:
+        """A struct of these fields, which are compiled already."""
+        node = cls(Shape.STRUCT)
+        node._fields = fields
+        return node
 
     @property
     def fields(self) -> Mapping[str, Schema]:
@@ -229,7 +228,7 @@ def _structural(raw: Any, metadata: Schema | None, is_object: bool) -> Schema:
     node.default = raw.get("default")
     node.embedded = embedded
     node.preserve_unknown = raw.get("x-kubernetes-preserve-unknown-fields") is True
-    node.rules = {key: value for key, value in raw.items() if key in RULES}
+    node.raw = raw
     node.required = tuple(raw.get("required") or ())
     node.enum = tuple(raw.get("enum") or ())
     _read_directives(node, raw)
