@@ -96,7 +96,9 @@ def _evaluate_parser() -> argparse.ArgumentParser:
     judge.add_argument("--cache-dir", type=Path, help=f"default: {CACHE_NAME} beside the result file")
     judge.add_argument("--no-cache", action="store_true", help="keep no replies; a stopped run starts over")
     judge.add_argument("--replay", action="store_true", help="use recorded replies only, ask nobody")
-    judge.add_argument("--timeout", type=number, default=120.0, help="seconds per request (default: 120)")
+    judge.add_argument(
+        "--timeout", type=_at_least(0.001, float), default=120.0, help="seconds per request (default: 120)"
+    )
     judge.add_argument("--max-retries", type=_at_least(0, int), default=5)
     judge.add_argument("--backoff", type=number, default=1.0, help="first wait before a retry, in seconds")
     judge.add_argument("--rpm", type=number, help="requests per minute at most")

@@ -130,19 +130,15 @@ def _absent(found: list[Trial], truths: Mapping[str, GroundTruth], expected: int
     return absent
 
 
-def _graded(each: _Pending, case: Case, source: str, **verdict: Any) -> GradedTrial:
-    missing = verdict.pop("missing", "")
-    scores = verdict.pop("scores")
-    grade = case.finish(scores, source, missing)
+def _graded(each: _Pending, case: Case, source: str, scores: Mapping[str, float] | None, missing: str) -> GradedTrial:
     name = str(each.trial.file or each.trial.directory)
-    return GradedTrial(each.trial.trial_id, grade, name, **verdict)
+    return GradedTrial(each.trial.trial_id, case.finish(scores, source, missing), name)
 
 
 def _by_rule(each: _Pending, baseline: Baseline) -> GradedTrial:
     if baseline == "null":
-        missing = "not judged: --judge none with --baseline null"
-        return _graded(each, each.case, "none", scores=None, missing=missing)
-    return _graded(each, each.case, lexical.NAME, scores=each.case.lexical_scores())
+        return _graded(each, each.case, "none", None, "not judged: --judge none with --baseline null")
+    return _graded(each, each.case, lexical.NAME, each.case.lexical_scores(), "")
 
 
 async def _with_judge(
@@ -176,18 +172,12 @@ async def _judge_one(each: _Pending, request: EvaluationRequest, panel: Panel) -
     verdict = Verdict({})
     if any(criterion.judged for criterion in request.criteria):
         verdict = await panel.judge(case)
-    failed = [] if verdict.scores is not None else verdict.errors
-    missing = f"the judge gave no verdict: {failed[0]}" if failed else ""
-    return _graded(
-        each,
-        case,
-        "llm",
-        scores=verdict.scores,
-        missing=missing,
-        verdict=verdict,
-        judge_errors=[*errors, *verdict.errors],
-        judge_failed=verdict.scores is None or 2 * len(errors) >= len(panel.voters),
-    )
+    missing = "" if verdict.scores is not None else f"the judge gave no verdict: {verdict.errors[0]}"
+    graded = _graded(each, case, "llm", verdict.scores, missing)
+    graded.verdict = verdict
+    graded.judge_errors = [*errors, *verdict.errors]
+    graded.judge_failed = verdict.scores is None or 2 * len(errors) >= len(panel.voters)
+    return graded
 
 
 def _document(

@@ -233,7 +233,7 @@ def prepare(
 
     output = submission.output
     notes: list[str] = []
-    predictions = _predictions(output, resolve_all(output, resolve), options, notes)
+    predictions = _predictions(output, [resolve(entity.name) for entity in output.entities], options, notes)
     edges = [(resolve(edge.source), resolve(edge.target)) for edge in output.propagations]
     predicted = ComponentGraph.build(
         [prediction.component for prediction in predictions],
@@ -252,10 +252,6 @@ def prepare(
     items = [_item(view, prediction, hops) for prediction in predictions if prediction.component in hops]
     unmatched = [p.names[0] for p in predictions if not p.resolved.known]
     return Case(view, submission, options, predictions, predicted, items, unmatched, notes)
-
-
-def resolve_all(output: AgentOutput, resolve: Any) -> list[Resolved]:
-    return [resolve(entity.name) for entity in output.entities]
 
 
 def _predictions(

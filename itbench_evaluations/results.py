@@ -7,7 +7,6 @@ was excluded and why. Statistics count every trial: a bad run is a zero, and a v
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -252,12 +251,10 @@ def write_text(path: Path, text: str) -> None:
 def judge_output(trial: GradedTrial, criteria: Sequence[Criterion], metadata: Mapping[str, Any]) -> dict[str, Any]:
     """The document a leaderboard keeps beside each run, `judge_output.json`."""
     row = trial_document(trial, criteria)
-    values = row["flat_scores"]
     return {
         "schema_version": SCHEMA_VERSION,
         "metadata": {**metadata, "scenario_name": trial.incident_id, "run": trial.trial_id, "error": row.get("error")},
         "eval_result": {"scores": row["scores"], "justification": _justification(trial.grade)},
-        "flat_scores": values,
-        "all_finite": all(value is None or math.isfinite(value) for value in values.values()),
+        "flat_scores": row["flat_scores"],
         "details": row,
     }

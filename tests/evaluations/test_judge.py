@@ -438,6 +438,14 @@ def test_a_lost_vote_is_named_and_the_others_decide(outputs: Path) -> None:
     assert "HTTP 418" in document["raw_results"][0]["judge"]["errors"][0]
 
 
+def test_one_vote_of_three_is_no_verdict(tmp_path: Path) -> None:
+    write_trial(tmp_path / "outputs", "Scenario-1", "1", answer("shop/ConfigMap/flags", why=FULL))
+    judge = ScriptedJudge(["418", "418"])
+    done, document = run(tmp_path / "outputs", judge, "--votes", 3, "--max-concurrent", 1)
+    assert done.returncode == 3 and reasoning(document) == [None]
+    assert len(document["raw_results"][0]["judge"]["votes"]) == 1
+
+
 @pytest.mark.parametrize(("mood", "score"), [("root", 1.0), ("honest", 0.0), ("invents", 0.0)])
 def test_where_no_rule_matches_a_lenient_run_asks_which_group_is_meant(tmp_path: Path, mood: str, score: float) -> None:
     write_trial(tmp_path / "outputs", "Scenario-1", "1", answer("the feature flag settings of the shop"))

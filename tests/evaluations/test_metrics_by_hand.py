@@ -122,6 +122,24 @@ def test_a_key_without_a_chain_is_scored_on_its_roots() -> None:
     assert scores["propagation_chain"] == scores["fault_localization_component_identification"] == 1.0
 
 
+def test_naming_the_cause_is_not_a_chain_where_there_is_one() -> None:
+    assert grade_diagnosis(TRUTHS["1"], answer("shop/ConfigMap/flags")).scores["propagation_chain"] == 0.0
+
+
+def test_steps_within_one_workload_are_no_chain() -> None:
+    truth = {
+        "id": "1",
+        "groups": [
+            {"id": "d", "kind": "Deployment", "name": "cart", "root_cause": True},
+            {"id": "p", "kind": "Pod", "filter": ["cart-.*"]},
+        ],
+        "propagations": [{"source": "d", "target": "p", "condition": "bad image", "effect": "pods crash"}],
+    }
+    grade = grade_diagnosis(truth, answer("Deployment/cart"))
+    assert grade.scores["propagation_chain"] == 1.0
+    assert any("rest on its roots alone" in note for note in grade.notes)
+
+
 def test_nothing_wrong_is_answered_by_blaming_nothing() -> None:
     noop = {"id": "noop", "groups": []}
     silent = grade_diagnosis(noop, answer())

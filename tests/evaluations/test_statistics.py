@@ -161,6 +161,13 @@ def test_absent_runs_count_where_they_were_expected(tmp_path: Path) -> None:
     assert outcome.document["statistics"]["overall"]["root_cause_entity_f1"]["mean"] == pytest.approx(1 / 6)
 
 
+def test_only_a_full_score_is_a_pass(tmp_path: Path) -> None:
+    write_trial(tmp_path, "Scenario-1", "1", MIXED)
+    row = evaluate(EvaluationRequest(SHOP, tmp_path)).document["statistics"]["per_incident"]["1"]
+    assert (row["root_cause_entity_f1"]["mean"], row["root_cause_entity_f1"]["pass@1"]) == (pytest.approx(2 / 3), 0.0)
+    assert row["root_cause_entity_recall"]["pass@1"] == 1.0
+
+
 def test_every_number_of_a_mixed_bag_is_within_bounds(tmp_path: Path) -> None:
     for trial, document in enumerate((RIGHT, MIXED, NEAR, answer(), "broken"), start=1):
         write_trial(tmp_path, "Scenario-1", str(trial), document)

@@ -63,6 +63,12 @@ def test_a_cut_off_answer_keeps_what_was_said() -> None:
     assert "truncated: the text ended early" in submission.repairs
 
 
+def test_escapes_survive_the_lenient_reader() -> None:
+    text = r'{"entities": [{"name": "a\"b\u0041\n\\", "contributing_factor": true, "reasoning": "\q \ud800"},]}'
+    entity = read_text(text).output.entities[0]
+    assert entity.name == 'a"bA\n\\' and entity.reasoning == "\\q \ufffd"
+
+
 def test_encodings_are_recognised() -> None:
     assert names_of(TEXT.encode("utf-16")) == NAMES
     broken = read_bytes(TEXT.encode() + b" \xff")
