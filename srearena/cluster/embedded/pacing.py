@@ -91,8 +91,10 @@ class Pacer:
         if not seconds:
             await asyncio.sleep(0)
             return
+        # Not wait_for: before Python 3.12 it swallows a cancellation that comes together with what it waits for.
         self._woken.clear()
+        alarm = asyncio.get_running_loop().call_later(seconds, self._woken.set)
         try:
-            await asyncio.wait_for(self._woken.wait(), seconds)
-        except TimeoutError:
-            return
+            await self._woken.wait()
+        finally:
+            alarm.cancel()
