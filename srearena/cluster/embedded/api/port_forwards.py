@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from srearena.cluster.embedded.api.pod_containers import reachable_agent, stored_pod
 from srearena.cluster.embedded.api.remote_commands import needs_upgrade
 from srearena.cluster.embedded.api.requests import Disconnected, Request
-from srearena.cluster.embedded.api.sockets import V4, WebSocket
+from srearena.cluster.embedded.api.sockets import PROTOCOL_ERROR, V4, WebSocket
 from srearena.cluster.embedded.api.spdy import (
     DataReceived,
     GoneAway,
@@ -80,8 +80,10 @@ async def forward(backend: Backend, socket: WebSocket) -> None:
             await _Tunnel(socket, relay).run()
         else:
             await _Channels(socket, relay, ports).run()
-    except (Disconnected, SpdyError):
+    except Disconnected:
         return
+    except SpdyError as error:
+        await socket.close(PROTOCOL_ERROR, str(error))
     finally:
         relay.close()
 

@@ -14,6 +14,7 @@ _BASE64: Final = "base64.channel.k8s.io"
 _CLOSE: Final = 255
 """In v5, a message on this channel closes the one named by its first byte."""
 NORMAL_CLOSURE: Final = 1000
+PROTOCOL_ERROR: Final = 1002
 
 
 class WebSocket:
