@@ -45,14 +45,18 @@ def _uri(value: str) -> bool:
 
 
 _HEX4: Final = "[0-9a-f]{4}"
-_LABEL: Final = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
+# Letters, digits and, as the library has it, symbols.
+_ALNUM: Final = "[a-zA-Z0-9$+<=>^`|~]"
+_HOSTNAME: Final = (
+    rf"{_ALNUM}(?:-?{_ALNUM}{{0,62}})?|(?:{_ALNUM}(?:[a-zA-Z0-9$+<=>^`|~-]{{0,61}}{_ALNUM})?\.)+[a-zA-Z]{{2,63}}"
+)
 _DURATION: Final = r"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)\s*(?:ns|us|µs|ms|s|m|h|[a-z]+)\s*)+"
 _anything: Final = _pattern(r".*", re.DOTALL)
 _CHECKS: Final[dict[str, Callable[[str], bool]]] = {
     "bsonobjectid": _pattern("[0-9a-fA-F]{24}"),
     "uri": _uri,
     "email": _pattern(r"(?:[^<>@]*<)?[^\s<>@]+@[^\s<>@]+>?"),
-    "hostname": _pattern(rf"(?=.{{1,255}}\Z){_LABEL}(?:\.{_LABEL})*"),
+    "hostname": _pattern(rf"(?=.{{1,255}}\Z)(?:{_HOSTNAME})"),
     "ipv4": _without_error(ipaddress.IPv4Address),
     "ipv6": _without_error(ipaddress.IPv6Address),
     "cidr": lambda value: "/" in value and _without_error(lambda text: ipaddress.ip_network(text, strict=False))(value),
@@ -68,7 +72,7 @@ _CHECKS: Final[dict[str, Callable[[str], bool]]] = {
     "ssn": _anything,
     "hexcolor": _pattern("#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})"),
     "rgbcolor": _pattern(r"rgb\(\s*\d{1,3}\s*,\s*\d{1,3}\s*,\s*\d{1,3}\s*\)"),
-    "byte": _without_error(base64_text),
+    "byte": lambda value: value != "" and _without_error(base64_text)(value),
     "password": _anything,
     "date": _without_error(lambda value: time_text(f"{value}T00:00:00Z")),
     "duration": _pattern(_DURATION, re.IGNORECASE),

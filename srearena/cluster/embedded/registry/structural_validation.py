@@ -28,7 +28,10 @@ def validation_errors(obj: Obj, schema: Schema) -> list[FieldError]:
     raw = schema.raw
     # What every object has is checked elsewhere, whatever a definition may say of it.
     properties = {key: value for key, value in (raw.get("properties") or _NOTHING).items() if key != "metadata"}
-    return _check(obj, {**raw, "properties": properties}, "") + list_errors(obj, raw)
+    found = _check(obj, {**raw, "properties": properties}, "")
+    # What several alternatives complain about alike is said once.
+    unique = {(error.kind, str(error)): error for error in found}
+    return [*unique.values(), *list_errors(obj, raw)]
 
 
 def _check(value: Any, schema: Structural, path: str) -> list[FieldError]:
@@ -56,9 +59,16 @@ def _type_rule(value: Any, schema: Structural, path: str) -> Iterator[FieldError
     found = _json_type(value)
     if found == wanted or (wanted == "number" and found == "integer") or (wanted == "integer" and _is_integral(value)):
         return
-    if is_known_format(schema.get("format")) and found in ("string", "array") and wanted not in ("number", "integer"):
-        return
+    if is_known_format(schema.get("format")):
+        if found not in ("string", "array"):
+            yield _wrong_type(path, schema["format"], _NUMBER_FORMATS.get(found, ""))
+            return
+        if wanted not in ("number", "integer"):
+            return
     yield _wrong_type(path, wanted, found)
+
+
+_NUMBER_FORMATS: Final = {"integer": "int64", "number": "float64"}
 
 
 def _wrong_type(path: str, wanted: str, found: str) -> FieldError:
