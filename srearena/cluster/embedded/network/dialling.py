@@ -81,10 +81,7 @@ class Dialler:
         fabric = self._fabric
         route = fabric.routes.find(source, address, port, "TCP")
         path = self.choose(source, route)
-        nodes = [source.node] if source.node else []
-        if path.station is not None and path.station.node and path.station.node != source.node:
-            nodes.append(path.station.node)
-        flow = fabric.flows.begin(source, (address, port, "TCP"), *nodes)
+        flow = fabric.flows.begin(source, (address, port, "TCP"))
         if flow is None:
             return Dialled(Outcome.NO_PORT, path, route)
         connected = False
@@ -96,6 +93,8 @@ class Dialler:
                     continue
                 yield self.round_trip(path)
                 connected = path.outcome is Outcome.CONNECTED
+                if path.station is not None and path.station.sockets is not source.sockets:
+                    fabric.flows.track(flow, source.node, path.station.node)
                 return Dialled(path.outcome, path, route, flow if connected else None)
             return Dialled(Outcome.TIMEOUT, path, route)
         finally:
@@ -105,7 +104,7 @@ class Dialler:
     def _repeated(self, source: Station, address: str, port: int, path: Path) -> Path:
         """What the next packet of the same attempt meets: a translation made once stays."""
         if path.backend is not None and path.station is not None:
-            return self._fabric.routes.again(source, path, "TCP")
+            return self._fabric.routes.again(source, path, "TCP", established=False)
         return self.choose(source, self._fabric.routes.find(source, address, port, "TCP"))
 
     def send(self, source: Station, address: str, port: int) -> Waits[tuple[Path, bool]]:

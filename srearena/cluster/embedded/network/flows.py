@@ -107,9 +107,16 @@ class Flow:
     flows: Flows
     source: Station
     peer: Destination
-    nodes: tuple[str, ...]
     local_port: int
+    nodes: tuple[str, ...] = ()
+    """Those that keep track of it."""
     ended: bool = False
+
+    def undo(self) -> None:
+        """It was only a question: leave no trace."""
+        if not self.ended:
+            self.ended = True
+            self.flows.undone(self)
 
     def end(self, *, linger: bool = True) -> None:
         """The connection is over; with `linger` this side closed it, and its port waits."""
@@ -185,18 +192,28 @@ class Flows:
 
     # Flows
 
-    def begin(self, source: Station, peer: Destination, *nodes: str) -> Flow | None:
-        """Claim what a new connection needs; None where the source has no port left for that peer."""
-        now = self._clock.now
-        port = self.ports(source).take(peer, now)
-        if port is None:
-            return None
-        for node in nodes:
+    def begin(self, source: Station, peer: Destination) -> Flow | None:
+        """Claim a local port for a new connection; None where the source has none left for that peer."""
+        port = self.ports(source).take(peer, self._clock.now)
+        return Flow(self, source, peer, port) if port is not None else None
+
+    def track(self, flow: Flow, *nodes: str) -> None:
+        """The connection was let in; the nodes on its way keep track of it."""
+        flow.nodes = tuple(dict.fromkeys(node for node in nodes if node))
+        for node in flow.nodes:
             table = self.table(node)
             table.open += 1
-            if table.is_full(now):
+            if table.is_full(self._clock.now):
                 self._changed()
-        return Flow(self, source, peer, nodes, port)
+
+    def undone(self, flow: Flow) -> None:
+        self.ports(flow.source).give_back(flow.peer, self._clock.now, 0)
+        for node in flow.nodes:
+            table = self.table(node)
+            was_full = table.is_full(self._clock.now)
+            table.open -= 1
+            if was_full != table.is_full(self._clock.now):
+                self._changed()
 
     def ended(self, flow: Flow, linger: bool) -> None:
         now = self._clock.now

@@ -195,7 +195,7 @@ class Network:
             return found.path.outcome, found.path, found.route
         dialled = yield from self.dialler.dial(source, address, port)
         if dialled.flow is not None:
-            dialled.flow.end(linger=False)
+            dialled.flow.undo()
         return dialled.outcome, dialled.path, dialled.route
 
     def forecast(self, source: Station, host: str, port: int, protocol: str = "TCP") -> Forecast:

@@ -7,7 +7,7 @@ the epoch moves, so asking again costs a dictionary lookup.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from srearena.cluster.embedded.network.addresses import LOOPBACK, NODE_RANGE, is_ipv6, is_loopback, within
@@ -27,8 +27,10 @@ OUTSIDE = 0.018
 """Round trips, in seconds, of a small packet and its answer."""
 NEIGHBOUR_GIVEN_UP = 3.07
 """Seconds until the kernel stops asking who has an address of its own network."""
-_UNPLUGGED = "the node's own link is down"
 ZONE_LABEL = "topology.kubernetes.io/zone"
+
+_Obstacle = tuple[Outcome, float, str]
+"""How it ends, after how long, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +101,19 @@ class Routes:
             found = self._known[key] = self._compile(source, address, port, protocol)
         return found
 
-    def again(self, source: Station, path: Path, protocol: str) -> Path:
+    def again(self, source: Station, path: Path, protocol: str, *, established: bool = True) -> Path:
         """The same path, as it is now: what a packet of a flow that was translated once meets."""
-        return self._deliver(source, source, path.source, path.address, path.port, protocol, path.backend)
+        return self._deliver(
+            source,
+            self._fabric.stations.by_address.get(path.source, source),
+            path.source,
+            path.address,
+            path.port,
+            protocol,
+            path.backend,
+            translated=True,
+            established=established,
+        )
 
     # Compilation
 
@@ -143,7 +155,8 @@ class Routes:
             published = fabric.stations.host_port(node.node, address, port, protocol)
             if published is not None:
                 pod, target = published
-                return self._alone(self._deliver(source, source, source.address, pod.address, target, protocol))
+                path = self._deliver(source, source, source.address, pod.address, target, protocol, translated=True)
+                return self._alone(path)
         return self._alone(self._deliver(source, source, source.address, address, port, protocol))
 
     def _through_rule(
@@ -186,106 +199,95 @@ class Routes:
     def _deliver(
         self,
         origin: Station,
-        source: Station,
+        sender: Station,
         source_address: str,
         address: str,
         port: int,
         protocol: str,
         backend: Backend | None = None,
+        *,
+        translated: bool = False,
+        established: bool = False,
     ) -> Path:
-        """The last leg: an address that is nobody's rule any more. `source` is who the packet says it is from."""
-        fabric = self._fabric
+        """The last leg: an address that is nobody's rule any more. `sender` is who the packet says it is from."""
+        stations, links = self._fabric.stations, self._fabric.links
         if is_loopback(address):
-            return self._on_loopback(origin, address, port, protocol)
-        target = fabric.stations.by_address.get(address)
+            return self._at_socket(
+                Path(Outcome.CONNECTED, address, port, LOOPBACK, origin, round_trip=ITSELF), protocol
+            )
+        target = stations.by_address.get(address)
         if target is not None and target.sockets is origin.sockets:
-            return self._at_socket(origin, address, source_address, target, address, port, protocol, ITSELF, backend)
-        if not fabric.stations.is_up(origin.node) and (target is None or target.node != origin.node):
-            return Path(Outcome.TIMEOUT, address, port, source_address, target, backend=backend, reason=_UNPLUGGED)
-        there = fabric.links.quality(origin, origin.address, target, address)
-        back = fabric.links.quality(target, address, origin, origin.address)
-        if there.cut or back.cut:
-            why = f"the link to {target or address} is cut"
-            return Path(Outcome.TIMEOUT, address, port, source_address, target, None, 0.0, there, back, backend, why)
-        if not fabric.policies.allows(source, source_address, target, address, port, protocol):
-            why = "a network policy drops it"
-            return Path(Outcome.TIMEOUT, address, port, source_address, target, None, 0.0, there, back, backend, why)
-        if target is None:
-            return self._nobody(source_address, address, port, backend)
-        if not fabric.stations.is_up(target.node) and target.node != origin.node:
-            silent = target.kind is StationKind.NODE
-            outcome = Outcome.NO_ROUTE if silent else Outcome.TIMEOUT
-            wait = NEIGHBOUR_GIVEN_UP if silent else 0.0
-            why = f"node {target.node} is down"
+            path = Path(Outcome.CONNECTED, address, port, source_address, target, None, ITSELF, backend=backend)
+            return self._at_socket(path, protocol)
+        there = links.quality(origin, origin.address, target, address)
+        back = links.quality(target, address, origin, origin.address)
+        obstacle = self._obstacle(origin, sender, source_address, target, address, port, protocol, there, back)
+        if obstacle is None and target is not None and not translated and backend is None:
+            obstacle = _not_routed(origin, target)
+        if obstacle is None and target is not None and not established:
+            obstacle = self._no_room(origin, target)
+        if obstacle is not None or target is None:
+            outcome, wait, why = obstacle or self._nobody(address)
             return Path(outcome, address, port, source_address, target, None, wait, there, back, backend, why)
-        if origin.kind is StationKind.OUTSIDE and target.is_isolable:
-            why = "pod addresses are not routed outside the cluster"
-            if backend is None and source is origin:
-                return Path(Outcome.TIMEOUT, address, port, source_address, target, reason=why)
-        for node in dict.fromkeys((origin.node, target.node)):
-            if node and not fabric.flows.admits(node):
-                why = f"the connection tracking table of {node} is full"
-                return Path(
-                    Outcome.TIMEOUT, address, port, source_address, target, None, 0.0, there, back, backend, why
-                )
-        return self._at_socket(
-            origin,
-            address,
-            source_address,
-            target,
-            address,
-            port,
-            protocol,
-            _distance(origin, target),
-            backend,
-            there,
-            back,
-        )
+        distance = _distance(origin, target)
+        path = Path(Outcome.CONNECTED, address, port, source_address, target, None, distance, there, back, backend)
+        return self._at_socket(path, protocol)
 
-    def _on_loopback(self, source: Station, address: str, port: int, protocol: str) -> Path:
-        return self._at_socket(source, address, LOOPBACK, source, address, port, protocol, ITSELF)
-
-    def _at_socket(
+    def _obstacle(
         self,
         origin: Station,
-        address: str,
+        sender: Station,
         source_address: str,
-        target: Station,
-        bound: str,
+        target: Station | None,
+        address: str,
         port: int,
         protocol: str,
-        round_trip: float,
-        backend: Backend | None = None,
-        there: Quality = HEALTHY,
-        back: Quality = HEALTHY,
-    ) -> Path:
-        listener = target.sockets.find(bound, port, protocol)
-        outcome, why = Outcome.CONNECTED, ""
-        if listener is None:
-            outcome, why = Outcome.REFUSED, f"nothing listens on {protocol} port {port} of {target}"
-        return Path(outcome, address, port, source_address, target, listener, round_trip, there, back, backend, why)
+        there: Quality,
+        back: Quality,
+    ) -> _Obstacle | None:
+        """What on the way keeps a packet from its target, if anything does."""
+        stations = self._fabric.stations
+        same_node = target is not None and bool(origin.node) and target.node == origin.node
+        if not same_node and not stations.is_up(origin.node):
+            return Outcome.TIMEOUT, 0.0, "the node's own link is down"
+        if there.cut or back.cut:
+            return Outcome.TIMEOUT, 0.0, f"the link to {target or address} is cut"
+        if not self._fabric.policies.allows(sender, source_address, target, address, port, protocol):
+            return Outcome.TIMEOUT, 0.0, "a network policy drops it"
+        if target is not None and not same_node and not stations.is_up(target.node):
+            # The node itself is a neighbour that no longer answers; behind it, packets just vanish.
+            why = f"node {target.node} is down"
+            if target.kind is StationKind.NODE:
+                return Outcome.NO_ROUTE, NEIGHBOUR_GIVEN_UP, why
+            return Outcome.TIMEOUT, 0.0, why
+        return None
 
-    def _nobody(self, source_address: str, address: str, port: int, backend: Backend | None) -> Path:
+    def _no_room(self, origin: Station, target: Station) -> _Obstacle | None:
+        """A node on the way that can keep track of no further flow drops its first packet."""
+        for node in dict.fromkeys((origin.node, target.node)):
+            if node and not self._fabric.flows.admits(node):
+                return Outcome.TIMEOUT, 0.0, f"the connection tracking table of {node} is full"
+        return None
+
+    def _nobody(self, address: str) -> _Obstacle:
         """An address that nobody has."""
         owner = self._fabric.stations.owner_of_range(address)
         if owner is not None and not self._fabric.stations.is_up(owner):
-            why = f"node {owner} is down"
-            return Path(Outcome.TIMEOUT, address, port, source_address, backend=backend, reason=why)
+            return Outcome.TIMEOUT, 0.0, f"node {owner} is down"
         if owner is not None or within(address, NODE_RANGE):
-            why = f"nobody has the address {address}"
-            return Path(
-                Outcome.NO_ROUTE,
-                address,
-                port,
-                source_address,
-                None,
-                None,
-                NEIGHBOUR_GIVEN_UP,
-                backend=backend,
-                reason=why,
-            )
-        why = f"nothing answers at {address}"
-        return Path(Outcome.TIMEOUT, address, port, source_address, backend=backend, reason=why)
+            return Outcome.NO_ROUTE, NEIGHBOUR_GIVEN_UP, f"nobody has the address {address}"
+        return Outcome.TIMEOUT, 0.0, f"nothing answers at {address}"
+
+    @staticmethod
+    def _at_socket(path: Path, protocol: str) -> Path:
+        """The packet is there; is anything listening?"""
+        target = path.station
+        assert target is not None
+        listener = target.sockets.find(path.address, path.port, protocol)
+        if listener is not None:
+            return replace(path, listener=listener)
+        why = f"nothing listens on {protocol} port {path.port} of {target}"
+        return replace(path, outcome=Outcome.REFUSED, reason=why)
 
     def _alone(self, path: Path) -> Route:
         nodes = {path.station.node} if path.station is not None else set()
@@ -305,6 +307,12 @@ def _distance(source: Station, target: Station) -> float:
     if StationKind.OUTSIDE in (source.kind, target.kind):
         return OUTSIDE
     return SAME_NODE if source.node == target.node else OTHER_NODE
+
+
+def _not_routed(origin: Station, target: Station) -> _Obstacle | None:
+    if origin.kind is StationKind.OUTSIDE and target.is_isolable:
+        return Outcome.TIMEOUT, 0.0, "pod addresses are not routed outside the cluster"
+    return None
 
 
 def _dead_end(outcome: Outcome, address: str, port: int, source: Station, reason: str) -> Route:

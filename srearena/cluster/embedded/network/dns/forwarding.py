@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import cycle
 
 from srearena.cluster.embedded.network.addresses import is_address
 from srearena.cluster.embedded.network.dns.caddyfile import CorefileError, Cursor
@@ -31,27 +32,22 @@ class Forward(Handler):
         if not is_within(name, self.origin) or any(is_within(name, zone) for zone in self.exceptions):
             return following(exchange)
         targets = self._in_order(exchange)
+        healthy = [target for target in targets if target not in self.failing]
         elapsed, error = 0.0, ""
-        all_failing = all(target in self.failing for target in targets)
-        number = 0
-        while elapsed < self.DEADLINE:
-            target = targets[number % len(targets)]
-            number += 1
-            if target in self.failing and not all_failing:
-                continue
+        # A server known to be down is left out; with all of them down, one is tried all the same, once.
+        for target in cycle(healthy) if healthy else targets[:1]:
+            if elapsed >= self.DEADLINE or (healthy and self.failing.issuperset(healthy) and elapsed < 1):
+                break
             reply = exchange.around.ask(*target, exchange.question)
             if isinstance(reply, Reply) and reply.seconds < self.READ_TIMEOUT:
                 self.failing.discard(target)
                 return replace(reply, seconds=elapsed + reply.seconds, authoritative=False)
             refused = isinstance(reply, Unanswered) and reply.outcome is not Outcome.TIMEOUT
-            elapsed += self.HEALTH_CHECK if refused else self.READ_TIMEOUT
+            elapsed += self.HEALTH_CHECK / len(targets) if refused else self.READ_TIMEOUT
             why = "read: connection refused" if refused else "i/o timeout"
-            source = 32768 + exchange.around.random.randrange(28232)
-            error = f"read udp {exchange.around.address}:{source}->{target[0]}:{target[1]}: {why}"
+            port = 32768 + exchange.around.random.randrange(28232)
+            error = f"read udp {exchange.around.address}:{port}->{target[0]}:{target[1]}: {why}"
             self.failing.add(target)
-            if all_failing or (refused and number >= len(targets)):
-                break
-            all_failing = all(target in self.failing for target in targets) and refused
         return failure(error, elapsed)
 
     def _in_order(self, exchange: Exchange) -> list[tuple[str, int]]:
