@@ -103,11 +103,11 @@ class Registry:
         if strategy.prepare_create:
             strategy.prepare_create(obj, context)
         self._check(row, obj, None, strategy)
+        if self.store.get(row.storage_key, namespace, obj["metadata"]["name"]) is not None:
+            raise AlreadyExists(row.group_resource, obj["metadata"]["name"], generated=generated)
         self.admission.validate(attributes)
         if strategy.warnings:
             options.warnings.extend(strategy.warnings(obj))
-        if self.store.get(row.storage_key, namespace, obj["metadata"]["name"]) is not None:
-            raise AlreadyExists(row.group_resource, obj["metadata"]["name"], generated=generated)
         self._own_fields(row, None, obj, options, "")
         stored = obj if options.dry_run else self.store.put(row.storage_key, obj)
         return conversion.from_storage(row, stored)
