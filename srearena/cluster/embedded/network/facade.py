@@ -6,7 +6,6 @@ on and may change the outcome.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from srearena.cluster.embedded.clock import Task
@@ -17,6 +16,7 @@ from srearena.cluster.embedded.network.wire import carried
 from srearena.cluster.embedded.node.httpmessage import HttpRequest
 from srearena.cluster.embedded.node.reachability import (
     ConnectResult,
+    FileReader,
     GrpcResult,
     HttpResult,
     Outcome,
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from srearena.cluster.embedded.network.network import Network
 
 T = TypeVar("T")
-FileReader = Callable[[str], "str | None"]
 RESOLV_CONF = "/etc/resolv.conf"
 HOSTS = "/etc/hosts"
 
@@ -48,6 +47,9 @@ class StationNetwork:
         self._resolv_conf = resolv_conf
         self._hosts = hosts
         self._read = read
+
+    def with_files(self, read: FileReader) -> StationNetwork:
+        return StationNetwork(self.network, self.station, self._resolv_conf, self._hosts, read)
 
     @property
     def settings(self) -> ResolverSettings:

@@ -14,7 +14,7 @@ from srearena.cluster.embedded.network.dns.coredns import CoreDns
 from srearena.cluster.embedded.network.dns.corefile import Configuration
 from srearena.cluster.embedded.network.dns.records import ClusterRecords
 from srearena.cluster.embedded.network.fabric import Fabric
-from srearena.cluster.embedded.network.facade import FileReader, StationNetwork
+from srearena.cluster.embedded.network.facade import StationNetwork
 from srearena.cluster.embedded.network.forecast import Forecast, Forecasts
 from srearena.cluster.embedded.network.links import Links
 from srearena.cluster.embedded.network.outside import Daemon, Outside
@@ -96,19 +96,16 @@ class Network:
         """A machine lost, or got back, power or its link."""
         self.fabric.stations.set_node_up(name, up)
 
-    def attach_pod(
-        self, pod: Obj, sockets: NetworkNamespace, *, hostname: str = "", read: FileReader | None = None
-    ) -> StationNetwork:
+    def attach_pod(self, pod: Obj, sockets: NetworkNamespace, hostname: str = "") -> StationNetwork:
         """A pod's sandbox is ready; the facade is what its containers see of the network.
 
-        `read` gives the texts of /etc/resolv.conf and /etc/hosts as the containers have them, so that changing
-        these files has an effect; without it they are what the kubelet would have written.
+        Containers whose own /etc/resolv.conf and /etc/hosts shall count use the facade's `with_files`.
         """
         station = self.fabric.stations.attach_pod(pod, sockets)
         if not station.host_network:
             self.fabric.flows.configure(station, pod)
         texts = resolv_conf(pod), hosts_file(pod, station.address, hostname)
-        facade = self._facades[station] = StationNetwork(self, station, *texts, read)
+        facade = self._facades[station] = StationNetwork(self, station, *texts)
         return facade
 
     def detach_pod(self, uid: str) -> None:

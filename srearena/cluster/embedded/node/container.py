@@ -198,7 +198,14 @@ class Container:
 
     @property
     def network(self) -> NetworkFacade:
-        return self.host.network
+        """The pod's network, with the names this container's own files give."""
+        return self.host.network.with_files(self._text_of)
+
+    def _text_of(self, path: str) -> str | None:
+        try:
+            return self.files.read_text(path)
+        except (OSError, UnicodeError):
+            return None
 
     @property
     def namespace(self) -> NetworkNamespace:

@@ -13,6 +13,7 @@ from srearena.cluster.embedded.node.reachability import (
     ConnectResult,
     DnsRecord,
     DnsStatus,
+    FileReader,
     GrpcResult,
     HttpResult,
     Outcome,
@@ -96,6 +97,9 @@ class LoopbackNetwork:
         address = resolution.addresses[0]
         known = self.namespace.is_local(address)
         return PingResult(Outcome.CONNECTED if known else Outcome.UNREACHABLE, address, self.latency)
+
+    def with_files(self, read: FileReader) -> LoopbackNetwork:
+        return self
 
     async def _find(self, host: str, port: int, protocol: str) -> tuple[Outcome, str, Listener | None]:
         resolution = await self.resolve(host)

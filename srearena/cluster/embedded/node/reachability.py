@@ -6,6 +6,7 @@ The `network` package implements `NetworkFacade`; programs and shells know nothi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
@@ -14,6 +15,10 @@ from srearena.cluster.embedded.node.httpmessage import HttpRequest, HttpResponse
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.node.sockets import Connection
+
+
+FileReader = Callable[[str], "str | None"]
+"""The text of a file; None where there is none."""
 
 
 class Outcome(StrEnum):
@@ -166,3 +171,7 @@ class NetworkFacade(Protocol):
         ...
 
     async def ping(self, host: str, *, timeout: float = 10.0) -> PingResult: ...
+
+    def with_files(self, read: FileReader) -> NetworkFacade:
+        """The same network for somebody whose /etc/resolv.conf and /etc/hosts are what `read` gives."""
+        ...
