@@ -46,11 +46,13 @@ class EvictionManager:
         self._last_met: dict[str, float] = {}
         self._busy_until = 0.0
 
-    def check(self) -> None:
+    def check(self, memory: int) -> None:
+        """Look at the signals; `memory` is what is in use now."""
         kubelet = self._kubelet
-        self._check_kernel()
+        if memory > kubelet.machine.memory:
+            memory = self._kill_for_memory()
         self._check_local_limits()
-        met = self._thresholds()
+        met = self._thresholds(memory)
         if not met and not self._last_met:
             return
         now = kubelet.clock.now
@@ -61,10 +63,10 @@ class EvictionManager:
         if met and now >= self._busy_until:
             self._relieve(met[0])
 
-    def _thresholds(self) -> list[Threshold]:
+    def _thresholds(self, memory: int) -> list[Threshold]:
         machine = self._kubelet.machine
         found: list[Threshold] = []
-        free = machine.memory - machine.memory_working_set()
+        free = machine.memory - memory
         if free < MEMORY_THRESHOLD:
             found.append(Threshold(_MEMORY, "MemoryPressure", MEMORY_THRESHOLD, max(0, free)))
         size, used = machine.disk.limits
@@ -82,7 +84,7 @@ class EvictionManager:
         kubelet.node_event("Warning", "EvictionThresholdMet", f"Attempting to reclaim {threshold.resource}")
         if threshold.resource == _STORAGE:
             self._remove_images()
-            if not any(other.resource == _STORAGE for other in self._thresholds()):
+            if not any(other.resource == _STORAGE for other in self._thresholds(0)):
                 return
         candidates = [worker for worker in kubelet.active_workers() if not _spared(worker)]
         for worker in sorted(candidates, key=lambda worker: _rank(worker, threshold.resource)):
@@ -132,13 +134,13 @@ class EvictionManager:
                     disruption = _disruption(message, kubelet.clock.timestamp(), worker.pod)
                     worker.evict(REASON, message, EVICTION_GRACE, disruption)
 
-    def _check_kernel(self) -> None:
-        """More memory is wanted than the machine has: the kernel kills somebody."""
+    def _kill_for_memory(self) -> int:
+        """More memory is wanted than the machine has: the kernel kills until there is enough."""
         machine = self._kubelet.machine
-        while machine.memory_working_set() > machine.memory:
+        while (used := machine.memory_working_set()) > machine.memory:
             victim = out_of_memory_victim(machine)
             if victim is None or victim[1].container is None:
-                return
+                break
             container = victim[1].container
             name = container.main.name if container.main is not None else victim[1].name
             pid = 1000 + machine.random.randrange(60000)
@@ -147,6 +149,7 @@ class EvictionManager:
             )
             container.oom_killed = True
             container.kill()
+        return used
 
 
 def _spared(worker: PodWorker) -> bool:

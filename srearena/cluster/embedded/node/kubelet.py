@@ -138,8 +138,9 @@ class Kubelet:
 
     def every_ten_seconds(self) -> None:
         """Housekeeping, beside the heartbeat."""
-        share_processor(self.machine)
-        self.evictions.check()
+        memory, wanted = self.machine.survey()
+        share_processor(self.machine, wanted)
+        self.evictions.check(memory)
 
     def active_workers(self) -> list[PodWorker]:
         """Pods that are being run, not taken down."""

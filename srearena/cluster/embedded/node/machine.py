@@ -23,7 +23,7 @@ from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.quantity import parse
 
 if TYPE_CHECKING:
-    from srearena.cluster.embedded.node.runtime import Sandbox
+    from srearena.cluster.embedded.node.runtime import ContainerRecord, Sandbox
 
 GIB = 1024**3
 CONTROL_PLANE = "control-plane"
@@ -102,6 +102,8 @@ class Machine:
         self.sandboxes: dict[str, Sandbox] = {}
         """By pod UID, the newest of each."""
         self.network: PodNetwork = NoNetwork()
+        self.live: dict[str, ContainerRecord] = {}
+        """The containers that run now, by id."""
         self._addresses: dict[str, Sandbox] = {}
         self._last_address = 1
 
@@ -145,21 +147,21 @@ class Machine:
 
     # --- use -------------------------------------------------------------------------------------------------
 
-    def memory_working_set(self) -> int:
-        """Bytes of memory that cannot be reclaimed: the system's, and every container's."""
-        used = SYSTEM_MEMORY + self.memory_ballast
-        for sandbox in self.sandboxes.values():
-            for record in sandbox.running():
-                used += record.working_set
-        return used
+    def survey(self) -> tuple[int, float]:
+        """Bytes of memory in use that cannot be reclaimed, and cores wanted by the containers."""
+        memory = SYSTEM_MEMORY + self.memory_ballast
+        wanted = 0.0
+        for record in self.live.values():
+            if record.container is not None:
+                meter = record.container.meter
+                memory += meter.working_set
+                wish = meter.wanted_cores
+                wanted += wish if meter.cpu_limit is None or wish < meter.cpu_limit else meter.cpu_limit
+        return memory, wanted
 
-    def cpu_cores(self) -> float:
-        """Cores in use now."""
-        used = 0.02 * self.cores
-        for sandbox in self.sandboxes.values():
-            for record in sandbox.running():
-                used += record.cores
-        return min(used, self.cores)
+    def memory_working_set(self) -> int:
+        """Bytes of memory in use that cannot be reclaimed: the system's, and every container's."""
+        return self.survey()[0]
 
 
 def new_boot_id(random: Random) -> str:

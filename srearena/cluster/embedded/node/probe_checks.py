@@ -24,8 +24,11 @@ if TYPE_CHECKING:
     from srearena.cluster.embedded.node.pod_worker import PodWorker
 
 T = TypeVar("T")
-Answer = tuple[bool, str]
-"""Whether it is well, and if not, the rest of the event's text after the probe's name."""
+Answer = tuple[bool | None, str]
+"""Whether it is well, and if not, the rest of the event's text after the probe's name.
+
+None means that the question could not be asked: it is reported, and counts neither way.
+"""
 
 MAX_OUTPUT = 10 * 1024
 PATIENCE = 0.02
@@ -45,7 +48,7 @@ def _failed(text: str) -> Answer:
 
 
 def _errored(text: str) -> Answer:
-    return False, f"probe errored and resulted in unknown state: {text}"
+    return None, f"probe errored and resulted in unknown state: {text}"
 
 
 class Check:
@@ -209,9 +212,12 @@ class GrpcCheck(Check):
         host = worker.sandbox.address
         _, listener = find_listener(worker.kubelet.machine, host, self._port)
         limit = format_duration(self.timeout)
-        if listener is None:
-            return _failed(f'timeout: failed to connect service "{host}:{self._port}" within {limit}')
         clock = worker.kubelet.clock
+        if listener is None:
+            await clock.sleep(self.timeout)
+            return _failed(
+                f'timeout: failed to connect service "{host}:{self._port}" within {limit}: context deadline exceeded'
+            )
         task = clock.spawn(listener.answer_grpc_health(self._service))
         await task.done.wait(self.timeout)
         if not task.done.is_set or task.done.value is None:

@@ -138,9 +138,12 @@ class Probe:
         if self.record is record and record.running:
             self._answered(*answer)
 
-    def _answered(self, good: bool, text: str) -> None:
+    def _answered(self, good: bool | None, text: str) -> None:
         if not good:
             self._owner.worker.container_event(self.container, "Warning", "Unhealthy", f"{_TITLES[self.kind]} {text}")
+        if good is None:
+            self.plan()
+            return
         if good == self._last:
             self._row += 1
         else:

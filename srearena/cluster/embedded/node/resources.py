@@ -13,14 +13,9 @@ MINIMUM_SHARE = 0.002
 """Cores a container without a request counts for: two cgroup shares of 1024 per core."""
 
 
-def share_processor(machine: Machine) -> bool:
+def share_processor(machine: Machine, wanted: float | None = None) -> bool:
     """Divide the cores among containers in proportion to their requests; True where there were too few."""
-    wanted = 0.0
-    for sandbox in machine.sandboxes.values():
-        for record in sandbox.running():
-            if record.container is not None:
-                wanted += _wish(record.container.meter)
-    contended = wanted > machine.cores
+    contended = (machine.survey()[1] if wanted is None else wanted) > machine.cores
     if contended or machine.contended:
         machine.contended = contended
         _divide(machine, contended)

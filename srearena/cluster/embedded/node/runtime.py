@@ -82,10 +82,6 @@ class ContainerRecord:
     def working_set(self) -> int:
         return self.container.meter.working_set if self.container is not None else 0
 
-    @property
-    def cores(self) -> float:
-        return self.container.meter.granted_cores if self.container is not None else 0.0
-
 
 class Sandbox:
     """The network and process namespaces of a pod, and its containers; `HostContext` for these."""
@@ -209,12 +205,14 @@ class Sandbox:
             record.container = None
             raise
         record.started_at = self.clock.now
+        self.machine.live[record.id] = record
         who = process.credentials
         record.user = (who.uid, who.gid, who.groups or (who.gid,))
         container.done.then(lambda: self._ended(record, message_path, message_from_log))
 
     def _ended(self, record: ContainerRecord, message_path: str, message_from_log: bool) -> None:
         container = record.container
+        self.machine.live.pop(record.id, None)
         if container is None or record.exited:
             return
         end = container.done.value
@@ -231,6 +229,7 @@ class Sandbox:
             record = attempts[0]
             if record.exited:
                 continue
+            self.machine.live.pop(record.id, None)
             container, record.container = record.container, None
             record.exit_code, record.reason = UNKNOWN_EXIT, "Unknown"
             record.finished_at = self.clock.now

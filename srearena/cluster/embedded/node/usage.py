@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from srearena.cluster.embedded.node.machine import SYSTEM_MEMORY, Machine
 from srearena.cluster.embedded.objects import Obj, uid_of
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from srearena.cluster.embedded.node.kubelet import Kubelet
 
 RESOLUTION = 15.0
+SYSTEM_CORES = 0.02
+"""Of a machine's cores, the share that the system itself keeps busy."""
 BLIND_SECONDS = 30.0
 """How long after its start a container's numbers first reach metrics-server."""
 
@@ -59,22 +62,23 @@ class UsageSampler:
         for name, kubelet in self._kubelets.items():
             if not kubelet.running or not kubelet.online:
                 continue
-            total = self._scrape_node(kubelet, known, now)
-            self._nodes[name] = _follow(nodes.get(name), now, total, kubelet.machine.memory_working_set())
+            spent, memory = self._scrape_node(kubelet.machine, known, now)
+            self._nodes[name] = _follow(nodes.get(name), now, spent, memory)
         self._clock.after(RESOLUTION, self._scrape)
 
-    def _scrape_node(self, kubelet: Kubelet, known: Mapping[str, _Sample], now: float) -> float:
-        """Sample every container of a node; returns the processor time they have used together."""
-        total = 0.02 * kubelet.machine.cores * (now - kubelet.machine.booted_at)
-        for sandbox in kubelet.machine.sandboxes.values():
-            for record in sandbox.running():
-                if record.container is None:
-                    continue
-                spent = record.container.meter.cpu_seconds()
-                total += spent
-                if now - record.started_at >= BLIND_SECONDS:
-                    self._containers[record.id] = _follow(known.get(record.id), now, spent, record.working_set)
-        return total
+    def _scrape_node(self, machine: Machine, known: Mapping[str, _Sample], now: float) -> tuple[float, int]:
+        """Sample every container of a node; returns the processor time and the memory of the whole node."""
+        total = SYSTEM_CORES * machine.cores * (now - machine.booted_at)
+        held = SYSTEM_MEMORY + machine.memory_ballast
+        for record in machine.live.values():
+            if record.container is None:
+                continue
+            spent, memory = record.container.meter.cpu_seconds(), record.working_set
+            total += spent
+            held += memory
+            if now - record.started_at >= BLIND_SECONDS:
+                self._containers[record.id] = _follow(known.get(record.id), now, spent, memory)
+        return total, held
 
     def of_node(self, name: str) -> Usage | None:
         found = self._nodes.get(name)
