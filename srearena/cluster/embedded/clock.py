@@ -11,6 +11,7 @@ inside it `await clock.sleep(5)` or `await signal.wait()` hand control back to t
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any, Generic, TypeVar
@@ -54,6 +55,7 @@ class Clock:
         self._sequence = 0
         self.on_earlier: Callable[[], None] | None = None
         """Called when something was scheduled before everything else, so that a sleeping driver can wake."""
+        self._tasks: set[Task[Any]] = set()
 
     def at(self, when: float, callback: Callable[..., object], *arguments: Any) -> Timer:
         when = max(when, self.now)
@@ -99,6 +101,19 @@ class Clock:
 
     def sleep(self, seconds: float) -> Awaitable[None]:
         return _Sleep(self, seconds)
+
+    def task_began(self, task: Task[Any]) -> None:
+        self._tasks.add(task)
+
+    def task_ended(self, task: Task[Any]) -> None:
+        self._tasks.discard(task)
+
+    def close(self) -> None:
+        """The end of time: nothing is going to happen any more, and whoever still waits is let go."""
+        self._queue.clear()
+        while self._tasks:
+            self._tasks.pop().abandon()
+        self._queue.clear()
 
     def timestamp(self) -> str:
         """The present instant as Kubernetes writes it in metav1.Time: whole seconds, UTC."""
@@ -282,6 +297,7 @@ class Task(Generic[T]):
         self._running = False
         self._ended = False
         self._cancel_requested = False
+        clock.task_began(self)
 
     def resume(self) -> None:
         if not self._ended and not self._running:
@@ -319,8 +335,15 @@ class Task(Generic[T]):
         self._suspension = suspension
         suspension.arm(self)
 
+    def abandon(self) -> None:
+        """Close the coroutine where it waits, whatever it makes of that; nobody is left to care."""
+        self._ended = True
+        with contextlib.suppress(Exception, Cancelled):
+            self._coroutine.close()
+
     def _end(self, result: T | None) -> None:
         self._ended = True
+        self.clock.task_ended(self)
         self.done.set(result)
 
     async def join(self) -> T | None:

@@ -49,6 +49,7 @@ class Host:
             self._flow.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._flow
+        self.assembly.world.clock.close()
 
     def kubeconfig(self, user: User = ADMINISTRATOR) -> Obj:
         return self.server.kubeconfig(user)

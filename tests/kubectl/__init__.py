@@ -1,0 +1,1 @@
+"""The embedded cluster as an operator meets it: through the real kubectl."""

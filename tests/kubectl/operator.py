@@ -1,0 +1,108 @@
+"""A person at a terminal: runs the real kubectl against a cluster of its own, and lets the cluster's time pass."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from srearena.cluster import Cluster
+
+KUBECTL = shutil.which("kubectl")
+_TIMEOUT = 60.0
+
+
+@dataclass(slots=True)
+class Result:
+    """What a command printed and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+
+@dataclass(slots=True)
+class Operator:
+    cluster: Cluster
+    home: Path
+    namespace: str = "default"
+    extra: dict[str, str] = field(default_factory=dict)
+
+    def run(self, *arguments: str, stdin: str | None = None, timeout: float = _TIMEOUT) -> Result:
+        """Run kubectl, whatever comes of it."""
+        assert KUBECTL is not None
+        environment = {
+            "HOME": str(self.home),
+            "PATH": os.environ["PATH"],
+            "KUBECONFIG": str(self.cluster.kubeconfig),
+            **self.extra,
+        }
+        done = subprocess.run(
+            [KUBECTL, *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env=environment,
+            check=False,
+        )
+        return Result(done.returncode, done.stdout, done.stderr)
+
+    def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
+        """Run kubectl; it must succeed. Returns what it printed."""
+        result = self.run(*arguments, stdin=stdin)
+        assert result.code == 0, f"kubectl {' '.join(arguments)} failed:\n{result.err}\n{result.out}"
+        return result.out
+
+    def fails(self, *arguments: str, stdin: str | None = None) -> str:
+        """Run kubectl; it must fail. Returns what it complained about."""
+        result = self.run(*arguments, stdin=stdin)
+        assert result.code != 0, f"kubectl {' '.join(arguments)} succeeded:\n{result.out}"
+        return result.err
+
+    def apply(self, *documents: str | dict[str, Any]) -> str:
+        """Apply manifests given as YAML text or as objects."""
+        texts = [document if isinstance(document, str) else json.dumps(document) for document in documents]
+        return self.kubectl("apply", "-f", "-", stdin="\n---\n".join(texts))
+
+    def get(self, *arguments: str) -> Any:
+        """`kubectl get ... -o json`, parsed."""
+        return json.loads(self.kubectl("get", *arguments, "-o", "json"))
+
+    def path(self, template: str, *arguments: str) -> str:
+        """`kubectl get ... -o jsonpath=...`."""
+        return self.kubectl("get", *arguments, "-o", f"jsonpath={template}")
+
+    def wait(self, seconds: float) -> None:
+        """Let the cluster's time pass."""
+        self.cluster.wait(seconds)
+
+    def events(self, name: str, *, namespace: str = "default") -> list[tuple[str, str, str]]:
+        """(type, reason, message) of the events about an object, the oldest first."""
+        found = self.get("events", "-n", namespace, "--field-selector", f"involvedObject.name={name}")
+        ordered = sorted(
+            found["items"],
+            key=lambda e: (e.get("firstTimestamp") or e.get("eventTime") or "", int(e["metadata"]["resourceVersion"])),
+        )
+        return [(event["type"], event["reason"], event["message"]) for event in ordered]
+
+    def reasons(self, name: str, *, namespace: str = "default") -> list[str]:
+        return [reason for _, reason, _ in self.events(name, namespace=namespace)]
+
+    def pods(self, selector: str, *, namespace: str = "default") -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = self.get("pods", "-n", namespace, "-l", selector)["items"]
+        return items
+
+    def columns(self, *arguments: str) -> list[list[str]]:
+        """The rows `kubectl get` prints, split at runs of two or more blanks."""
+        lines = self.kubectl("get", *arguments).splitlines()
+        return [re.split(r"\s{2,}", line.strip()) for line in lines]
