@@ -1,172 +1,173 @@
-"""What a deployment says of itself: counts, availability, and whether its rollout gets anywhere."""
+"""What a deployment says of itself: counts, availability, and whether its rollout gets anywhere. Pure.
+
+A condition is replaced only when its status or reason changes; `lastTransitionTime` moves with the status alone. The
+progress deadline is counted from `lastUpdateTime` of `Progressing`, which moves with every step forward.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from srearena.cluster.embedded.controllers.deployment_rollout import bounds_of, replicas_of
+from srearena.cluster.embedded.durations import format_time, parse_time
+from srearena.cluster.embedded.objects import Obj, condition, dig, meta, name_of, uid_of
 
-from srearena.cluster.embedded.controllers.deployment_rollout import bounds_of
-from srearena.cluster.embedded.durations import parse_time
-from srearena.cluster.embedded.objects import Obj, condition, dig, key_of, meta, name_of, uid_of, with_condition
-
-if TYPE_CHECKING:
-    from srearena.cluster.embedded.controllers.controller import Controller
-
-RESOURCE = "deployments.apps"
-_TIMED_OUT = "ProgressDeadlineExceeded"
-_CREATED = "NewReplicaSetCreated"
-_FOUND = "FoundNewReplicaSet"
-_AVAILABLE = "NewReplicaSetAvailable"
-_UPDATED = "ReplicaSetUpdated"
-_PAUSED = "DeploymentPaused"
-_RESUMED = "DeploymentResumed"
+TIMED_OUT = "ProgressDeadlineExceeded"
+CREATED = "NewReplicaSetCreated"
+FOUND = "FoundNewReplicaSet"
+AVAILABLE = "NewReplicaSetAvailable"
+UPDATED = "ReplicaSetUpdated"
+PAUSED = "DeploymentPaused"
+RESUMED = "DeploymentResumed"
+CREATE_FAILED = "ReplicaSetCreateError"
+_NO_DEADLINE = 2**31 - 1
 
 
-class DeploymentStatus:
-    def __init__(self, controller: Controller) -> None:
-        self._controller = controller
+def progress_deadline(deployment: Obj) -> int | None:
+    """Seconds a rollout may stand still; None where nobody counts."""
+    found: int | None = dig(deployment, "spec", "progressDeadlineSeconds")
+    return None if found == _NO_DEADLINE else found
 
-    # Moments of a rollout
 
-    def note_created(self, deployment: Obj, replica_set: Obj) -> None:
-        self._progress(deployment, "True", _CREATED, f'Created new replica set "{name_of(replica_set)}"')
+def new_condition(kind: str, status: str, reason: str, message: str, now: float) -> Obj:
+    moment = format_time(now)
+    return {
+        "type": kind,
+        "status": status,
+        "lastUpdateTime": moment,
+        "lastTransitionTime": moment,
+        "reason": reason,
+        "message": message,
+    }
 
-    def note_found(self, deployment: Obj, replica_set: Obj) -> None:
-        if condition(deployment, "Progressing") is None:
-            self._progress(deployment, "True", _FOUND, f'Found new replica set "{name_of(replica_set)}"')
 
-    def note_failure(self, deployment: Obj, message: str) -> None:
-        self._progress(deployment, "False", "ReplicaSetCreateError", message)
-
-    def note_paused(self, deployment: Obj) -> None:
-        known = condition(deployment, "Progressing")
-        if known is not None and known.get("reason") not in (_TIMED_OUT, _PAUSED):
-            self._progress(deployment, "Unknown", _PAUSED, "Deployment is paused")
-
-    def _progress(self, deployment: Obj, status: str, reason: str, message: str) -> None:
-        if dig(deployment, "spec", "progressDeadlineSeconds") is None:
-            return
-        current = self._controller.store.get(RESOURCE, meta(deployment)["namespace"], name_of(deployment))
-        if current is None:
-            return
-        state = dict(current.get("status") or {})
-        state["conditions"] = self._with(state.get("conditions") or [], "Progressing", status, reason, message)
-        self._controller.client.set_status(RESOURCE, current, state)
-
-    def _with(self, conditions: list[Obj], kind: str, status: str, reason: str, message: str) -> list[Obj]:
-        now = self._controller.clock.timestamp()
-        new = {"type": kind, "status": status, "reason": reason, "message": message, "lastUpdateTime": now}
-        known = next((c for c in conditions if c["type"] == kind), None)
-        if known is not None and (known["status"], known["reason"], known["message"]) == (status, reason, message):
+def with_new(conditions: list[Obj], new: Obj) -> list[Obj]:
+    known = next((c for c in conditions if c["type"] == new["type"]), None)
+    if known is not None and known.get("status") == new["status"]:
+        if known.get("reason") == new["reason"]:
             return conditions
-        return with_condition(conditions, new, now)
-
-    # The whole
-
-    def sync(self, deployment: Obj, sets: list[Obj], newest: Obj | None) -> None:
-        """Write the status if it changed."""
-        before = deployment.get("status") or {}
-        available = sum(dig(obj, "status", "availableReplicas", default=0) for obj in sets)
-        total = sum(dig(obj, "status", "replicas", default=0) for obj in sets)
-        wanted = dig(deployment, "spec", "replicas", default=1)
-        counts = {
-            "replicas": total,
-            "updatedReplicas": dig(newest, "status", "replicas", default=0) if newest is not None else 0,
-            "readyReplicas": sum(dig(obj, "status", "readyReplicas", default=0) for obj in sets),
-            "availableReplicas": available,
-            "unavailableReplicas": max(0, sum(dig(obj, "spec", "replicas", default=0) for obj in sets) - available),
-        }
-        status: Obj = {
-            "observedGeneration": meta(deployment).get("generation", 1),
-            **{key: value for key, value in counts.items() if value},
-        }
-        if before.get("collisionCount"):
-            status["collisionCount"] = before["collisionCount"]
-        conditions = list(before.get("conditions") or [])
-        if available >= wanted - bounds_of(deployment).unavailable:
-            text = "Deployment has minimum availability."
-            conditions = self._with(conditions, "Available", "True", "MinimumReplicasAvailable", text)
-        else:
-            text = "Deployment does not have minimum availability."
-            conditions = self._with(conditions, "Available", "False", "MinimumReplicasUnavailable", text)
-        conditions = self._progressed(deployment, before, counts, newest, conditions)
-        conditions = self._failed(sets, newest, conditions)
-        status["conditions"] = conditions
-        if status != before:
-            self._controller.client.set_status(RESOURCE, deployment, status)
-
-    def _progressed(
-        self, deployment: Obj, before: Obj, counts: dict[str, int], newest: Obj | None, conditions: list[Obj]
-    ) -> list[Obj]:
-        deadline = dig(deployment, "spec", "progressDeadlineSeconds")
-        if deadline is None:
-            return [c for c in conditions if c["type"] != "Progressing"]
-        if dig(deployment, "spec", "paused"):
-            return conditions
-        known = next((c for c in conditions if c["type"] == "Progressing"), None)
-        if known is not None and known["reason"] == _PAUSED:
-            conditions = self._with(conditions, "Progressing", "Unknown", _RESUMED, "Deployment is resumed")
-            known = next(c for c in conditions if c["type"] == "Progressing")
-        what = f'ReplicaSet "{name_of(newest)}"' if newest is not None else f'Deployment "{name_of(deployment)}"'
-        wanted = dig(deployment, "spec", "replicas", default=1)
-        current = counts["updatedReplicas"] == counts["replicas"] == counts["availableReplicas"] == wanted
-        observed = dig(newest, "spec", "replicas") == wanted if newest is not None else False
-        if current and observed:
-            return self._with(conditions, "Progressing", "True", _AVAILABLE, f"{what} has successfully progressed.")
-        if known is not None and known["reason"] == _AVAILABLE and _same_counts(before, counts):
-            return conditions  # it once was complete; a pod that fails later is no rollout
-        if _advanced(before, counts):
-            # Progress moves lastUpdateTime, which the deadline is counted from, also where nothing else changes.
-            text = f"{what} is progressing."
-            rest = [c for c in conditions if c["type"] != "Progressing"]
-            status = "True"
-            moved = {
-                "type": "Progressing",
-                "status": status,
-                "reason": _UPDATED,
-                "message": text,
-                "lastUpdateTime": self._controller.clock.timestamp(),
-                "lastTransitionTime": (known or {}).get("lastTransitionTime", self._controller.clock.timestamp())
-                if (known or {}).get("status") == status
-                else self._controller.clock.timestamp(),
-            }
-            conditions = [*rest, moved]
-            known = moved
-        return self._check_deadline(deployment, deadline, what, known, conditions)
-
-    def _check_deadline(
-        self, deployment: Obj, deadline: int, what: str, known: Obj | None, conditions: list[Obj]
-    ) -> list[Obj]:
-        if known is None or known["reason"] in (_TIMED_OUT, _AVAILABLE):
-            return conditions
-        left = parse_time(known["lastUpdateTime"]) + deadline - self._controller.clock.now
-        if left > 0:
-            self._controller.enqueue(key_of(deployment), left + 0.001)
-            return conditions
-        return self._with(conditions, "Progressing", "False", _TIMED_OUT, f"{what} has timed out progressing.")
-
-    def _failed(self, sets: list[Obj], newest: Obj | None, conditions: list[Obj]) -> list[Obj]:
-        ordered = [
-            *([newest] if newest is not None else []),
-            *(o for o in sets if newest is None or uid_of(o) != uid_of(newest)),
-        ]
-        for obj in ordered:
-            failure = condition(obj, "ReplicaFailure")
-            if failure is not None and failure.get("status") == "True":
-                return self._with(conditions, "ReplicaFailure", "True", failure["reason"], failure["message"])
-        return [c for c in conditions if c["type"] != "ReplicaFailure"]
+        new = {**new, "lastTransitionTime": known.get("lastTransitionTime", new["lastTransitionTime"])}
+    return [*without(conditions, new["type"]), new]
 
 
-def _same_counts(before: Obj, counts: dict[str, int]) -> bool:
-    return all(before.get(key, 0) == counts[key] for key in ("updatedReplicas", "replicas"))
+def without(conditions: list[Obj], kind: str) -> list[Obj]:
+    return [c for c in conditions if c["type"] != kind]
 
 
-def _advanced(before: Obj, counts: dict[str, int]) -> bool:
-    """Whether the rollout moved since the status was last written."""
-    old_before: int = before.get("replicas", 0) - before.get("updatedReplicas", 0)
-    old_now = counts["replicas"] - counts["updatedReplicas"]
-    return bool(
-        counts["updatedReplicas"] > before.get("updatedReplicas", 0)
-        or old_now < old_before
-        or counts["readyReplicas"] > before.get("readyReplicas", 0)
-        or counts["availableReplicas"] > before.get("availableReplicas", 0)
+def counted_status(deployment: Obj, sets: list[Obj], newest: Obj | None, now: float) -> Obj:
+    """The status with fresh counts and availability; progress is left as it was."""
+    before = deployment.get("status") or {}
+    available = _total(sets, "availableReplicas")
+    counts = {
+        "observedGeneration": meta(deployment).get("generation", 0),
+        "replicas": _total(sets, "replicas"),
+        "updatedReplicas": dig(newest, "status", "replicas", default=0) if newest is not None else 0,
+        "readyReplicas": _total(sets, "readyReplicas"),
+        "availableReplicas": available,
+        "unavailableReplicas": max(0, sum(replicas_of(obj) for obj in sets) - available),
+        "collisionCount": before.get("collisionCount", 0),
+    }
+    status: Obj = {key: value for key, value in counts.items() if value}
+    if available >= replicas_of(deployment) - bounds_of(deployment).unavailable:
+        verdict = ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
+    else:
+        verdict = ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
+    status["conditions"] = with_new(list(before.get("conditions") or ()), new_condition("Available", *verdict, now))
+    return status
+
+
+def _total(sets: list[Obj], key: str) -> int:
+    return sum(dig(obj, "status", key, default=0) for obj in sets)
+
+
+def rollout_status(deployment: Obj, sets: list[Obj], newest: Obj | None, now: float) -> Obj:
+    """The status during a rollout: counts, progress, and failures to create pods."""
+    status = counted_status(deployment, sets, newest, now)
+    conditions: list[Obj] = status["conditions"]
+    known = condition(deployment, "Progressing")
+    if progress_deadline(deployment) is None:
+        conditions = without(conditions, "Progressing")
+    elif not _was_complete(status, known):
+        conditions = _with_progress(deployment, status, newest, known, now)
+    failure = _replica_failure(sets, newest)
+    if failure is not None:
+        conditions = with_new(conditions, failure)
+    else:
+        conditions = without(conditions, "ReplicaFailure")
+    return {**status, "conditions": conditions}
+
+
+def _was_complete(status: Obj, known: Obj | None) -> bool:
+    """A deployment whose last rollout ended and that has but one generation is not rolling out."""
+    return (
+        known is not None
+        and known.get("reason") == AVAILABLE
+        and status.get("replicas", 0) == status.get("updatedReplicas", 0)
     )
+
+
+def _with_progress(deployment: Obj, status: Obj, newest: Obj | None, known: Obj | None, now: float) -> list[Obj]:
+    conditions: list[Obj] = status["conditions"]
+    what = f'ReplicaSet "{name_of(newest)}"' if newest is not None else f'Deployment "{name_of(deployment)}"'
+    if is_complete(deployment, status):
+        new = new_condition("Progressing", "True", AVAILABLE, f"{what} has successfully progressed.", now)
+        return with_new(conditions, new)
+    if _has_moved(deployment.get("status") or {}, status):
+        new = new_condition("Progressing", "True", UPDATED, f"{what} is progressing.", now)
+        if known is not None and known.get("status") == "True":
+            new["lastTransitionTime"] = known["lastTransitionTime"]
+        return [*without(conditions, "Progressing"), new]
+    if _has_timed_out(deployment, known, now):
+        new = new_condition("Progressing", "False", TIMED_OUT, f"{what} has timed out progressing.", now)
+        return with_new(conditions, new)
+    return conditions
+
+
+def is_complete(deployment: Obj, status: Obj) -> bool:
+    wanted = replicas_of(deployment)
+    return all(
+        status.get(key, 0) == wanted for key in ("updatedReplicas", "replicas", "availableReplicas")
+    ) and status.get("observedGeneration", 0) >= meta(deployment).get("generation", 0)
+
+
+def _has_moved(before: Obj, after: Obj) -> bool:
+    def old_replicas(status: Obj) -> int:
+        return int(status.get("replicas", 0)) - int(status.get("updatedReplicas", 0))
+
+    return old_replicas(after) < old_replicas(before) or any(
+        after.get(key, 0) > before.get(key, 0) for key in ("updatedReplicas", "readyReplicas", "availableReplicas")
+    )
+
+
+def _has_timed_out(deployment: Obj, known: Obj | None, now: float) -> bool:
+    deadline = progress_deadline(deployment)
+    if known is None or deadline is None or known.get("reason") == AVAILABLE:
+        return False
+    return known.get("reason") == TIMED_OUT or parse_time(known["lastUpdateTime"]) + deadline < now
+
+
+def seconds_to_deadline(deployment: Obj, status: Obj, now: float) -> float | None:
+    """When to look again whether the rollout has stood still for too long; None where that cannot happen."""
+    deadline = progress_deadline(deployment)
+    known = next((c for c in status.get("conditions") or () if c["type"] == "Progressing"), None)
+    if deadline is None or known is None or dig(deployment, "spec", "paused"):
+        return None
+    if is_complete(deployment, status) or known.get("reason") in (TIMED_OUT, AVAILABLE):
+        return None
+    return max(0.0, parse_time(known["lastUpdateTime"]) + deadline - now)
+
+
+def _replica_failure(sets: list[Obj], newest: Obj | None) -> Obj | None:
+    """The newest ReplicaSet's failure to create pods, or else any other's, as a condition of the deployment."""
+    first = [newest] if newest is not None else []
+    others = [obj for obj in sets if newest is None or uid_of(obj) != uid_of(newest)]
+    for obj in (*first, *others):
+        found = condition(obj, "ReplicaFailure")
+        if found is not None:
+            return {
+                "type": "ReplicaFailure",
+                "status": found["status"],
+                "lastUpdateTime": found.get("lastTransitionTime"),
+                "lastTransitionTime": found.get("lastTransitionTime"),
+                "reason": found.get("reason", ""),
+                "message": found.get("message", ""),
+            }
+    return None
