@@ -112,7 +112,7 @@ def _applied(
         if previous is not None:
             claims = [wanted, *(owner.fields for owner in owners.values())]
             gone = _given_up(merged, previous.fields, claims, schema)
-        comparison = compare(live, remove(merged, gone, schema), schema)
+        comparison = compare(live, remove(merged, gone, schema), schema, literal=True)
     except UnkeyedItem as problem:
         raise ApplyRejected(f"failed to merge config: {problem}") from None
     if reset:

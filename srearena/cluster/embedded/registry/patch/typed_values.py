@@ -16,7 +16,7 @@ from srearena.cluster.embedded.registry.patch import field_sets
 from srearena.cluster.embedded.registry.patch.field_sets import LEAF, SELF, FieldSet, key_element, value_element
 from srearena.cluster.embedded.registry.schema import ANYTHING, Schema, Shape
 from srearena.cluster.embedded.registry.schemas import item_keys
-from srearena.cluster.embedded.registry.wire_forms import wire_form
+from srearena.cluster.embedded.registry.wire_forms import FREE, wire_form
 
 _ABSENT: Final = object()
 _MAPS: Final = frozenset({Shape.STRUCT, Shape.MAP})
@@ -114,23 +114,27 @@ def _grouped(schema: Schema, value: Any) -> dict[str, list[Any]]:
     return groups
 
 
-def whole(value: Any, schema: Schema) -> FieldSet:
-    """The node of a value that came or went as a whole: it and everything below it."""
+def whole(value: Any, schema: Schema, literal: bool = False) -> FieldSet:
+    """The node of a value that came or went as a whole: it and everything below it.
+
+    A `literal` value is taken as it is, not as Go would write it.
+    """
     below: FieldSet = {}
     if is_map(schema, value):
         if not isinstance(value, dict):
             return LEAF
-        form = wire_form(schema)
+        form = FREE if literal else wire_form(schema)
         fleeting = form.fleeting
         for key, item in value.items():
             if item or key not in fleeting:
-                below[f"f:{key}"] = whole(item, _below(schema, key)) if isinstance(item, dict | list) else LEAF
+                deeper = isinstance(item, dict | list)
+                below[f"f:{key}"] = whole(item, _below(schema, key), literal) if deeper else LEAF
         for key, item in form.always.items():
             if key not in value:
                 below[f"f:{key}"] = whole(item, _below(schema, key))
     elif is_list(schema):
         for element, items in _grouped(schema, value).items():
-            below[element] = whole(items[0], schema.element) if len(items) == 1 else LEAF
+            below[element] = whole(items[0], schema.element, literal) if len(items) == 1 else LEAF
     if below:
         below[SELF] = LEAF
     return below or LEAF
@@ -139,9 +143,10 @@ def whole(value: Any, schema: Schema) -> FieldSet:
 class Comparison:
     """What it takes to get from one object to another."""
 
-    __slots__ = ("added", "modified", "removed")
+    __slots__ = ("added", "literal", "modified", "removed")
 
-    def __init__(self) -> None:
+    def __init__(self, literal: bool = False) -> None:
+        self.literal = literal
         self.removed: FieldSet = {}
         self.modified: FieldSet = {}
         self.added: FieldSet = {}
@@ -163,9 +168,14 @@ class Comparison:
             self.added = field_sets.recursive_difference(self.added, fields)
 
 
-def compare(old: Any, new: Any, schema: Schema, skip: frozenset[str] = frozenset()) -> Comparison:
-    """The difference between two objects of a kind, leaving out some fields at the top."""
-    comparison = Comparison()
+def compare(
+    old: Any, new: Any, schema: Schema, skip: frozenset[str] = frozenset(), *, literal: bool = False
+) -> Comparison:
+    """The difference between two objects of a kind, leaving out some fields at the top.
+
+    With `literal` the new one holds what was spelled out by an apply, where a zero value is as good as any other.
+    """
+    comparison = Comparison(literal)
     _compare_maps(old, new, schema, (), comparison, skip)
     return comparison
 
@@ -178,7 +188,7 @@ def _compare(old: Any, new: Any, schema: Schema, path: tuple[str, ...], found: C
         for value, side in ((old, found.removed), (new, found.added)):
             if isinstance(value, dict):
                 for key, item in value.items():
-                    field_sets.insert(side, (*path, f"f:{key}"), whole(item, ANYTHING))
+                    field_sets.insert(side, (*path, f"f:{key}"), whole(item, ANYTHING, found.literal))
     elif is_map(schema, new):
         if old or new:
             _compare_maps(old, new, schema, path, found)
@@ -214,10 +224,10 @@ def _compare_maps(
             after = always[key] if after is _ABSENT else after
         elif key in fleeting:
             before = before or _ABSENT
-            after = after or _ABSENT
+            after = after if found.literal else after or _ABSENT
         if before is _ABSENT:
             if after is not _ABSENT:
-                field_sets.insert(found.added, (*path, f"f:{key}"), whole(after, _below(schema, key)))
+                field_sets.insert(found.added, (*path, f"f:{key}"), whole(after, _below(schema, key), found.literal))
         elif after is _ABSENT:
             field_sets.insert(found.removed, (*path, f"f:{key}"), whole(before, _below(schema, key)))
         else:
@@ -236,10 +246,10 @@ def _compare_lists(old: Any, new: Any, schema: Schema, path: tuple[str, ...], fo
                 field_sets.insert(found.modified, here)
         else:
             # A duplicated item counts as gone or come in one piece, its single counterpart with all its fields.
-            if left:
-                field_sets.insert(found.removed, here, whole(left[0], schema.element) if len(left) == 1 else LEAF)
-            if right:
-                field_sets.insert(found.added, here, whole(right[0], schema.element) if len(right) == 1 else LEAF)
+            for items, side, literal in ((left, found.removed, False), (right, found.added, found.literal)):
+                if items:
+                    node = whole(items[0], schema.element, literal) if len(items) == 1 else LEAF
+                    field_sets.insert(side, here, node)
 
 
 def merge(live: Any, applied: Any, schema: Schema) -> Any:
