@@ -179,9 +179,29 @@ def _conditions(problems: Problems, path: str, conditions: list[Obj]) -> None:
             checks.unique(problems, f"{where}.name", name, seen)
 
 
+def _validate_policy_binding(obj: Obj) -> Problems:
+    problems: Problems = []
+    spec = obj.get("spec") or {}
+    policy, actions = spec.get("policyName") or "", items(spec, "validationActions")
+    if checks.required(problems, "spec.policyName", policy):
+        checks.subdomain(problems, "spec.policyName", policy)
+    checks.required(problems, "spec.validationActions", actions, "at least one validation action is required")
+    for index, action in enumerate(actions):
+        checks.one_of(problems, f"spec.validationActions[{index}]", action, ("Audit", "Deny", "Warn"))
+    if "Deny" in actions and "Warn" in actions:
+        text = (
+            "must not contain both Deny and Warn (repeating the same validation failure information in the API "
+            "response and headers serves no purpose)"
+        )
+        problems.append(FieldError.invalid("spec.validationActions", actions, text))
+    return problems
+
+
 STRATEGIES = {
     f"validatingwebhookconfigurations.{GROUP}": Strategy(default=_default_webhooks, validate=_validate_webhooks),
     f"mutatingwebhookconfigurations.{GROUP}": Strategy(default=_default_mutating_webhooks, validate=_validate_webhooks),
     f"validatingadmissionpolicies.{GROUP}": Strategy(default=_default_policy),
-    f"validatingadmissionpolicybindings.{GROUP}": Strategy(default=_default_policy_binding),
+    f"validatingadmissionpolicybindings.{GROUP}": Strategy(
+        default=_default_policy_binding, validate=_validate_policy_binding
+    ),
 }

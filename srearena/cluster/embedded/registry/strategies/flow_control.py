@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from srearena.cluster.embedded.objects import Obj
+from srearena.cluster.embedded.registry.errors import FieldError
+from srearena.cluster.embedded.registry.strategies import checks
+from srearena.cluster.embedded.registry.strategies.checks import Problems
 from srearena.cluster.embedded.registry.strategies.parts import fill, fill_empty, part
 from srearena.cluster.embedded.registry.strategy import Strategy
 
 GROUP = "flowcontrol.apiserver.k8s.io"
+_LOWEST_PRECEDENCE = 10000
 
 
 def _default_schema(obj: Obj) -> None:
@@ -27,7 +31,23 @@ def _default_level(obj: Obj) -> None:
     part(obj, "status")
 
 
+def _validate_schema(obj: Obj) -> Problems:
+    problems: Problems = []
+    spec = obj.get("spec") or {}
+    precedence = spec.get("matchingPrecedence") or 0
+    if precedence <= 0:
+        problems.append(FieldError.invalid("spec.matchingPrecedence", precedence, "must be a positive value"))
+    if precedence > _LOWEST_PRECEDENCE:
+        text = f"must not be greater than {_LOWEST_PRECEDENCE}"
+        problems.append(FieldError.invalid("spec.matchingPrecedence", precedence, text))
+    level = (spec.get("priorityLevelConfiguration") or {}).get("name") or ""
+    where = "spec.priorityLevelConfiguration.name"
+    if checks.required(problems, where, level, "must reference a priority level"):
+        checks.subdomain(problems, where, level)
+    return problems
+
+
 STRATEGIES = {
-    f"flowschemas.{GROUP}": Strategy(default=_default_schema),
+    f"flowschemas.{GROUP}": Strategy(default=_default_schema, validate=_validate_schema),
     f"prioritylevelconfigurations.{GROUP}": Strategy(default=_default_level),
 }

@@ -252,6 +252,19 @@ def _validate_address(obj: Obj) -> Problems:
     return problems
 
 
+def _validate_service_cidr(obj: Obj) -> Problems:
+    problems: Problems = []
+    networks = items(obj.get("spec"), "cidrs")
+    checks.required(problems, "spec.cidrs", networks, "at least one CIDR required")
+    checks.each(problems, "spec.cidrs", networks, checks.cidr)
+    return problems
+
+
+def _default_service_cidr(obj: Obj) -> None:
+    part(obj, "spec")
+    part(obj, "status")
+
+
 def _address_name_errors(name: str, is_prefix: bool) -> list[str]:
     return [] if checks.is_ip(name) else ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
 
@@ -276,5 +289,6 @@ STRATEGIES = {
         validate_update=_validate_ingress_class_update,
     ),
     "networkpolicies.networking.k8s.io": Strategy(default=_default_network_policy, validate=_validate_network_policy),
+    "servicecidrs.networking.k8s.io": Strategy(default=_default_service_cidr, validate=_validate_service_cidr),
     "ipaddresses.networking.k8s.io": Strategy(validate=_validate_address, name_errors=_address_name_errors),
 }

@@ -157,6 +157,24 @@ def _validate_capacity_update(new: Obj, old: Obj) -> Problems:
     return problems
 
 
+def _validate_attributes_class(obj: Obj) -> Problems:
+    problems: Problems = []
+    driver = obj.get("driverName") or ""
+    if checks.required(problems, "driverName", driver):
+        checks.qualified_name(problems, "driverName", driver.lower())
+    text = "must contain at least one key/value pair"
+    checks.required(problems, "parameters", obj.get("parameters"), text)
+    return problems
+
+
+def _validate_attributes_class_update(new: Obj, old: Obj) -> Problems:
+    problems: Problems = []
+    for key in ("driverName", "parameters"):
+        if new.get(key) != old.get(key):
+            problems.append(FieldError.forbidden(key, f"updates to {key} are forbidden."))
+    return problems
+
+
 STRATEGIES = {
     "storageclasses.storage.k8s.io": Strategy(
         default=_default_class, validate=_validate_class, validate_update=_validate_class_update
@@ -167,6 +185,9 @@ STRATEGIES = {
     "csinodes.storage.k8s.io": Strategy(default=_default_node, validate=_validate_node),
     "csistoragecapacities.storage.k8s.io": Strategy(
         default=reading(_default_capacity), validate_update=_validate_capacity_update
+    ),
+    "volumeattributesclasses.storage.k8s.io": Strategy(
+        validate=_validate_attributes_class, validate_update=_validate_attributes_class_update
     ),
     "volumeattachments.storage.k8s.io": Strategy(
         default=_default_attachment, validate=_validate_attachment, validate_update=_validate_attachment_update
