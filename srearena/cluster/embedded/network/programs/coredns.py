@@ -214,18 +214,20 @@ class _Run:
 
     async def reloading(self, configuration: Configuration) -> None:
         """Look at the Corefile every now and then, as long as the configuration in force wants that."""
-        digest = syntax_digest(configuration.text, self.file, self.read)
+        seen = configuration.text
+        digest = syntax_digest(seen, self.file, self.read)
         while settings := configuration.settings("reload"):
             interval, jitter = settings[0].values["interval"], settings[0].values["jitter"]
             await self.process.sleep(interval + jitter * (self.process.container.random.random() - 0.5))
             text = self.read(self.file)
-            if text is None:
+            if text is None or text == seen:
                 continue
             try:
                 found = syntax_digest(text, self.file, self.read)
             except CorefileError as error:
                 self.log(f"[WARNING] plugin/reload: Corefile parse failed: {error}")
                 continue
+            seen = text
             if found == digest:
                 continue
             digest = found
