@@ -311,6 +311,10 @@ class Task(Generic[T]):
         if self._running:
             self._cancel_requested = True
             return
+        if getattr(self._coroutine, "cr_frame", self) is None:
+            # Somebody closed the coroutine behind our back: a world that nobody holds any more is being cleared away.
+            self._end(None)
+            return
         if self._suspension is not None:
             self._suspension.disarm(self)
         self._advance(lambda: self._coroutine.throw(Cancelled()))
