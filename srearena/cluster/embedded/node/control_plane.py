@@ -14,6 +14,7 @@ from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.programs.base import Program
 from srearena.cluster.embedded.node.programs.registry import program
 from srearena.cluster.embedded.node.reachability import TlsIdentity
+from srearena.cluster.embedded.node.runtime import Sandbox
 from srearena.cluster.embedded.node.sockets import HttpRequest, HttpResponse
 from srearena.cluster.embedded.objects import Obj
 
@@ -50,8 +51,15 @@ class ControlPlaneProgram(Program):
         stop = process.catch(Signals.SIGTERM, Signals.SIGINT)
         process.set_memory(self.idle_memory)
         identity = TlsIdentity(("localhost", process.container.host.hostname), "kubernetes") if self.tls else None
+        host = process.container.host
+        served = host.machine.handlers if isinstance(host, Sandbox) else {}
+
+        async def answer(request: HttpRequest) -> HttpResponse:
+            handler = served.get(self.port)
+            return await (handler or self.answer)(request)
+
         try:
-            process.container.namespace.listen(process, self.port, http=self.answer, tls=identity)
+            process.container.namespace.listen(process, self.port, http=answer, tls=identity)
         except OSError as error:
             await process.error(f"failed to listen on 0.0.0.0:{self.port}: {str(error.strerror).lower()}\n")
             return 1

@@ -324,7 +324,7 @@ class Kubelet:
             return
         written = self.client.set_status("pods", current, status)
         if written is not None and current is worker.pod:
-            worker.pod = written
+            worker.written(written)
 
     def _attempt(self, write: Callable[[], object]) -> None:
         """Write; what waits for a webhook or fails is done again later."""

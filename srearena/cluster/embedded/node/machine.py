@@ -18,7 +18,7 @@ from srearena.cluster.embedded.node.container import KernelFacts
 from srearena.cluster.embedded.node.hostfiles import host_tree
 from srearena.cluster.embedded.node.image_store import ImageStore
 from srearena.cluster.embedded.node.inodes import Space
-from srearena.cluster.embedded.node.sockets import NetworkNamespace
+from srearena.cluster.embedded.node.sockets import HttpHandler, NetworkNamespace
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.quantity import parse
 
@@ -102,6 +102,8 @@ class Machine:
         self.sandboxes: dict[str, Sandbox] = {}
         """By pod UID, the newest of each."""
         self.network: PodNetwork = NoNetwork()
+        self.handlers: dict[int, HttpHandler] = {}
+        """What programs of the control plane answer on their ports, where the simulator lends them its own voice."""
         self.live: dict[str, ContainerRecord] = {}
         """The containers that run now, by id."""
         self._addresses: dict[str, Sandbox] = {}

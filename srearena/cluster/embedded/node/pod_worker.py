@@ -20,6 +20,7 @@ from srearena.cluster.embedded.node.pod_fields import FieldSources
 from srearena.cluster.embedded.node.pod_start import PodStart
 from srearena.cluster.embedded.node.pod_stop import stop_pod
 from srearena.cluster.embedded.node.probes import PodProbes
+from srearena.cluster.embedded.node.resources import set_limits
 from srearena.cluster.embedded.node.runtime import ContainerRecord, Sandbox
 from srearena.cluster.embedded.node.status import FAILED, FINISHED, conditions_of, merged_conditions, phase_of
 from srearena.cluster.embedded.node.volumes import MountedVolume
@@ -52,6 +53,7 @@ class PodWorker:
         "_again",
         "_deadline",
         "_grace",
+        "_intended",
         "_probes",
         "_task",
         "_timer",
@@ -91,7 +93,8 @@ class PodWorker:
         self.killed: dict[str, str] = {}
         """Containers that a probe condemned, by name, with what is said about it."""
         self.status: Obj | None = None
-        """What was last published."""
+        """What was last published, as the API server has it."""
+        self._intended: Obj | None = None
         self.end: tuple[str, str] | None = None
         """Why the kubelet itself ends the pod, if it does: reason and message of the Failed phase."""
         self.disrupted: Obj | None = None
@@ -125,12 +128,22 @@ class PodWorker:
             self.sandbox.pod = pod
             if self.volumes and any(before["metadata"].get(key) != pod["metadata"].get(key) for key in _SHOWN):
                 self.kubelet.refresh.plan(self)
+        self._apply_resources()
         if is_terminating(pod):
             grace = meta(pod).get("deletionGracePeriodSeconds") or 0
             if not is_terminating(before) or (self._grace is not None and grace < self._grace):
                 self.terminate(grace)
             return
         self.sync(0)
+
+    def _apply_resources(self) -> None:
+        """Limits may change while containers run (pods/resize): the cgroups follow."""
+        if self.sandbox is None:
+            return
+        for record in self.sandbox.running():
+            container = self.container(record.name)
+            if container is not None and record.container is not None:
+                set_limits(record.container.meter, dig(container, "resources", "limits", default={}))
 
     def removed(self) -> None:
         """The pod object is gone."""
@@ -266,12 +279,18 @@ class PodWorker:
     # --- status ----------------------------------------------------------------------------------------------
 
     def publish(self, *, terminal: bool = False) -> Obj:
-        """Work the status out and write it if it says something new."""
+        """Work the status out and write it if it says something new, or if somebody else wrote something else."""
         status = self._status(terminal)
-        if status != self.status:
-            self.status = status
+        if status != self._intended or self.pod.get("status") != self.status:
+            self._intended = self.status = status
             self.kubelet.write_status(self, status)
         return status
+
+    def written(self, pod: Obj) -> None:
+        """The API server took the status, perhaps in its own spelling."""
+        self.status = pod.get("status")
+        if uid_of(pod) == self.uid:
+            self.pod = pod
 
     def _status(self, terminal: bool) -> Obj:
         pod, clock = self.pod, self.kubelet.clock

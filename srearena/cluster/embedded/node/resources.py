@@ -47,6 +47,17 @@ def _divide(machine: Machine, contended: bool) -> None:
         weights -= weight
 
 
+def set_limits(meter: ResourceMeter, limits: Obj) -> None:
+    """Change what a running container may use."""
+    cores = milli(limits["cpu"]) / 1000 if limits.get("cpu") else None
+    memory = units(limits["memory"]) if limits.get("memory") else None
+    if cores != meter.cpu_limit:
+        meter.settle()
+        meter.cpu_limit = cores
+    if memory != meter.memory_limit:
+        meter.memory_limit = memory
+
+
 def _weight(pod: Obj, name: str) -> float:
     request = dig(container_of(pod, name), "resources", "requests", "cpu")
     return max(milli(request) / 1000, MINIMUM_SHARE) if request else MINIMUM_SHARE
