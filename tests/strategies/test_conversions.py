@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srearena.cluster.embedded.registry import autoscaler_versions, event_versions
+from srearena.cluster.embedded.registry.errors import ApiError
 from tests.strategies.server import options, registry
 
 _TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
@@ -155,3 +156,19 @@ def test_an_event_written_in_the_new_version_is_listed_in_the_core_one() -> None
         "example.com/robot",
         None,
     )
+
+
+def test_events_of_the_new_version_keep_to_its_fields() -> None:
+    where = registry()
+    new = where.resources.find("events.k8s.io", "v1", "events")
+    assert new
+    obj = {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": "e"},
+        "type": "Odd",
+        "deprecatedCount": 2,
+    }
+    with pytest.raises(ApiError) as caught:
+        where.create(new, "default", obj, options())
+    assert [cause["field"] for cause in caught.value.causes] == ["eventTime", "type", "count"]

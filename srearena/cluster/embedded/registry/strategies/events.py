@@ -53,4 +53,21 @@ def _reported(problems: Problems, obj: Obj) -> None:
         problems.append(FieldError.invalid("message", "", f"can have at most {_LONGEST_NOTE} characters"))
 
 
-STRATEGIES = {"events": Strategy(default=_default, validate=_validate, name_errors=names.path_segment_errors)}
+def _validate_new_style(obj: Obj) -> Problems:
+    """Events written through their own group leave the fields of the old style alone."""
+    problems: Problems = []
+    checks.required(problems, "eventTime", obj.get("eventTime"))
+    if obj.get("type") not in ("Normal", "Warning"):
+        problems.append(FieldError.invalid("type", "", f"has invalid value: {obj.get('type') or ''}"))
+    for key in ("firstTimestamp", "lastTimestamp", "count"):
+        if obj.get(key):
+            problems.append(FieldError.invalid(key, "", "needs to be unset"))
+    if any((obj.get("source") or {}).values()):
+        problems.append(FieldError.invalid("source", "", "needs to be unset"))
+    return problems
+
+
+STRATEGIES = {
+    "events": Strategy(default=_default, validate=_validate, name_errors=names.path_segment_errors),
+    "events.events.k8s.io": Strategy(default=_default, validate=_validate, validate_create=_validate_new_style),
+}
