@@ -9,13 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srearena.cluster.embedded.network.links import Scope
-from srearena.cluster.embedded.network.resolv import (
-    ResolverSettings,
-    hosts_file,
-    parsed_hosts,
-    parsed_settings,
-    resolv_conf,
-)
+from srearena.cluster.embedded.network.resolv import ResolverSettings, parsed_hosts, parsed_settings
 from srearena.cluster.embedded.node.reachability import DnsStatus, Outcome, Resolution
 from srearena.cluster.embedded.objects import Obj
 from tests.network.bench import Bench
@@ -203,32 +197,6 @@ def test_ndots_decides_what_is_tried_first(bench: Bench) -> None:
 
 
 # The files
-
-
-def test_resolv_conf_is_what_the_kubelet_writes() -> None:
-    pod = {"metadata": {"name": "a", "namespace": "shop"}, "spec": {}}
-    assert resolv_conf(pod) == (
-        "search shop.svc.cluster.local svc.cluster.local cluster.local\nnameserver 10.96.0.10\noptions ndots:5\n"
-    )
-    pod["spec"] = {
-        "dnsConfig": {
-            "nameservers": ["1.1.1.1"],
-            "searches": ["example.com"],
-            "options": [{"name": "ndots", "value": "2"}, {"name": "edns0"}],
-        }
-    }
-    assert resolv_conf(pod) == (
-        "search shop.svc.cluster.local svc.cluster.local cluster.local example.com\n"
-        "nameserver 10.96.0.10\nnameserver 1.1.1.1\noptions ndots:2 edns0\n"
-    )
-
-
-def test_the_hosts_file_names_the_pod_and_its_aliases() -> None:
-    spec = {"subdomain": "db", "hostname": "db-0", "hostAliases": [{"ip": "1.2.3.4", "hostnames": ["a", "b"]}]}
-    text = hosts_file({"metadata": {"name": "x", "namespace": "shop"}, "spec": spec}, "10.244.1.9")
-    assert "10.244.1.9\tdb-0.db.shop.svc.cluster.local\tdb-0\n" in text
-    assert text.endswith("# Entries added by HostAliases.\n1.2.3.4\ta\tb\n")
-    assert parsed_hosts(text)["b"] == ("1.2.3.4",)
 
 
 labels = st.from_regex(r"[a-z]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True)

@@ -10,11 +10,8 @@ from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
 NODE_RANGE = "172.18.0.0/16"
-SERVICE_RANGE = "10.96.0.0/16"
 GATEWAY = "172.18.0.1"
 """The way out of the nodes' network: the machine that hosts the cluster, which also resolves names for the nodes."""
-CLUSTER_DOMAIN = "cluster.local"
-DNS_ADDRESS = "10.96.0.10"
 LOOPBACK = "127.0.0.1"
 
 

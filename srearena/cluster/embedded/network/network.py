@@ -18,13 +18,14 @@ from srearena.cluster.embedded.network.facade import StationNetwork
 from srearena.cluster.embedded.network.forecast import Forecast, Forecasts
 from srearena.cluster.embedded.network.links import Links
 from srearena.cluster.embedded.network.outside import Daemon, Outside
-from srearena.cluster.embedded.network.resolv import HOST_HOSTS, HOST_RESOLV_CONF, hosts_file, resolv_conf
+from srearena.cluster.embedded.network.resolv import HOST_HOSTS, HOST_RESOLV_CONF
 from srearena.cluster.embedded.network.resolver import NameServers, Resolver
 from srearena.cluster.embedded.network.routes import Path, Route
 from srearena.cluster.embedded.network.stations import Station
+from srearena.cluster.embedded.node.pod_files import hosts_file, resolver_file
 from srearena.cluster.embedded.node.reachability import DnsStatus, Outcome, Resolution, TlsIdentity
 from srearena.cluster.embedded.node.sockets import HttpHandler, Listener, NetworkNamespace
-from srearena.cluster.embedded.objects import Obj, uid_of
+from srearena.cluster.embedded.objects import Obj, dig, name_of, uid_of
 from srearena.cluster.embedded.registry.identity import User
 from srearena.cluster.embedded.world import World
 
@@ -91,12 +92,13 @@ class Network:
         self.fabric.stations.detach_node(name)
         if station is not None:
             self._facades.pop(station, None)
+            self.fabric.flows.forget(station)
 
     def set_node_up(self, name: str, up: bool) -> None:
         """A machine lost, or got back, power or its link."""
         self.fabric.stations.set_node_up(name, up)
 
-    def attach_pod(self, pod: Obj, sockets: NetworkNamespace, hostname: str = "") -> StationNetwork:
+    def attach_pod(self, pod: Obj, sockets: NetworkNamespace) -> StationNetwork:
         """A pod's sandbox is ready; the facade is what its containers see of the network.
 
         Containers whose own /etc/resolv.conf and /etc/hosts shall count use the facade's `with_files`.
@@ -104,8 +106,8 @@ class Network:
         station = self.fabric.stations.attach_pod(pod, sockets)
         if not station.host_network:
             self.fabric.flows.configure(station, pod)
-        texts = resolv_conf(pod), hosts_file(pod, station.address, hostname)
-        facade = self._facades[station] = StationNetwork(self, station, *texts)
+        hosts = hosts_file(pod, station.address, dig(pod, "spec", "hostname") or name_of(pod))
+        facade = self._facades[station] = StationNetwork(self, station, resolver_file(pod), hosts)
         return facade
 
     def detach_pod(self, uid: str) -> None:

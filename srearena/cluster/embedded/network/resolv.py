@@ -1,18 +1,15 @@
-"""Files that tell a pod how to resolve names: what the kubelet writes into them, and what a resolver reads there."""
+"""Files that tell how to resolve names, as a resolver reads them; the kubelet writes those of pods."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from srearena.cluster.embedded.network.addresses import CLUSTER_DOMAIN, DNS_ADDRESS, is_address
-from srearena.cluster.embedded.objects import Obj, dig, name_of, namespace_of
+from srearena.cluster.embedded.network.addresses import is_address
 
 HOST_RESOLV_CONF = "nameserver 172.18.0.1\noptions ndots:0\n"
 HOST_HOSTS = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
 MAX_NAMESERVERS = 3
-MAX_SEARCHES = 32
 MAX_NDOTS = 15
 MAX_TIMEOUT = 30
 MAX_ATTEMPTS = 5
@@ -55,12 +52,6 @@ class ResolverSettings:
             return list(dict.fromkeys((as_is, *searched)))
         return list(dict.fromkeys((*searched, as_is)))
 
-    def text(self) -> str:
-        lines = [f"search {' '.join(self.search)}\n"] if self.search else []
-        lines += [f"nameserver {server}\n" for server in self.nameservers]
-        lines += [f"options {' '.join(self.options)}\n"] if self.options else []
-        return "".join(lines)
-
 
 @lru_cache(maxsize=1024)
 def parsed_settings(text: str) -> ResolverSettings:
@@ -93,65 +84,3 @@ def parsed_hosts(text: str) -> dict[str, tuple[str, ...]]:
                 if words[0] not in known:
                     found[name.lower()] = (*known, words[0])
     return found
-
-
-def pod_settings(
-    pod: Obj, host: str = HOST_RESOLV_CONF, *, dns: Iterable[str] = (DNS_ADDRESS,), domain: str = CLUSTER_DOMAIN
-) -> ResolverSettings:
-    """What a pod's dnsPolicy and dnsConfig amount to on a machine with that resolv.conf."""
-    spec = pod.get("spec") or {}
-    policy = spec.get("dnsPolicy") or "ClusterFirst"
-    machine = parsed_settings(host)
-    if policy == "ClusterFirst" and spec.get("hostNetwork"):
-        policy = "Default"
-    if policy == "None":
-        settings = ResolverSettings()
-    elif policy == "Default":
-        settings = machine
-    else:
-        namespace = namespace_of(pod)
-        search = [f"{namespace}.svc.{domain}", f"svc.{domain}", domain, *machine.search]
-        settings = ResolverSettings(tuple(dns), tuple(dict.fromkeys(search)), ("ndots:5",))
-    wishes = spec.get("dnsConfig") or {}
-    options = dict(option.partition(":")[::2] for option in settings.options)
-    for option in wishes.get("options") or ():
-        options[option.get("name", "")] = str(option.get("value") or "")
-    return ResolverSettings(
-        tuple(dict.fromkeys((*settings.nameservers, *(wishes.get("nameservers") or ()))))[:MAX_NAMESERVERS],
-        tuple(dict.fromkeys((*settings.search, *(wishes.get("searches") or ()))))[:MAX_SEARCHES],
-        tuple(f"{name}:{value}" if value else name for name, value in options.items() if name),
-    )
-
-
-def resolv_conf(pod: Obj, host: str = HOST_RESOLV_CONF) -> str:
-    """The text of a pod's /etc/resolv.conf."""
-    return pod_settings(pod, host).text() or host
-
-
-def hosts_file(pod: Obj, address: str, hostname: str = "", host: str = HOST_HOSTS) -> str:
-    """The text of a pod's /etc/hosts, as the kubelet manages it."""
-    spec = pod.get("spec") or {}
-    if spec.get("hostNetwork"):
-        text = f"# Kubernetes-managed hosts file (host network).\n{host}"
-    else:
-        hostname = hostname or spec.get("hostname") or name_of(pod)
-        text = (
-            "# Kubernetes-managed hosts file.\n"
-            "127.0.0.1\tlocalhost\n"
-            "::1\tlocalhost ip6-localhost ip6-loopback\n"
-            "fe00::0\tip6-localnet\n"
-            "fe00::0\tip6-mcastprefix\n"
-            "fe00::1\tip6-allnodes\n"
-            "fe00::2\tip6-allrouters\n"
-        )
-        subdomain = spec.get("subdomain")
-        if subdomain:
-            full = f"{hostname}.{subdomain}.{namespace_of(pod)}.svc.{CLUSTER_DOMAIN}"
-            text += f"{address}\t{full}\t{hostname}\n"
-        else:
-            text += f"{address}\t{hostname}\n"
-    aliases = dig(spec, "hostAliases", default=())
-    if aliases:
-        lines = ["\t".join([alias.get("ip", ""), *(alias.get("hostnames") or ())]) + "\n" for alias in aliases]
-        text += "\n# Entries added by HostAliases.\n" + "".join(lines)
-    return text

@@ -116,7 +116,7 @@ def _own_files(pod: Obj, container: Obj, sandbox: Sandbox) -> list[Mount]:
     now = sandbox.clock.now
     folder = f"/var/lib/kubelet/pods/{sandbox.uid}"
     files: dict[str, tuple[bytes, int, str]] = {
-        "/etc/hosts": (hosts_file(pod, sandbox).encode(), 0o644, f"{folder}/etc-hosts"),
+        "/etc/hosts": (hosts_file(pod, sandbox.address, sandbox.hostname).encode(), 0o644, f"{folder}/etc-hosts"),
         "/etc/resolv.conf": (resolver_file(pod).encode(), 0o644, "/var/lib/containerd/resolv.conf"),
     }
     message_path = container.get("terminationMessagePath")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from srearena.cluster.embedded.node.runtime import Sandbox
 from srearena.cluster.embedded.objects import Obj, dig, namespace_of
 
 CLUSTER_DOMAIN = "cluster.local"
@@ -21,12 +20,13 @@ _LOCAL = (
 )
 
 
-def hosts_file(pod: Obj, sandbox: Sandbox) -> str:
+def hosts_file(pod: Obj, address: str, hostname: str) -> str:
+    """The hosts file of a pod that has that address and host name."""
     spec = pod["spec"]
-    if sandbox.host_network:
+    if spec.get("hostNetwork"):
         lines = ["# Kubernetes-managed hosts file (host network).", *_LOCAL[:2]]
     else:
-        lines = ["# Kubernetes-managed hosts file.", *_LOCAL, _own_line(spec, namespace_of(pod), sandbox)]
+        lines = ["# Kubernetes-managed hosts file.", *_LOCAL, _own_line(spec, namespace_of(pod), address, hostname)]
     aliases = spec.get("hostAliases") or ()
     if aliases:
         lines += ["", "# Entries added by HostAliases."]
@@ -34,12 +34,12 @@ def hosts_file(pod: Obj, sandbox: Sandbox) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _own_line(spec: Obj, namespace: str, sandbox: Sandbox) -> str:
+def _own_line(spec: Obj, namespace: str, address: str, hostname: str) -> str:
     subdomain = spec.get("subdomain")
     if subdomain:
-        full = f"{sandbox.hostname}.{subdomain}.{namespace}.svc.{CLUSTER_DOMAIN}"
-        return f"{sandbox.address}\t{full}\t{sandbox.hostname}"
-    return f"{sandbox.address}\t{sandbox.hostname}"
+        full = f"{hostname}.{subdomain}.{namespace}.svc.{CLUSTER_DOMAIN}"
+        return f"{address}\t{full}\t{hostname}"
+    return f"{address}\t{hostname}"
 
 
 def resolver_file(pod: Obj) -> str:
@@ -57,6 +57,7 @@ def resolver_file(pod: Obj) -> str:
         options = {"ndots": "5"}
     elif policy == "Default":
         servers = list(HOST_NAME_SERVERS)
+        options = {"ndots": "0"}
     custom = spec.get("dnsConfig") or {}
     servers = list(dict.fromkeys([*servers, *(custom.get("nameservers") or ())]))[:MAX_NAME_SERVERS]
     search = list(dict.fromkeys([*search, *(custom.get("searches") or ())]))[:MAX_SEARCH_DOMAINS]
