@@ -13,7 +13,7 @@ from srearena.cluster.embedded.network.outside import Daemon
 from srearena.cluster.embedded.network.resolv import HOST_RESOLV_CONF
 from srearena.cluster.embedded.node.httpmessage import HttpRequest, HttpResponse
 from srearena.cluster.embedded.node.sockets import NetworkNamespace
-from srearena.cluster.embedded.objects import Obj, copy_of, dig, labels_of, name_of, namespace_of
+from srearena.cluster.embedded.objects import Obj, copy_of, dig, name_of, namespace_of
 from srearena.cluster.embedded.world import World
 
 T = TypeVar("T")
@@ -211,7 +211,3 @@ class Bench:
 
     def get(self, pod: Obj, host: str, port: int = 80, **options: Any) -> Any:
         return self.run(self.facade(pod).http(host, port, HttpRequest(), **options))
-
-
-def labels(obj: Obj) -> dict[str, str]:
-    return labels_of(obj)

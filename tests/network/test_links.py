@@ -70,6 +70,23 @@ def test_bandwidth_makes_big_bodies_slow(bench: Bench) -> None:
     assert result.seconds == pytest.approx(5, abs=0.2)
 
 
+def test_a_fault_can_be_of_one_port_alone(bench: Bench) -> None:
+    web, client = bench.pod("web", ports=(80, 81)), bench.pod("client", ports=())
+    bench.network.links.impair(Impairment(Quality(cut=True), ports=frozenset({81}), protocol="TCP"))
+    assert bench.reach(client, web["status"]["podIP"], 80).ok
+    assert bench.reach(client, web["status"]["podIP"], 81, timeout=2).outcome is Outcome.TIMEOUT
+
+
+def test_a_black_hole_for_big_packets_lets_connections_stand_and_bodies_vanish(bench: Bench) -> None:
+    web, client = bench.pod("web"), bench.pod("client", ports=())
+    bench.network.links.impair(Impairment(Quality(largest=1000), target=Scope.of(pods=["default/web"])))
+    address, facade = web["status"]["podIP"], bench.facade(client)
+    assert bench.get(client, address).outcome is Outcome.CONNECTED
+    big = HttpRequest("POST", body=b"x" * 5000)
+    result = bench.run(facade.http(address, 80, big, timeout=10))
+    assert result.outcome is Outcome.TIMEOUT and result.connected
+
+
 def test_a_partition_in_the_middle_of_a_wait_ends_in_success_when_it_heals(bench: Bench) -> None:
     web, client = bench.pod("web", node="node-2"), bench.pod("client", ports=())
     number = bench.network.links.partition(Scope.of(nodes=["node-2"]))

@@ -146,6 +146,7 @@ def test_a_load_balancer_address_leads_to_the_service(bench: Bench) -> None:
     assert bench.reach(client, "172.18.255.1", timeout=5).outcome is Outcome.NO_ROUTE
     bench.change("services", service, "status", to={"loadBalancer": {"ingress": [{"ip": "172.18.255.1"}]}})
     assert bench.reach(client, "172.18.255.1").ok
+    assert bench.network.reach(bench.network.outside.host, "172.18.255.1", 80).ok
 
 
 def test_udp_services_carry_datagrams(bench: Bench) -> None:

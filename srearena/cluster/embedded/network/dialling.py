@@ -147,6 +147,9 @@ class Dialler:
                 return False
             yield min(120.0, RESEND_AFTER * 2**tries)
             here = self._fabric.routes.again(source, path, "TCP")
+        if quality.largest and min(size, PACKET) > quality.largest:
+            yield sum(min(120.0, RESEND_AFTER * 2**number) for number in range(1, RESEND_LIMIT + 1))
+            return False
         packets = max(1, -(-size // PACKET))
         delay = self.one_way(here, back=back)
         if quality.bandwidth:

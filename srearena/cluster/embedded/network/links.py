@@ -65,6 +65,8 @@ class Quality:
     """Share of packets that arrive twice."""
     bandwidth: float = 0.0
     """Bytes a second; 0 for no limit."""
+    largest: int = 0
+    """Bytes that pass in one go; what is bigger vanishes, as in a black hole of path MTU discovery. 0 for no limit."""
     cut: bool = False
     """Nothing passes."""
 
@@ -86,6 +88,7 @@ class Quality:
             1 - (1 - self.corruption) * (1 - other.corruption),
             1 - (1 - self.duplication) * (1 - other.duplication),
             min(limits, default=0.0),
+            min((size for size in (self.largest, other.largest) if size), default=0),
             self.cut or other.cut,
         )
 
@@ -101,6 +104,9 @@ class Impairment:
     source: Scope = EVERYTHING
     target: Scope = EVERYTHING
     both_ways: bool = False
+    ports: frozenset[int] = frozenset()
+    """Only flows to one of these ports are hit; empty for all."""
+    protocol: str = ""
 
     def applies(self, source: Station | None, source_address: str, target: Station | None, address: str) -> bool:
         if self.source.holds(source, source_address) and self.target.holds(target, address):
@@ -140,12 +146,23 @@ class Links:
     def in_force(self) -> dict[int, Impairment]:
         return dict(self._impairments)
 
-    def quality(self, source: Station | None, source_address: str, target: Station | None, address: str) -> Quality:
-        """How packets fare from one station (or address) to another. Nothing disturbs a station's talk to itself."""
-        if not self._impairments or (source is target and source is not None):
-            return HEALTHY
-        found = HEALTHY
+    def qualities(
+        self, source: Station, target: Station | None, address: str, port: int, protocol: str
+    ) -> tuple[Quality, Quality]:
+        """How packets of a flow fare from a station to another (or to an address), and how the answers fare.
+
+        Nothing disturbs a station's talk to itself.
+        """
+        there = back = HEALTHY
+        if source is target:
+            return there, back
         for impairment in self._impairments.values():
-            if impairment.applies(source, source_address, target, address):
-                found = found.and_then(impairment.quality)
-        return found
+            if impairment.ports and port not in impairment.ports:
+                continue
+            if impairment.protocol and impairment.protocol != protocol:
+                continue
+            if impairment.applies(source, source.address, target, address):
+                there = there.and_then(impairment.quality)
+            if impairment.applies(target, address, source, source.address):
+                back = back.and_then(impairment.quality)
+        return there, back

@@ -131,10 +131,21 @@ class Routes:
                 return self._through_rule(source, source.node, rule, address, external=external)
             if address in table.virtual_addresses and address not in fabric.stations.by_address:
                 return _dead_end(Outcome.TIMEOUT, address, port, source, "the Service has no such port")
+        if source.kind is StationKind.OUTSIDE and (entry := self._announced(address, port, protocol)) is not None:
+            return self._through_rule(source, entry[0].node, entry[1], address, external=True, entered=entry[0])
         node = self._node_at(source, address)
         if node is not None:
             return self._at_node(source, node, address, port, protocol)
         return self._alone(self._deliver(source, source, source.address, address, port, protocol))
+
+    def _announced(self, address: str, port: int, protocol: str) -> tuple[Station, Rule] | None:
+        """The first node that answers for an external address of a Service, as a load balancer would find it."""
+        for node in self._fabric.stations.nodes.values():
+            table = self._fabric.proxies.table(node.node) if node.up else None
+            found = table.at_address.get((address, port, protocol)) if table is not None else None
+            if found is not None and found[1]:
+                return node, found[0]
+        return None
 
     def _node_at(self, source: Station, address: str) -> Station | None:
         """The node an address belongs to, if it is a node's."""
@@ -219,8 +230,7 @@ class Routes:
         if target is not None and target.sockets is origin.sockets:
             path = Path(Outcome.CONNECTED, address, port, source_address, target, None, ITSELF, backend=backend)
             return self._at_socket(path, protocol)
-        there = links.quality(origin, origin.address, target, address)
-        back = links.quality(target, address, origin, origin.address)
+        there, back = links.qualities(origin, target, address, port, protocol)
         obstacle = self._obstacle(origin, sender, source_address, target, address, port, protocol, there, back)
         if obstacle is None and target is not None and not translated and backend is None:
             obstacle = _not_routed(origin, target)
