@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 from srearena.cluster.embedded.controllers.controller import Controller, split_key
 from srearena.cluster.embedded.controllers.jobs import JOBS, is_finished
+from srearena.cluster.embedded.controllers.pod_sets import is_refused_for_good
 from srearena.cluster.embedded.durations import format_time, moment_of, parse_time
 from srearena.cluster.embedded.objects import (
     Obj,
@@ -183,7 +184,7 @@ class CronJobController(Controller):
                 raise
             job = found
         except ApiError as problem:
-            if "NamespaceTerminating" not in {cause.get("reason") for cause in problem.causes}:
+            if not is_refused_for_good(problem):
                 text = f"Error creating job: {problem.message}"
                 self.recorder.event(cron_job, "Warning", "FailedCreate", text)
             raise

@@ -42,7 +42,7 @@ from srearena.cluster.embedded.controllers.deployment_status import (
     seconds_to_deadline,
     with_new,
 )
-from srearena.cluster.embedded.controllers.pod_sets import orphan_index
+from srearena.cluster.embedded.controllers.pod_sets import is_refused_for_good, orphan_index
 from srearena.cluster.embedded.objects import (
     Obj,
     annotations_of,
@@ -217,7 +217,7 @@ class DeploymentController(Controller):
             size = 0
         except ApiError as problem:
             text = f'Failed to create new replica set "{name}": {problem.message}'
-            if "NamespaceTerminating" not in {cause.get("reason") for cause in problem.causes}:
+            if not is_refused_for_good(problem):
                 if progress_deadline(deployment) is not None:
                     self._with_progress(deployment, "False", CREATE_FAILED, text)
                 self.recorder.event(deployment, "Warning", CREATE_FAILED, text)

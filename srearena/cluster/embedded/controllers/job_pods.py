@@ -200,14 +200,14 @@ def make_pod(job: Obj, index: int | None, predecessor: Obj | None) -> Obj:
     return pod
 
 
-def surplus_pods(job: Obj, active: list[Obj], at_least: int) -> list[Obj]:
+def surplus_pods(job: Obj, active: list[Obj], at_least: int, now: float) -> list[Obj]:
     """Which pods go: at least that many, and of an indexed job also doubles and those beyond its completions."""
     chosen: list[Obj] = []
     rest = active
     if is_indexed(job):
         rest = []
         seen: set[int] = set()
-        for pod in reversed(deletion_order(active)):  # the one worth most keeps its index
+        for pod in reversed(deletion_order(active, now)):  # the one worth most keeps its index
             index = index_of(pod)
             if index is None or not is_valid_index(pod, job) or index in seen:
                 chosen.append(pod)
@@ -215,7 +215,7 @@ def surplus_pods(job: Obj, active: list[Obj], at_least: int) -> list[Obj]:
                 seen.add(index)
                 rest.append(pod)
     if len(chosen) < at_least:
-        chosen += deletion_order(rest)[: at_least - len(chosen)]
+        chosen += deletion_order(rest, now)[: at_least - len(chosen)]
     return chosen
 
 

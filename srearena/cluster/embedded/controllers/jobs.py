@@ -30,7 +30,7 @@ from srearena.cluster.embedded.controllers.job_pods import (
     surplus_pods,
 )
 from srearena.cluster.embedded.controllers.job_policies import FAIL_JOB, IGNORE, judge, success_message
-from srearena.cluster.embedded.controllers.pod_sets import claim_pods, is_active, orphan_index
+from srearena.cluster.embedded.controllers.pod_sets import claim_pods, is_active, is_refused_for_good, orphan_index
 from srearena.cluster.embedded.durations import parse_time
 from srearena.cluster.embedded.objects import (
     Obj,
@@ -307,7 +307,8 @@ class JobController(Controller):
         else:
             left = spec["completions"] - look.succeeded - len(look.failed_indexes)
             wanted = max(0, min(left, parallelism))
-        surplus = surplus_pods(look.job, look.active, max(0, len(look.active) - wanted))[:_MOST_PODS_AT_ONCE]
+        extra = max(0, len(look.active) - wanted)
+        surplus = surplus_pods(look.job, look.active, extra, self.clock.now)[:_MOST_PODS_AT_ONCE]
         if surplus:
             self._delete_pods(look.job, surplus)
             leaving = {uid_of(pod) for pod in surplus}
@@ -331,11 +332,10 @@ class JobController(Controller):
                 try:
                     pod = self.client.create("pods", make_pod(look.job, index, predecessor))
                 except ApiError as problem:
-                    if "NamespaceTerminating" not in {cause.get("reason") for cause in problem.causes}:
-                        text = f"Error creating: {problem.message}"
-                        self.recorder.event(look.job, "Warning", "FailedCreate", text)
-                        return problem
-                    return None
+                    if is_refused_for_good(problem):
+                        return None
+                    self.recorder.event(look.job, "Warning", "FailedCreate", f"Error creating: {problem.message}")
+                    return problem
                 self.recorder.event(look.job, "Normal", "SuccessfulCreate", f"Created pod: {name_of(pod)}")
                 look.active.append(pod)
                 if index is not None:

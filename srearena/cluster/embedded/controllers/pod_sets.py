@@ -6,10 +6,15 @@ when a workload shrinks is not chance.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cmp_to_key
+from math import log2
+
 from srearena.cluster.embedded.client import Client
 from srearena.cluster.embedded.durations import parse_time
 from srearena.cluster.embedded.objects import (
     Obj,
+    annotations_of,
     condition,
     condition_is,
     controller_of,
@@ -23,6 +28,7 @@ from srearena.cluster.embedded.objects import (
     owner_reference,
     uid_of,
 )
+from srearena.cluster.embedded.registry.errors import ApiError
 from srearena.cluster.embedded.registry.selectors import LabelSelector
 from srearena.cluster.embedded.store import Store
 
@@ -84,7 +90,9 @@ def _adopt(client: Client, owner: Obj, pod: Obj) -> Obj | None:
 def _release(client: Client, owner: Obj, pod: Obj) -> None:
     def change(current: Obj) -> None:
         references = [r for r in meta(current).get("ownerReferences") or () if r.get("uid") != uid_of(owner)]
-        current["metadata"]["ownerReferences"] = references
+        current["metadata"].pop("ownerReferences", None)
+        if references:
+            current["metadata"]["ownerReferences"] = references
 
     client.modify("pods", namespace_of(pod), name_of(pod), change)
 
@@ -101,29 +109,71 @@ def pod_from_template(owner: Obj, template: Obj) -> Obj:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": made.get("spec") or {}}
 
 
-def deletion_order(pods: list[Obj], crowding: dict[str, int] | None = None) -> list[Obj]:
-    """Who goes first: the unassigned, the pending, the unready, the cheap, the crowded, the young."""
+def deletion_order(pods: list[Obj], now: float, crowding: Mapping[str, int] | None = None) -> list[Obj]:
+    """Who goes first: the unassigned, the pending, the unready, the cheap, the crowded, the young.
 
-    def rank(pod: Obj) -> tuple[float, ...]:
-        ready = condition_is(pod, "Ready")
-        since = ready_since(pod) or 0.0
-        restarts = sum(status.get("restartCount", 0) for status in dig(pod, "status", "containerStatuses", default=()))
+    `crowding` counts related pods by node. Ages are compared by their order of magnitude, and chance (the UID)
+    decides among those of the same, so that not always the newest goes.
+    """
+    crowds = crowding or {}
+
+    def rank(pod: Obj) -> tuple[int, ...]:
+        node = dig(pod, "spec", "nodeName", default="")
         return (
-            1.0 if dig(pod, "spec", "nodeName") else 0.0,
+            1 if node else 0,
             _PHASE_RANK.get(dig(pod, "status", "phase"), 0),
-            1.0 if ready else 0.0,
+            1 if condition_is(pod, "Ready") else 0,
             _cost(pod),
-            -(crowding or {}).get(dig(pod, "spec", "nodeName", default=""), 0),
-            -since,
-            -restarts,
-            -parse_time(meta(pod)["creationTimestamp"]),
+            -crowds.get(node, 0),
         )
 
-    return sorted(pods, key=lambda pod: (rank(pod), name_of(pod)))
+    def compare(one: tuple[tuple[int, ...], Obj], other: tuple[tuple[int, ...], Obj]) -> int:
+        if one[0] != other[0]:
+            return -1 if one[0] < other[0] else 1
+        return _compare_ages(one[1], other[1], now)
+
+    ranked = [(rank(pod), pod) for pod in pods]
+    return [pod for _, pod in sorted(ranked, key=cmp_to_key(compare))]
 
 
-def _cost(pod: Obj) -> float:
+def _compare_ages(one: Obj, other: Obj, now: float) -> int:
+    verdict = _compare_moments(ready_since(one), ready_since(other), one, other, now)
+    if verdict:
+        return verdict
+    restarts = _most_restarts(other) - _most_restarts(one)
+    if restarts:
+        return restarts
+    born = (parse_time(meta(pod)["creationTimestamp"]) for pod in (one, other))
+    return _compare_moments(next(born), next(born), one, other, now) or _by_uid(one, other)
+
+
+def _compare_moments(mine: float | None, theirs: float | None, one: Obj, other: Obj, now: float) -> int:
+    if mine is None or theirs is None or mine == theirs:
+        return 0
+    return _magnitude(now - mine) - _magnitude(now - theirs) or _by_uid(one, other)
+
+
+def _magnitude(age: float) -> int:
+    return int(log2(age * 1e9)) if age > 0 else -1
+
+
+def _by_uid(one: Obj, other: Obj) -> int:
+    return -1 if uid_of(one) < uid_of(other) else 1
+
+
+def _most_restarts(pod: Obj) -> int:
+    statuses = dig(pod, "status", "containerStatuses", default=())
+    return max((int(status.get("restartCount", 0)) for status in statuses), default=0)
+
+
+def _cost(pod: Obj) -> int:
+    text = annotations_of(pod).get("controller.kubernetes.io/pod-deletion-cost", "")
     try:
-        return float((meta(pod).get("annotations") or {}).get("controller.kubernetes.io/pod-deletion-cost", 0))
+        return int(text) if text else 0
     except ValueError:
-        return 0.0
+        return 0
+
+
+def is_refused_for_good(problem: ApiError) -> bool:
+    """Whether nothing can be created any more, because the namespace is going away."""
+    return any(cause.get("reason") == "NamespaceTerminating" for cause in problem.causes)

@@ -10,6 +10,7 @@ from srearena.cluster.embedded.controllers.pod_sets import (
     deletion_order,
     is_active,
     is_available,
+    is_refused_for_good,
     orphan_index,
     pod_from_template,
     ready_since,
@@ -25,6 +26,7 @@ from srearena.cluster.embedded.objects import (
     meta,
     name_of,
     namespace_of,
+    uid_of,
     with_condition,
 )
 from srearena.cluster.embedded.registry.errors import ApiError, NotFound
@@ -105,8 +107,9 @@ class ReplicaSetController(Controller):
                 try:
                     pod = self.client.create("pods", pod_from_template(owner, dig(owner, "spec", "template")))
                 except ApiError as problem:
-                    if "NamespaceTerminating" not in {cause.get("reason") for cause in problem.causes}:
-                        self.recorder.event(owner, "Warning", "FailedCreate", f"Error creating: {problem.message}")
+                    if is_refused_for_good(problem):
+                        return made, None
+                    self.recorder.event(owner, "Warning", "FailedCreate", f"Error creating: {problem.message}")
                     return made, problem
                 made.append(pod)
                 self.recorder.event(owner, "Normal", "SuccessfulCreate", f"Created pod: {name_of(pod)}")
@@ -115,10 +118,22 @@ class ReplicaSetController(Controller):
         return made, None
 
     def _delete(self, owner: Obj, pods: list[Obj], count: int) -> None:
-        crowding = Counter(dig(pod, "spec", "nodeName", default="") for pod in pods)
-        for pod in deletion_order(pods, crowding)[:count]:
+        for pod in deletion_order(pods, self.clock.now, self._crowding(owner))[:count]:
             self.client.delete("pods", pod)
             self.recorder.event(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {name_of(pod)}")
+
+    def _crowding(self, owner: Obj) -> Counter[str]:
+        """How many pods each node has of this set and of its sisters, those with the same controller."""
+        parent = controller_of(owner)
+        family = [owner]
+        if parent is not None:
+            family = [obj for resource, obj in self.store.owned_by(parent["uid"]) if resource == self.resource]
+        return Counter(
+            dig(pod, "spec", "nodeName", default="")
+            for obj in family
+            for resource, pod in self.store.owned_by(uid_of(obj))
+            if resource == "pods" and is_active(pod)
+        )
 
     def _write_status(self, owner: Obj, pods: list[Obj], problem: ApiError | None) -> None:
         current = self.client.get(self.resource, namespace_of(owner), name_of(owner))
@@ -144,9 +159,11 @@ class ReplicaSetController(Controller):
             self.enqueue(key_of(current), min((wait for wait in waits if wait > 0), default=1.0))
 
     def _conditions(self, owner: Obj, pods: list[Obj], problem: ApiError | None) -> list[Obj]:
-        conditions = dig(owner, "status", "conditions", default=[])
+        conditions: list[Obj] = dig(owner, "status", "conditions", default=[])
         if problem is None:
             return [condition for condition in conditions if condition["type"] != "ReplicaFailure"]
+        if any(condition["type"] == "ReplicaFailure" for condition in conditions):
+            return conditions  # what failed first stays the news until it is over
         reason = "FailedCreate" if len(pods) < dig(owner, "spec", "replicas", default=1) else "FailedDelete"
         failed = {"type": "ReplicaFailure", "status": "True", "reason": reason, "message": problem.message}
         return with_condition(conditions, failed, self.clock.timestamp())
