@@ -122,6 +122,7 @@ class Process:
 
     __slots__ = (
         "_changes",
+        "_ending",
         "_finished",
         "_handlers",
         "_ignored",
@@ -196,6 +197,7 @@ class Process:
         self._threads: list[_Thread[Any]] = []
         self._main: _Thread[None] | None = None
         self._finished = False
+        self._ending: int | None = None
         self.pid = container.pids.enter(self)
         self.group: int = self.pid if parent is None else parent.group
         if parent is not None:
@@ -234,8 +236,16 @@ class Process:
         finally:
             self._finish(code & 0xFF)
 
+    def end(self, code: int) -> None:
+        """Exit from wherever in the process this is called (exit_group)."""
+        if not self.done.is_set:
+            self._ending = code & 0xFF
+            if self._main is not None:
+                self._main.cancel()
+
     def _finish(self, code: int) -> None:
         self._finished = True
+        code = code if self._ending is None else self._ending
         status = 128 + self.exit_signal if self.exit_signal else code
         threads, self._threads = self._threads, []
         for thread in threads:

@@ -1,0 +1,18 @@
+"""Timestamps in the formats that servers write into their logs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from srearena.cluster.embedded.node.process import Process
+
+
+def stamp(process: Process, shape: str) -> str:
+    """The present instant, in UTC; `%L` is milliseconds."""
+    now = process.clock.now
+    moment = datetime.fromtimestamp(now, UTC)
+    return moment.strftime(shape.replace("%L", f"{int(now % 1 * 1000):03d}"))
+
+
+def common_log_time(process: Process) -> str:
+    return stamp(process, "%d/%b/%Y:%H:%M:%S +0000")
