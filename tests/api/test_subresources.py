@@ -39,7 +39,7 @@ def test_scale_shows_and_changes_the_number_of_replicas(http: httpx.Client) -> N
     assert reply.json()["message"] == (
         'Scale.autoscaling "web" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0'
     )
-    assert http.patch(path, json={"spec": {"replicas": "many"}}, headers=merge).status_code == 400
+    assert http.patch(path, json={"spec": {"replicas": "many"}}, headers=merge).status_code == 422
 
 
 def test_kubectl_scales_with_a_precondition(api: RunningApi, http: httpx.Client) -> None:

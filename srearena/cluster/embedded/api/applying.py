@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from srearena.cluster.embedded.api import bodies, escalation, scaling
+from srearena.cluster.embedded.api.decoding import check_kind, typed
 from srearena.cluster.embedded.api.options import WriteWish
 from srearena.cluster.embedded.api.requests import Request
 from srearena.cluster.embedded.api.views import view_of
 from srearena.cluster.embedded.api.writing import check_name, namespace_in, settled, show_view
 from srearena.cluster.embedded.objects import Obj, meta
 from srearena.cluster.embedded.registry.errors import BadRequest, Conflict, FieldError, Invalid, NotFound
+from srearena.cluster.embedded.registry.field_validation import Directive
 from srearena.cluster.embedded.registry.patch.apply import server_side_apply
 from srearena.cluster.embedded.registry.patch.managed_fields import reset_fields
 from srearena.cluster.embedded.registry.resources import Resource
@@ -46,6 +48,7 @@ async def apply(backend: Backend, request: Request, row: Resource, wish: WriteWi
             subresource=part,
             reset=_STATUS if part == "status" else _WHOLE if row.has_status else None,
         )
+        result, _ = typed(result, view_of(backend, row, ""), Directive.IGNORE)
         escalation.check(backend.authorizer, row, request.user, namespace, result, live)
         return result if not part or part in ("status", "scale") or live is None else view.take(live, result)
 
@@ -74,7 +77,11 @@ def _config(backend: Backend, row: Resource, part: str, data: bytes) -> Obj:
         raise BadRequest("error decoding YAML: the configuration is not an object")
     if not isinstance(config.setdefault("metadata", {}), dict):
         raise BadRequest("error decoding YAML: metadata is not an object")
-    return _of_parent(backend, row, config) if part == "scale" else config
+    if part != "scale":
+        return config
+    view = view_of(backend, row, part)
+    check_kind(config, view)
+    return _of_parent(backend, row, typed(config, view, Directive.IGNORE)[0])
 
 
 def _of_parent(backend: Backend, row: Resource, scale: Obj) -> Obj:

@@ -47,7 +47,7 @@ class Credentials:
         url: str,
         user: User,
         *,
-        cluster: str = "srearena",
+        cluster: str = "kubernetes",
         namespace: str = "",
         with_token: bool = False,
     ) -> Obj:

@@ -16,6 +16,7 @@ import yaml
 from srearena.cluster.embedded.api import protobuf
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.registry.errors import BadRequest, UnsupportedMediaType
+from srearena.cluster.embedded.registry.json_reader import JsonSyntaxError, read_json
 
 ACCEPTED = ("application/json", "application/yaml", protobuf.MEDIA_TYPE)
 MAX_DEPTH = 200
@@ -46,15 +47,30 @@ def decode_object(data: bytes, content_type: str) -> Obj:
     return found
 
 
+def is_json(content_type: str) -> bool:
+    return media_type(content_type) in ("", "application/json")
+
+
 def decode_json(data: bytes) -> Any:
     try:
         found = orjson.loads(data)
-    except orjson.JSONDecodeError as error:
-        raise BadRequest(f"couldn't get version/kind; json parse error: {error}") from None
+    except orjson.JSONDecodeError:
+        found = _reread(data)
     # A document cannot be nested more deeply than it has brackets; only a rich one needs the walk.
     if data.count(b"{") + data.count(b"[") > MAX_DEPTH:
         _check(found)
     return found
+
+
+def _reread(data: bytes) -> Any:
+    """Read once more what the fast parser refused: for the words of the refusal, or because it was too strict."""
+    try:
+        data.decode("utf-8")
+        return read_json(data)
+    except UnicodeDecodeError:
+        raise BadRequest("couldn't get version/kind; json parse error: invalid UTF-8 in the request body") from None
+    except JsonSyntaxError as problem:
+        raise BadRequest(f"couldn't get version/kind; json parse error: {problem}") from None
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]

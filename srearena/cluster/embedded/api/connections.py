@@ -24,6 +24,7 @@ STALL_SECONDS = 30.0
 KEEP_ALIVE_SECONDS = 180
 HEADER_LIMIT = 64 * 1024
 """Bytes of request line and headers together."""
+_LINGER_SECONDS = 0.5
 EXTENSION = "srearena.connection"
 _SUBPROTOCOLS = "Sec-WebSocket-Protocol"
 
@@ -85,6 +86,7 @@ class HttpConnection(HttpToolsProtocol):
         self._stalled: asyncio.TimerHandle | None = None
         self._in_headers = True
         self._header_bytes = 0
+        self._refused = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -99,6 +101,8 @@ class HttpConnection(HttpToolsProtocol):
             self._connection.lose()
 
     def data_received(self, data: bytes) -> None:
+        if self._refused:
+            return
         if self._in_headers:
             self._header_bytes += len(data)
         super().data_received(data)
@@ -138,7 +142,10 @@ class HttpConnection(HttpToolsProtocol):
         text = b"431 Request Header Fields Too Large"
         head = b"HTTP/1.1 %s\r\ncontent-type: text/plain; charset=utf-8\r\nconnection: close\r\n\r\n%s"
         self.transport.write(head % (text, text))
-        self.transport.close()
+        # Closing while the client still sends would reset the connection, and the answer with it.
+        self._refused = True
+        self._cancel(self._deadline)
+        self._deadline = self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
 
     @staticmethod
     def _cancel(timer: asyncio.TimerHandle | None) -> None:

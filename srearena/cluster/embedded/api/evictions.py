@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from srearena.cluster.embedded.api import bodies
+from srearena.cluster.embedded.api.decoding import object_in
 from srearena.cluster.embedded.api.options import checked_delete_options, write_wish
 from srearena.cluster.embedded.api.pod_containers import stored_pod
 from srearena.cluster.embedded.api.presenting import show
 from srearena.cluster.embedded.api.requests import Request
+from srearena.cluster.embedded.api.views import view_of_kind
 from srearena.cluster.embedded.api.writing import settled, success
 from srearena.cluster.embedded.objects import (
     Obj,
@@ -45,13 +46,13 @@ _TARGET: Final = {
 
 
 async def create(backend: Backend, request: Request, row: Resource) -> None:
-    options = write_wish(request, "CreateOptions").options()
-    eviction = bodies.decode_object(await request.body(), request.header("content-type"))
+    wished = write_wish(request, "CreateOptions")
+    eviction = object_in(await request.body(), request, view_of_kind("policy/v1", "Eviction"), wished)
+    options = wished.options()
     namespace, name = request.info.namespace, request.info.name
     if name_of(eviction) not in ("", name):
         raise BadRequest("name in URL does not match name in Eviction object")
-    given = eviction.get("deleteOptions")
-    wish = checked_delete_options(given) if isinstance(given, dict) else {}
+    wish = checked_delete_options(eviction.get("deleteOptions") or {})
     options.dry_run = options.dry_run or bool(wish.pop("dryRun", None))
     pod = stored_pod(backend, namespace, name)
     if not _free_to_go(pod):

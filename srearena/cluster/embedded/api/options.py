@@ -7,7 +7,7 @@ from typing import Final
 
 from srearena.cluster.embedded.api.requests import Request
 from srearena.cluster.embedded.objects import Obj
-from srearena.cluster.embedded.registry.errors import BadRequest, FieldError, Invalid
+from srearena.cluster.embedded.registry.errors import FieldError, Invalid
 from srearena.cluster.embedded.registry.identity import User
 from srearena.cluster.embedded.registry.registry import WriteOptions
 
@@ -83,28 +83,9 @@ def delete_wish(request: Request, body: Obj | None) -> Obj:
     return wish
 
 
-_DELETE_FIELDS: Final = {
-    "gracePeriodSeconds": int,
-    "propagationPolicy": str,
-    "orphanDependents": bool,
-    "preconditions": dict,
-    "dryRun": list,
-}
-
-
-def checked_delete_options(body: Obj) -> Obj:
-    """DeleteOptions as an object, with the types they must have."""
-    wish: Obj = {}
-    for key, kind in _DELETE_FIELDS.items():
-        value = body.get(key)
-        if value is None:
-            continue
-        if type(value) is not kind:
-            raise BadRequest(f"DeleteOptions: json: cannot unmarshal into Go struct field DeleteOptions.{key}")
-        wish[key] = value
-    for key, value in (wish.get("preconditions") or {}).items():
-        if value is not None and not isinstance(value, str):
-            raise BadRequest(f"DeleteOptions: json: cannot unmarshal into Go struct field Preconditions.{key}")
-    if problems := _dry_run_errors(wish.get("dryRun") or []):
+def checked_delete_options(options: Obj) -> Obj:
+    """DeleteOptions given as an object, whose types are right already."""
+    if problems := _dry_run_errors(options.get("dryRun") or []):
         raise Invalid("DeleteOptions.meta.k8s.io", "", problems)
-    return wish
+    fields = ("gracePeriodSeconds", "propagationPolicy", "orphanDependents", "preconditions", "dryRun")
+    return {key: options[key] for key in fields if key in options}

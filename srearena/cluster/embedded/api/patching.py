@@ -7,16 +7,18 @@ that holds for updates holds here too.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from srearena.cluster.embedded.api import applying, bodies, escalation
+from srearena.cluster.embedded.api import applying, bodies, decoding, escalation
 from srearena.cluster.embedded.api.options import write_wish
 from srearena.cluster.embedded.api.requests import Request
-from srearena.cluster.embedded.api.views import View, view_of
-from srearena.cluster.embedded.api.writing import check_kind, namespace_in, settled, show_view
+from srearena.cluster.embedded.api.views import view_of
+from srearena.cluster.embedded.api.writing import namespace_in, settled, show_view
 from srearena.cluster.embedded.objects import Obj, meta
 from srearena.cluster.embedded.registry.errors import BadRequest, FieldError, Invalid, UnsupportedMediaType
-from srearena.cluster.embedded.registry.patch.json_patch import apply_json_patch
+from srearena.cluster.embedded.registry.go_text import quoted
+from srearena.cluster.embedded.registry.json_reader import repeated_fields
+from srearena.cluster.embedded.registry.patch.json_patch import apply_json_patch, check_operations
 from srearena.cluster.embedded.registry.patch.merge_patch import apply_merge_patch
 from srearena.cluster.embedded.registry.patch.strategic import apply_strategic_patch
 from srearena.cluster.embedded.registry.resources import Resource
@@ -47,30 +49,28 @@ async def patch(backend: Backend, request: Request, row: Resource) -> None:
     if request.query.has("force"):
         problem = FieldError.forbidden("force", "may not be specified for non-apply patch")
         raise Invalid("PatchOptions.meta.k8s.io", "", [problem])
-    change = bodies.decode_json(await request.body())
+    data = await request.body()
+    change = bodies.decode_json(data)
+    if kind == JSON_PATCH:
+        strict = check_operations(change)
+    else:
+        strict = [f"duplicate field {quoted(path)}" for path in repeated_fields(data)]
     namespace, name, part = namespace_in(request, row), request.info.name, request.info.subresource
     view = view_of(backend, row, part)
 
     def write() -> Obj:
         def changed(current: Obj) -> Obj:
-            wanted = patched(kind, view, view.show(current), change)
+            shown = view.show(current)
+            result = _FUNCTIONS[kind](shown, change, view.schema)
+            wanted = decoding.patched(
+                result, view, wish, patch=change, strategic=kind == STRATEGIC_PATCH, strict=strict
+            )
+            if meta(wanted).get("name") != name:
+                found = meta(wanted).get("name", "")
+                raise BadRequest(f"the name of the object ({found}) does not match the name on the URL ({name})")
             escalation.check(backend.authorizer, row, request.user, namespace, wanted, current)
             return view.take(current, wanted)
 
         return backend.registry.update(row, namespace, name, changed, wish.options(), subresource=part)
 
     await show_view(backend, request, row, view, await settled(write))
-
-
-def patched(kind: str, view: View, shown: Obj, change: Any) -> Obj:
-    """What is shown, with the patch applied; its identity cannot be patched away."""
-    name = meta(shown).get("name")
-    wanted = _FUNCTIONS[kind](shown, change, view.schema)
-    if not isinstance(wanted, dict):
-        raise BadRequest("the patched object is not an object")
-    check_kind(wanted, view)
-    if meta(wanted).get("name") != name:
-        raise BadRequest(
-            f"the name of the object ({meta(wanted).get('name', '')}) does not match the name on the URL ({name})"
-        )
-    return wanted

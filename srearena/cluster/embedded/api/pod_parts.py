@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from srearena.cluster.embedded.api import bodies
+from srearena.cluster.embedded.api.decoding import object_in
 from srearena.cluster.embedded.api.options import write_wish
 from srearena.cluster.embedded.api.presenting import show
 from srearena.cluster.embedded.api.requests import Request
+from srearena.cluster.embedded.api.views import view_of_kind
 from srearena.cluster.embedded.api.writing import success
 from srearena.cluster.embedded.durations import format_time
 from srearena.cluster.embedded.objects import Obj, dig, name_of, namespace_of, uid_of
@@ -31,18 +32,15 @@ _YEAR: Final = 365 * 24 * 3600
 async def create_binding(backend: Backend, request: Request, row: Resource) -> None:
     """`pods/binding`, and the older `bindings` in which the object carries the pod's name."""
     wish = write_wish(request, "CreateOptions")
-    binding = bodies.decode_object(await request.body(), request.header("content-type"))
-    if binding.get("kind", "Binding") != "Binding" or not isinstance(binding.get("metadata", {}), dict):
-        raise BadRequest("the object provided is unrecognized: expected v1 Binding")
+    binding = object_in(await request.body(), request, view_of_kind("v1", "Binding"), wish)
     name = request.info.name or name_of(binding)
     if name_of(binding) != name:
         raise BadRequest("name in URL does not match name in Binding object")
-    target = binding.get("target")
-    node = dig(target, "name", default="") if isinstance(target, dict) else ""
+    node, kind = dig(binding, "target", "name", default=""), dig(binding, "target", "kind", default="Node")
     problems = []
-    if isinstance(target, dict) and target.get("kind", "Node") not in ("", "Node"):
-        problems.append(FieldError.not_supported("target.kind", target["kind"], ("Node", "<empty>")))
-    if not node or not isinstance(node, str):
+    if kind not in ("", "Node"):
+        problems.append(FieldError.not_supported("target.kind", kind, ("Node", "<empty>")))
+    if not node:
         problems.append(FieldError.required("target.name"))
     if problems:
         raise Invalid("Binding", name, problems)
@@ -53,8 +51,9 @@ async def create_binding(backend: Backend, request: Request, row: Resource) -> N
 
 async def create_token(backend: Backend, request: Request, row: Resource) -> None:
     """`serviceaccounts/token`: a TokenRequest, answered."""
-    write_wish(request, "CreateOptions")
-    asked = bodies.decode_object(await request.body(), request.header("content-type"))
+    wish = write_wish(request, "CreateOptions")
+    view = view_of_kind("authentication.k8s.io/v1", "TokenRequest")
+    asked = object_in(await request.body(), request, view, wish)
     namespace, name = request.info.namespace, request.info.name
     account = backend.store.get("serviceaccounts", namespace, name)
     if account is None:
@@ -62,10 +61,8 @@ async def create_token(backend: Backend, request: Request, row: Resource) -> Non
     if name_of(asked) not in ("", name) or namespace_of(asked) not in ("", namespace):
         raise BadRequest("the name of the TokenRequest does not match the name on the URL")
     spec = asked.get("spec") or {}
-    if not isinstance(spec, dict):
-        raise BadRequest("TokenRequest.spec must be an object")
-    audiences = [audience for audience in spec.get("audiences") or () if isinstance(audience, str)]
-    seconds = _lifetime(spec.get("expirationSeconds"), name)
+    audiences = spec.get("audiences") or []
+    seconds = _lifetime(spec.get("expirationSeconds"))
     bound = _bound(backend, namespace, spec.get("boundObjectRef"), account)
     extended = seconds == _EXTENDED and bound is not None
     token = backend.issuer.issue(
@@ -90,11 +87,9 @@ async def create_token(backend: Backend, request: Request, row: Resource) -> Non
     await show(request, answer, 201)
 
 
-def _lifetime(asked: object, name: str) -> int:
+def _lifetime(asked: int | None) -> int:
     if asked is None:
         return _DEFAULT_SECONDS
-    if type(asked) is not int:
-        raise BadRequest("TokenRequest.spec.expirationSeconds must be an int64")
     why = ""
     if asked < _SHORTEST:
         why = "may not specify a duration less than 10 minutes"
@@ -106,13 +101,11 @@ def _lifetime(asked: object, name: str) -> int:
     return asked
 
 
-def _bound(backend: Backend, namespace: str, reference: object, account: Obj) -> Obj | None:
+def _bound(backend: Backend, namespace: str, reference: Obj | None, account: Obj) -> Obj | None:
     """The object that the token is to die with."""
     if reference is None:
         return None
-    if not isinstance(reference, dict):
-        raise BadRequest("TokenRequest.spec.boundObjectRef must be an object")
-    kind, name = str(reference.get("kind", "")), str(reference.get("name", ""))
+    kind, name = reference.get("kind", ""), reference.get("name", "")
     resource = _BOUND_KINDS.get(kind)
     if resource is None:
         raise BadRequest(f"cannot bind token to object of type {reference.get('apiVersion', '')}, Kind={kind}")

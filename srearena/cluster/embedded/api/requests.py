@@ -200,7 +200,7 @@ class Request:
             (b"content-type", content_type.encode("latin-1")),
             *self._extra_headers,
             *((name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers),
-            *((b"warning", _warning(text)) for text in self.warnings),
+            *((b"warning", _warning(text)) for text in dict.fromkeys(self.warnings)),
         ]
         await self.send({"type": "http.response.start", "status": status, "headers": fields})
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from srearena.cluster.embedded.api.authorization import Attributes
+from srearena.cluster.embedded.api.decoding import object_in
 from srearena.cluster.embedded.api.options import write_wish
 from srearena.cluster.embedded.api.presenting import show
 from srearena.cluster.embedded.api.requests import Request
-from srearena.cluster.embedded.api.views import View
-from srearena.cluster.embedded.api.writing import object_in
-from srearena.cluster.embedded.objects import Obj, namespace_of
+from srearena.cluster.embedded.api.views import view_of_kind
+from srearena.cluster.embedded.objects import Obj, dig, namespace_of
 from srearena.cluster.embedded.registry.errors import BadRequest, FieldError, Invalid
 from srearena.cluster.embedded.registry.identity import SUPERUSERS, User
 from srearena.cluster.embedded.registry.resources import Resource
@@ -29,11 +29,9 @@ _EVERYTHING: Final = (
 
 async def create(backend: Backend, request: Request, row: Resource) -> None:
     """Answer a review."""
-    write_wish(request, "CreateOptions")
-    review = object_in(await request.body(), request, View(row.api_version, row.kind, None))
-    spec = review.setdefault("spec", {})
-    if not isinstance(spec, dict):
-        raise BadRequest(f"{row.kind}.spec must be an object")
+    wish = write_wish(request, "CreateOptions")
+    review = object_in(await request.body(), request, view_of_kind(row.api_version, row.kind), wish)
+    review.setdefault("spec", {})
     status = ANSWERS[row.kind](backend, request, row, review)
     metadata = {"creationTimestamp": None, **review.get("metadata", {})}
     await show(request, {**review, "metadata": metadata, "status": status}, 201)
@@ -45,12 +43,12 @@ def _self_access(backend: Backend, request: Request, row: Resource, review: Obj)
 
 def _access(backend: Backend, request: Request, row: Resource, review: Obj) -> Obj:
     spec = review["spec"]
-    groups = _strings(spec.get("groups"))
+    groups = spec.get("groups") or []
     if not spec.get("user") and not groups:
         problem = FieldError.invalid("spec.user", "", "at least one of user or group must be specified")
         raise Invalid(row.group_kind, "", [problem])
-    extra = {key: tuple(_strings(values)) for key, values in _mapping(spec.get("extra")).items()}
-    user = User(str(spec.get("user") or ""), tuple(groups), str(spec.get("uid") or ""), extra)
+    extra = {key: tuple(values) for key, values in (spec.get("extra") or {}).items()}
+    user = User(spec.get("user", ""), tuple(groups), spec.get("uid", ""), extra)
     return _decision(backend, row, user, spec)
 
 
@@ -58,7 +56,7 @@ def _local_access(backend: Backend, request: Request, row: Resource, review: Obj
     namespace = request.info.namespace
     if namespace_of(review) not in ("", namespace):
         raise BadRequest(f"namespace does not match: {namespace_of(review)} vs {namespace}")
-    asked = _mapping(review["spec"].get("resourceAttributes")).get("namespace", "")
+    asked = dig(review, "spec", "resourceAttributes", "namespace", default="")
     if asked != namespace:
         problem = FieldError.invalid("spec.resourceAttributes.namespace", asked, "must match metadata.namespace")
         raise Invalid(row.group_kind, "", [problem])
@@ -75,13 +73,10 @@ def _decision(backend: Backend, row: Resource, user: User, spec: Obj) -> Obj:
         )
         raise Invalid(row.group_kind, "", [FieldError.invalid("spec.resourceAttributes", resource, why)])
     if resource is not None:
-        asked = _mapping(resource)
-        wanted = Attributes(
-            *(str(asked.get(key) or "") for key in ("verb", "group", "resource", "subresource", "name", "namespace"))
-        )
+        keys = ("verb", "group", "resource", "subresource", "name", "namespace")
+        wanted = Attributes(*(resource.get(key, "") for key in keys))
     else:
-        asked = _mapping(path)
-        wanted = Attributes(str(asked.get("verb") or ""), path=str(asked.get("path") or ""))
+        wanted = Attributes(dig(path, "verb", default=""), path=dig(path, "path", default=""))
     decision = backend.authorizer.decide(user, wanted)
     status: Obj = {"allowed": decision.allowed}
     if decision.reason:
@@ -91,7 +86,7 @@ def _decision(backend: Backend, row: Resource, user: User, spec: Obj) -> Obj:
 
 def _self_rules(backend: Backend, request: Request, row: Resource, review: Obj) -> Obj:
     namespace = review["spec"].get("namespace")
-    if not namespace or not isinstance(namespace, str):
+    if not namespace:
         raise BadRequest("no namespace on request")
     user = request.user
     held = [dict(rule) for rule in _EVERYTHING] if SUPERUSERS in user.groups else []
@@ -118,9 +113,9 @@ def _resource_rule(rule: Obj) -> Obj:
 
 def _token(backend: Backend, request: Request, row: Resource, review: Obj) -> Obj:
     token = review["spec"].get("token")
-    if not token or not isinstance(token, str):
+    if not token:
         raise BadRequest("token is required for TokenReview in authentication")
-    audiences = _strings(review["spec"].get("audiences"))
+    audiences = review["spec"].get("audiences") or []
     known = backend.authenticator.static_user(token)
     if known is not None:
         return {"authenticated": True, "user": known.info(), "audiences": audiences or [ISSUER]}
@@ -133,14 +128,6 @@ def _token(backend: Backend, request: Request, row: Resource, review: Obj) -> Ob
 
 def _self(backend: Backend, request: Request, row: Resource, review: Obj) -> Obj:
     return {"userInfo": request.user.info()}
-
-
-def _strings(value: Any) -> list[str]:
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
-
-
-def _mapping(value: Any) -> Obj:
-    return value if isinstance(value, dict) else {}
 
 
 ANSWERS: Final[Mapping[str, Answer]] = {

@@ -83,16 +83,7 @@ def scale_of(obj: Obj, paths: ScalePaths) -> Obj:
 
 def check_scale(scale: Obj, name: str) -> int:
     """The number of replicas that a Scale asks for."""
-    if scale.get("kind", KIND) != KIND or scale.get("apiVersion", API_VERSION) != API_VERSION:
-        raise BadRequest(f"the object provided is unrecognized: expected {API_VERSION} {KIND}")
-    if not isinstance(scale.get("metadata"), dict):
-        raise BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
-    spec = scale.get("spec")
-    replicas = spec.get("replicas") if isinstance(spec, dict) else spec
-    if replicas is None:
-        replicas = 0
-    if type(replicas) is not int or not -(2**31) <= replicas < 2**31:
-        raise BadRequest('Scale in version "v1" cannot be handled as a Scale: spec.replicas must be an int32')
+    replicas: int = dig(scale, "spec", "replicas", default=0)
     if replicas < 0:
         problem = FieldError.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
         raise Invalid("Scale.autoscaling", name, [problem])

@@ -30,6 +30,8 @@ class View:
     """(current, wanted): the object to store; both may be used up."""
     whole: bool = True
     """Whether it shows objects of the resource itself."""
+    custom: bool = False
+    """Whether the schema is that of a custom resource."""
 
 
 def view_of(backend: Backend, row: Resource, subresource: str) -> View:
@@ -46,5 +48,11 @@ def view_of(backend: Backend, row: Resource, subresource: str) -> View:
     schema = backend.registry.schema(row)
     mask = parts.MASKS.get(subresource)
     if mask is None:
-        return View(row.api_version, row.kind, schema)
-    return View(row.api_version, row.kind, schema, take=mask)
+        return View(row.api_version, row.kind, schema, custom=row.custom)
+    return View(row.api_version, row.kind, schema, take=mask, custom=row.custom)
+
+
+def view_of_kind(api_version: str, kind: str) -> View:
+    """A built-in kind that is sent and answered but never stored as such."""
+    group, _, version = api_version.rpartition("/")
+    return View(api_version, kind, schemas.for_kind(group, version, kind))

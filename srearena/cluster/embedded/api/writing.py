@@ -11,18 +11,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from srearena.cluster.embedded.api import bodies, escalation
+from srearena.cluster.embedded.api.decoding import object_in, typed
 from srearena.cluster.embedded.api.options import delete_wish, write_wish
 from srearena.cluster.embedded.api.presenting import show, show_list, show_object
 from srearena.cluster.embedded.api.requests import Request
 from srearena.cluster.embedded.api.selection import selection_of
-from srearena.cluster.embedded.api.views import View, view_of
+from srearena.cluster.embedded.api.views import View, view_of, view_of_kind
 from srearena.cluster.embedded.clock import Signal
-from srearena.cluster.embedded.objects import Obj, meta, name_of, namespace_of, uid_of
+from srearena.cluster.embedded.objects import Obj, copy_of, meta, name_of, namespace_of, uid_of
 from srearena.cluster.embedded.registry import conversion, deletion
 from srearena.cluster.embedded.registry.admission.chain import AdmissionPending
 from srearena.cluster.embedded.registry.errors import BadRequest, NotFound
-from srearena.cluster.embedded.registry.go_text import quoted
-from srearena.cluster.embedded.registry.json_values import kind_of
+from srearena.cluster.embedded.registry.field_validation import Directive
 from srearena.cluster.embedded.registry.registry import WriteOptions
 from srearena.cluster.embedded.registry.resources import Resource
 
@@ -110,12 +110,11 @@ async def create(backend: Backend, request: Request, row: Resource) -> None:
     wish = write_wish(request, "CreateOptions")
     data = await request.body()
     namespace = namespace_in(request, row)
-    view = view_of(backend, row, "")
+    obj = object_in(data, request, view_of(backend, row, ""), wish)
+    escalation.check(backend.authorizer, row, request.user, namespace, obj, None)
 
     def write() -> Obj:
-        obj = object_in(data, request, view)
-        escalation.check(backend.authorizer, row, request.user, namespace, obj, None)
-        return backend.registry.create(row, namespace, obj, wish.options())
+        return backend.registry.create(row, namespace, copy_of(obj), wish.options())
 
     await show_object(backend, request, row, await settled(write), 201)
 
@@ -125,55 +124,24 @@ async def update(backend: Backend, request: Request, row: Resource) -> None:
     data = await request.body()
     namespace, name, part = namespace_in(request, row), request.info.name, request.info.subresource
     view = view_of(backend, row, part)
+    wanted = object_in(data, request, view, wish)
+    check_name(wanted, name, namespace)
 
     def write() -> tuple[Obj, int]:
-        wanted = object_in(data, request, view)
-        check_name(wanted, name, namespace)
-
         def change(current: Obj) -> Obj:
             escalation.check(backend.authorizer, row, request.user, namespace, wanted, current)
-            return view.take(current, wanted)
+            return view.take(current, copy_of(wanted))
 
         try:
             return backend.registry.update(row, namespace, name, change, wish.options(), subresource=part), 200
         except NotFound:
             if part or row.group_resource not in _CREATED_BY_UPDATE or meta(wanted).get("resourceVersion"):
                 raise
-        return backend.registry.create(row, namespace, object_in(data, request, view), wish.options()), 201
+        escalation.check(backend.authorizer, row, request.user, namespace, wanted, None)
+        return backend.registry.create(row, namespace, copy_of(wanted), wish.options()), 201
 
     obj, status = await settled(write)
     await show_view(backend, request, row, view, obj, status)
-
-
-def object_in(data: bytes, request: Request, view: View) -> Obj:
-    """The object of a request's body, known to be of the kind this view shows."""
-    obj = bodies.decode_object(data, request.header("content-type"))
-    check_kind(obj, view)
-    return obj
-
-
-def check_kind(obj: Obj, view: View) -> None:
-    version, kind = obj.get("apiVersion"), obj.get("kind")
-    # What is left out is what the path says.
-    obj["apiVersion"], obj["kind"] = version or view.api_version, kind or view.kind
-    number = view.api_version.rpartition("/")[2]
-    if version and version != view.api_version:
-        raise BadRequest(
-            f"the API version in the data ({version}) does not match the expected API version ({view.api_version})"
-        )
-    if kind and kind != view.kind:
-        raise BadRequest(
-            f"{kind} in version {quoted(number)} cannot be handled as a {view.kind}: no kind {quoted(str(kind))} "
-            f"is registered for version {quoted(view.api_version)}"
-        )
-    metadata = obj.setdefault("metadata", {})
-    if metadata is None:
-        obj["metadata"] = {}
-    elif not isinstance(metadata, dict):
-        raise BadRequest(
-            f"{view.kind} in version {quoted(number)} cannot be handled as a {view.kind}: json: cannot unmarshal "
-            f"{kind_of(metadata)} into Go struct field {view.kind}.metadata of type v1.ObjectMeta"
-        )
 
 
 def check_name(obj: Obj, name: str, namespace: str) -> None:
@@ -225,7 +193,12 @@ async def deletecollection(backend: Backend, request: Request, row: Resource) ->
 async def _deletion(request: Request) -> tuple[Obj, WriteOptions]:
     wished = write_wish(request, "DeleteOptions")
     data = await request.body()
-    body = bodies.decode_object(data, request.header("content-type")) if data.strip() else None
+    body: Obj | None = None
+    if data.strip():
+        body = bodies.decode_object(data, request.header("content-type"))
+        # Any group may have its own spelling of the same options.
+        view = view_of_kind("v1", "DeleteOptions")
+        body, _ = typed({**body, "apiVersion": view.api_version, "kind": view.kind}, view, Directive.IGNORE)
     wish = delete_wish(request, body)
     options = wished.options()
     options.dry_run = options.dry_run or bool(wish.pop("dryRun", None))
