@@ -109,7 +109,7 @@ def test_pull_policy_never_needs_the_image_on_the_machine(lab: Lab) -> None:
 
 
 def test_large_images_take_longer_and_hold_up_the_queue(lab: Lab) -> None:
-    lab.run("large", "python:3.12")
+    lab.run("large", "acme/large:1.0")
     lab.run("small", "busybox:1.36", command=["sleep", "1000"])
     lab.pass_time(4)
     assert not lab.is_ready("large")
@@ -117,7 +117,7 @@ def test_large_images_take_longer_and_hold_up_the_queue(lab: Lab) -> None:
     lab.pass_time(10)
     assert lab.is_ready("small")
     [pulled] = lab.messages("large", "Pulled")
-    assert pulled.startswith('Successfully pulled image "python:3.12" in ')
+    assert pulled.startswith('Successfully pulled image "acme/large:1.0" in ')
     assert pulled.endswith("Image size: 370000000 bytes.")
 
 

@@ -208,3 +208,32 @@ def test_addresses_come_from_the_nodes_range_and_are_given_back() -> None:
             lab.delete(f"pod-{number}")
     lab.pass_time(60)
     assert sum("podIP" in lab.status(f"pod-{number}") for number in range(10, 260)) == 250
+
+
+def test_an_empty_dir_survives_the_kubelet_and_on_disk_the_machine(lab: Lab) -> None:
+    mounts = [{"name": "disk", "mountPath": "/disk"}, {"name": "memory", "mountPath": "/memory"}]
+    script = "cat /disk/x /memory/x; echo kept > /disk/x; echo kept > /memory/x; sleep 9999"
+    volumes = [{"name": "disk", "emptyDir": {}}, {"name": "memory", "emptyDir": {"medium": "Memory"}}]
+    lab.run(image="busybox:1.36", command=["sh", "-c", script], volumeMounts=mounts, spec={"volumes": volumes})
+    lab.pass_time(8)
+    lab.nodes.access.restart_kubelet("worker")
+    lab.pass_time(5)
+    sandbox = lab.nodes.sandbox("default", "web")
+    assert sandbox is not None
+    record = sandbox.latest("main")
+    assert record is not None and record.container is not None
+    record.container.kill()
+    lab.pass_time(5)
+    assert lab.log() == "kept\nkept\n"
+    lab.nodes.access.reboot("worker", 10)
+    lab.pass_time(40)
+    assert lab.log() == "kept\ncat: can't open '/memory/x': No such file or directory\n"
+
+
+def test_a_hanging_hook_does_not_hold_up_the_deletion(lab: Lab) -> None:
+    lab.run(lifecycle={"postStart": {"exec": {"command": ["sleep", "99999"]}}})
+    lab.pass_time(60)
+    assert lab.waiting()[0] == "ContainerCreating"
+    lab.delete()
+    lab.pass_time(35)
+    assert not lab.exists()

@@ -85,14 +85,14 @@ def test_under_memory_pressure_only_best_effort_pods_are_refused(lab: Lab) -> No
 
 
 def test_a_full_disk_costs_images_first_and_then_pods(lab: Lab) -> None:
-    lab.run("old", "python:3.12", command=["true"], spec={"restartPolicy": "Never"})
+    lab.run("old", "acme/large:1.0", command=["true"], spec={"restartPolicy": "Never"})
     lab.run("web")
     lab.pass_time(30)
     lab.delete("old")
     lab.nodes.access.fill_disk("worker", 0.855)
     lab.pass_time(15)
     names = [str(image.reference) for image in lab.kubelet.machine.images.images()]
-    assert "docker.io/library/python:3.12" not in names
+    assert "docker.io/acme/large:1.0" not in names
     assert "docker.io/acme/server:1.0" in names
     assert lab.status("web")["phase"] == "Running"
     lab.nodes.access.fill_disk("worker", 0.95)

@@ -61,6 +61,10 @@ class NodeAccess:
         machine.network.set_node_up(node, False)
         for sandbox in machine.sandboxes.values():
             sandbox.lose()
+        for volumes in machine.volumes.values():
+            # What was in memory is gone and will be set up anew.
+            for name in [name for name, mounted in volumes.items() if mounted.volume.fstype == "tmpfs"]:
+                del volumes[name]
 
     def power_on(self, node: str) -> None:
         kubelet = self._kubelet(node)

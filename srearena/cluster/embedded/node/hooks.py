@@ -17,14 +17,18 @@ class HookFailed(Exception):
     """The hook did not do what it should; the text goes into the container's status."""
 
 
-async def run_hook(hook: Obj, container: Obj, record: ContainerRecord, sandbox: Sandbox) -> None:
-    """Run a handler to its end; HookFailed where it fails."""
-    if hook.get("exec"):
-        await _execute(hook["exec"].get("command") or [], record)
-    elif hook.get("httpGet"):
-        await _get(hook["httpGet"], container, sandbox)
-    elif hook.get("sleep"):
-        await sandbox.clock.sleep(float(hook["sleep"].get("seconds") or 0))
+async def run_hook(hook: Obj, container: Obj, record: ContainerRecord, sandbox: Sandbox) -> str:
+    """Run a handler to its end; returns what went wrong, or nothing."""
+    try:
+        if hook.get("exec"):
+            await _execute(hook["exec"].get("command") or [], record)
+        elif hook.get("httpGet"):
+            await _get(hook["httpGet"], container, sandbox)
+        elif hook.get("sleep"):
+            await sandbox.clock.sleep(float(hook["sleep"].get("seconds") or 0))
+    except HookFailed as failure:
+        return str(failure)
+    return ""
 
 
 async def _execute(command: list[str], record: ContainerRecord) -> None:

@@ -16,7 +16,7 @@ from srearena.cluster.embedded.node.image_reference import Reference, parse_refe
 from srearena.cluster.embedded.node.inodes import Space
 from srearena.cluster.embedded.objects import Obj
 
-RESOLVE_SECONDS = 0.4
+RESOLVE_SECONDS = 0.3
 """Asking the registry what a tag stands for."""
 BYTES_PER_SECOND = 50_000_000
 """Downloading and unpacking together."""
@@ -60,6 +60,8 @@ class ImageStore:
         self._disk = disk
         self._images: dict[str, Image] = {}
         self._free_at = clock.now
+        self._coming: set[str] = set()
+        """What somebody in the queue is fetching already."""
 
     def get(self, reference: Reference) -> Image | None:
         return self._images.get(str(reference))
@@ -78,7 +80,7 @@ class ImageStore:
         """Fetch an image, after those that were asked for before; PullError in containerd's words."""
         asked_at = self._clock.now
         begin = max(asked_at, self._free_at)
-        present = str(reference) in self._images
+        present = str(reference) in self._images or str(reference) in self._coming
         try:
             repository = self.catalogue.find(reference, credentials)
         except PullError:
@@ -88,7 +90,11 @@ class ImageStore:
         seconds = RESOLVE_SECONDS + (0 if present else repository.size / self.bytes_per_second)
         seconds *= self._random.uniform(0.85, 1.15)
         self._free_at = begin + seconds
-        await self._until(self._free_at)
+        self._coming.add(str(reference))
+        try:
+            await self._until(self._free_at)
+        finally:
+            self._coming.discard(str(reference))
         image = self._images.get(str(reference)) or self._keep(reference, repository.size)
         return Pulled(image, seconds, self._clock.now - asked_at)
 

@@ -287,6 +287,7 @@ class Kubelet:
         sandbox = self.machine.sandboxes.pop(worker.uid, None)
         if sandbox is not None:
             sandbox.release()
+        self.machine.volumes.pop(worker.uid, None)
         worker.disk.take(-worker.disk.used)
         self.puller.forget(worker.pod)
 

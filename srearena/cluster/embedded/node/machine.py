@@ -24,6 +24,7 @@ from srearena.cluster.embedded.quantity import parse
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.node.runtime import ContainerRecord, Sandbox
+    from srearena.cluster.embedded.node.volumes import MountedVolume
 
 GIB = 1024**3
 CONTROL_PLANE = "control-plane"
@@ -102,6 +103,8 @@ class Machine:
         self.sandboxes: dict[str, Sandbox] = {}
         """By pod UID, the newest of each."""
         self.network: PodNetwork = NoNetwork()
+        self.volumes: dict[str, dict[str, MountedVolume]] = {}
+        """By pod UID and name: what is mounted stays so without a kubelet."""
         self.handlers: dict[int, HttpHandler] = {}
         """What programs of the control plane answer on their ports, where the simulator lends them its own voice."""
         self.live: dict[str, ContainerRecord] = {}

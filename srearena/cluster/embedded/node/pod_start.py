@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from srearena.cluster.embedded.clock import first_of
 from srearena.cluster.embedded.durations import format_duration
 from srearena.cluster.embedded.node.container import CreateError, StartError
 from srearena.cluster.embedded.node.container_setup import container_config, pod_text
 from srearena.cluster.embedded.node.container_states import is_sidecar, restarts_after
 from srearena.cluster.embedded.node.environment import ConfigError, environment_of
-from srearena.cluster.embedded.node.hooks import HookFailed, run_hook
+from srearena.cluster.embedded.node.hooks import run_hook
 from srearena.cluster.embedded.node.image_store import Image
 from srearena.cluster.embedded.node.machine import AddressesExhausted
 from srearena.cluster.embedded.node.pod_mount import mount_volumes
@@ -323,10 +324,15 @@ class PodStart:
         hook = (container.get("lifecycle") or {}).get("postStart")
         if not hook:
             return
+        worker, clock = self.worker, self.kubelet.clock
+        task = clock.spawn(run_hook(hook, container, record, sandbox))
         try:
-            await run_hook(hook, container, record, sandbox)
-        except HookFailed as failure:
-            self.worker.container_event(container, "Warning", "FailedPostStartHook", "PostStartHook failed")
+            await first_of(clock, task.done, worker.stop_signal)
+        finally:
+            task.cancel()
+        failure = task.done.value
+        if failure and not worker.is_stopping():
+            worker.container_event(container, "Warning", "FailedPostStartHook", "PostStartHook failed")
             grace = dig(self.pod, "spec", "terminationGracePeriodSeconds", default=30)
-            await stop_container(self.worker, record, grace, "FailedPostStartHook")
-            raise NotStarted(POST_START_ERROR, str(failure)) from None
+            await stop_container(worker, record, grace, "FailedPostStartHook")
+            raise NotStarted(POST_START_ERROR, failure)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from srearena.cluster.embedded.clock import Signal, Task
 from srearena.cluster.embedded.node.container_states import is_sidecar
-from srearena.cluster.embedded.node.hooks import HookFailed, run_hook
+from srearena.cluster.embedded.node.hooks import run_hook
 from srearena.cluster.embedded.node.runtime import ContainerRecord
 from srearena.cluster.embedded.objects import Obj
 
@@ -95,14 +95,10 @@ async def stop_container(
 
 async def _run_pre_stop(worker: PodWorker, container: Obj, record: ContainerRecord, hook: Obj, grace: int) -> None:
     assert worker.sandbox is not None
-    clock, sandbox = worker.kubelet.clock, worker.sandbox
-
-    async def run() -> None:
-        try:
-            await run_hook(hook, container, record, sandbox)
-        except HookFailed:
+    task = worker.kubelet.clock.spawn(run_hook(hook, container, record, worker.sandbox))
+    try:
+        await task.done.wait(float(grace))
+        if task.done.is_set and task.done.value:
             worker.container_event(container, "Warning", "FailedPreStopHook", "PreStopHook failed")
-
-    task = clock.spawn(run())
-    await task.done.wait(float(grace))
-    task.cancel()
+    finally:
+        task.cancel()

@@ -9,6 +9,7 @@ runs by itself while nothing happens.
 
 from __future__ import annotations
 
+import logging
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ from srearena.cluster.embedded.node.resources import set_limits
 from srearena.cluster.embedded.node.runtime import ContainerRecord, Sandbox
 from srearena.cluster.embedded.node.status import FAILED, FINISHED, conditions_of, merged_conditions, phase_of
 from srearena.cluster.embedded.node.volumes import MountedVolume
-from srearena.cluster.embedded.objects import Obj, dig, is_terminating, meta, uid_of
+from srearena.cluster.embedded.objects import Obj, dig, is_terminating, key_of, meta, uid_of
 from srearena.cluster.embedded.registry.strategies.pod_resources import qos_class
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ CLEANUP_SECONDS = 0.2
 DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadline"
 
 
+_log = logging.getLogger(__name__)
 _SHOWN = ("labels", "annotations")
 _KINDS = ("containers", "initContainers", "ephemeralContainers")
 
@@ -87,7 +89,7 @@ class PodWorker:
         self.sandbox: Sandbox | None = None
         self.disk = Space(parent=kubelet.machine.disk)
         """What the pod takes of the node's disk."""
-        self.volumes: dict[str, MountedVolume] = {}
+        self.volumes: dict[str, MountedVolume] = kubelet.machine.volumes.setdefault(self.uid, {})
         self.reasons: dict[str, tuple[str, str]] = {}
         """Why containers could not be started, by name."""
         self.killed: dict[str, str] = {}
@@ -119,7 +121,19 @@ class PodWorker:
             self.sandbox = found
             self.disk = found.disk
             found.on_change = self.container_changed
+            self._watch_running(found)
+        for mounted in self.volumes.values():
+            self.kubelet.refresh.register(self, mounted.references)
         self.sync(0)
+
+    def _watch_running(self, sandbox: Sandbox) -> None:
+        """Probe what runs already; what the kubelet before this one found out about readiness is believed."""
+        rows = (self.pod.get("status") or {}).get("containerStatuses") or ()
+        ready = {row["name"]: bool(row.get("ready")) for row in rows}
+        for record in sandbox.running():
+            container = self.container(record.name)
+            if container is not None:
+                self.probes.watch(container, record, ready=ready.get(record.name))
 
     def update(self, pod: Obj) -> None:
         """The pod object changed."""
@@ -223,7 +237,12 @@ class PodWorker:
         self._task = self.kubelet.clock.spawn(self._do(plan))
 
     async def _do(self, plan: PodStart) -> None:
-        succeeded = await plan.run()
+        try:
+            succeeded = await plan.run()
+        except Exception:
+            # One pod that we stumble over must not take the cluster with it; the kubelet tries again later.
+            _log.exception("sync of pod %s failed", key_of(self.pod))
+            succeeded = False
         self._task = None
         if self.stage is Stage.TERMINATING:
             self._take_down()
@@ -429,7 +448,7 @@ class PodWorker:
         self.publish(terminal=True)
         await clock.sleep(CLEANUP_SECONDS)
         self.kubelet.refresh.forget(self)
-        self.volumes = {}
+        self.volumes.clear()
         self.stage = Stage.TERMINATED
         self._task = None
         if self._deadline is not None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from srearena.cluster.embedded.clock import Unfinished, begin
@@ -23,6 +24,7 @@ from srearena.cluster.embedded.objects import Obj
 if TYPE_CHECKING:
     from srearena.cluster.embedded.node.pod_worker import PodWorker
 
+_log = logging.getLogger(__name__)
 T = TypeVar("T")
 Answer = tuple[bool | None, str]
 """Whether it is well, and if not, the rest of the event's text after the probe's name.
@@ -96,7 +98,10 @@ class HttpCheck(Check):
         listener.accepted += 1
         try:
             answer = begin(handler(self._request), self._patience)
-        except OSError:
+        except Exception as error:
+            # The server's thread died over the request; the client sees its connection reset.
+            if not isinstance(error, OSError):
+                _log.exception("a probe's request to %s failed", listener.owner.name)
             answer = None
         if isinstance(answer, Unfinished):
             self._begun = (listener, answer)

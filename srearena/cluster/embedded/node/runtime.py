@@ -198,7 +198,10 @@ class Sandbox:
         container = record.container
         assert container is not None
         try:
-            process = container.start()
+            try:
+                process = container.start()
+            except OSError as error:
+                raise StartError(f"error mounting to rootfs: {str(error.strerror).lower()}") from None
         except StartError as error:
             record.exit_code, record.reason, record.message = 128, "StartError", error.message
             record.finished_at = self.clock.now

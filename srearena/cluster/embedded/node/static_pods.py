@@ -126,7 +126,9 @@ class StaticPods:
         kubelet = self._kubelet
         kubelet.workers.pop(worker.uid, None)
         sandbox = kubelet.machine.sandboxes.pop(worker.uid, None)
+        kubelet.machine.volumes.pop(worker.uid, None)
         worker.uid = uid_of(pod)
+        kubelet.machine.volumes[worker.uid] = worker.volumes
         worker.pod = pod
         worker.status = None
         kubelet.workers[worker.uid] = worker
