@@ -106,3 +106,37 @@ class Operator:
         """The rows `kubectl get` prints, split at runs of two or more blanks."""
         lines = self.kubectl("get", *arguments).splitlines()
         return [re.split(r"\s{2,}", line.strip()) for line in lines]
+
+    def row(self, *arguments: str) -> dict[str, str]:
+        """What `kubectl get` prints about one object, by column."""
+        header, *rows = self.kubectl("get", *arguments).splitlines()
+        assert len(rows) == 1, rows
+        # Columns are as wide as their longest cell: where a title starts, its cell starts.
+        starts = [(found.group(), found.start()) for found in re.finditer(r"\S+(?: \S+)*", header)]
+        ends = [start for _, start in starts[1:]] + [None]
+        return {title: rows[0][start:end].strip() for (title, start), end in zip(starts, ends, strict=True)}
+
+    def printed_status(self, pod: str) -> str:
+        """The STATUS that `kubectl get pod` prints."""
+        return self.row("pod", pod)["STATUS"]
+
+    def container(self, pod: str, name: str | None = None) -> dict[str, Any]:
+        """The status of a pod's container, of its first one by default."""
+        status = self.get("pod", pod)["status"]
+        rows = [*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())]
+        if name is None:
+            found: dict[str, Any] = status["containerStatuses"][0]
+            return found
+        return next(row for row in rows if row["name"] == name)
+
+    def condition(self, kind: str, *arguments: str) -> dict[str, Any]:
+        """A condition of an object: `condition("Ready", "pod", "web")`."""
+        rows = self.get(*arguments)["status"].get("conditions", ())
+        found: dict[str, Any] = next((row for row in rows if row["type"] == kind), {})
+        return found
+
+    def only_pod(self, selector: str, *, namespace: str = "default") -> str:
+        """The name of the one pod that a selector finds."""
+        [pod] = self.pods(selector, namespace=namespace)
+        name: str = pod["metadata"]["name"]
+        return name
