@@ -179,6 +179,9 @@ class Unfinished(Generic[T]):
             while True:
                 try:
                     yield suspension
+                except GeneratorExit:
+                    self._coroutine.close()
+                    raise
                 except BaseException as thrown:
                     suspension = self._coroutine.throw(thrown)
                 else:
