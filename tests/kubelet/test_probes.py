@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from signal import Signals
 
 import pytest
 
@@ -211,6 +212,9 @@ def test_a_stopped_process_answers_nobody(lab: Lab) -> None:
     assert sandbox is not None
     record = sandbox.latest("main")
     assert record is not None and record.container is not None and record.container.main is not None
-    record.container.main.stopped = True
+    record.container.main.raise_signal(Signals.SIGSTOP, from_outside=True)
     lab.pass_time(25)
     assert not lab.is_ready()
+    record.container.main.raise_signal(Signals.SIGCONT, from_outside=True)
+    lab.pass_time(10)
+    assert lab.is_ready()
