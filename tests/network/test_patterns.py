@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from srearena.cluster.embedded.network.patterns import Pattern, PatternError
@@ -45,7 +45,7 @@ patterns = st.recursive(
         st.lists(inner, min_size=1, max_size=3).map("".join),
         st.lists(inner, min_size=1, max_size=2).map("|".join).map("({})".format),
         # Engines differ over loops whose body can match nothing.
-        inner.filter(lambda text: re.fullmatch(text, "") is None).map("(?:{})*".format),
+        inner.map("(?:a{})*".format),
     ),
     max_leaves=4,
 )
@@ -58,9 +58,8 @@ def test_matches_are_those_of_a_backtracking_engine(text: str, subject: str) -> 
     assert (found is None) == (expected is None)
     if found is not None and expected is not None:
         assert (found.start, found.end) == expected.span()
-        # Engines differ over what a group holds that matched nothing in the last round of a loop.
-        assume("*" not in text and "+" not in text)
-        assert found.groups == tuple(group or "" for group in (expected.group(), *expected.groups()))
+        if "*" not in text and "+" not in text:  # engines differ over what a group in a loop holds at the end
+            assert found.groups == tuple(group or "" for group in (expected.group(), *expected.groups()))
 
 
 @given(st.text(max_size=30), st.text(max_size=20))

@@ -16,6 +16,7 @@ from srearena.cluster.embedded.network.resolver import DNS_PORT, SERVER_TIME, Na
 from srearena.cluster.embedded.network.routes import Path, Route
 from srearena.cluster.embedded.network.stations import Station
 from srearena.cluster.embedded.node.reachability import Outcome
+from srearena.cluster.embedded.node.sockets import Listener
 
 FOREVER = float("inf")
 
@@ -67,6 +68,7 @@ class Forecasts:
         self._fabric = fabric
         self._servers = servers
         self._known: dict[tuple[Station, str, int, str], Forecast] = {}
+        self._replies: dict[tuple[Listener, Question], Reply] = {}
         self._epoch = -1
 
     def known(self, source: Station, host: str, port: int, protocol: str) -> Forecast | None:
@@ -74,6 +76,7 @@ class Forecasts:
         fabric = self._fabric
         if self._epoch != fabric.epoch:
             self._known.clear()
+            self._replies.clear()
             self._epoch = fabric.epoch
             return None
         found = self._known.get((source, host, port, protocol))
@@ -127,6 +130,19 @@ class Forecasts:
                 return Lookup(Outcome.CONNECTED, addresses, seconds, failing, expires)
         return Lookup(outcome, (), seconds, failing, expires)
 
+    def _reply(self, path: Path, question: Question) -> Reply | None:
+        """What the server at the end of a path says; it need not be asked twice while nothing changes."""
+        server = self._servers.at(path.listener)
+        if server is None or path.listener is None:
+            return None
+        key = (path.listener, question)
+        found = self._replies.get(key)
+        if found is None or found.expires <= self._fabric.clock.now:
+            found = server(question, path.source)
+            if found is not None:
+                self._replies[key] = found
+        return found
+
     def _asked(
         self, source: Station, settings: ResolverSettings, question: Question
     ) -> tuple[Reply | None, float, float]:
@@ -137,8 +153,7 @@ class Forecasts:
             route = self._fabric.routes.find(source, address, DNS_PORT, "UDP")
             lost, cost = 0.0, 0.0
             for path in route.paths:
-                server = self._servers.at(path.listener)
-                reply = server(question, path.source) if server is not None else None
+                reply = self._reply(path, question)
                 answer = answer or reply
                 gone = 1.0 if reply is None else path.lost
                 lost += gone / len(route.paths)

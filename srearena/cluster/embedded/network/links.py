@@ -154,7 +154,7 @@ class Links:
         Nothing disturbs a station's talk to itself.
         """
         there = back = HEALTHY
-        if source is target:
+        if source is target or not self._impairments:
             return there, back
         for impairment in self._impairments.values():
             if impairment.ports and port not in impairment.ports:

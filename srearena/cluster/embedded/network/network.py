@@ -83,6 +83,7 @@ class Network:
 
     def attach_node(self, name: str, sockets: NetworkNamespace, pod_cidr: str = "") -> StationNetwork:
         """A machine joins the network; its facade is for what runs on it outside of pods (the kubelet's probes)."""
+        self.detach_node(name)
         station = self.fabric.stations.attach_node(name, sockets, pod_cidr)
         facade = self._facades[station] = StationNetwork(self, station, HOST_RESOLV_CONF, HOST_HOSTS)
         return facade
@@ -103,6 +104,7 @@ class Network:
 
         Containers whose own /etc/resolv.conf and /etc/hosts shall count use the facade's `with_files`.
         """
+        self.detach_pod(uid_of(pod))
         station = self.fabric.stations.attach_pod(pod, sockets)
         if not station.host_network:
             self.fabric.flows.configure(station, pod)

@@ -79,7 +79,7 @@ class Policies:
         protocol: str,
     ) -> bool:
         """Whether a packet may leave its source and enter its target (None for what is no station of ours)."""
-        if source is target:
+        if source is target or not self._policies():
             return True
         if (
             source is not None

@@ -7,7 +7,7 @@ the epoch moves, so asking again costs a dictionary lookup.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from srearena.cluster.embedded.network.addresses import LOOPBACK, NODE_RANGE, is_ipv6, is_loopback, within
@@ -33,9 +33,9 @@ _Obstacle = tuple[Outcome, float, str]
 """How it ends, after how long, and why."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Path:
-    """One way a connection can go, and how it ends."""
+    """One way a connection can go, and how it ends. Never changed once made (not frozen only because that is slow)."""
 
     outcome: Outcome
     address: str
@@ -222,14 +222,10 @@ class Routes:
     ) -> Path:
         """The last leg: an address that is nobody's rule any more. `sender` is who the packet says it is from."""
         stations, links = self._fabric.stations, self._fabric.links
-        if is_loopback(address):
-            return self._at_socket(
-                Path(Outcome.CONNECTED, address, port, LOOPBACK, origin, round_trip=ITSELF), protocol
-            )
-        target = stations.by_address.get(address)
+        target = origin if is_loopback(address) else stations.by_address.get(address)
         if target is not None and target.sockets is origin.sockets:
-            path = Path(Outcome.CONNECTED, address, port, source_address, target, None, ITSELF, backend=backend)
-            return self._at_socket(path, protocol)
+            own = LOOPBACK if target is origin and is_loopback(address) else source_address
+            return self._at_socket(target, protocol, address, port, own, ITSELF, HEALTHY, HEALTHY, backend)
         there, back = links.qualities(origin, target, address, port, protocol)
         obstacle = self._obstacle(origin, sender, source_address, target, address, port, protocol, there, back)
         if obstacle is None and target is not None and not translated and backend is None:
@@ -240,8 +236,7 @@ class Routes:
             outcome, wait, why = obstacle or self._nobody(address)
             return Path(outcome, address, port, source_address, target, None, wait, there, back, backend, why)
         distance = _distance(origin, target)
-        path = Path(Outcome.CONNECTED, address, port, source_address, target, None, distance, there, back, backend)
-        return self._at_socket(path, protocol)
+        return self._at_socket(target, protocol, address, port, source_address, distance, there, back, backend)
 
     def _obstacle(
         self,
@@ -289,15 +284,23 @@ class Routes:
         return Outcome.TIMEOUT, 0.0, f"nothing answers at {address}"
 
     @staticmethod
-    def _at_socket(path: Path, protocol: str) -> Path:
+    def _at_socket(
+        target: Station,
+        protocol: str,
+        address: str,
+        port: int,
+        source_address: str,
+        distance: float,
+        there: Quality,
+        back: Quality,
+        backend: Backend | None,
+    ) -> Path:
         """The packet is there; is anything listening?"""
-        target = path.station
-        assert target is not None
-        listener = target.sockets.find(path.address, path.port, protocol)
-        if listener is not None:
-            return replace(path, listener=listener)
-        why = f"nothing listens on {protocol} port {path.port} of {target}"
-        return replace(path, outcome=Outcome.REFUSED, reason=why)
+        listener = target.sockets.find(address, port, protocol)
+        outcome, why = Outcome.CONNECTED, ""
+        if listener is None:
+            outcome, why = Outcome.REFUSED, f"nothing listens on {protocol} port {port} of {target}"
+        return Path(outcome, address, port, source_address, target, listener, distance, there, back, backend, why)
 
     def _alone(self, path: Path) -> Route:
         nodes = {path.station.node} if path.station is not None else set()
