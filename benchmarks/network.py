@@ -11,7 +11,7 @@ from time import perf_counter
 from srearena.cluster.embedded.assembly import assemble
 from srearena.cluster.embedded.options import ClusterOptions
 
-NAME, PORT = "kube-dns.kube-system.svc.cluster.local.", 9153
+NAME, PORT = "kube-dns.kube-system", 9153
 
 
 def microseconds(action: Callable[[], object], times: int) -> float:
@@ -25,7 +25,8 @@ def main() -> None:
     assembly = assemble(ClusterOptions(start=1_700_000_000.0))
     network = assembly.network
     source = network.fabric.stations.nodes["worker-1"]
-    pod = next(station for station in network.fabric.stations.pods.values() if station.is_isolable)
+    stations = network.fabric.stations.pods.values()
+    pod = next(station for station in stations if station.pod_name.startswith("metrics-server"))
 
     def anew() -> None:
         network.fabric.move_epoch()
@@ -35,7 +36,7 @@ def main() -> None:
         "forecast, known": microseconds(lambda: network.forecast(pod, NAME, PORT), 100_000),
         "forecast, made anew": microseconds(anew, 2_000),
         "one attempt": microseconds(lambda: network.reach(pod, NAME, PORT), 2_000),
-        "one attempt by address": microseconds(lambda: network.reach(source, pod.address, PORT), 5_000),
+        "one attempt by address": microseconds(lambda: network.reach(source, pod.address, 10250), 5_000),
     }
     for what, cost in figures.items():
         print(f"{what:24} {cost:8.2f} µs")
