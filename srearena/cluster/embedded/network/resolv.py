@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from srearena.cluster.embedded.network.addresses import is_address
@@ -15,32 +15,28 @@ MAX_TIMEOUT = 30
 MAX_ATTEMPTS = 5
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ResolverSettings:
-    """What /etc/resolv.conf says."""
+    """What /etc/resolv.conf says. Never changed once made."""
 
     nameservers: tuple[str, ...] = ()
     search: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+    ndots: int = field(init=False)
+    timeout: float = field(init=False)
+    attempts: int = field(init=False)
 
-    def option(self, name: str, default: int, most: int) -> int:
+    def __post_init__(self) -> None:
+        self.ndots = self._option("ndots", 1, MAX_NDOTS)
+        self.timeout = max(1, self._option("timeout", 5, MAX_TIMEOUT))
+        self.attempts = max(1, self._option("attempts", 2, MAX_ATTEMPTS))
+
+    def _option(self, name: str, default: int, most: int) -> int:
         for option in self.options:
             key, _, value = option.partition(":")
             if key == name and value.isdigit():
                 return min(int(value[:6]), most)
         return default
-
-    @property
-    def ndots(self) -> int:
-        return self.option("ndots", 1, MAX_NDOTS)
-
-    @property
-    def timeout(self) -> float:
-        return max(1, self.option("timeout", 5, MAX_TIMEOUT))
-
-    @property
-    def attempts(self) -> int:
-        return max(1, self.option("attempts", 2, MAX_ATTEMPTS))
 
     def candidates(self, name: str) -> list[str]:
         """The full names a lookup tries, in order, as the C library does it."""

@@ -7,6 +7,7 @@ where it came from a cache, until when it will be the same.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from ipaddress import ip_address
 
 from srearena.cluster.embedded.network.addresses import is_address, is_ipv6
@@ -71,6 +72,7 @@ def qualified(name: str) -> str:
     return name if name.endswith(".") else name + "."
 
 
+@lru_cache(maxsize=8192)
 def is_name(name: str) -> bool:
     """Whether a name can be asked for at all."""
     bare = name.rstrip(".") if name != "." else ""
@@ -84,6 +86,7 @@ def is_within(name: str, zone: str) -> bool:
     return zone == "." or name == zone or name.endswith("." + zone)
 
 
+@lru_cache(maxsize=8192)
 def zone_of(name: str, zones: tuple[str, ...]) -> str | None:
     """The longest of the zones that holds the name."""
     found: str | None = None
