@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from srearena.cluster.embedded.clock import Signal
-from srearena.cluster.embedded.objects import Obj
+from srearena.cluster.embedded.objects import Obj, meta
+from srearena.cluster.embedded.registry.errors import Forbidden
 from srearena.cluster.embedded.registry.identity import User
 from srearena.cluster.embedded.registry.resources import Resource
 
@@ -49,6 +50,12 @@ class Attributes:
             and self.row.group_resource == group_resource
             and (not operations or self.operation in operations)
         )
+
+    def refusal(self, why: str) -> Forbidden:
+        """`pods "web-" is forbidden: why`: as long as a name is not generated yet, what it will start with is named."""
+        named = meta(self.obj or {})
+        name = self.name or named.get("name") or named.get("generateName") or "Unknown"
+        return Forbidden(self.row.group_resource, name, why)
 
 
 class Plugin:

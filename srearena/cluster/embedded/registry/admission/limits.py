@@ -8,7 +8,7 @@ from fractions import Fraction
 from srearena.cluster.embedded.objects import Obj, dig
 from srearena.cluster.embedded.quantity import Quantity, canonical, parse, total
 from srearena.cluster.embedded.registry.admission.chain import Attributes, Plugin
-from srearena.cluster.embedded.registry.errors import Forbidden, aggregate
+from srearena.cluster.embedded.registry.errors import aggregate
 from srearena.cluster.embedded.store import Store
 
 _ANNOTATION = "kubernetes.io/limit-ranger"
@@ -51,7 +51,7 @@ class LimitRanger(Plugin):
         else:
             return
         if problems:
-            raise Forbidden(attributes.row.group_resource, attributes.name, aggregate(problems))
+            raise attributes.refusal(aggregate(problems))
 
     def _pod_problems(self, attributes: Attributes, pod: Obj) -> Iterable[str]:
         containers = [*dig(pod, "spec", "containers", default=()), *dig(pod, "spec", "initContainers", default=())]

@@ -31,10 +31,8 @@ class NamespaceLifecycle(Plugin):
             raise NotFound("namespaces", attributes.namespace)
         if is_terminating(namespace):
             where = attributes.namespace
-            refusal = Forbidden(
-                row.group_resource,
-                attributes.name,
-                f"unable to create new content in namespace {where} because it is being terminated",
+            refusal = attributes.refusal(
+                f"unable to create new content in namespace {where} because it is being terminated"
             )
             refusal.details["causes"] = [
                 {

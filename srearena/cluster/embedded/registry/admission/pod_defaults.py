@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from srearena.cluster.embedded.objects import Obj, dig, name_of
 from srearena.cluster.embedded.registry.admission.chain import Attributes, Plugin
-from srearena.cluster.embedded.registry.errors import Forbidden
 from srearena.cluster.embedded.store import Store
 
 _TOLERATED_SECONDS = 300
@@ -30,7 +29,7 @@ class Priority(Plugin):
                 f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; "
                 f"priority admission controller computed {value} from the given PriorityClass name"
             )
-            raise Forbidden("pods", attributes.name, why)
+            raise attributes.refusal(why)
         spec["priority"] = value
         spec.setdefault("preemptionPolicy", policy)
 
@@ -39,7 +38,7 @@ class Priority(Plugin):
         if name:
             found = self._store.get("priorityclasses.scheduling.k8s.io", "", name)
             if found is None:
-                raise Forbidden("pods", attributes.name, f"no PriorityClass with name {name} was found")
+                raise attributes.refusal(f"no PriorityClass with name {name} was found")
         else:
             found = self._default()
             if found is None:
@@ -57,7 +56,7 @@ class Priority(Plugin):
         other = self._default()
         if attributes.obj.get("globalDefault") and other is not None and name_of(other) != attributes.name:
             problem = f"PriorityClass {name_of(other)} is already marked as default. Only one default can exist"
-            raise Forbidden("priorityclasses.scheduling.k8s.io", attributes.name, problem)
+            raise attributes.refusal(problem)
 
 
 class DefaultTolerationSeconds(Plugin):

@@ -12,7 +12,6 @@ from typing import Literal
 
 from srearena.cluster.embedded.objects import Obj, dig, labels_of
 from srearena.cluster.embedded.registry.admission.chain import Attributes, Plugin
-from srearena.cluster.embedded.registry.errors import Forbidden
 from srearena.cluster.embedded.registry.go_text import quoted
 from srearena.cluster.embedded.store import Store
 
@@ -303,7 +302,7 @@ class PodSecurity(Plugin):
     def _enforce(self, attributes: Attributes, labels: dict[str, str], metadata: Obj, spec: Obj) -> None:
         found = self._found("enforce", labels, metadata, spec)
         if found:
-            raise Forbidden("pods", attributes.name, f"violates PodSecurity {found}")
+            raise attributes.refusal(f"violates PodSecurity {found}")
 
     @staticmethod
     def _found(mode: str, labels: dict[str, str], metadata: Obj, spec: Obj) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from srearena.cluster.embedded.objects import Obj, dig, name_of
 from srearena.cluster.embedded.quantity import ZERO, Quantity, parse
 from srearena.cluster.embedded.registry.admission.chain import Attributes, Plugin
-from srearena.cluster.embedded.registry.errors import Forbidden
 from srearena.cluster.embedded.registry.quota_usage import Usage, hard_limits, in_scope, missing_from_pod, usage_of
 from srearena.cluster.embedded.store import Store
 
@@ -36,7 +35,7 @@ class ResourceQuota(Plugin):
                 missing = missing_from_pod(obj, limits)
                 if missing:
                     why = f"failed quota: {name_of(quota)}: must specify {'; '.join(missing)}"
-                    raise Forbidden(resource, attributes.name, why)
+                    raise attributes.refusal(why)
             added = {
                 name: after.get(name, ZERO) - before.get(name, ZERO)
                 for name in limits
@@ -62,7 +61,7 @@ class ResourceQuota(Plugin):
             f"exceeded quota: {name_of(quota)}, requested: {listed(added)}, "
             f"used: {listed(used)}, limited: {listed(limits)}"
         )
-        raise Forbidden(attributes.row.group_resource, attributes.name, why)
+        raise attributes.refusal(why)
 
     def _charge(self, quota: Obj, added: Usage) -> None:
         """Count the new object now, so that the next write in the same moment meets the right number."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from srearena.cluster.embedded.objects import Obj, annotations_of
 from srearena.cluster.embedded.randomness import Randomness
 from srearena.cluster.embedded.registry.admission.chain import Attributes, Plugin
-from srearena.cluster.embedded.registry.errors import Forbidden
 from srearena.cluster.embedded.store import Store
 
 TOKEN_DIRECTORY = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -38,7 +37,7 @@ class ServiceAccount(Plugin):
         if account is None:
             where = f"{attributes.namespace}/{name}"
             why = f'error looking up service account {where}: serviceaccount "{name}" not found'
-            raise Forbidden("pods", attributes.name, why)
+            raise attributes.refusal(why)
         return account
 
     def _mount_token(self, spec: Obj) -> None:

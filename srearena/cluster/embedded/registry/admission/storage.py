@@ -5,7 +5,6 @@ from __future__ import annotations
 from srearena.cluster.embedded.objects import Obj, annotations_of, dig, meta, name_of
 from srearena.cluster.embedded.quantity import units
 from srearena.cluster.embedded.registry.admission.chain import Attributes, Plugin
-from srearena.cluster.embedded.registry.errors import Forbidden
 from srearena.cluster.embedded.store import Store
 
 _DEFAULT_STORAGE = "storageclass.kubernetes.io/is-default-class"
@@ -66,9 +65,7 @@ class ClaimResize(Plugin):
         if units(dig(claim, *path, default="0")) <= units(dig(old, *path, default="0")):
             return
         if dig(old, "status", "phase") != "Bound":
-            raise Forbidden(
-                "persistentvolumeclaims", attributes.name, "Only bound persistent volume claims can be expanded"
-            )
+            raise attributes.refusal("Only bound persistent volume claims can be expanded")
         name = dig(old, "spec", "storageClassName", default="")
         storage_class = self._store.get("storageclasses.storage.k8s.io", "", name)
         if storage_class is None or not storage_class.get("allowVolumeExpansion"):
@@ -76,4 +73,4 @@ class ClaimResize(Plugin):
                 "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc "
                 "must support resize"
             )
-            raise Forbidden("persistentvolumeclaims", attributes.name, why)
+            raise attributes.refusal(why)
