@@ -16,6 +16,8 @@ from srearena.cluster.embedded.api.authentication import Credentials
 from srearena.cluster.embedded.api.server import ApiServer
 from srearena.cluster.embedded.assembly import Assembly, assemble
 from srearena.cluster.embedded.control import ControlError
+from srearena.cluster.embedded.node.access import NodeOperationError
+from srearena.cluster.embedded.node.access import UnknownNode
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.options import ClusterOptions
 from srearena.cluster.embedded.pacing import Pacer, wall_now
@@ -23,6 +25,22 @@ from srearena.cluster.embedded.registry.identity import User
 
 T = TypeVar("T")
 
+NODE_OPERATIONS = (
+    "break_disk",
+    "fill_disk",
+    "heal",
+    "hold_memory",
+    "partition",
+    "power_off",
+    "power_on",
+    "reboot",
+    "restart_kubelet",
+    "set_clock_skew",
+    "slow_pulls",
+    "start_kubelet",
+    "stop_kubelet",
+)
+"""What may be done to a node from outside Kubernetes: methods of the nodes' own access."""
 ADMINISTRATOR = User("kubernetes-admin", ("system:masters", "system:authenticated"))
 
 
@@ -67,12 +85,24 @@ class Host:
                 self.pacer.speed = float(value)
                 return {"speed": self.pacer.speed}
             case {"operation": "node", "name": str() as name, "do": str() as deed, "arguments": dict() as arguments}:
-                self.assembly.nodes.access.perform(deed, name, **arguments)
+                try:
+                    self.assembly.nodes.access.perform(deed, name, **arguments)
+                except NodeOperationError as problem:
+                    raise ControlError(str(problem)) from problem
                 return {}
             case {"operation": "node-operations"}:
                 return list(self.assembly.nodes.access.operations())
             case _:
                 raise ControlError(f"not a control request: {request.get('operation')!r}")
+
+
+    def _perform(self, deed: str, node: str, arguments: dict[str, Any]) -> None:
+        if deed not in NODE_OPERATIONS:
+            raise ControlError(f"no such operation on a node: {deed!r} (there are {', '.join(NODE_OPERATIONS)})")
+        try:
+            getattr(self.assembly.nodes.access, deed)(node, **arguments)
+        except (UnknownNode, TypeError) as problem:
+            raise ControlError(str(problem)) from problem
 
 
 class HostThread:

@@ -1,10 +1,12 @@
 """What can be done to a machine from outside Kubernetes: pulling plugs, filling disks, stopping the kubelet.
 
 The hooks behind `NodeAccess`: what they do is done to the machine or its programs, never to an object of the API.
+Whoever is not in this process names them (`perform`); the names are those of the methods in `OPERATIONS`.
 """
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING
 
 from srearena.cluster.embedded.node.hostfiles import make_folders
@@ -17,9 +19,29 @@ if TYPE_CHECKING:
     from srearena.cluster.embedded.node.nodes import Nodes
 
 REBOOT_SECONDS = 45.0
+OPERATIONS = (
+    "stop_kubelet",
+    "start_kubelet",
+    "restart_kubelet",
+    "power_off",
+    "power_on",
+    "reboot",
+    "partition",
+    "heal",
+    "fill_disk",
+    "hold_memory",
+    "break_disk",
+    "set_clock_skew",
+    "write_file",
+    "slow_pulls",
+)
 
 
-class UnknownNode(LookupError):
+class NodeOperationError(ValueError):
+    """What was asked of a machine cannot be done."""
+
+
+class UnknownNode(NodeOperationError):
     """There is no such machine."""
 
 
@@ -32,6 +54,20 @@ class NodeAccess:
         if found is None:
             raise UnknownNode(f"no node {node!r}; there are {', '.join(sorted(self._nodes.kubelets)) or 'none'}")
         return found
+
+    def operations(self) -> tuple[str, ...]:
+        return OPERATIONS
+
+    def perform(self, operation: str, node: str, **arguments: object) -> None:
+        """Do what one of `operations` names, with the arguments of the method of that name."""
+        if operation not in OPERATIONS:
+            raise NodeOperationError(f"no operation {operation!r} on nodes; there are {', '.join(OPERATIONS)}")
+        method = getattr(self, operation)
+        try:
+            inspect.signature(method).bind(node, **arguments)
+        except TypeError as problem:
+            raise NodeOperationError(f"{operation}: {problem}") from problem
+        method(node, **arguments)
 
     # --- kubelet ---------------------------------------------------------------------------------------------
 
@@ -124,10 +160,11 @@ class NodeAccess:
         """Let the machine's clock be ahead by so many seconds (behind, if negative)."""
         self._kubelet(node).machine.clock_skew = seconds
 
-    def write_file(self, node: str, path: str, data: bytes) -> None:
+    def write_file(self, node: str, path: str, data: bytes | str) -> None:
         """A file of the machine, as hostPath volumes see it."""
         folder, _, name = path.rpartition("/")
-        make_folders(self._kubelet(node).machine.files.root, folder).put(name, File(data, 0o644))
+        content = data.encode() if isinstance(data, str) else data
+        make_folders(self._kubelet(node).machine.files.root, folder).put(name, File(content, 0o644))
 
     def slow_pulls(self, node: str, factor: float) -> None:
         """Let image downloads take so many times as long."""
