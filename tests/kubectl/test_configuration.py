@@ -28,7 +28,7 @@ spec:
   containers:
   - name: app
     image: busybox:1.36
-    command: [sh, -c, "cat /etc/app/*; sleep 3600"]
+    command: [sh, -c, "cat /etc/app/*; echo; sleep 3600"]
     volumeMounts: [{{name: settings, mountPath: /etc/app}}]
   volumes:
   - name: settings
@@ -123,7 +123,7 @@ def test_a_volume_from_an_object_that_is_not_there(
     operator.kubectl(*create, "settings", "--from-literal=greeting=hello")
     operator.wait(130)
     assert operator.printed_status("app") == "Running"
-    assert operator.kubectl("logs", "app") == "hello"
+    assert operator.kubectl("logs", "app") == "hello\n"
 
 
 def test_a_volume_that_picks_a_key_which_is_not_there(operator: Operator) -> None:
@@ -138,7 +138,7 @@ def test_a_volume_that_picks_a_key_which_is_not_there(operator: Operator) -> Non
     ) in operator.events("app")
     operator.kubectl("patch", "configmap", "settings", "-p", '{"data":{"b":"2"}}')
     operator.wait(130)
-    assert operator.kubectl("logs", "app") == "2"
+    assert operator.kubectl("logs", "app") == "2\n"
 
 
 def test_a_mounted_configmap_follows_its_object_and_variables_do_not(operator: Operator) -> None:
@@ -181,7 +181,7 @@ spec:
     assert operator.pods("app=app") == []
     [replica_set] = operator.get("rs", "-l", "app=app")["items"]
     name = replica_set["metadata"]["name"]
-    refused = f'error looking up service account default/robot: serviceaccount "robot" not found'
+    refused = 'error looking up service account default/robot: serviceaccount "robot" not found'
     assert ("Warning", "FailedCreate", f'Error creating: pods "{name}-" is forbidden: {refused}') in operator.events(
         name
     )

@@ -81,7 +81,7 @@ def test_an_init_container_succeeds_once_its_condition_holds(operator: Operator)
     operator.wait(15)
     assert operator.printed_status("app") in ("Init:Error", "Init:CrashLoopBackOff")
     node = operator.path("{.spec.nodeName}", "pod", "app")
-    operator.cluster.nodes.perform("write_file", node, path="/var/shared/ready", data=b"")
+    operator.cluster.nodes.perform("write_file", node, path="/var/shared/ready", data="")
     operator.wait(60)
     assert operator.printed_status("app") == "Running"
     assert operator.container("app", "second")["state"]["terminated"]["reason"] == "Completed"
