@@ -125,3 +125,14 @@ def test_an_ephemeral_container_joins_a_running_pod(lab: Lab) -> None:
     assert "running" in lab.container(container="debug")["state"]
     assert lab.container()["restartCount"] == 0
     assert lab.events(reason="Started")[-1]["involvedObject"]["fieldPath"] == "spec.ephemeralContainers{debug}"
+
+
+def test_an_ephemeral_container_can_see_the_processes_of_its_target(lab: Lab) -> None:
+    lab.run_all("web", [container("main", "sleep 9999")])
+    lab.pass_time(6)
+    extra = {**container("debug", "ps; sleep 9999"), "targetContainerName": "main"}
+    lab.client.modify(
+        "pods", "default", "web", lambda pod: pod["spec"].update(ephemeralContainers=[extra]), "ephemeralcontainers"
+    )
+    lab.pass_time(6)
+    assert "sleep 9999" in lab.log(container="debug")

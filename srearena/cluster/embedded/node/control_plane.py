@@ -7,6 +7,7 @@ are for is done by the simulator's own components.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from signal import Signals
 
 from srearena.cluster.embedded.node.machine import Machine
@@ -45,7 +46,11 @@ class ControlPlaneProgram(Program):
     follows_tag = False
     port = 0
     tls = True
-    greeting = ""
+    greeting: tuple[str, ...] = ()
+
+    def stamp(self, now: float) -> str:
+        """The head of a log line, as klog writes it."""
+        return datetime.fromtimestamp(now, UTC).strftime("I%m%d %H:%M:%S.%f       1 ")
 
     async def run(self, process: Process) -> int:
         stop = process.catch(Signals.SIGTERM, Signals.SIGINT)
@@ -63,7 +68,8 @@ class ControlPlaneProgram(Program):
         except OSError as error:
             await process.error(f"failed to listen on 0.0.0.0:{self.port}: {str(error.strerror).lower()}\n")
             return 1
-        await process.error(f"{self.greeting}\n")
+        for line in self.greeting:
+            await process.error(f"{self.stamp(process.clock.now)}{line}\n")
         await stop.wait()
         return 0
 
@@ -80,7 +86,13 @@ class ApiServerProgram(ControlPlaneProgram):
     port = 6443
     idle_cpu = 0.05
     idle_memory = 260 * 1024**2
-    greeting = 'I1 secure_serving.go:211] "Serving securely" address="[::]:6443"'
+    greeting = (
+        "options.go:263] external host was not specified, using the advertised address",
+        f"server.go:150] Version: {VERSION}",
+        "secure_serving.go:211] Serving securely on [::]:6443",
+        "controller.go:90] Starting OpenAPI V3 controller",
+        "cache.go:39] Caches are synced for APIServiceRegistrationController controller",
+    )
 
 
 @program("kube-controller-manager")
@@ -90,7 +102,12 @@ class ControllerManagerProgram(ControlPlaneProgram):
     port = 10257
     idle_cpu = 0.02
     idle_memory = 55 * 1024**2
-    greeting = 'I1 secure_serving.go:211] "Serving securely" address="127.0.0.1:10257"'
+    greeting = (
+        f'controllermanager.go:189] "Starting" version="{VERSION}"',
+        "secure_serving.go:211] Serving securely on 127.0.0.1:10257",
+        "leaderelection.go:257] attempting to acquire leader lease kube-system/kube-controller-manager...",
+        "leaderelection.go:271] successfully acquired lease kube-system/kube-controller-manager",
+    )
 
 
 @program("kube-scheduler")
@@ -100,7 +117,12 @@ class SchedulerProgram(ControlPlaneProgram):
     port = 10259
     idle_cpu = 0.005
     idle_memory = 26 * 1024**2
-    greeting = 'I1 secure_serving.go:211] "Serving securely" address="127.0.0.1:10259"'
+    greeting = (
+        f'server.go:175] "Starting Kubernetes Scheduler" version="{VERSION}"',
+        "secure_serving.go:211] Serving securely on 127.0.0.1:10259",
+        "leaderelection.go:257] attempting to acquire leader lease kube-system/kube-scheduler...",
+        "leaderelection.go:271] successfully acquired lease kube-system/kube-scheduler",
+    )
 
 
 @program("etcd")
@@ -111,7 +133,15 @@ class EtcdProgram(ControlPlaneProgram):
     tls = False
     idle_cpu = 0.03
     idle_memory = 48 * 1024**2
-    greeting = '{"level":"info","msg":"ready to serve client requests"}'
+    greeting = (
+        '"caller":"embed/etcd.go:140","msg":"configuring peer listeners"}',
+        '"caller":"etcdserver/server.go:2170","msg":"published local member to cluster through raft"}',
+        '"caller":"embed/serve.go:124","msg":"ready to serve client requests"}',
+    )
+
+    def stamp(self, now: float) -> str:
+        moment = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return f'{{"level":"info","ts":"{moment}",'
 
 
 def control_plane_manifests(machine: Machine) -> Sequence[Obj]:

@@ -88,6 +88,8 @@ class Kubelet:
         self._relist_phase = self._random.random() * RELIST_SECONDS
         self._plugins = VolumePlugins(machine, self.client, storage)
         self._unwritten: dict[str, PodWorker] = {}
+        amounts = allocatable_of(machine.spec)
+        self._allocatable = [parse(amounts[name]) for name in ("cpu", "memory", "ephemeral-storage")]
         self.heartbeat = Heartbeat(self)
         self.evictions = EvictionManager(self)
         self.static_pods = StaticPods(self)
@@ -234,8 +236,8 @@ class Kubelet:
                 return
         self.workers[uid] = worker
         if not finished:
-            self._commitments.add(uid, pod)
-        if finished:
+            self.commit(worker)
+        else:
             worker.stage = Stage.TERMINATED
             worker.sandbox = self.machine.sandboxes.get(uid)
             worker.status = pod.get("status")
@@ -263,6 +265,10 @@ class Kubelet:
         if worker.pod["metadata"].get("generation"):
             worker.status["observedGeneration"] = worker.pod["metadata"]["generation"]
         self.write_status(worker, worker.status)
+
+    def commit(self, worker: PodWorker) -> None:
+        """Count what a pod was promised."""
+        self._commitments.add(worker.uid, worker.pod)
 
     def finished(self, worker: PodWorker) -> None:
         """A pod was taken down completely."""
@@ -339,14 +345,8 @@ class Kubelet:
             self.clock.after(WRITE_RETRY_SECONDS, self._attempt, write)
 
     def field_sources(self, sandbox: Sandbox | None) -> FieldSources:
-        allocatable = allocatable_of(self.machine.spec)
-        return FieldSources(
-            (sandbox.address,) if sandbox is not None else (),
-            self.machine.address,
-            parse(allocatable["cpu"]),
-            parse(allocatable["memory"]),
-            parse(allocatable["ephemeral-storage"]),
-        )
+        addresses = (sandbox.address,) if sandbox is not None else ()
+        return FieldSources(addresses, self.machine.address, *self._allocatable)
 
     def projector(self, sources: FieldSources) -> Projector:
         return Projector(self.client, sources, self.token)

@@ -41,6 +41,8 @@ class Nodes:
         self.token_provider: TokenProvider = self._issue_token
         """Makes service account tokens for projected volumes."""
         self._network: PodNetwork = NoNetwork()
+        self._by_range: dict[str, Machine] = {}
+        """By the first three numbers of the addresses of its pods."""
         self._issuer: TokenIssuer | None = None
         self._tokens: dict[tuple[str, str, int], tuple[float, str]] = {}
         """By pod, audience and lifetime: when to renew the token, and the token."""
@@ -67,6 +69,7 @@ class Nodes:
         machine.plug_into(self._network)
         kubelet = Kubelet(world, machine, self._services, self.storage, self._refresh, self._token)
         machine.images.preload(*PRELOADED)
+        self._by_range[machine.gateway.rpartition(".")[0]] = machine
         self.kubelets[spec.name] = kubelet
         if spec.is_control_plane:
             for manifest in control_plane_manifests(machine):
@@ -133,11 +136,8 @@ class Nodes:
 
     def sandbox_at(self, address: str) -> Sandbox | None:
         """The running pod that has an address."""
-        for kubelet in self.kubelets.values():
-            found = kubelet.machine.sandbox_at(address)
-            if found is not None:
-                return found
-        return None
+        machine = self._by_range.get(address.rpartition(".")[0])
+        return machine.sandbox_at(address) if machine is not None else None
 
     def address_of(self, node: str) -> str:
         """The InternalIP of a node."""

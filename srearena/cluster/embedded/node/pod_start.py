@@ -18,6 +18,7 @@ from srearena.cluster.embedded.node.image_store import Image
 from srearena.cluster.embedded.node.machine import AddressesExhausted
 from srearena.cluster.embedded.node.pod_mount import mount_volumes
 from srearena.cluster.embedded.node.pod_stop import stop_container, stop_pod
+from srearena.cluster.embedded.node.process import PidNamespace
 from srearena.cluster.embedded.node.reasons import (
     CRASH_LOOP,
     CREATE_CONFIG_ERROR,
@@ -299,12 +300,13 @@ class PodStart:
                 self.pod, container, self.kubelet.client, self.kubelet.services.of(self.pod), worker.field_sources()
             )
             config = container_config(self.pod, container, sandbox, worker.volumes, environment, container["image"])
+            shared = self._target_namespace(container)
         except ConfigError as error:
             worker.container_event(container, "Warning", "Failed", f"Error: {error}")
             raise NotStarted(CREATE_CONFIG_ERROR, str(error)) from None
         await self.kubelet.clock.sleep(self.kubelet.jitter(CONTAINER_SECONDS * 0.8, 0.5))
         try:
-            record = sandbox.create(config, image)
+            record = sandbox.create(config, image, shared)
         except CreateError as error:
             worker.container_event(container, "Warning", "Failed", f"Error: {error.message}")
             raise NotStarted(CREATE_ERROR, error.message) from None
@@ -319,6 +321,16 @@ class PodStart:
         worker.container_event(container, "Normal", "Started", f"Started container {name}")
         worker.probes.watch(container, record)
         await self._post_start(container, record, sandbox)
+
+    def _target_namespace(self, container: Obj) -> PidNamespace | None:
+        """An ephemeral container may look at the processes of another one."""
+        target = container.get("targetContainerName")
+        if not target:
+            return None
+        record = self._latest(target)
+        if record is None or record.container is None:
+            raise ConfigError(f"unable to find target container {target}")
+        return record.container.pids
 
     async def _post_start(self, container: Obj, record: ContainerRecord, sandbox: Sandbox) -> None:
         hook = (container.get("lifecycle") or {}).get("postStart")

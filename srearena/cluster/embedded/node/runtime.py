@@ -179,13 +179,15 @@ class Sandbox:
             if attempts and attempts[0].running:
                 yield attempts[0]
 
-    def create(self, config: ContainerConfig, image: Image) -> ContainerRecord:
-        """Create a container; CreateError where the runtime refuses."""
+    def create(self, config: ContainerConfig, image: Image, pids: PidNamespace | None = None) -> ContainerRecord:
+        """Create a container, in a process namespace of its own or in a given one; CreateError where that fails."""
         identifier = f"{self.machine.random.getrandbits(256):064x}"
         log = ContainerLog(self.clock)
         attempt = self._attempts.get(config.name, 0)
         record = ContainerRecord(config.name, attempt, identifier, self.id, image, log, self.clock.now)
-        record.container = Container(config, self, pids=self.pids, disk=self.disk, log=log, container_id=identifier)
+        record.container = Container(
+            config, self, pids=pids or self.pids, disk=self.disk, log=log, container_id=identifier
+        )
         self._attempts[config.name] = attempt + 1
         image.used_at = self.clock.now
         attempts = self.records.setdefault(config.name, [])

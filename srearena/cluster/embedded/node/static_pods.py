@@ -111,6 +111,7 @@ class StaticPods:
         if worker is None:
             worker = PodWorker(kubelet, pod, static=True)
             kubelet.workers[worker.uid] = worker
+            kubelet.commit(worker)
             worker.begin()
             return True
         if worker.uid != uid_of(pod):
