@@ -6,7 +6,9 @@ The order is the real server's: nobody learns what exists before it is settled w
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from email.utils import formatdate
 from typing import Final
+from uuid import UUID
 
 import orjson
 
@@ -96,6 +98,8 @@ class Application:
     def __init__(self, backend: Backend, before_request: Callable[[], object]) -> None:
         self._backend = backend
         self._before_request = before_request
+        self._audit = backend.world.randomness.stream("audit")
+        self._dated = (0, "")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -115,6 +119,8 @@ class Application:
             await send({"type": "http.response.start", "status": error.code, "headers": headers})
             await send({"type": "http.response.body", "body": body})
             return
+        request.add_header("audit-id", self._audit_id())
+        request.add_header("date", self._date())
         try:
             await answer(request)
         except Disconnected:
@@ -129,6 +135,16 @@ class Application:
             await refuse(request, BadRequest("error decoding: exceeded max depth"))
         except Exception as error:
             await refuse(request, InternalError(f"{type(error).__name__}: {error}"))
+
+    def _audit_id(self) -> str:
+        return str(UUID(int=self._audit.getrandbits(128), version=4))
+
+    def _date(self) -> str:
+        """The virtual instant, in the form of HTTP."""
+        second = int(self._backend.world.clock.now)
+        if second != self._dated[0]:
+            self._dated = (second, formatdate(second, usegmt=True))
+        return self._dated[1]
 
     async def _socket(self, request: Request) -> None:
         self._before_request()

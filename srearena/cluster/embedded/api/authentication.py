@@ -134,8 +134,9 @@ def impersonated(request: Request) -> User | None:
         if key.startswith("impersonate-extra-"):
             extra[unquote(key.removeprefix("impersonate-extra-"))] = tuple(request.header_values(key))
     if not name:
-        if groups or uid or extra:
-            raise BadRequest("requested [{groups} {uid} {extra}] without impersonating a user")
+        asked = [*(f"Group {group}" for group in groups), *([f"UID {uid}"] if uid else []), *extra]
+        if asked:
+            raise BadRequest(f"requested [{' '.join(asked)}] without impersonating a user")
         return None
     if name.startswith("system:serviceaccount:") and not groups:
         groups = ["system:serviceaccounts", f"system:serviceaccounts:{name.split(':')[2]}"]
