@@ -189,7 +189,7 @@ def test_the_library_offers_both_homes() -> None:
             assert len(before["items"]) >= 6
             assert "stop_kubelet" in cluster.nodes.operations()
             cluster.nodes.perform("stop_kubelet", "worker-1")
-            with pytest.raises(NodeAccessError, match="no such operation"):
+            with pytest.raises(NodeAccessError, match="no operation 'paint'"):
                 cluster.nodes.perform("paint", "worker-1")
             with pytest.raises(NodeAccessError, match="no node 'elsewhere'"):
                 cluster.nodes.perform("stop_kubelet", "elsewhere")

@@ -17,7 +17,6 @@ from srearena.cluster.embedded.api.server import ApiServer
 from srearena.cluster.embedded.assembly import Assembly, assemble
 from srearena.cluster.embedded.control import ControlError
 from srearena.cluster.embedded.node.access import NodeOperationError
-from srearena.cluster.embedded.node.access import UnknownNode
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.options import ClusterOptions
 from srearena.cluster.embedded.pacing import Pacer, wall_now
@@ -25,22 +24,6 @@ from srearena.cluster.embedded.registry.identity import User
 
 T = TypeVar("T")
 
-NODE_OPERATIONS = (
-    "break_disk",
-    "fill_disk",
-    "heal",
-    "hold_memory",
-    "partition",
-    "power_off",
-    "power_on",
-    "reboot",
-    "restart_kubelet",
-    "set_clock_skew",
-    "slow_pulls",
-    "start_kubelet",
-    "stop_kubelet",
-)
-"""What may be done to a node from outside Kubernetes: methods of the nodes' own access."""
 ADMINISTRATOR = User("kubernetes-admin", ("system:masters", "system:authenticated"))
 
 
@@ -94,15 +77,6 @@ class Host:
                 return list(self.assembly.nodes.access.operations())
             case _:
                 raise ControlError(f"not a control request: {request.get('operation')!r}")
-
-
-    def _perform(self, deed: str, node: str, arguments: dict[str, Any]) -> None:
-        if deed not in NODE_OPERATIONS:
-            raise ControlError(f"no such operation on a node: {deed!r} (there are {', '.join(NODE_OPERATIONS)})")
-        try:
-            getattr(self.assembly.nodes.access, deed)(node, **arguments)
-        except (UnknownNode, TypeError) as problem:
-            raise ControlError(str(problem)) from problem
 
 
 class HostThread:
