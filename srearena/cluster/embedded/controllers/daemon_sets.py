@@ -5,7 +5,7 @@ from __future__ import annotations
 from srearena.cluster.embedded.controllers.controller import Controller, split_key
 from srearena.cluster.embedded.controllers.deployment_rollout import resolve_share
 from srearena.cluster.embedded.controllers.pod_sets import claim_pods, is_available, pod_from_template
-from srearena.cluster.embedded.controllers.revisions import GENERATION_LABEL, Revisions
+from srearena.cluster.embedded.controllers.revisions import GENERATION_LABEL, HASH_LABEL, Revisions
 from srearena.cluster.embedded.objects import (
     Obj,
     condition_is,
@@ -49,7 +49,7 @@ class DaemonSetController(Controller):
         super().__init__(world)
         user = service_account("kube-system", self.name)
         self.recorder = Recorder(world, "daemonset-controller", user, field_manager=CONTROLLER_MANAGER)
-        self._revisions = Revisions(self.client, self.store, self.world.randomness)
+        self._revisions = Revisions(self, HASH_LABEL)
         self._failed_pods: dict[tuple[str, str], tuple[int, float]] = {}
 
     def start(self) -> None:
@@ -84,7 +84,7 @@ class DaemonSetController(Controller):
         if daemon is None or is_terminating(daemon):
             return
         selector = label_selector_of(dig(daemon, "spec", "selector"))
-        revision = self._revisions.sync(daemon, daemon["spec"]["template"])
+        revision, _ = self._revisions.current(daemon)
         pods = claim_pods(self.client, self.store, daemon, selector)
         by_node = self._by_node(pods)
         problem = self._place(daemon, by_node, revision)

@@ -6,7 +6,7 @@ when a workload shrinks is not chance.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cmp_to_key
 from math import log2
 
@@ -54,21 +54,30 @@ def is_available(pod: Obj, min_ready_seconds: int, now: float) -> bool:
     return since is not None and (not min_ready_seconds or since + min_ready_seconds <= now)
 
 
-def claim_pods(client: Client, store: Store, owner: Obj, selector: LabelSelector) -> list[Obj]:
-    """The pods of a controller: its own that still match; matching orphans are adopted, strays let go."""
+def claim_pods(
+    client: Client,
+    store: Store,
+    owner: Obj,
+    selector: LabelSelector,
+    member: Callable[[Obj], bool] = lambda pod: True,
+) -> list[Obj]:
+    """The pods of a controller: its own that still match; matching orphans are adopted, strays let go.
+
+    `member` says which pods can be its own at all, beside what their labels say.
+    """
     kept: list[Obj] = []
     uid = uid_of(owner)
     for resource, pod in store.owned_by(uid):
         if resource != "pods" or (controller_of(pod) or {}).get("uid") != uid:
             continue
-        if selector.matches(labels_of(pod)):
+        if selector.matches(labels_of(pod)) and member(pod):
             kept.append(pod)
         elif not is_terminating(owner):
             _release(client, owner, pod)
     if is_terminating(owner):
         return kept
     for pod in store.indexed("pods", "orphans", namespace_of(owner)):
-        if selector.matches(labels_of(pod)) and is_active(pod):
+        if selector.matches(labels_of(pod)) and is_active(pod) and member(pod):
             adopted = _adopt(client, owner, pod)
             if adopted is not None:
                 kept.append(adopted)

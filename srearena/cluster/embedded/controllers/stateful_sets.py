@@ -1,17 +1,28 @@
-"""StatefulSets: pods with names and claims of their own, one after the other, and rolled from the last to the first."""
+"""StatefulSets: pods with names and claims of their own, one after the other, and rolled from the last to the first.
+
+Ordered sets take one step at a time: a pod that is not ready holds up everything behind it, also a repair. Parallel
+ones create and delete at will, and are careful only when they roll.
+"""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from srearena.cluster.embedded.controllers.controller import Controller, split_key
-from srearena.cluster.embedded.controllers.pod_sets import claim_pods, is_available, pod_from_template
-from srearena.cluster.embedded.controllers.revisions import HASH_LABEL, Revisions
+from srearena.cluster.embedded.controllers.pod_sets import (
+    claim_pods,
+    is_available,
+    is_refused_for_good,
+    orphan_index,
+    pod_from_template,
+)
+from srearena.cluster.embedded.controllers.revisions import HASH_LABEL, OBJECT_HASH_LABEL, Revisions, template_of
+from srearena.cluster.embedded.controllers.stateful_claims import StatefulClaims, claims_of
 from srearena.cluster.embedded.objects import (
     Obj,
     condition_is,
     controller_of,
-    copy_of,
     dig,
     is_terminating,
     key_of,
@@ -19,28 +30,59 @@ from srearena.cluster.embedded.objects import (
     meta,
     name_of,
     namespace_of,
-    owner_reference,
 )
-from srearena.cluster.embedded.registry.errors import ApiError
+from srearena.cluster.embedded.registry.errors import AlreadyExists, ApiError
 from srearena.cluster.embedded.registry.selectors import label_selector_of
 from srearena.cluster.embedded.world import World
 
-CLAIMS = "persistentvolumeclaims"
+SETS = "statefulsets.apps"
 POD_NAME = "statefulset.kubernetes.io/pod-name"
 POD_INDEX = "apps.kubernetes.io/pod-index"
 _ORDINAL = re.compile(r"(.*)-([0-9]+)")
 
 
+@dataclass(slots=True)
+class _Look:
+    """One look at a set: its pods by ordinal, the revisions it is between, and how it wants to be handled."""
+
+    owner: Obj
+    pods: dict[int, Obj]
+    current: Obj
+    update: Obj
+    collisions: int
+
+    @property
+    def ordered(self) -> bool:
+        return bool(dig(self.owner, "spec", "podManagementPolicy") != "Parallel")
+
+    @property
+    def first(self) -> int:
+        return int(dig(self.owner, "spec", "ordinals", "start", default=0))
+
+    @property
+    def end(self) -> int:
+        return self.first + int(dig(self.owner, "spec", "replicas", default=1))
+
+    @property
+    def partition(self) -> int:
+        return int(dig(self.owner, "spec", "updateStrategy", "rollingUpdate", "partition", default=0))
+
+    @property
+    def patience(self) -> int:
+        return int(dig(self.owner, "spec", "minReadySeconds", default=0))
+
+
 class StatefulSetController(Controller):
     name = "statefulset-controller"
-    resource = "statefulsets.apps"
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        self._revisions = Revisions(self.client, self.store, world.randomness)
+        self.store.add_index("pods", "orphans", orphan_index)
+        self._revisions = Revisions(self, OBJECT_HASH_LABEL)
+        self._claims = StatefulClaims(self)
 
     def start(self) -> None:
-        self.watch(self.resource)
+        self.watch(SETS)
         self.watch("pods", self._keys_of_pod)
 
     def _keys_of_pod(self, pod: Obj) -> list[str]:
@@ -49,244 +91,193 @@ class StatefulSetController(Controller):
             return [f"{namespace_of(pod)}/{owner['name']}"] if owner["kind"] == "StatefulSet" else []
         return [
             key_of(candidate)
-            for candidate in self.store.objects(self.resource, namespace_of(pod))
+            for candidate in self.store.objects(SETS, namespace_of(pod))
             if label_selector_of(dig(candidate, "spec", "selector")).matches(labels_of(pod))
         ]
 
     def reconcile(self, key: str) -> None:
-        owner = self.client.get(self.resource, *split_key(key))
+        owner = self.client.get(SETS, *split_key(key))
         if owner is None:
             return
-        selector = label_selector_of(dig(owner, "spec", "selector"))
-        claimed = [p for p in claim_pods(self.client, self.store, owner, selector) if ordinal_of(owner, p) is not None]
-        current = dig(owner, "status", "currentRevision", default="")
-        update = self._revisions.sync(owner, owner["spec"]["template"], frozenset({current}))
-        problem = None
+        collisions = dig(owner, "status", "collisionCount", default=0)
+        update, collisions = self._revisions.current(owner, collisions)
+        known = {name_of(revision): revision for revision in self._revisions.of(owner)}
+        current = known.get(dig(owner, "status", "currentRevision", default=""), update)
+        look = _Look(owner, self._pods(owner), current, update, collisions)
+        problem: ApiError | None = None
         if not is_terminating(owner):
-            step = _Step(
-                self, owner, {ordinal_of(owner, p) or 0: p for p in claimed}, current or name_of(update), update
-            )
             try:
-                step.run()
+                self._step(look)
             except ApiError as failure:
                 problem = failure
-        self._write_status(owner, update)
-        if problem is not None:
+        look.pods = self._pods(owner)
+        self._write_status(look)
+        self._revisions.forget_old(owner, {name_of(current), name_of(update)}, list(look.pods.values()))
+        if problem is not None and not is_refused_for_good(problem):
             raise problem
 
-    def revision(self, owner: Obj, name: str) -> Obj | None:
-        return next((r for r in self._revisions.of(owner) if name_of(r) == name), None)
-
-    def _write_status(self, owner: Obj, update: Obj) -> None:
-        current = self.client.get(self.resource, namespace_of(owner), name_of(owner))
-        if current is None:
-            return
-        selector = label_selector_of(dig(current, "spec", "selector"))
-        pods = [
-            pod
-            for pod in claim_pods(self.client, self.store, current, selector)
-            if ordinal_of(current, pod) is not None
-        ]
-        patience = dig(current, "spec", "minReadySeconds", default=0)
-        running = [pod for pod in pods if _is_created(pod)]
-        ready = [pod for pod in running if _is_running_and_ready(pod)]
-        available = [pod for pod in ready if is_available(pod, patience, self.clock.now)]
-        new_name = name_of(update)
-        old_name = dig(current, "status", "currentRevision") or new_name
-        updated = [pod for pod in running if labels_of(pod).get(HASH_LABEL) == new_name]
-        wanted = dig(current, "spec", "replicas", default=1)
-        rolled_out = (
-            dig(current, "spec", "updateStrategy", "type") == "RollingUpdate"
-            and len(updated) == len(running) == wanted
-            and len([p for p in updated if p in ready]) == wanted
+    def _pods(self, owner: Obj) -> dict[int, Obj]:
+        selector = label_selector_of(dig(owner, "spec", "selector"))
+        claimed = claim_pods(
+            self.client, self.store, owner, selector, member=lambda pod: ordinal_of(owner, pod) is not None
         )
-        if rolled_out:
-            old_name = new_name
-        status: Obj = {
-            "observedGeneration": meta(current).get("generation", 1),
-            "replicas": len(running),
-            "readyReplicas": len(ready),
-            "availableReplicas": len(available),
-            "currentReplicas": len([p for p in running if labels_of(p).get(HASH_LABEL) == old_name]),
-            "updatedReplicas": len(updated),
-            "currentRevision": old_name,
-            "updateRevision": new_name,
-            "collisionCount": dig(current, "status", "collisionCount", default=0),
-        }
-        optional = ("readyReplicas", "currentReplicas", "updatedReplicas")
-        status = {key: value for key, value in status.items() if value or key not in optional}
-        if status != current.get("status"):
-            self.client.set_status(self.resource, current, status)
-        if patience and len(available) < len(ready):
-            self.enqueue(key_of(current), patience)
+        return {ordinal: pod for pod in claimed if (ordinal := ordinal_of(owner, pod)) is not None}
 
+    # One step
 
-class _Step:
-    """One look at a StatefulSet: at most one thing is moved, unless its pods are managed in parallel."""
-
-    def __init__(
-        self, controller: StatefulSetController, owner: Obj, pods: dict[int, Obj], current: str, update: Obj
-    ) -> None:
-        self._controller = controller
-        self._owner = owner
-        self._pods = pods
-        self._current = current
-        self._update = update
-        self._parallel = dig(owner, "spec", "podManagementPolicy") == "Parallel"
-        self._first = dig(owner, "spec", "ordinals", "start", default=0)
-        self._end = self._first + dig(owner, "spec", "replicas", default=1)
-
-    def run(self) -> None:
-        for ordinal in range(self._first, self._end):
-            if not self._bring_up(ordinal) and not self._parallel:
+    def _step(self, look: _Look) -> None:
+        for ordinal in range(look.first, look.end):
+            if not self._bring_up(look, ordinal) and look.ordered:
                 return
-        surplus = sorted((o for o in self._pods if o >= self._end or o < self._first), reverse=True)
-        for ordinal in surplus:
-            if not self._take_down(ordinal) and not self._parallel:
+        condemned = sorted((o for o in look.pods if not look.first <= o < look.end), reverse=True)
+        for ordinal in condemned:
+            self._claims.own(look.owner, look.pods[ordinal], condemned=True)
+        for ordinal in condemned:
+            if not self._take_down(look, ordinal, condemned) and look.ordered:
                 return
-        if surplus and not self._parallel:
-            return
-        self._roll()
+        if dig(look.owner, "spec", "updateStrategy", "type") != "OnDelete":
+            self._roll(look)
 
-    def _bring_up(self, ordinal: int) -> bool:
-        """Whether the pod of that place is there and fine, so that the next one may be looked at."""
-        pod = self._pods.get(ordinal)
-        if pod is not None and dig(pod, "status", "phase") in ("Failed", "Succeeded") and not is_terminating(pod):
-            reason = dig(pod, "status", "phase")
-            text = f"StatefulSet {key_of(self._owner)} is recreating {reason} Pod {name_of(pod)}"
-            self._controller.recorder.event(self._owner, "Warning", "RecreatingFailedPod", text)
-            self._delete(pod)
-            return False
+    def _bring_up(self, look: _Look, ordinal: int) -> bool:
+        """Whether the pod of that place is there and fine, so that an ordered set may look at the next."""
+        pod = look.pods.get(ordinal)
         if pod is None:
-            self._create(ordinal)
+            if not self._claims.are_stale(look.owner, f"{name_of(look.owner)}-{ordinal}"):
+                self._create(look, ordinal)
             return False
-        if is_terminating(pod):
+        phase = dig(pod, "status", "phase")
+        if phase in ("Failed", "Succeeded"):
+            # The next one is made only when this one is really gone: there must never be two of a name.
+            if not is_terminating(pod):
+                self._tell_recreation(look.owner, pod, phase)
+                self._delete(look.owner, pod)
             return False
-        patience = dig(self._owner, "spec", "minReadySeconds", default=0)
-        if not _is_running_and_ready(pod):
+        if phase == "Pending" and not is_terminating(pod):
+            self._claims.ensure(look.owner, name_of(pod))
+        if look.ordered and (is_terminating(pod) or not _is_ready(pod)):
             return False
-        return is_available(pod, patience, self._controller.clock.now)
+        if look.ordered and not is_available(pod, look.patience, self.clock.now):
+            return False
+        self._claims.own(look.owner, pod, condemned=False)
+        return True
 
-    def _take_down(self, ordinal: int) -> bool:
-        """Whether the pod is gone; before it, every pod below must be fine."""
-        pod = self._pods[ordinal]
+    def _tell_recreation(self, owner: Obj, pod: Obj, phase: str) -> None:
+        failed = phase == "Failed"
+        kind, reason = ("Warning", "RecreatingFailedPod") if failed else ("Normal", "RecreatingTerminatedPod")
+        word = "failed" if failed else "terminated"
+        text = f"StatefulSet {key_of(owner)} is recreating {word} Pod {name_of(pod)}"
+        self.recorder.event(owner, kind, reason, text)
+
+    def _take_down(self, look: _Look, ordinal: int, condemned: list[int]) -> bool:
+        """Delete a pod beyond the size; an ordered set waits for each, and leaves a healthy one while others ail."""
+        pod = look.pods[ordinal]
         if is_terminating(pod):
             return False
-        if not self._parallel:
-            below = [self._pods[o] for o in self._pods if o < ordinal]
-            if any(not _is_running_and_ready(p) for p in below if name_of(p) != name_of(pod)):
+        if look.ordered and not _is_ready(pod):
+            ailing = [o for o in sorted(look.pods) if not _is_healthy(look.pods[o])]
+            if ailing and ailing[0] != ordinal:
                 return False
-        self._delete(pod)
+        self._delete(look.owner, pod)
         return False
 
-    def _roll(self) -> None:
-        if dig(self._owner, "spec", "updateStrategy", "type") == "OnDelete":
-            return
-        partition = dig(self._owner, "spec", "updateStrategy", "rollingUpdate", "partition", default=0)
-        for ordinal in sorted(self._pods, reverse=True):
-            if ordinal < max(partition, self._first) or ordinal >= self._end:
-                continue
-            pod = self._pods[ordinal]
-            if labels_of(pod).get(HASH_LABEL) != name_of(self._update):
-                if not is_terminating(pod):
-                    self._delete(pod)
+    def _roll(self, look: _Look) -> None:
+        """Replace the last pod that has not the new revision yet, unless one behind it is not fine."""
+        for ordinal in range(look.end - 1, max(look.partition, look.first) - 1, -1):
+            pod = look.pods.get(ordinal)
+            if pod is None:
                 return
-            if not _is_running_and_ready(pod) or is_terminating(pod):
+            if labels_of(pod).get(HASH_LABEL) != name_of(look.update) and not is_terminating(pod):
+                self._delete(look.owner, pod)
+                return
+            if not _is_healthy(pod):
                 return
 
-    # Pods and claims
+    # Pods
 
-    def _revision_for(self, ordinal: int) -> Obj:
-        """New pods below the partition come back as they were."""
-        partition = dig(self._owner, "spec", "updateStrategy", "rollingUpdate", "partition", default=0)
-        rolling = dig(self._owner, "spec", "updateStrategy", "type") == "RollingUpdate"
-        if rolling and ordinal < partition:
-            return self._controller.revision(self._owner, self._current) or self._update
-        return self._update
+    @staticmethod
+    def _revision_for(look: _Look, ordinal: int) -> Obj:
+        """Pods that the rollout has not reached, or is told not to reach, come back as they were."""
+        strategy = dig(look.owner, "spec", "updateStrategy", default={})
+        if strategy.get("type") != "RollingUpdate":
+            return look.update
+        kept = look.first + look.partition
+        if strategy.get("rollingUpdate") is None:
+            kept = look.first + dig(look.owner, "status", "currentReplicas", default=0)
+        return look.current if ordinal < kept else look.update
 
-    def _create(self, ordinal: int) -> None:
-        revision = self._revision_for(ordinal)
-        template = copy_of(dig(revision, "data", "spec", "template", default=self._owner["spec"]["template"]))
-        template.pop("$patch", None)
-        name = f"{name_of(self._owner)}-{ordinal}"
-        pod = pod_from_template(self._owner, template)
+    def _create(self, look: _Look, ordinal: int) -> None:
+        owner, name = look.owner, f"{name_of(look.owner)}-{ordinal}"
+        try:
+            self._claims.ensure(owner, name)
+            made = self.client.create("pods", self._pod(look, ordinal))
+        except AlreadyExists:
+            raise
+        except ApiError as problem:
+            text = f"create Pod {name} in StatefulSet {name_of(owner)} failed error: {problem.message}"
+            self.recorder.event(owner, "Warning", "FailedCreate", text)
+            raise
+        look.pods[ordinal] = made
+        text = f"create Pod {name} in StatefulSet {name_of(owner)} successful"
+        self.recorder.event(owner, "Normal", "SuccessfulCreate", text)
+
+    def _pod(self, look: _Look, ordinal: int) -> Obj:
+        revision = self._revision_for(look, ordinal)
+        name = f"{name_of(look.owner)}-{ordinal}"
+        pod = pod_from_template(look.owner, template_of(revision))
         pod["metadata"].pop("generateName")
         pod["metadata"]["name"] = name
-        labels = pod["metadata"].setdefault("labels", {})
-        labels[POD_NAME], labels[POD_INDEX], labels[HASH_LABEL] = name, str(ordinal), name_of(revision)
+        pod["metadata"].setdefault("labels", {}).update(
+            {POD_INDEX: str(ordinal), HASH_LABEL: name_of(revision), POD_NAME: name}
+        )
         spec = pod["spec"]
         spec["hostname"] = name
-        if dig(self._owner, "spec", "serviceName"):
-            spec["subdomain"] = self._owner["spec"]["serviceName"]
-        self._add_claims(spec, name, ordinal)
-        recorder = self._controller.recorder
-        try:
-            self._controller.client.create("pods", pod)
-        except ApiError as problem:
-            text = f"create Pod {name} in StatefulSet {name_of(self._owner)} failed error: {problem.message}"
-            recorder.event(self._owner, "Warning", "FailedCreate", text)
-            raise
-        text = f"create Pod {name} in StatefulSet {name_of(self._owner)} successful"
-        recorder.event(self._owner, "Normal", "SuccessfulCreate", text)
-
-    def _add_claims(self, spec: Obj, pod_name: str, ordinal: int) -> None:
-        claims = {}
-        for template in dig(self._owner, "spec", "volumeClaimTemplates", default=()):
-            claim_name = f"{name_of(template)}-{pod_name}"
-            claims[name_of(template)] = claim_name
-            self._ensure_claim(template, claim_name, pod_name)
+        if dig(look.owner, "spec", "serviceName"):
+            spec["subdomain"] = look.owner["spec"]["serviceName"]
+        claims = claims_of(look.owner, name)
         kept = [volume for volume in spec.get("volumes") or () if volume["name"] not in claims]
         added = [{"name": volume, "persistentVolumeClaim": {"claimName": claim}} for volume, claim in claims.items()]
         if kept or added:
             spec["volumes"] = [*added, *kept]
+        return pod
 
-    def _ensure_claim(self, template: Obj, name: str, pod_name: str) -> None:
-        client = self._controller.client
-        if client.get(CLAIMS, namespace_of(self._owner), name) is not None:
+    def _delete(self, owner: Obj, pod: Obj) -> None:
+        self.client.delete("pods", pod)
+        text = f"delete Pod {name_of(pod)} in StatefulSet {name_of(owner)} successful"
+        self.recorder.event(owner, "Normal", "SuccessfulDelete", text)
+
+    # Status
+
+    def _write_status(self, look: _Look) -> None:
+        owner = self.client.get(SETS, namespace_of(look.owner), name_of(look.owner))
+        if owner is None:
             return
-        claim = copy_of(template)
-        labels = {**labels_of(template), **dig(self._owner, "spec", "selector", "matchLabels", default={})}
-        claim["metadata"] = {
-            **claim["metadata"],
-            "name": name,
-            "namespace": namespace_of(self._owner),
-            "labels": labels,
+        pods = list(look.pods.values())
+        ready = [pod for pod in pods if _is_ready(pod)]
+        available = sum(1 for pod in ready if is_available(pod, look.patience, self.clock.now))
+        staying = [labels_of(pod).get(HASH_LABEL) for pod in pods if not is_terminating(pod)]
+        counts = {
+            "replicas": len(pods),
+            "readyReplicas": len(ready),
+            "currentReplicas": staying.count(name_of(look.current)),
+            "updatedReplicas": staying.count(name_of(look.update)),
         }
-        claim.pop("status", None)
-        claim.update(apiVersion="v1", kind="PersistentVolumeClaim")
-        policy = dig(self._owner, "spec", "persistentVolumeClaimRetentionPolicy", default={})
-        if policy.get("whenDeleted") == "Delete":
-            claim["metadata"]["ownerReferences"] = [owner_reference(self._owner, controller=True)]
-        recorder = self._controller.recorder
-        owner_name = name_of(self._owner)
-        try:
-            client.create(CLAIMS, claim)
-        except ApiError as problem:
-            text = f"create Claim {name} for Pod {pod_name} in StatefulSet {owner_name} failed error: {problem.message}"
-            recorder.event(self._owner, "Warning", "FailedCreate", text)
-            raise
-        text = f"create Claim {name} Pod {pod_name} in StatefulSet {owner_name} success"
-        recorder.event(self._owner, "Normal", "SuccessfulCreate", text)
-
-    def _delete(self, pod: Obj) -> None:
-        policy = dig(self._owner, "spec", "persistentVolumeClaimRetentionPolicy", default={})
-        ordinal = ordinal_of(self._owner, pod)
-        if policy.get("whenScaled") == "Delete" and ordinal is not None and ordinal >= self._end:
-            self._condemn_claims(pod)
-        self._controller.client.delete("pods", pod)
-        text = f"delete Pod {name_of(pod)} in StatefulSet {name_of(self._owner)} successful"
-        self._controller.recorder.event(self._owner, "Normal", "SuccessfulDelete", text)
-
-    def _condemn_claims(self, pod: Obj) -> None:
-        """Let the claims of a pod that is scaled away go with it."""
-        for template in dig(self._owner, "spec", "volumeClaimTemplates", default=()):
-            reference = owner_reference(pod, controller=False)
-            self._controller.client.modify(
-                CLAIMS,
-                namespace_of(pod),
-                f"{name_of(template)}-{name_of(pod)}",
-                lambda claim, reference=reference: claim["metadata"].update(ownerReferences=[reference]),  # type: ignore[misc]
-            )
+        current = name_of(look.current)
+        wanted = look.end - look.first
+        rolling = dig(owner, "spec", "updateStrategy", "type") == "RollingUpdate"
+        if rolling and counts["updatedReplicas"] == counts["readyReplicas"] == counts["replicas"] == wanted:
+            current, counts["currentReplicas"] = name_of(look.update), counts["updatedReplicas"]
+        status: Obj = {
+            "observedGeneration": meta(look.owner).get("generation", 1),
+            **{key: value for key, value in counts.items() if value or key == "replicas"},
+            "currentRevision": current,
+            "updateRevision": name_of(look.update),
+            "collisionCount": look.collisions,
+            "availableReplicas": available,
+        }
+        if status != owner.get("status"):
+            self.client.set_status(SETS, owner, status)
+        if look.patience and available < wanted:
+            self.enqueue(key_of(owner), look.patience)
 
 
 def ordinal_of(owner: Obj, pod: Obj) -> int | None:
@@ -295,9 +286,9 @@ def ordinal_of(owner: Obj, pod: Obj) -> int | None:
     return int(match[2]) if match and match[1] == name_of(owner) else None
 
 
-def _is_created(pod: Obj) -> bool:
-    return bool(dig(pod, "status", "phase"))
-
-
-def _is_running_and_ready(pod: Obj) -> bool:
+def _is_ready(pod: Obj) -> bool:
     return dig(pod, "status", "phase") == "Running" and condition_is(pod, "Ready")
+
+
+def _is_healthy(pod: Obj) -> bool:
+    return _is_ready(pod) and not is_terminating(pod)
