@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from srearena.cluster.embedded import controllers
+from srearena.cluster.embedded.api.authorization import Attributes, Authorizer
 from srearena.cluster.embedded.bootstrap import objects
 from srearena.cluster.embedded.controllers.controller import Controller
 from srearena.cluster.embedded.controllers.horizontal_autoscaler import HorizontalAutoscaler
@@ -46,7 +47,11 @@ def assemble(options: ClusterOptions, root_certificate: str = "") -> Assembly:
     objects.create_namespaces(world)
     objects.create_roles(world)
     running = controllers.start_all(world)
+    authorizer = Authorizer(world.store)
     network = Network(world)
+    network.permits = lambda user, verb, group, resource: (
+        authorizer.decide(user, Attributes(verb, group, resource)).allowed
+    )
     nodes = Nodes(world)
     nodes.connect(network)
     for spec in _machines(options):
