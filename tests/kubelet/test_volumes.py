@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 
 import pytest
 
@@ -233,3 +234,68 @@ def test_service_account_tokens_are_made_when_they_are_read(lab: Lab) -> None:
     assert not asked
     assert read(lab, "/data/token") == "token-1"
     assert asked == [("vault", 7200)]
+
+
+def csi_volume(lab: Lab) -> None:
+    claim = lab.create(
+        "persistentvolumeclaims",
+        {
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "data"},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Gi"}},
+                "volumeName": "pv-1",
+            },
+        },
+    )
+    lab.client.set_status("persistentvolumeclaims", claim, {"phase": "Bound"})
+    lab.create(
+        "persistentvolumes",
+        {
+            "kind": "PersistentVolume",
+            "metadata": {"name": "pv-1"},
+            "spec": {
+                "capacity": {"storage": "1Gi"},
+                "accessModes": ["ReadWriteOnce"],
+                "csi": {"driver": "disk.acme.io", "volumeHandle": "vol-1"},
+            },
+        },
+    )
+
+
+def test_a_volume_of_a_driver_is_waited_for_until_it_is_attached(lab: Lab) -> None:
+    csi_volume(lab)
+    lab.client.create(
+        "csidrivers.storage.k8s.io",
+        {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "disk.acme.io"}, "spec": {}},
+    )
+    mount(lab, {"persistentVolumeClaim": {"claimName": "data"}})
+    lab.pass_time(60)
+    assert lab.waiting() == ("ContainerCreating", "")
+    assert not lab.events(reason="FailedMount")
+    attachment = lab.client.create(
+        "volumeattachments.storage.k8s.io",
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "VolumeAttachment",
+            "metadata": {"name": "csi-1"},
+            "spec": {
+                "attacher": "disk.acme.io",
+                "nodeName": "worker",
+                "source": {"persistentVolumeName": "pv-1"},
+            },
+        },
+    )
+    lab.client.set_status("volumeattachments.storage.k8s.io", attachment, {"attached": True})
+    lab.pass_time(10)
+    assert lab.is_ready()
+
+
+def test_a_disk_that_breaks_fails_its_readers(lab: Lab) -> None:
+    mount(lab, {"hostPath": {"path": "/mnt/data"}}, "while true; do ls /data > /dev/null || exit 9; sleep 1; done")
+    lab.pass_time(8)
+    assert lab.is_ready()
+    lab.nodes.access.break_disk("worker", errno.EIO)
+    lab.pass_time(5)
+    assert lab.container()["state"]["terminated"]["exitCode"] == 9

@@ -31,7 +31,7 @@ async def mount_volumes(worker: PodWorker) -> bool:
             try:
                 worker.mount(missing[name])
             except MountError as error:
-                text = f'{_operation(missing[name])} failed for volume "{_shown(worker, missing[name])}" : {error}'
+                text = f'{error.operation} failed for volume "{_shown(worker, missing[name])}" : {error}'
                 worker.kubelet.event(worker.pod, "Warning", "FailedMount", text)
                 delays[name] = min(delays[name] * 2, LAST_DELAY) if name in delays else FIRST_DELAY
                 retry_at[name] = clock.now + delays[name]
@@ -46,10 +46,6 @@ async def mount_volumes(worker: PodWorker) -> bool:
             return True
         await worker.stop_signal.wait(min(retry_at[name] for name in missing) - clock.now)
     return False
-
-
-def _operation(volume: Obj) -> str:
-    return "MountVolume.NewMounter initialization" if "persistentVolumeClaim" in volume else "MountVolume.SetUp"
 
 
 def _shown(worker: PodWorker, volume: Obj) -> str:

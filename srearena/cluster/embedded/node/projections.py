@@ -28,6 +28,11 @@ TokenProvider = Callable[[Obj, str, int], str]
 class MountError(Exception):
     """A volume could not be set up; the text is the end of the FailedMount event."""
 
+    def __init__(self, cause: str, operation: str = "MountVolume.SetUp") -> None:
+        super().__init__(cause)
+        self.operation = operation
+        """Which of the kubelet's steps failed, as the event begins."""
+
 
 @dataclass(frozen=True, slots=True)
 class Content:

@@ -177,27 +177,35 @@ class VolumePlugins:
         if "local" in spec:
             path = spec["local"]["path"]
             if hostfiles.find(self._machine.files.root, path) is None:
-                raise MountError(f'path "{path}" does not exist')
+                raise MountError(f'path "{path}" does not exist', "MountVolume.NewMounter initialization")
             return self._host_path(name, {"path": path}, read_only)
         if "csi" in spec:
             self._check_attached(volume, spec["csi"]["driver"])
         capacity = dig(spec, "capacity", "storage")
-        data = self._storage.volume(name, units(capacity) if capacity else None)
+        handle = dig(spec, "csi", "volumeHandle")
+        key = f"{spec['csi']['driver']}/{handle}" if handle else f"{name}/{uid_of(volume)}"
+        data = self._storage.volume(key, units(capacity) if capacity else None)
         return MountedVolume(name, data, "persistentVolumeClaim", read_only=read_only)
 
     def _check_attached(self, volume: Obj, driver: str) -> None:
-        """A driver that attaches volumes must have attached this one to this machine."""
+        """A driver that attaches volumes must have attached this one to this machine, and must run here."""
         described = self._client.get("csidrivers.storage.k8s.io", "", driver)
+        if dig(described, "spec", "attachRequired", default=True) and not self._is_attached(name_of(volume)):
+            raise NotAttached(name_of(volume))
         if described is None:
-            raise MountError(f"driver name {driver} not found in the list of registered CSI drivers")
-        if dig(described, "spec", "attachRequired", default=True) is False:
-            return
-        for attachment in self._client.list("volumeattachments.storage.k8s.io"):
-            here = dig(attachment, "spec", "nodeName") == self._machine.name
-            this = dig(attachment, "spec", "source", "persistentVolumeName") == name_of(volume)
-            if here and this and dig(attachment, "status", "attached"):
-                return
-        raise NotAttached(name_of(volume))
+            raise MountError(
+                "kubernetes.io/csi: attacher.MountDevice failed to create newCsiDriverClient: "
+                f"driver name {driver} not found in the list of registered CSI drivers",
+                "MountVolume.MountDevice",
+            )
+
+    def _is_attached(self, volume: str) -> bool:
+        return any(
+            dig(attachment, "spec", "nodeName") == self._machine.name
+            and dig(attachment, "spec", "source", "persistentVolumeName") == volume
+            and dig(attachment, "status", "attached")
+            for attachment in self._client.list("volumeattachments.storage.k8s.io")
+        )
 
 
 class NotAttached(Exception):
