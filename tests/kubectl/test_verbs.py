@@ -119,6 +119,11 @@ class TestLooking:
         assert json.loads(shop.kubectl("version", "-o", "json"))["serverVersion"]["gitVersion"].startswith("v1.34")
         assert "is running at" in shop.kubectl("cluster-info")
 
+    def test_deprecated_resources_warn(self, shop: Operator) -> None:
+        warned = shop.run("get", "endpoints", "web").err
+        assert warned == "Warning: v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice\n"
+        assert "v1 ComponentStatus is deprecated in v1.19+" in shop.run("get", "componentstatuses").err
+
     def test_events(self, shop: Operator) -> None:
         assert "Created container: shell" in shop.kubectl("events", "--for", "pod/shell")
         assert "Scheduled" in shop.kubectl("get", "events", "--field-selector", "involvedObject.name=shell")

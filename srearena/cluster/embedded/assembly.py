@@ -61,7 +61,8 @@ def assemble(options: ClusterOptions, root_certificate: str = "") -> Assembly:
     autoscaler = running[HorizontalAutoscaler.name]
     assert isinstance(autoscaler, HorizontalAutoscaler)
     autoscaler.metrics = nodes.agent
-    webhooks.caller = WebhookCalls(world.clock, world.store, network.facade_of_node(CONTROL_PLANE))
+    here = network.fabric.stations.nodes[CONTROL_PLANE]
+    webhooks.caller = WebhookCalls(world.clock, world.store, network.facade_of(here))
     world.clock.advance(_SYSTEM_AFTER)
     objects.create_api_service(world, nodes.address_of(CONTROL_PLANE))
     objects.create_system(world)

@@ -192,6 +192,8 @@ class Application:
         row = self._backend.registry.resources.find(info.group, info.version, info.resource)
         if row is None or (info.namespace and not row.namespaced and info.resource != "namespaces"):
             raise NoSuchPath
+        if row.deprecation:
+            request.warnings.append(row.deprecation)
         if info.subresource:
             return row, self._subresource(row, info)
         if info.verb not in row.verbs or (info.verb == "create" and info.name):

@@ -15,18 +15,15 @@ if TYPE_CHECKING:
     from srearena.cluster.embedded.api.backend import Backend
 
 _NAMES: Final = ("controller-manager", "etcd-0", "scheduler")
-_DEPRECATED: Final = "v1 ComponentStatus is deprecated in v1.19+"
 
 
 async def get(backend: Backend, request: Request, row: Resource) -> None:
-    request.warnings.append(_DEPRECATED)
     if request.info.name not in _NAMES:
         raise NotFound("componentstatuses", request.info.name)
     await show_computed(backend, request, row, _status(request.info.name))
 
 
 async def list_(backend: Backend, request: Request, row: Resource) -> None:
-    request.warnings.append(_DEPRECATED)
     found = selection_of(request, row, backend.store).of([_status(name) for name in _NAMES])
     await show_list(backend, request, row, found, {}, computed=True)
 

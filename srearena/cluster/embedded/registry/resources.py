@@ -43,6 +43,8 @@ class Resource:
     custom: bool = False
     has_generation: bool = False
     """Whether metadata.generation counts changes of the spec."""
+    deprecation: str = ""
+    """What every answer about a deprecated resource warns of."""
 
     @property
     def api_version(self) -> str:
@@ -92,6 +94,7 @@ def _row(
     generation: bool = False,
     stored_as: str = "",
     storage_version: str = "",
+    deprecation: str = "",
 ) -> Resource:
     subresources = (*more, *((SCALE,) if scale else ()), *((STATUS,) if status else ()))
     return Resource(
@@ -107,6 +110,7 @@ def _row(
         has_generation=generation,
         stored_as=stored_as,
         storage_version=storage_version,
+        deprecation=deprecation,
     )
 
 
@@ -119,9 +123,21 @@ BUILT_IN: tuple[Resource, ...] = (
         "",
         "v1",
         _row("bindings", "Binding", verbs=_CREATE),
-        _row("componentstatuses", "ComponentStatus", "cs", namespaced=False, verbs=("get", "list")),
+        _row(
+            "componentstatuses",
+            "ComponentStatus",
+            "cs",
+            namespaced=False,
+            verbs=("get", "list"),
+            deprecation="v1 ComponentStatus is deprecated in v1.19+",
+        ),
         _row("configmaps", "ConfigMap", "cm"),
-        _row("endpoints", "Endpoints", "ep"),
+        _row(
+            "endpoints",
+            "Endpoints",
+            "ep",
+            deprecation="v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+        ),
         _row("events", "Event", "ev", stored_as="events"),
         _row("limitranges", "LimitRange", "limits"),
         _row(
