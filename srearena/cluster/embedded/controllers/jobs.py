@@ -298,8 +298,7 @@ class JobController(Controller):
     def _manage(self, look: _Round) -> ApiError | None:
         spec = look.job["spec"]
         if spec.get("suspend"):
-            self._delete_pods(look.job, look.active)
-            look.active = []
+            self._dismiss(look, look.active)
             return None
         parallelism = spec.get("parallelism", 1)
         if spec.get("completions") is None:
@@ -309,13 +308,18 @@ class JobController(Controller):
             wanted = max(0, min(left, parallelism))
         extra = max(0, len(look.active) - wanted)
         surplus = surplus_pods(look.job, look.active, extra, self.clock.now)[:_MOST_PODS_AT_ONCE]
-        if surplus:
-            self._delete_pods(look.job, surplus)
-            leaving = {uid_of(pod) for pod in surplus}
-            look.active = [pod for pod in look.active if uid_of(pod) not in leaving]
+        self._dismiss(look, surplus)
         lingering = sum(1 for pod in look.pods if _lingers(pod)) if replaces_only_failed(look.job) else 0
         missing = min(wanted - len(look.active) - lingering, _MOST_PODS_AT_ONCE)
         return self._create_pods(look, missing) if missing > 0 else None
+
+    def _dismiss(self, look: _Round, pods: list[Obj]) -> None:
+        """Take away pods that are not wanted any more; that is no failure of theirs, so they are not counted."""
+        for pod in pods:
+            self._drop_finalizer(pod)
+        self._delete_pods(look.job, pods)
+        leaving = {uid_of(pod) for pod in pods}
+        look.active = [pod for pod in look.active if uid_of(pod) not in leaving]
 
     def _create_pods(self, look: _Round, count: int) -> ApiError | None:
         wait = 0.0 if look.per_index else self._backoffs[key_of(look.job)].remaining(self.clock.now)
