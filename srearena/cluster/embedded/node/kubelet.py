@@ -270,9 +270,12 @@ class Kubelet:
         """Count what a pod was promised."""
         self._commitments.add(worker.uid, worker.pod)
 
+    def uncommit(self, worker: PodWorker) -> None:
+        """Nothing of the pod runs any more."""
+        self._commitments.drop(worker.uid)
+
     def finished(self, worker: PodWorker) -> None:
         """A pod was taken down completely."""
-        self._commitments.drop(worker.uid)
         if is_terminating(worker.pod):
             self.delete_pod(worker)
         current = self.client.get("pods", namespace_of(worker.pod), name_of(worker.pod))
@@ -287,7 +290,7 @@ class Kubelet:
     def forget(self, worker: PodWorker) -> None:
         """Nothing of the pod is left anywhere."""
         self.workers.pop(worker.uid, None)
-        self._commitments.drop(worker.uid)
+        self.uncommit(worker)
         self._unwritten.pop(worker.uid, None)
         self.refresh.forget(worker)
         sandbox = self.machine.sandboxes.pop(worker.uid, None)

@@ -445,6 +445,8 @@ class PodWorker:
         if self.sandbox is not None:
             self.sandbox.on_change = None
             self.sandbox.release()
+        # Before anybody learns that the pod has ended, its place is free: the next one may come at once.
+        self.kubelet.uncommit(self)
         self.publish(terminal=True)
         await clock.sleep(CLEANUP_SECONDS)
         self.kubelet.refresh.forget(self)
