@@ -72,7 +72,8 @@ class Operator:
     def apply(self, *documents: str | dict[str, Any]) -> str:
         """Apply manifests given as YAML text or as objects."""
         texts = [document if isinstance(document, str) else json.dumps(document) for document in documents]
-        return self.kubectl("apply", "-f", "-", stdin="\n---\n".join(texts))
+        # The separator first, so that kubectl takes what follows for YAML, of which JSON is a part.
+        return self.kubectl("apply", "-f", "-", stdin="".join(f"---\n{text}\n" for text in texts))
 
     def get(self, *arguments: str) -> Any:
         """`kubectl get ... -o json`, parsed."""
