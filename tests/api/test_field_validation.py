@@ -64,14 +64,14 @@ def test_a_field_given_twice_is_told_as_such(http: httpx.Client) -> None:
     [
         (
             {"replicas": "three"},
-            "cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32",
+            "string into Go struct field DeploymentSpec.spec.replicas of type int32",
         ),
         (
             {"replicas": 1.5},
-            "cannot unmarshal number 1.5 into Go struct field DeploymentSpec.spec.replicas of type int32",
+            "number 1.5 into Go struct field DeploymentSpec.spec.replicas of type int32",
         ),
-        ({"selector": []}, "cannot unmarshal array into Go struct field DeploymentSpec.spec.selector"),
-        ({"paused": "yes"}, "cannot unmarshal string into Go struct field DeploymentSpec.spec.paused of type bool"),
+        ({"selector": []}, "array into Go struct field DeploymentSpec.spec.selector"),
+        ({"paused": "yes"}, "string into Go struct field DeploymentSpec.spec.paused of type bool"),
     ],
 )
 @pytest.mark.parametrize("validation", ["Strict", "Ignore"])
