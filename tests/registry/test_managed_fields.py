@@ -8,7 +8,11 @@ from hypothesis import given
 
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.registry.patch import field_sets
-from srearena.cluster.embedded.registry.patch.managed_fields import reset_fields, update_managed_fields
+from srearena.cluster.embedded.registry.patch.managed_fields import (
+    reset_fields,
+    same_owners,
+    update_managed_fields,
+)
 from tests.registry.cases import copy, deployment, json_values, schema_of
 
 DEPLOYMENT = schema_of("Deployment")
@@ -112,6 +116,13 @@ def test_a_client_may_hand_its_fields_to_another() -> None:
     assert [(e["manager"], e["operation"]) for e in moved["metadata"]["managedFields"]] == [("kubectl", "Apply")]
     through_status = write(created, edited, "kubectl", subresource="status")
     assert through_status["metadata"]["managedFields"] == created["metadata"]["managedFields"]
+
+
+def test_times_alone_are_no_difference() -> None:
+    one, other = (write(None, deployment(), "a", at=at)["metadata"]["managedFields"] for at in (1, 2))
+    assert one != other
+    assert same_owners(one, other)
+    assert not same_owners(one, [])
 
 
 def test_only_ten_managers_of_updates_are_kept_apart() -> None:

@@ -26,7 +26,7 @@ from srearena.cluster.embedded.registry.errors import (
     NotFound,
 )
 from srearena.cluster.embedded.registry.identity import User
-from srearena.cluster.embedded.registry.patch.managed_fields import update_managed_fields
+from srearena.cluster.embedded.registry.patch.managed_fields import same_owners, update_managed_fields
 from srearena.cluster.embedded.registry.resources import Resource, ResourceTable
 from srearena.cluster.embedded.registry.schema import Schema
 from srearena.cluster.embedded.registry.strategies import built_in
@@ -195,7 +195,7 @@ class Registry:
         if _same(obj, old) and options.operation != "Apply":
             return conversion.from_storage(row, old)
         self._own_fields(row, old, obj, options, subresource)
-        if _same(obj, old) and obj["metadata"].get("managedFields") == meta(old).get("managedFields"):
+        if _same(obj, old) and same_owners(obj["metadata"].get("managedFields"), meta(old).get("managedFields")):
             return conversion.from_storage(row, old)
         if is_terminating(obj) and not obj["metadata"].get("finalizers") and self._may_vanish(row, obj):
             return conversion.from_storage(row, obj if options.dry_run else self.vanish(row, obj, options))
@@ -299,7 +299,7 @@ class Registry:
     def _own_fields(self, row: Resource, old: Obj | None, obj: Obj, options: WriteOptions, subresource: str) -> None:
         if options.operation == "Apply":
             return  # the apply itself has settled who owns what
-        obj["metadata"]["managedFields"] = update_managed_fields(
+        entries = update_managed_fields(
             old,
             obj,
             manager=options.field_manager,
@@ -309,6 +309,10 @@ class Registry:
             time=self.clock.timestamp(),
             schema=self._storage_schema(row),
         )
+        if entries:
+            obj["metadata"]["managedFields"] = entries
+        else:
+            obj["metadata"].pop("managedFields", None)
 
     def _storage_schema(self, row: Resource) -> Schema:
         stored = self.resources.of_kind(row.storage_version, row.kind) if row.storage_version else row

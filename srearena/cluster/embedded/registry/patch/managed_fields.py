@@ -116,6 +116,15 @@ def encode(owners: Owners) -> list[Obj]:
     return [owner.entry() for owner in ranked]
 
 
+def same_owners(one: Any, other: Any) -> bool:
+    """Whether two lists of entries say the same but for the times: a write that changed no more changed nothing."""
+    return [_timeless(entry) for entry in one or ()] == [_timeless(entry) for entry in other or ()]
+
+
+def _timeless(entry: Obj) -> Obj:
+    return {key: value for key, value in entry.items() if key != "time"}
+
+
 def live_owners(live: Obj | None, new: Obj, *, subresource: str) -> Owners:
     """The owners a write starts from: those the client sent along, else those on record.
 
