@@ -345,6 +345,7 @@ class Container:
 
             async def run(process: Process) -> int:
                 process.argv = list(argv)
+                process.name = name.rpartition("/")[2]
                 process.binary = runnable.name
                 await process.spend(COMMAND_COST)
                 return await runnable.run(process)

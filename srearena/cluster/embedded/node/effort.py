@@ -10,9 +10,11 @@ from srearena.cluster.embedded.clock import Clock
 
 COMMAND_COST = 0.001
 """Virtual seconds that starting a program takes."""
-STEP_COST = 0.00002
+FORK_COST = 0.0005
+"""Virtual seconds that a fork takes."""
+STEP_COST = 0.00004
 """Virtual seconds that one step inside a program (a builtin, a loop iteration) takes."""
-LONGEST_STEP = 0.1
+LONGEST_STEP = 0.25
 
 
 class Effort:

@@ -21,6 +21,9 @@ MAX_STORED = 64 * 1024 * 1024
 """Real bytes one file may hold; more of it that does not repeat is refused as too large."""
 
 
+_ZEROS = bytes(PAGE)
+
+
 class Caller(Protocol):
     """Who touches a file: what permissions, relative paths and new modes depend on."""
 
@@ -230,17 +233,26 @@ class File(Node):
             part = data[position : position + PAGE - start]
             old = self._pages.get(index, b"")
             new = part if len(part) == PAGE else _spliced(old, start, part)
-            if not any(new):
+            self._stored -= self._weight(index)
+            previous = self._pages.get(index - 1)
+            if new == _ZEROS[: len(new)]:
                 self._pages.pop(index, None)
-                self._stored -= len(old)
+            elif previous is not None and previous == new:
+                self._pages[index] = previous
+            elif self._stored > MAX_STORED:
+                raise os_error(errno.EFBIG)
             else:
-                previous = self._pages.get(index - 1)
-                shared = previous is not None and previous == new
-                if not shared and self._stored > MAX_STORED:
-                    raise os_error(errno.EFBIG)
-                self._pages[index] = previous if previous is not None and shared else new
-                self._stored += 0 if shared else len(new) - len(old)
+                self._pages[index] = new
+                self._stored += len(new)
             position += len(part)
+
+    def _weight(self, index: int) -> int:
+        """Real bytes that only this page holds."""
+        assert self._pages is not None
+        page = self._pages.get(index)
+        if page is None or page is self._pages.get(index - 1) or page is self._pages.get(index + 1):
+            return 0
+        return len(page)
 
     def truncate(self, size: int) -> None:
         """Cut to `size`, or grow to it with zeros."""

@@ -128,6 +128,7 @@ class Process:
         "_ignored",
         "_main",
         "_threads",
+        "adopted",
         "argv",
         "binary",
         "children",
@@ -185,6 +186,8 @@ class Process:
         self.sockets = 0
         self.stopped = False
         self.reaps = False
+        """Lets go of children it did not start itself, as an init does."""
+        self.adopted = False
         self.foreground = True
         self.exit_signal = 0
         self.started_at = self.clock.now
@@ -271,6 +274,7 @@ class Process:
                 child.parent = None
             else:
                 child.parent = heir
+                child.adopted = True
                 heir.children.append(child)
             if child.done.is_set and (child.parent is None or child.parent.reaps):
                 child.reap()
@@ -278,7 +282,7 @@ class Process:
     def _child_ended(self, child: Process) -> None:
         self.raise_signal(Signals.SIGCHLD)
         self._notify()
-        if Signals.SIGCHLD in self._ignored:
+        if Signals.SIGCHLD in self._ignored or (child.adopted and self.reaps):
             child.reap()
 
     def reap(self) -> None:

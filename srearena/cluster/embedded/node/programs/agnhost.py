@@ -21,8 +21,8 @@ HEALTHY_SECONDS = 10.0
 
 @program("agnhost")
 class Agnhost(Program):
-    entrypoint = ("/agnhost",)
-    cmd = ("pause",)
+    entrypoint: ClassVar[tuple[str, ...]] = ("/agnhost",)
+    cmd: ClassVar[tuple[str, ...]] = ("pause",)
     base = "alpine"
     follows_tag = False
     binaries = ("/agnhost", "/server")

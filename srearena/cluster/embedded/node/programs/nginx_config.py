@@ -12,6 +12,7 @@ from srearena.cluster.embedded.node.shell import patterns
 
 MAX_FILES = 200
 MAX_DEPTH = 20
+MAX_SHARED = 64
 
 
 class NginxConfigError(Exception):
@@ -76,22 +77,34 @@ _FREE_BLOCKS = frozenset(("map", "types", "geo", "split_clients", "events"))
 """Blocks whose lines are not directives."""
 
 
+_shared: dict[tuple[tuple[str, str], ...], Directive] = {}
+
+
 class ConfigReader:
     def __init__(self, process: Process) -> None:
         self.process = process
         self._files = 0
+        self._read: list[tuple[str, str]] = []
 
     def read(self, path: str) -> Directive:
+        """The whole configuration; replicas that read the same files share one tree, which nobody changes."""
         root = Directive("", [], path, is_block=True)
         root.children = self._file(path, 0)
-        return root
+        key = tuple(self._read)
+        if key not in _shared:
+            while len(_shared) >= MAX_SHARED:
+                _shared.pop(next(iter(_shared)))
+            _shared[key] = root
+        return _shared[key]
 
     def _text(self, path: str, place: str) -> str:
         self._files += 1
         if self._files > MAX_FILES:
             raise NginxConfigError(f"too many included files in {place}")
         try:
-            return self.process.files.read_text(path)
+            text = self.process.files.read_text(path)
+            self._read.append((path, text))
+            return text
         except OSError as error:
             where = f" in {place}" if place else ""
             raise NginxConfigError(f'open() "{path}" failed ({error.errno}: {error.strerror}){where}') from None

@@ -170,6 +170,7 @@ async def run_redirected(shell: Shell, node: Redirected, tail: bool) -> int:
     except RedirectionError as error:
         await shell.complain(error.message)
         return shell.checked(2 if shell.dialect.name == "dash" else 1)
+    shell.give_back()
     saved, shell.process.fds = shell.process.fds, table
     try:
         return await shell.run(node.body)

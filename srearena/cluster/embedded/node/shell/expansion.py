@@ -18,6 +18,7 @@ from srearena.cluster.embedded.node.shell.syntax import (
     Literal,
     Parameter,
     Part,
+    ProcessSubstitution,
     Substitution,
     Word,
 )
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from srearena.cluster.embedded.node.shell.interpreter import Shell
 
 MAX_FIELDS = 100_000
-MAX_TEXT = 8 * 1024 * 1024
+MAX_TEXT = 2 * 1024 * 1024
+"""What a word may expand to; a shell that wants more is out of memory."""
 
 
 class ExpansionError(Exception):
@@ -51,6 +53,8 @@ class Piece:
 class Expander:
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
+        self.weight = 0
+        """Characters handled since somebody last accounted for the work."""
 
     # --- what the interpreter asks for -----------------------------------------------------------------------
 
@@ -134,8 +138,14 @@ class Expander:
 
     async def _pieces(self, word: Word, *, quoted: bool) -> list[Piece]:
         pieces: list[Piece] = []
+        size = 0
         for part in word.parts:
-            pieces.extend(await self._part(part, quoted))
+            found = await self._part(part, quoted)
+            pieces.extend(found)
+            size += sum(len(piece.text) for piece in found)
+        self.weight += size
+        if size > MAX_TEXT:
+            raise ExpansionError("Out of space" if self._shell.dialect.name == "dash" else "out of memory")
         return pieces
 
     async def _part(self, part: Part, quoted: bool) -> list[Piece]:
@@ -147,6 +157,8 @@ class Expander:
             return await self._parameter(part, quoted)
         if isinstance(part, Substitution):
             return [Piece(await self._shell.substitute(part.body), quoted, splits=not quoted)]
+        if isinstance(part, ProcessSubstitution):
+            return [Piece(self._shell.substitute_process(part.body, reading=part.reading), True)]
         return [Piece(str(await self.arithmetic(part.expression)), quoted, splits=not quoted)]
 
     async def _double_quoted(self, part: DoubleQuoted) -> list[Piece]:

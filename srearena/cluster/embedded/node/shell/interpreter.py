@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from signal import Signals
 from typing import Any
 
+from srearena.cluster.embedded.node.effort import FORK_COST, STEP_COST
 from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.shell import compound, quoting
 from srearena.cluster.embedded.node.shell.control import BreakLoop, ExitShell, Interrupt, ReturnFunction
@@ -47,6 +48,8 @@ from srearena.cluster.embedded.node.signals import signal_name
 from srearena.cluster.embedded.node.streams import NullFile, OpenFile, Pipe
 from srearena.cluster.embedded.node.terminal import Terminal
 
+CHARACTER_COST = 2e-8
+"""Virtual seconds that expanding a character takes; felt only by those who move megabytes."""
 _DEATHS = {
     Signals.SIGHUP: "Hangup",
     Signals.SIGQUIT: "Quit",
@@ -86,6 +89,10 @@ class Shell:
         self.status: int = 0
         self.number: int = process.pid
         """What `$$` is: the number of the first shell, also in its children."""
+        self.borrowed: list[int] = []
+        """Descriptors of process substitutions."""
+        self.helpers: list[Process] = []
+        """The processes behind them."""
         self.last_background: int | None = None
         self.line: int = 1
         self.is_script = False
@@ -193,6 +200,8 @@ class Shell:
         other.options = set(self.options)
         other.traps = {number: action for number, action in self.traps.items() if not action}
         other.jobs = []
+        other.borrowed = []
+        other.helpers = []
         other.expander = Expander(other)
         other.terminal = None
         other.loop_depth = 0
@@ -213,6 +222,7 @@ class Shell:
         async def entry(process: Process) -> int:
             other.process = process
             process.reaps = True
+            await process.spend(FORK_COST)
             return await other.run_to_end(lambda: other.run(node, True))
 
         child = self.process.fork(entry, env=self.variables.environment, fds=table)
@@ -399,7 +409,8 @@ class Shell:
 
     async def step(self) -> None:
         """Account for a moment's work, and see what happened in the meantime."""
-        await self.process.spend()
+        weight, self.expander.weight = self.expander.weight, 0
+        await self.process.spend(STEP_COST + weight * CHARACTER_COST)
         if self.process.pending:
             await self.run_pending_traps()
         if self.interrupted:
@@ -457,7 +468,7 @@ class Shell:
             dropped(table)
         chunks: list[bytes] = []
         size = 0
-        while size < MAX_TEXT and (data := await reader.read()):
+        while size <= MAX_TEXT and (data := await reader.read()):
             chunks.append(data)
             size += len(data)
         reader.release()
@@ -466,6 +477,29 @@ class Shell:
             self.status = self.substitution_status
         text = b"".join(chunks).replace(b"\0", b"").rstrip(b"\n")
         return text.decode(errors="surrogateescape")
+
+    def substitute_process(self, node: Node, *, reading: bool) -> str:
+        """Run a command at the other end of a pipe, and name this end."""
+        reader, writer = Pipe(self.process.clock).ends()
+        number = next(n for n in range(63, 0, -1) if n not in self.process.fds)
+        near, far, standard = (reader, writer, 1) if reading else (writer, reader, 0)
+        table = copied(self.process.fds)
+        if standard in table:
+            table.pop(standard).release()
+        table[standard] = far
+        try:
+            self.helpers.append(self.fork(node, table))
+        finally:
+            dropped(table)
+        self.process.set_fd(number, near)
+        self.borrowed.append(number)
+        return f"/dev/fd/{number}"
+
+    def give_back(self) -> None:
+        """Close what process substitutions opened for a command that is over now."""
+        for number in self.borrowed:
+            self.process.close_fd(number)
+        self.borrowed = []
 
     # --- traps -----------------------------------------------------------------------------------------------
 

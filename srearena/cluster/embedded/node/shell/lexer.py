@@ -19,6 +19,7 @@ from srearena.cluster.embedded.node.shell.syntax import (
     Node,
     Parameter,
     Part,
+    ProcessSubstitution,
     Redirect,
     Substitution,
     Word,
@@ -158,6 +159,9 @@ class Lexer:
         if digits is not None:
             self._advance(len(digits.group()))
             return Token(Kind.DESCRIPTOR, digits.group(), line)
+        if self.dialect.braces and self.text[self.position : self.position + 2] in ("<(", ">("):
+            reading = self._advance(2) == "<("
+            return Token(Kind.WORD, "<(...)", line, Word((ProcessSubstitution(self._nested_commands(), reading),)))
         for operator in self._operators:
             if self._starts(operator):
                 self._advance(len(operator))

@@ -6,6 +6,7 @@ expander marks what was quoted.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -187,30 +188,22 @@ def compiled(text: str) -> Pattern:
     return Pattern(text)
 
 
+_SPECIAL = re.compile(r"([*?\[\]\\!^-])")
+_MAGIC = re.compile(r"(?:[^\\*?\[]|\\.)*[*?\[]", re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+
+
 def escaped(text: str) -> str:
     """The pattern that matches exactly this text."""
-    return "".join("\\" + char if char in "*?[]\\!-^" else char for char in text)
+    return _SPECIAL.sub(r"\\\1", text)
 
 
 def has_magic(text: str) -> bool:
     """Whether an escaped pattern has something to expand."""
-    index = 0
-    while index < len(text):
-        if text[index] == "\\":
-            index += 2
-            continue
-        if text[index] in "*?[":
-            return True
-        index += 1
-    return False
+    if "*" not in text and "?" not in text and "[" not in text:
+        return False
+    return _MAGIC.match(text) is not None
 
 
 def unescaped(text: str) -> str:
-    result: list[str] = []
-    index = 0
-    while index < len(text):
-        if text[index] == "\\" and index + 1 < len(text):
-            index += 1
-        result.append(text[index])
-        index += 1
-    return "".join(result)
+    return _ESCAPED.sub(r"\1", text) if "\\" in text else text

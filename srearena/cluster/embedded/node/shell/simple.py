@@ -73,6 +73,8 @@ async def run_simple(shell: Shell, node: Simple, tail: bool) -> int:
     finally:
         if table is not None:
             dropped(table)
+        if shell.borrowed:
+            shell.give_back()
     if shell.process.pending:
         shell.status = status
         await shell.run_pending_traps()

@@ -46,7 +46,15 @@ class Arithmetic:
     expression: Word
 
 
-Part: TypeAlias = Literal | DoubleQuoted | Parameter | Substitution | Arithmetic
+@dataclass(frozen=True, slots=True)
+class ProcessSubstitution:
+    """`<(...)` or `>(...)`: a file name behind which a command runs."""
+
+    body: Node
+    reading: bool
+
+
+Part: TypeAlias = Literal | DoubleQuoted | Parameter | Substitution | Arithmetic | ProcessSubstitution
 
 
 @dataclass(frozen=True, slots=True)

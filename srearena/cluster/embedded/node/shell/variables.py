@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 
 Names = set[str]
 
-MAX_VALUE = 8 * 1024 * 1024
-
 
 class ReadOnlyVariable(Exception):
     def __init__(self, name: str) -> None:
@@ -40,7 +38,7 @@ class Variables:
     def set(self, name: str, value: str) -> None:
         if name in self._readonly:
             raise ReadOnlyVariable(name)
-        self._values[name] = value[:MAX_VALUE]
+        self._values[name] = value
         if name in self._exported:
             self._environment = None
 

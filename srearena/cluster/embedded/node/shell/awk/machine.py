@@ -231,7 +231,7 @@ class Machine:
         if self._steps >= STEPS_PER_BREATH or len(self.output) > 256:
             self._steps = 0
             await self.flush()
-            await self.process.spend(STEPS_PER_BREATH * 1e-6)
+            await self.process.spend(STEPS_PER_BREATH * 5e-6)
 
     async def flush(self) -> None:
         if self.output:

@@ -157,10 +157,28 @@ async def run_builtin(shell: Shell, args: list[str]) -> int:
 
 @builtin("type")
 async def show_type(shell: Shell, args: list[str]) -> int:
+    if args[:1] == ["-t"] and shell.dialect.extended:
+        return await _kinds(shell, args[1:])
     status = 0
     for name in args:
         status = max(status, await _describe(shell, name, verbose=True))
     return status
+
+
+async def _kinds(shell: Shell, names: list[str]) -> int:
+    for name in names:
+        if name in RESERVED:
+            kind = "keyword"
+        elif name in shell.functions:
+            kind = "function"
+        elif builtin_named(name, shell.dialect) is not None:
+            kind = "builtin"
+        elif shell.process.files.search(name, shell.variables.get("PATH") or "") is not None:
+            kind = "file"
+        else:
+            return 1
+        await shell.process.write(f"{kind}\n")
+    return 0
 
 
 async def _describe(shell: Shell, name: str, *, verbose: bool) -> int:

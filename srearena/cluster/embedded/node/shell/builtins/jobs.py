@@ -46,6 +46,8 @@ async def wait(shell: Shell, args: list[str]) -> int:
             status = await _wait_for(shell, job.process)
             if not job.process.done.is_set:
                 return status
+        while shell.helpers:
+            await _wait_for(shell, shell.helpers.pop())
         return 0
     status = 0
     if args[0] == "-n":

@@ -16,6 +16,8 @@ from srearena.cluster.embedded.node.shell.tools.registry import tool
 from srearena.cluster.embedded.node.shell.tools.wording import complain, speaks_busybox
 from srearena.cluster.embedded.node.streams import CHUNK, OpenFile
 
+DISK_RATE = 1e9
+"""Bytes a second that a disk takes."""
 _LONG = {
     "recursive": "r",
     "archive": "a",
@@ -322,6 +324,7 @@ async def _transfer(
         if not await reader.read(size):
             break
     full = partial = total = 0
+    waiting = 0.0
     problem = ""
     while count is None or full + partial < count:
         data = await reader.read(size)
@@ -337,8 +340,11 @@ async def _transfer(
         total += len(data)
         full += len(data) == size
         partial += len(data) != size
-        # A disk takes about a gigabyte a second.
-        await process.spend(max(0.00002, len(data) / 1e9))
+        waiting += len(data) / DISK_RATE
+        if waiting >= 0.001:
+            await process.sleep(waiting)
+            waiting = 0.0
+        await process.spend()
     if problem:
         name = given.get("of", "standard output")
         await process.error(f"dd: error writing '{name}': {problem}\n")

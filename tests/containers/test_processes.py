@@ -1,0 +1,160 @@
+"""Processes: signals, exit statuses, children, and the peculiarities of process 1."""
+
+from __future__ import annotations
+
+from signal import Signals
+
+import pytest
+
+from srearena.cluster.embedded.node.process import PidNamespace
+from tests.containers.machine import Machine
+
+
+def test_sleep_as_process_1_ignores_a_polite_request_and_dies_of_the_rude_one(machine: Machine) -> None:
+    container = machine.container("busybox", "sleep", "3600")
+    container.stop()
+    machine.clock.advance(30)
+    assert container.running
+    container.kill()
+    machine.clock.advance(1)
+    assert (container.done.value.code, container.done.value.reason) == (137, "Error")
+
+
+def test_a_shell_around_sleep_is_no_better(machine: Machine) -> None:
+    container = machine.container("busybox", "sh", "-c", "echo up; sleep 3600; echo never")
+    container.stop()
+    machine.clock.advance(30)
+    assert container.running
+
+
+def test_a_trap_makes_a_script_stop_gracefully(machine: Machine) -> None:
+    script = "trap 'echo bye; exit 7' TERM; while true; do sleep 1; done"
+    container = machine.container("busybox", "sh", "-c", script)
+    machine.clock.advance(5)
+    container.stop()
+    machine.clock.advance(2)
+    assert container.done.value.code == 7
+    assert container.log.text() == "bye\n"
+
+
+def test_a_trap_interrupts_wait_at_once_but_a_foreground_command_first_finishes(machine: Machine) -> None:
+    waiting = machine.container("busybox", "sh", "-c", "trap 'echo got; exit 0' TERM; sleep 100 & wait")
+    busy = machine.container("busybox", "sh", "-c", "trap 'echo got; exit 0' TERM; sleep 100")
+    for container in (waiting, busy):
+        container.stop()
+    machine.clock.advance(1)
+    assert waiting.done.is_set
+    assert busy.running
+    machine.clock.advance(100)
+    assert busy.done.value.code == 0
+
+
+def test_process_1_cannot_be_killed_from_inside(machine: Machine) -> None:
+    container = machine.idle()
+    assert machine.sh("kill -9 1; kill -TERM 1; sleep 1; echo still", container).out == "still\n"
+    assert container.running
+
+
+@pytest.mark.parametrize(
+    ("signal", "status"), [("TERM", 143), ("KILL", 137), ("INT", 130), ("HUP", 129), ("USR1", 138)]
+)
+def test_an_ordinary_process_dies_of_signals_with_128_plus_n(machine: Machine, signal: str, status: int) -> None:
+    outcome = machine.sh(f"sleep 100 & kill -{signal} $!; wait $! 2>/dev/null; echo $?")
+    assert outcome.out == f"{status}\n"
+
+
+def test_a_stopped_process_does_nothing_until_it_continues(machine: Machine) -> None:
+    container = machine.idle()
+    process = container.exec(["sh", "-c", "while :; do echo x >> /tmp/ticks; sleep 1; done"])
+    machine.clock.advance(3.5)
+    process.raise_signal(Signals.SIGSTOP)
+    before = container.files.stat("/tmp/ticks").size
+    machine.clock.advance(10)
+    assert container.files.stat("/tmp/ticks").size == before
+    assert "T" in machine.sh(f"ps -o pid,stat | grep '^ *{process.pid} '", container).out
+    process.raise_signal(Signals.SIGCONT)
+    machine.clock.advance(3)
+    assert container.files.stat("/tmp/ticks").size > before
+
+
+def test_the_end_of_process_1_takes_everybody_along(machine: Machine) -> None:
+    container = machine.container("busybox", "sleep", "5")
+    other = container.exec(["sleep", "1000"])
+    machine.clock.advance(6)
+    assert container.done.value.code == 0
+    assert other.done.value == 137
+
+
+def test_orphans_become_children_of_process_1_which_may_leave_them_as_zombies(machine: Machine) -> None:
+    container = machine.idle()
+    machine.sh("sh -c 'sleep 2 & sleep 3 &'", container)
+    machine.clock.advance(10)
+    assert machine.sh("ps -o pid,ppid,stat,comm | grep ' 1 Z'", container).out.count("sleep") == 2
+    shell = machine.container("busybox", "sh", "-c", "while :; do sleep 1; done")
+    machine.sh("sh -c 'sleep 2 &'", shell)
+    machine.clock.advance(10)
+    assert " Z" not in machine.sh("ps -o pid,ppid,stat,comm", shell).out
+
+
+def test_containers_may_share_their_process_numbers(machine: Machine) -> None:
+    from srearena.cluster.embedded.node.container import Container, ContainerConfig
+
+    pids = PidNamespace()
+    pause = Container(ContainerConfig("sandbox", "registry.k8s.io/pause:3.10"), machine, pids=pids)
+    pause.start()
+    app = Container(ContainerConfig("app", "busybox", command=["sleep", "600"]), machine, pids=pids)
+    app.start()
+    machine.clock.advance(0.1)
+    assert app.main is not None and app.main.pid == 2
+    assert "/pause" in machine.sh("ps", app).out
+    app.stop()
+    machine.clock.advance(1)
+    assert app.done.value.code == 143
+    assert pause.running
+
+
+def test_too_many_open_files(machine: Machine) -> None:
+    outcome = machine.sh("ulimit -n 5; exec 3</etc/passwd; exec 4</etc/passwd; cat /etc/hostname")
+    assert (
+        outcome.err == "cat: can't open '/etc/hostname': Too many open files\n" or "Too many open files" in outcome.err
+    )
+
+
+def test_a_broken_pipe_ends_the_writer(machine: Machine) -> None:
+    outcome = machine.run(
+        machine.idle("debian"),
+        ["bash", "-c", "yes | head -1; echo ${PIPESTATUS:-none}; set -o pipefail; yes | head -1; echo $?"],
+    )
+    assert outcome.out.splitlines()[-1] == "141"
+
+
+def test_exec_replaces_the_process(machine: Machine) -> None:
+    container = machine.container("busybox", "sh", "-c", "exec sleep 30")
+    assert machine.sh("cat /proc/1/cmdline | tr '\\0' ' '", container).out == "sleep 30 "
+
+
+def test_the_last_command_of_a_command_string_replaces_the_shell(machine: Machine) -> None:
+    container = machine.container("debian", "sh", "-c", "true; sleep 30")
+    assert container.main is not None
+    assert container.main.argv == ["sleep", "30"]
+
+
+def test_environment_and_identity_are_inherited(machine: Machine) -> None:
+    container = machine.idle(env={"GREETING": "hello"}, uid=1234, gid=5678)
+    outcome = machine.sh(
+        "env | grep GREETING; id -u; id -g; echo $HOME; cat /proc/self/environ | tr '\\0' '\\n' | grep GREE", container
+    )
+    assert outcome.out == "GREETING=hello\n1234\n5678\n/\nGREETING=hello\n"
+
+
+def test_a_program_that_stumbles_over_a_bug_dies_alone(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    from srearena.cluster.embedded.node.programs.generic import GenericServer
+
+    async def broken(self: object, process: object) -> int:
+        raise KeyError("bug")
+
+    monkeypatch.setattr(GenericServer, "run", broken)
+    monkeypatch.setattr("srearena.cluster.embedded.node.process._log.exception", lambda *args: None)
+    container = machine.container("acme/unknown")
+    machine.clock.advance(1)
+    assert container.done.value.code == 139
