@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 
@@ -37,7 +36,9 @@ kind: Pod
 metadata: {name: visitor}
 spec:
   containers:
-  - {name: c, image: "busybox:1.36", command: [sh, -c, "while true; do wget -qO- http://web >/dev/null && date; sleep 3; done"]}
+  - name: c
+    image: busybox:1.36
+    command: [sh, -c, "while true; do wget -qO- http://web >/dev/null && date; sleep 3; done"]
 ---
 apiVersion: v1
 kind: Pod
@@ -49,7 +50,9 @@ kind: CronJob
 metadata: {name: tick}
 spec:
   schedule: "* * * * *"
-  jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: busybox, command: [date]}]}}}}
+  jobTemplate:
+    spec:
+      template: {spec: {restartPolicy: Never, containers: [{name: c, image: busybox, command: [date]}]}}
 """
 SHOWN = (
     "/api/v1/pods",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import signal
 import sys
 from pathlib import Path
@@ -53,7 +54,7 @@ def _follow_parent(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None
     """Standard input stays open as long as the parent lives; its end is ours."""
 
     def heard() -> None:
-        if not sys.stdin.buffer.raw.read(1):  # type: ignore[attr-defined]
+        if not os.read(sys.stdin.fileno(), 1):
             loop.remove_reader(sys.stdin.fileno())
             stop.set()
 

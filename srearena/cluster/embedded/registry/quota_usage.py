@@ -128,7 +128,7 @@ def _scope_matches(scope: Obj, resource: str, obj: Obj) -> bool:
     if resource != "pods":
         return False
     name, operator, values = scope.get("scopeName"), scope.get("operator"), scope.get("values") or ()
-    best_effort = dig(obj, "status", "qosClass") == "BestEffort"
+    best_effort = bool(dig(obj, "status", "qosClass") == "BestEffort")
     terminating = dig(obj, "spec", "activeDeadlineSeconds") is not None
     match name:
         case "BestEffort":
