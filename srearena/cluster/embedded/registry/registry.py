@@ -192,7 +192,9 @@ class Registry:
         self.admission.validate(attributes)
         if strategy.warnings and not subresource:
             options.warnings.extend(strategy.warnings(obj))
-        if _same(obj, old) and options.operation != "Apply":
+        # A client may also change nothing but who owns the fields.
+        same_entries = obj["metadata"].get("managedFields") == meta(old).get("managedFields")
+        if same_entries and _same(obj, old) and options.operation != "Apply":
             return conversion.from_storage(row, old)
         self._own_fields(row, old, obj, options, subresource)
         if _same(obj, old) and same_owners(obj["metadata"].get("managedFields"), meta(old).get("managedFields")):
