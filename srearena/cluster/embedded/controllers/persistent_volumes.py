@@ -51,7 +51,7 @@ class PersistentVolumeBinder(Controller):
         self._provisioning: set[str] = set()
 
     def start(self) -> None:
-        self.watch(CLAIMS, lambda claim: (f"claim:{key_of(claim)}",))
+        self.watch(CLAIMS, _claim_keys)
         self.watch(VOLUMES, self._volume_keys)
         self.watch("pods", _claims_of_pod)
         self.watch(CLASSES, lambda storage_class: self._waiting_claims(name_of(storage_class)))
@@ -172,7 +172,8 @@ class PersistentVolumeBinder(Controller):
             if name_of(claim) in claim_names(pod) and not dig(pod, "spec", "nodeName")
         ]
         if waiting:
-            text = f"waiting for pod {waiting[0]} to be scheduled"
+            noun = "pod" if len(waiting) == 1 else "pods"
+            text = f"waiting for {noun} {', '.join(waiting)} to be scheduled"
             self._complain(claim, "Normal", "WaitForPodScheduled", text)
         else:
             text = "waiting for first consumer to be created before binding"
@@ -180,12 +181,15 @@ class PersistentVolumeBinder(Controller):
 
     def _report_no_volume(self, claim: Obj, storage_class: Obj | None) -> None:
         wanted = dig(claim, "spec", "storageClassName", default="")
-        if storage_class is None and wanted:
+        if storage_class is not None:
+            text = f"no volume plugin matched name: {storage_class['provisioner']}"
+            self._complain(claim, "Warning", "ProvisioningFailed", text)
+        elif wanted:
             text = f'storageclass.storage.k8s.io "{wanted}" not found'
             self._complain(claim, "Warning", "ProvisioningFailed", text)
-            return
-        text = "no persistent volumes available for this claim and no storage class is set"
-        self._complain(claim, "Normal", "FailedBinding", text)
+        else:
+            text = "no persistent volumes available for this claim and no storage class is set"
+            self._complain(claim, "Normal", "FailedBinding", text)
 
     def _complain(self, claim: Obj, kind: str, reason: str, message: str) -> None:
         self._pending(claim)
@@ -342,6 +346,12 @@ class PersistentVolumeBinder(Controller):
         if message:
             status["message"] = message
         self.client.set_status(VOLUMES, volume, status)
+
+
+def _claim_keys(claim: Obj) -> list[str]:
+    """A claim, and the volume that it holds or, where it is gone, held."""
+    volume = dig(claim, "spec", "volumeName")
+    return [f"claim:{key_of(claim)}", *([f"volume:{volume}"] if volume else [])]
 
 
 def _claims_of_pod(pod: Obj) -> list[str]:
