@@ -20,14 +20,15 @@ from typing import Any, TypeVar
 import httpx
 import yaml
 
-from srearena.cluster.embedded.api.authentication import SUPERUSER, Credentials
+from srearena.cluster.embedded.api.authentication import Credentials
 from srearena.cluster.embedded.api.node_agent import NodeAgent
 from srearena.cluster.embedded.api.server import ApiServer
 from srearena.cluster.embedded.pacing import Pacer
-from srearena.cluster.embedded.registry.identity import User
+from srearena.cluster.embedded.registry.identity import AUTHENTICATED, SUPERUSERS, User
 from srearena.cluster.embedded.world import World
 
 T = TypeVar("T")
+SUPERUSER = User("kubernetes-super-admin", (SUPERUSERS, AUTHENTICATED))
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 

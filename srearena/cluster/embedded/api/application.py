@@ -5,6 +5,7 @@ The order is the real server's: nobody learns what exists before it is settled w
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from email.utils import formatdate
 from typing import Final
@@ -39,6 +40,8 @@ from srearena.cluster.embedded.api.requests import Disconnected, Receive, Reques
 from srearena.cluster.embedded.registry.errors import ApiError, BadRequest, InternalError, NotAcceptable, Unauthorized
 from srearena.cluster.embedded.registry.identity import User
 from srearena.cluster.embedded.registry.resources import Resource
+
+_log = logging.getLogger("srearena.api")
 
 Handler = Callable[[Backend, Request, Resource], Awaitable[None]]
 
@@ -134,6 +137,7 @@ class Application:
         except RecursionError:
             await refuse(request, BadRequest("error decoding: exceeded max depth"))
         except Exception as error:
+            _log.exception("%s %s", request.method, request.path)
             await refuse(request, InternalError(f"{type(error).__name__}: {error}"))
 
     def _audit_id(self) -> str:

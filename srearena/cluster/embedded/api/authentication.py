@@ -15,11 +15,9 @@ from srearena.cluster.embedded.api.certificates import CertificateAuthority
 from srearena.cluster.embedded.api.requests import Request
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.registry.errors import BadRequest, Unauthorized
-from srearena.cluster.embedded.registry.identity import AUTHENTICATED, SUPERUSERS, User
+from srearena.cluster.embedded.registry.identity import AUTHENTICATED, User
 from srearena.cluster.embedded.registry.tokens import TokenIssuer, TokenRefused
 
-ADMINISTRATOR: Final = User("kubernetes-admin", ("kubeadm:cluster-admins", AUTHENTICATED))
-SUPERUSER: Final = User("kubernetes-super-admin", (SUPERUSERS, AUTHENTICATED))
 _SOCKET_TOKEN: Final = "base64url.bearer.authorization.k8s.io."
 
 

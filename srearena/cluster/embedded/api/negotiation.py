@@ -29,8 +29,6 @@ class Accepted:
     content_type: str = JSON
     transform: str = ""
     version: str = "v1"
-    group: str = ""
-    stream: str = ""
     pretty: bool = False
 
     def encode(self, obj: Any, pretty: bool = False) -> bytes:
@@ -93,5 +91,4 @@ def _offer(kind: str, parameters: dict[str, str], *, transforms: bool) -> Accept
     ):
         return None
     pretty = parameters.get("pretty") in ("1", "true")
-    version = parameters.get("v", "v1")
-    return Accepted(kind, transform, version, parameters.get("g", ""), parameters.get("stream", ""), pretty)
+    return Accepted(kind, transform, parameters.get("v", "v1"), pretty)

@@ -34,7 +34,6 @@ from srearena.cluster.embedded.world import World
 
 HOST = "127.0.0.1"
 _HANDSHAKE_SECONDS = 10.0
-_WRITE_BUFFER = 1024 * 1024
 
 
 class ApiServer:
