@@ -13,6 +13,7 @@ _REACTION = 0.1
 
 class GarbageCollector(Controller):
     name = "generic-garbage-collector"
+    source = "garbage-collector-controller"
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -77,12 +78,7 @@ class GarbageCollector(Controller):
             return
         solid = [r for r in references if self._owner(dependent, r) is not None]
         if solid and len(solid) < len(references):
-            self.client.modify(
-                resource,
-                namespace_of(dependent),
-                name_of(dependent),
-                lambda obj: obj["metadata"].update(ownerReferences=solid),
-            )
+            self._set_owners(resource, dependent, solid)
         elif not solid:
             waiting = meta(dependent).get("finalizers") or ()
             policy = "Orphan" if ORPHAN in waiting else "Foreground" if FOREGROUND in waiting else "Background"
@@ -97,44 +93,62 @@ class GarbageCollector(Controller):
         if row.namespaced and not namespace:
             return {}
         owner = self.store.get(row.storage_key, namespace, reference.get("name", ""))
-        if owner is None or uid_of(owner) != reference.get("uid"):
-            return None
-        return owner
+        if owner is not None and uid_of(owner) == reference.get("uid"):
+            return owner
+        if row.namespaced and any(uid_of(obj) == reference.get("uid") for obj in self.store.objects(row.storage_key)):
+            self._tell_wrong_namespace(dependent, reference)
+        return None
+
+    def _tell_wrong_namespace(self, dependent: Obj, reference: Obj) -> None:
+        namespace = namespace_of(dependent)
+        identity = (
+            f"[{reference['apiVersion']}/{reference['kind']}, namespace: {namespace}, name: {reference['name']}, "
+            f"uid: {reference['uid']}]"
+        )
+        text = f'ownerRef {identity} does not exist in namespace "{namespace}"'
+        self.recorder.event(dependent, "Warning", "OwnerRefInvalidNamespace", text)
 
     # Foreground
 
     def _finish_foreground(self, resource: str, owner: Obj) -> None:
         """Delete what the owner waits for; once nothing is left, let the owner go."""
-        blocking = 0
+        waiting = False
         for kind, dependent in self.store.owned_by(uid_of(owner)):
-            reference = next(r for r in meta(dependent)["ownerReferences"] if r["uid"] == uid_of(owner))
-            if reference.get("blockOwnerDeletion"):
-                blocking += 1
-            others = [r for r in meta(dependent)["ownerReferences"] if r["uid"] != uid_of(owner)]
+            references = meta(dependent)["ownerReferences"]
+            if not any(r["uid"] == uid_of(owner) and r.get("blockOwnerDeletion") for r in references):
+                continue  # nobody waits for it: it goes once the owner is gone
+            others = [r for r in references if r["uid"] != uid_of(owner)]
             if any(self._owner(dependent, r) is not None for r in others):
-                self.client.modify(
-                    kind,
-                    namespace_of(dependent),
-                    name_of(dependent),
-                    lambda obj, others=others: obj["metadata"].update(ownerReferences=others),  # type: ignore[misc]
-                )
-                blocking -= 1 if reference.get("blockOwnerDeletion") else 0
-            elif not is_terminating(dependent):
-                self.client.delete(kind, dependent, propagation="Foreground")
-        if blocking <= 0:
+                self._set_owners(kind, dependent, others)
+                continue
+            waiting = True
+            if not is_terminating(dependent):
+                deep = bool(self.store.owned_by(uid_of(dependent)))
+                self.client.delete(kind, dependent, propagation="Foreground" if deep else "Background")
+        if not waiting or not self._has_blocking_dependents(owner):
             self._drop_finalizer(resource, owner, FOREGROUND)
+
+    def _has_blocking_dependents(self, owner: Obj) -> bool:
+        return any(
+            reference["uid"] == uid_of(owner) and reference.get("blockOwnerDeletion")
+            for _, dependent in self.store.owned_by(uid_of(owner))
+            for reference in meta(dependent)["ownerReferences"]
+        )
+
+    def _set_owners(self, resource: str, obj: Obj, owners: list[Obj]) -> None:
+        def change(current: Obj) -> None:
+            current["metadata"].pop("ownerReferences", None)
+            if owners:
+                current["metadata"]["ownerReferences"] = owners
+
+        self.client.modify(resource, namespace_of(obj), name_of(obj), change)
 
     # Orphan
 
     def _orphan(self, resource: str, owner: Obj) -> None:
         for kind, dependent in self.store.owned_by(uid_of(owner)):
             others = [r for r in meta(dependent)["ownerReferences"] if r["uid"] != uid_of(owner)]
-            self.client.modify(
-                kind,
-                namespace_of(dependent),
-                name_of(dependent),
-                lambda obj, others=others: obj["metadata"].update(ownerReferences=others),  # type: ignore[misc]
-            )
+            self._set_owners(kind, dependent, others)
         self._drop_finalizer(resource, owner, ORPHAN)
 
     def _drop_finalizer(self, resource: str, obj: Obj, finalizer: str) -> None:

@@ -1,35 +1,39 @@
-"""Namespaces that are deleted: their content first, then they themselves; what holds them up is said in conditions."""
+"""Namespaces that are deleted: their pods first, then the rest of their content, then they themselves.
+
+What holds a namespace up is said in its conditions, in the real controller's words, since that is where operators
+look when one stays Terminating.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 
 from srearena.cluster.embedded.controllers.controller import Controller
-from srearena.cluster.embedded.objects import Obj, is_terminating, meta, with_condition
+from srearena.cluster.embedded.objects import Obj, is_terminating, meta, name_of, with_condition
+from srearena.cluster.embedded.registry.errors import ApiError
 from srearena.cluster.embedded.registry.resources import Resource
+from srearena.cluster.embedded.store import Change
 
-_POLL = 5.0
 _FINALIZER = "kubernetes"
-_NOTHING_WRONG = (
-    ("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"),
-    (
-        "NamespaceDeletionGroupVersionParsingFailure",
-        "ParsedGroupVersions",
-        "All legacy kube types successfully parsed",
-    ),
-    (
-        "NamespaceDeletionContentFailure",
-        "ContentDeleted",
-        "All content successfully deleted, may be waiting on finalization",
-    ),
-)
+_SETTLING = 5.0
+"""A deleted namespace is left alone for that long, so that whoever still writes into it notices."""
+_FINALIZER_PATIENCE = 15
+
+Left = dict[Resource, list[Obj]]
 
 
 class NamespaceController(Controller):
     name = "namespace-controller"
 
     def start(self) -> None:
-        self.watch("namespaces")
+        self.world.on_change("namespaces", self._changed)
+        for namespace in self.store.objects("namespaces"):
+            if is_terminating(namespace):
+                self.enqueue(name_of(namespace), _SETTLING)
+
+    def _changed(self, change: Change) -> None:
+        if change.type != "DELETED" and is_terminating(change.new):
+            self.enqueue(name_of(change.new), _SETTLING)
 
     def reconcile(self, key: str) -> None:
         namespace = self.client.get("namespaces", "", key)
@@ -38,15 +42,13 @@ class NamespaceController(Controller):
         if _FINALIZER not in (namespace.get("spec") or {}).get("finalizers", ()):
             return
         rows = self._rows()
-        for row in rows:
-            for obj in self.store.objects(row.storage_key, key):
-                if not is_terminating(obj):
-                    self.client.delete(row.group_resource, obj, propagation="Background")
-        left = {row: objects for row in rows if (objects := self.store.objects(row.storage_key, key))}
-        self._write_conditions(namespace, left)
-        if left:
-            # A namespace that only waits for pods to end is looked at when they ought to have.
-            self.enqueue(key, self._patience(left))
+        pods = [row for row in rows if row.group_resource == "pods"]
+        left, problems = self._delete_content(key, pods)
+        if not left and not problems:
+            left, problems = self._delete_content(key, rows)
+        self._write_conditions(namespace, left, problems)
+        if left or problems:
+            self.enqueue(key, self._patience(left) / 2 + 1)
             return
 
         def let_go(obj: Obj) -> None:
@@ -62,51 +64,84 @@ class NamespaceController(Controller):
                 found.setdefault(row.storage_key, row)
         return list(found.values())
 
-    @staticmethod
-    def _patience(left: dict[Resource, list[Obj]]) -> float:
-        graces = [meta(obj).get("deletionGracePeriodSeconds", 0) for objects in left.values() for obj in objects]
-        return min(_POLL, max(graces, default=0) / 2 + 1)
+    def _delete_content(self, namespace: str, rows: list[Resource]) -> tuple[Left, list[str]]:
+        """Ask for the deletion of everything; what is left then, and what could not be asked for."""
+        problems: list[str] = []
+        for row in rows:
+            for obj in self.store.objects(row.storage_key, namespace):
+                if is_terminating(obj):
+                    continue
+                try:
+                    self.client.delete(row.group_resource, obj, propagation="Background")
+                except ApiError as problem:
+                    problems.append(problem.message)
+        return {row: found for row in rows if (found := self.store.objects(row.storage_key, namespace))}, problems
 
-    def _write_conditions(self, namespace: Obj, left: dict[Resource, list[Obj]]) -> None:
+    @staticmethod
+    def _patience(left: Left) -> int:
+        """How long what is left may take: the pods' grace, or a while for finalizers."""
+        seconds = 0
+        for objects in left.values():
+            for obj in objects:
+                seconds = max(seconds, meta(obj).get("deletionGracePeriodSeconds") or 0)
+                if meta(obj).get("finalizers"):
+                    seconds = max(seconds, _FINALIZER_PATIENCE)
+        return seconds
+
+    def _write_conditions(self, namespace: Obj, left: Left, problems: list[str]) -> None:
         status = dict(namespace.get("status") or {})
         conditions = status.get("conditions") or []
         now = self.clock.timestamp()
-        finalizers: Counter[str] = Counter(
-            finalizer for objects in left.values() for obj in objects for finalizer in meta(obj).get("finalizers") or ()
-        )
-        for kind, reason, message in _NOTHING_WRONG:
-            new = {"type": kind, "status": "False", "reason": reason, "message": message}
+        for kind, held, reason, message in _verdicts(left, problems):
+            new = {"type": kind, "status": "True" if held else "False", "reason": reason, "message": message}
             conditions = with_condition(conditions, new, now)
-        remaining = ", ".join(
-            f"{row.plural}.{row.group} has {len(objects)} resource instances"
-            for row, objects in sorted(left.items(), key=lambda item: item[0].group_resource)
-        )
-        conditions = with_condition(
-            conditions,
-            {
-                "type": "NamespaceContentRemaining",
-                "status": "True" if remaining else "False",
-                "reason": "SomeResourcesRemain" if remaining else "ContentRemoved",
-                "message": f"Some resources are remaining: {remaining}"
-                if remaining
-                else "All content successfully removed",
-            },
-            now,
-        )
-        held = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(finalizers.items()))
-        conditions = with_condition(
-            conditions,
-            {
-                "type": "NamespaceFinalizersRemaining",
-                "status": "True" if held else "False",
-                "reason": "SomeFinalizersRemain" if held else "ContentHasNoFinalizers",
-                "message": f"Some content in the namespace has finalizers remaining: {held}"
-                if held
-                else "All content-preserving finalizers finished",
-            },
-            now,
-        )
         status["conditions"] = conditions
         status["phase"] = "Terminating"
         if status != namespace.get("status"):
             self.client.set_status("namespaces", namespace, status)
+
+
+def _verdicts(left: Left, problems: list[str]) -> list[tuple[str, bool, str, str]]:
+    """(condition, whether it is true, reason, message)"""
+    remaining = ", ".join(
+        sorted(f"{row.plural}.{row.group} has {len(objects)} resource instances" for row, objects in left.items())
+    )
+    finalizers = Counter(
+        finalizer for objects in left.values() for obj in objects for finalizer in meta(obj).get("finalizers") or ()
+    )
+    held = ", ".join(sorted(f"{name} in {count} resource instances" for name, count in finalizers.items()))
+    failed = f"Failed to delete all resource types, {len(problems)} remaining: {', '.join(problems)}"
+    return [
+        (
+            "NamespaceDeletionDiscoveryFailure",
+            False,
+            "ResourcesDiscovered",
+            "All resources successfully discovered",
+        ),
+        (
+            "NamespaceDeletionGroupVersionParsingFailure",
+            False,
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed",
+        ),
+        (
+            "NamespaceDeletionContentFailure",
+            bool(problems),
+            "ContentDeletionFailed" if problems else "ContentDeleted",
+            failed if problems else "All content successfully deleted, may be waiting on finalization",
+        ),
+        (
+            "NamespaceContentRemaining",
+            bool(remaining),
+            "SomeResourcesRemain" if remaining else "ContentRemoved",
+            f"Some resources are remaining: {remaining}" if remaining else "All content successfully removed",
+        ),
+        (
+            "NamespaceFinalizersRemaining",
+            bool(held),
+            "SomeFinalizersRemain" if held else "ContentHasNoFinalizers",
+            f"Some content in the namespace has finalizers remaining: {held}"
+            if held
+            else "All content-preserving finalizers finished",
+        ),
+    ]
