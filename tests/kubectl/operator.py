@@ -7,9 +7,11 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from srearena.cluster import Cluster
 
@@ -40,22 +42,40 @@ class Operator:
     def run(self, *arguments: str, stdin: str | None = None, timeout: float = _TIMEOUT) -> Result:
         """Run kubectl, whatever comes of it."""
         assert KUBECTL is not None
-        environment = {
-            "HOME": str(self.home),
-            "PATH": os.environ["PATH"],
-            "KUBECONFIG": str(self.cluster.kubeconfig),
-            **self.extra,
-        }
         done = subprocess.run(
             [KUBECTL, *arguments],
             input=stdin,
             capture_output=True,
             text=True,
             timeout=timeout,
-            env=environment,
+            env=self._environment,
             check=False,
         )
         return Result(done.returncode, done.stdout, done.stderr)
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        return {
+            "HOME": str(self.home),
+            "PATH": os.environ["PATH"],
+            "KUBECONFIG": str(self.cluster.kubeconfig),
+            **self.extra,
+        }
+
+    @contextmanager
+    def running(self, *arguments: str) -> Iterator[IO[str]]:
+        """Run kubectl on the side, as in a second terminal; gives what it prints, ends it in the end."""
+        assert KUBECTL is not None
+        process = subprocess.Popen(
+            [KUBECTL, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=self._environment
+        )
+        assert process.stdout is not None
+        try:
+            yield process.stdout
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
         """Run kubectl; it must succeed. Returns what it printed."""
