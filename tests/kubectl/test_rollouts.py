@@ -84,7 +84,8 @@ def test_recreate_ends_all_before_it_starts_any(operator: Operator) -> None:
     images: list[set[str]] = []
     for _ in range(20):
         operator.wait(1)
-        images.append({p["spec"]["containers"][0]["image"] for p in operator.pods("app=web")})
+        alive = operator.get("pods", "-l", "app=web", "--field-selector=status.phase!=Succeeded")["items"]
+        images.append({pod["spec"]["containers"][0]["image"] for pod in alive})
     assert {"nginx:1.27", "nginx:1.28"} not in images
     assert images[-1] == {"nginx:1.28"}
 
