@@ -13,7 +13,7 @@ import sys
 import click
 
 from srearena import commands
-from srearena.cluster.base import ClusterError
+from srearena.errors import SreArenaError
 
 _INTERRUPTED = 130
 
@@ -44,7 +44,9 @@ def cli(context: click.Context, debug: bool) -> None:
 def main() -> None:
     debug = "--debug" in sys.argv or bool(os.environ.get("SREARENA_DEBUG"))
     try:
-        cli(standalone_mode=False)
+        status = cli(standalone_mode=False)  # click hands an Exit's code back here
+        if isinstance(status, int):
+            sys.exit(status)
     except click.exceptions.Exit as end:
         sys.exit(end.exit_code)
     except click.ClickException as problem:
@@ -52,7 +54,7 @@ def main() -> None:
         sys.exit(problem.exit_code)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(_INTERRUPTED)
-    except ClusterError as problem:
+    except SreArenaError as problem:
         if debug:
             raise
         click.echo(f"Error: {problem}", err=True)

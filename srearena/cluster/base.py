@@ -14,8 +14,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from srearena.errors import SreArenaError
 
-class ClusterError(Exception):
+
+class ClusterError(SreArenaError):
     """Something about a cluster that a user can act on; the message says what and what to do next."""
 
 

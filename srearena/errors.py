@@ -1,0 +1,15 @@
+"""The root of what this project raises on purpose.
+
+    SreArenaError                 its text is fit to print as it stands: what happened, where, what to do next
+    ├── ClusterError              a cluster cannot be started, reached or used (srearena.cluster.base)
+    ├── SnapshotError             a recording cannot be read (srearena.snapshots.errors)
+    └── ToolError                 a diagnostic tool cannot answer (sre_tools.errors)
+
+The command line prints such an error as one line; anything else is a bug and shows its traceback.
+"""
+
+from __future__ import annotations
+
+
+class SreArenaError(Exception):
+    """Base of every error a user can act on."""

@@ -1,0 +1,64 @@
+"""Tab-separated files as pandas and Go write them: quoted newlines, huge fields, files cut off in the middle.
+
+DuckDB reads a well-formed file by itself, fast and strictly. One it refuses is mended first: read leniently in
+constant memory, written again well-formed, and what was wrong is told. No row that can be read is lost.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+csv.field_size_limit(sys.maxsize)
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    path: Path
+    rows: int
+    oddities: tuple[str, ...]
+
+
+def header_of(path: Path) -> list[str]:
+    """The names of a file's columns, made unique; empty for an empty file."""
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as handle:
+        first = next(csv.reader((line.replace("\0", "") for line in handle), delimiter="\t"), [])
+    names: list[str] = []
+    for index, name in enumerate(first):
+        clean = name.strip() or f"column{index}"
+        names.append(clean if clean not in names else f"{clean}_{index}")
+    return names
+
+
+def mend(source: Path, target: Path) -> Mended:
+    """Copy a file that a strict reader refuses into one it takes."""
+    width = len(header_of(source))
+    oddities: list[str] = []
+    rows = short = long = 0
+    last_short = False
+    with (
+        source.open(encoding="utf-8-sig", errors="replace", newline="") as handle,
+        target.open("w", encoding="utf-8", newline="") as out,
+    ):
+        reader = csv.reader((line.replace("\0", "") for line in handle), delimiter="\t")
+        writer = csv.writer(out, delimiter="\t", lineterminator="\n")
+        for index, row in enumerate(reader):
+            if index and not row:
+                continue
+            last_short = len(row) < width
+            short += last_short
+            long += len(row) > width
+            writer.writerow([*row[:width], *([""] * (width - len(row)))])
+            rows += index > 0
+    if last_short:
+        short -= 1
+        oddities.append(f"{source.name}: the last line is cut off; kept as far as it goes")
+    if short:
+        oddities.append(f"{source.name}: {short} rows with too few columns; the missing ones are empty")
+    if long:
+        oddities.append(f"{source.name}: {long} rows with too many columns; the surplus was dropped")
+    if not oddities:
+        oddities.append(f"{source.name}: not well-formed (encoding or quoting); read leniently")
+    return Mended(target, rows, tuple(oddities))

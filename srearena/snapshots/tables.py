@@ -1,0 +1,306 @@
+"""The tables of a recording: their columns, and the SQL that fills them from each spelling of their sources.
+
+Which expression fills a column depends only on the header of the file, never on the name of the layout: a raw
+OpenTelemetry table and a processed one end in the same columns. Times are UTC, durations keep the unit of the column
+they are named after, and text that is no time or no JSON becomes NULL rather than an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+SCHEMAS: dict[str, dict[str, str]] = {
+    "alerts": {
+        "observed_at": "TIMESTAMP",
+        "alertname": "VARCHAR",
+        "state": "VARCHAR",
+        "severity": "VARCHAR",
+        "namespace": "VARCHAR",
+        "entity": "VARCHAR",
+        "active_at": "TIMESTAMP",
+        "value": "DOUBLE",
+        "labels": "VARCHAR",
+        "annotations": "VARCHAR",
+        "file": "VARCHAR",
+    },
+    "events": {
+        "time": "TIMESTAMP",
+        "observed_at": "TIMESTAMP",
+        "first_time": "TIMESTAMP",
+        "type": "VARCHAR",
+        "reason": "VARCHAR",
+        "message": "VARCHAR",
+        "count": "BIGINT",
+        "kind": "VARCHAR",
+        "namespace": "VARCHAR",
+        "name": "VARCHAR",
+        "component": "VARCHAR",
+        "uid": "VARCHAR",
+        "watch_type": "VARCHAR",
+    },
+    "objects": {
+        "observed_at": "TIMESTAMP",
+        "kind": "VARCHAR",
+        "namespace": "VARCHAR",
+        "name": "VARCHAR",
+        "api_version": "VARCHAR",
+        "uid": "VARCHAR",
+        "resource_version": "VARCHAR",
+        "created_at": "TIMESTAMP",
+        "deleted_at": "TIMESTAMP",
+        "digest": "VARCHAR",
+        "body": "VARCHAR",
+    },
+    "logs": {
+        "time": "TIMESTAMP",
+        "service": "VARCHAR",
+        "severity": "VARCHAR",
+        "severity_number": "INTEGER",
+        "body": "VARCHAR",
+        "trace_id": "VARCHAR",
+        "span_id": "VARCHAR",
+        "namespace": "VARCHAR",
+        "pod": "VARCHAR",
+        "deployment": "VARCHAR",
+        "attributes": "VARCHAR",
+    },
+    "spans": {
+        "time": "TIMESTAMP",
+        "trace_id": "VARCHAR",
+        "span_id": "VARCHAR",
+        "parent_id": "VARCHAR",
+        "name": "VARCHAR",
+        "kind": "VARCHAR",
+        "service": "VARCHAR",
+        "namespace": "VARCHAR",
+        "pod": "VARCHAR",
+        "duration_ns": "BIGINT",
+        "status": "VARCHAR",
+        "status_message": "VARCHAR",
+        "attributes": "VARCHAR",
+        "event_names": "VARCHAR",
+        "event_attributes": "VARCHAR",
+    },
+    "metrics": {
+        "object_kind": "VARCHAR",
+        "object_name": "VARCHAR",
+        "metric": "VARCHAR",
+        "time": "TIMESTAMP",
+        "value": "DOUBLE",
+        "namespace": "VARCHAR",
+        "le": "VARCHAR",
+        "metric_type": "VARCHAR",
+        "status_code": "VARCHAR",
+        "labels": "VARCHAR",
+    },
+}
+
+MACROS = (
+    # Go's `2025-01-02 03:04:05 +0000 UTC`, epochs in s, ms, µs or ns, and ISO 8601 with or without zone; naive is UTC.
+    r"""
+    CREATE OR REPLACE MACRO odd_instant(t) AS CASE
+      WHEN regexp_full_match(t, '\d{9,10}(\.\d+)?') THEN make_timestamp(CAST(CAST(t AS DOUBLE) * 1000000 AS BIGINT))
+      WHEN regexp_full_match(t, '\d{11,13}(\.\d+)?') THEN make_timestamp(CAST(CAST(t AS DOUBLE) * 1000 AS BIGINT))
+      WHEN regexp_full_match(t, '\d{14,16}') THEN make_timestamp(CAST(t AS BIGINT))
+      WHEN regexp_full_match(t, '\d{17,19}') THEN make_timestamp(CAST(t AS BIGINT) // 1000)
+      ELSE CAST(TRY_CAST(regexp_replace(t, ' ?([+-]\d{2}):?(\d{2})( [A-Z]{2,5})?$', '\1:\2') AS TIMESTAMPTZ)
+        AS TIMESTAMP) END
+    """,
+    "CREATE OR REPLACE MACRO instant(t) AS coalesce(CAST(TRY_CAST(t AS TIMESTAMPTZ) AS TIMESTAMP), odd_instant(t))",
+    "CREATE OR REPLACE MACRO pick(j, path) AS nullif(json_extract_string(j, path), '')",
+)
+
+
+def identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+class Header:
+    """The columns a file has, looked up by any of the names they go by."""
+
+    def __init__(self, names: list[str]) -> None:
+        self._by_name = {name.lower(): name for name in reversed(names)}
+
+    def has(self, *names: str) -> bool:
+        return any(name.lower() in self._by_name for name in names)
+
+    def column(self, *names: str) -> str:
+        """The first of these columns that exists, empty text as NULL."""
+        for name in names:
+            if name.lower() in self._by_name:
+                return f"nullif({identifier(self._by_name[name.lower()])}, '')"
+        return "CAST(NULL AS VARCHAR)"
+
+    def attribute(self, key: str, *columns: str) -> str:
+        """One plain value (a name, a path) out of map columns, in any of their three spellings."""
+        escaped = key.replace(".", r"\.")
+        pattern = literal(rf"""(?:['"]{escaped}['"]\s*:\s*['"]?|[\[ ]{escaped}:)([^'"\]\s,}}]+)""")
+        found = [f"nullif(regexp_extract({self.column(c)}, {pattern}, 1), '')" for c in columns if self.has(c)]
+        return f"coalesce({', '.join(found)})" if found else "CAST(NULL AS VARCHAR)"
+
+
+def _events(h: Header) -> tuple[str, dict[str, str]]:
+    if h.has("object_kind", "object_name"):
+        kinds = [h.column("event_kind"), h.column("event_type"), h.column("type")]
+        chosen = " ".join(f"WHEN {k} IN ('Normal', 'Warning') THEN {k}" for k in kinds)
+        return "CAST(NULL AS JSON)", {
+            "time": f"coalesce(instant({h.column('event_time')}), instant({h.column('timestamp')}))",
+            "observed_at": f"instant({h.column('timestamp', 'log_timestamp', 'event_time')})",
+            "first_time": f"instant({h.column('first_timestamp')})",
+            "type": f"CASE {chosen} END",
+            "reason": h.column("reason"),
+            "message": h.column("message"),
+            "count": f"coalesce(TRY_CAST(TRY_CAST({h.column('event_count', 'count')} AS DOUBLE) AS BIGINT), 1)",
+            "kind": h.column("object_kind"),
+            "namespace": f"coalesce({h.column('object_namespace')}, {h.column('namespace')})",
+            "name": h.column("object_name"),
+            "component": h.column("source_component"),
+            "uid": h.column("uid"),
+            "watch_type": h.column("watch_type"),
+        }
+    about = "coalesce(pick(j, '$.involvedObject.{0}'), pick(j, '$.regarding.{0}'))"
+    times = [f"instant(pick(j, '$.{name}'))" for name in ("lastTimestamp", "eventTime", "firstTimestamp")]
+    times.insert(1, "instant(pick(j, '$.series.lastObservedTime'))")
+    observed = f"coalesce(instant({h.column('Timestamp')}), instant({h.column('TimestampTime')}))"
+    count = "coalesce(pick(j, '$.count'), pick(j, '$.deprecatedCount'), pick(j, '$.series.count'))"
+    component = [f"pick(j, '$.{p}')" for p in ("source.component", "reportingComponent", "reportingController")]
+    return f"TRY_CAST({h.column('Body')} AS JSON)", {
+        "time": f"coalesce({', '.join(times)}, {observed})",
+        "observed_at": observed,
+        "first_time": "instant(pick(j, '$.firstTimestamp'))",
+        "type": "pick(j, '$.type')",
+        "reason": "pick(j, '$.reason')",
+        "message": "coalesce(pick(j, '$.message'), pick(j, '$.note'))",
+        "count": f"coalesce(TRY_CAST({count} AS BIGINT), 1)",
+        "kind": about.format("kind"),
+        "namespace": f"coalesce({about.format('namespace')}, pick(j, '$.metadata.namespace'), "
+        f"{h.attribute('k8s.namespace.name', 'ResourceAttributes', 'LogAttributes')})",
+        "name": about.format("name"),
+        "component": f"coalesce({', '.join(component)})",
+        "uid": "pick(j, '$.metadata.uid')",
+        "watch_type": "pick(whole, '$.type')",
+    }
+
+
+def _objects(h: Header) -> tuple[str, dict[str, str]]:
+    observed = f"coalesce(instant({h.column('Timestamp')}), instant({h.column('TimestampTime')}))"
+    body = 'json_merge_patch(j, \'{"status":null,"metadata":null}\')'
+    parts = ", ".join(
+        f"coalesce(CAST(json_extract(j, '$.metadata.{name}') AS VARCHAR), '')"
+        for name in ("labels", "annotations", "ownerReferences", "finalizers", "deletionTimestamp", "uid")
+    )
+    return f"TRY_CAST({h.column('Body')} AS JSON)", {
+        "observed_at": observed,
+        "kind": f"coalesce(pick(j, '$.kind'), {h.column('object_kind')})",
+        "namespace": f"CASE WHEN j IS NULL THEN {h.column('namespace')} ELSE pick(j, '$.metadata.namespace') END",
+        "name": f"coalesce(pick(j, '$.metadata.name'), {h.column('object_name')})",
+        "api_version": f"coalesce(pick(j, '$.apiVersion'), {h.column('api_version')})",
+        "uid": "pick(j, '$.metadata.uid')",
+        "resource_version": "pick(j, '$.metadata.resourceVersion')",
+        "created_at": "instant(pick(j, '$.metadata.creationTimestamp'))",
+        "deleted_at": f"coalesce(instant(pick(j, '$.metadata.deletionTimestamp')), "
+        f"CASE WHEN pick(whole, '$.type') = 'DELETED' THEN {observed} END)",
+        # What may tell two versions apart, without what every heartbeat touches; the exact diff comes later.
+        "digest": f"md5(concat(CAST({body} AS VARCHAR), {parts}))",
+        "body": f"coalesce(CAST(j AS VARCHAR), {h.column('Body')})",
+    }
+
+
+def _logs(h: Header) -> tuple[str, dict[str, str]]:
+    maps = ("ResourceAttributes", "LogAttributes")
+    number = f"TRY_CAST(TRY_CAST({h.column('SeverityNumber', 'severity_number')} AS DOUBLE) AS INTEGER)"
+    by_number = (
+        f"CASE WHEN {number} BETWEEN 1 AND 4 THEN 'TRACE' WHEN {number} BETWEEN 5 AND 8 THEN 'DEBUG' "
+        f"WHEN {number} BETWEEN 9 AND 12 THEN 'INFO' WHEN {number} BETWEEN 13 AND 16 THEN 'WARN' "
+        f"WHEN {number} BETWEEN 17 AND 20 THEN 'ERROR' WHEN {number} BETWEEN 21 AND 24 THEN 'FATAL' END"
+    )
+    text = f"upper(trim({h.column('SeverityText', 'severity_text')}))"
+    named = (
+        f"CASE WHEN {text} IN ('WARNING', 'WRN') THEN 'WARN' WHEN {text} IN ('ERR', 'SEVERE') THEN 'ERROR' "
+        f"WHEN {text} IN ('INFORMATION', 'INFORMATIONAL', 'INF', 'NOTICE') THEN 'INFO' "
+        f"WHEN {text} IN ('CRITICAL', 'CRIT', 'PANIC', 'EMERGENCY', 'ALERT') THEN 'FATAL' ELSE nullif({text}, '') END"
+    )
+    namespace = h.attribute("k8s.namespace.name", *maps)
+    return "CAST(NULL AS JSON)", {
+        "time": f"coalesce(instant({h.column('Timestamp')}), instant({h.column('TimestampTime')}))",
+        "service": f"coalesce({h.column('ServiceName', 'service_name')}, {h.attribute('service.name', *maps)})",
+        "severity": f"coalesce({named}, {by_number})",
+        "severity_number": number,
+        "body": h.column("Body"),
+        "trace_id": h.column("TraceId", "trace_id"),
+        "span_id": h.column("SpanId", "span_id"),
+        "namespace": f"coalesce({h.column('k8s_namespace', 'namespace')}, {namespace})",
+        "pod": f"coalesce({h.column('k8s_pod_name', 'pod')}, {h.attribute('k8s.pod.name', *maps)})",
+        "deployment": h.attribute("k8s.deployment.name", *maps),
+        "attributes": h.column("LogAttributes", "log_attributes"),
+    }
+
+
+def _spans(h: Header) -> tuple[str, dict[str, str]]:
+    # `Duration` is nanoseconds in both tables; a file that has only `duration_ms` is the exception.
+    whole = f"TRY_CAST(TRY_CAST({h.column('Duration')} AS DOUBLE) AS BIGINT)"
+    scaled = f"TRY_CAST(TRY_CAST({h.column('duration_ms')} AS DOUBLE) * 1000000 AS BIGINT)"
+    kind = f"regexp_replace(lower({h.column('SpanKind', 'span_kind')}), '^(span_kind_)', '')"
+    status = f"regexp_replace(lower({h.column('StatusCode', 'status_code')}), '^(status_code_)', '')"
+    maps = ("ResourceAttributes", "resource_attributes")
+    return "CAST(NULL AS JSON)", {
+        "time": f"instant({h.column('Timestamp')})",
+        "trace_id": h.column("TraceId", "trace_id"),
+        "span_id": h.column("SpanId", "span_id"),
+        "parent_id": h.column("ParentSpanId", "parent_span_id"),
+        "name": h.column("SpanName", "span_name"),
+        "kind": f"concat(upper({kind}[1]), {kind}[2:])",
+        "service": h.column("ServiceName", "service_name"),
+        "namespace": f"coalesce({h.attribute('k8s.namespace.name', *maps)}, {h.column('k8s_namespace')})",
+        "pod": f"coalesce({h.attribute('k8s.pod.name', *maps)}, {h.column('k8s_pod_name')})",
+        "duration_ns": f"coalesce({scaled}, {whole})",
+        "status": f"concat(upper({status}[1]), {status}[2:])",
+        "status_message": h.column("StatusMessage", "status_message"),
+        "attributes": h.column("SpanAttributes", "span_attributes"),
+        "event_names": h.column("Events.Name", "events_name"),
+        "event_attributes": h.column("Events.Attributes", "events_attributes"),
+    }
+
+
+def _metrics(h: Header) -> tuple[str, dict[str, str]]:
+    stem = r"regexp_extract(filename, '([^/\\]+?)(?:_raw)?\.tsv$', 1)"
+    kind = f"lower(regexp_extract({stem}, '^([A-Za-z]+)_', 1))"
+    tags = ("tags", "labels")
+    return "CAST(NULL AS JSON)", {
+        "object_kind": kind,
+        "object_name": f"regexp_replace({stem}, '^[A-Za-z]+_', '')",
+        "metric": h.column("metric_name", "metric"),
+        "time": f"instant({h.column('timestamp', 'time')})",
+        "value": f"TRY_CAST({h.column('value')} AS DOUBLE)",
+        "namespace": f"coalesce({h.column('namespace')}, {h.attribute('namespace', *tags)})",
+        "le": f"coalesce({h.column('bucket_le', 'le')}, {h.attribute('le', *tags)})",
+        "metric_type": h.column("metric_type"),
+        "status_code": f"coalesce({h.column('status_code')}, {h.attribute('status_code', *tags)})",
+        "labels": h.column("tags", "labels"),
+    }
+
+
+_SOURCES: dict[str, Callable[[Header], tuple[str, dict[str, str]]]] = {
+    "events": _events,
+    "objects": _objects,
+    "logs": _logs,
+    "spans": _spans,
+    "metrics": _metrics,
+}
+
+
+def selection(table: str, header: list[str], relation: str) -> str:
+    """The SELECT that turns rows of a file with this header into rows of the table."""
+    document, expressions = _SOURCES[table](Header(header))
+    columns = ", ".join(
+        f"CAST({expressions[name]} AS {kind}) AS {identifier(name)}" for name, kind in SCHEMAS[table].items()
+    )
+    # Watch envelopes ({"type", "object"}) are opened; `whole` stays the document as written.
+    opened = f"SELECT *, {document} AS whole FROM {relation}"
+    inner = f"SELECT *, CASE WHEN json_extract(whole, '$.object.metadata') IS NOT NULL \
+THEN json_extract(whole, '$.object') ELSE whole END AS j FROM ({opened})"
+    return f"SELECT {columns} FROM ({inner})"
