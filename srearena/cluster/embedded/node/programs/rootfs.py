@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from srearena.cluster.embedded.node.inodes import Directory, Executable, File, Node, Runnable, Symlink
 from srearena.cluster.embedded.node.programs.accounts import Account
 from srearena.cluster.embedded.node.programs.families import Family
-from srearena.cluster.embedded.node.shell.tools.registry import Tool, find_tool
+from srearena.cluster.embedded.node.shell.tools.registry import Tool
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.node.programs.base import Program
@@ -121,14 +121,14 @@ def _executable(tool: Tool) -> Executable:
 def _install_tool(builder: _Builder, family: Family, name: str) -> None:
     if family.dialect == "busybox" and name in family.tools:
         if name == "busybox":
-            builder.put("/bin/busybox", Executable(find_tool("busybox"), size=BUSYBOX_SIZE))
+            builder.put("/bin/busybox", Executable(Tool("busybox"), size=BUSYBOX_SIZE))
         else:
             builder.put(f"/bin/{name}", Symlink("/bin/busybox"))
         return
     if name == "sh" and family.shell:
         builder.put("/usr/bin/sh", Symlink(family.shell))
         return
-    builder.directory("/usr/bin").put(name, _executable(find_tool(name)))
+    builder.directory("/usr/bin").put(name, _executable(Tool(name)))
 
 
 @cache
@@ -178,7 +178,7 @@ def build_tree(program: Program) -> Directory:
     builder = _Builder(tree)
     for tool in program.tools:
         if tool not in family.tools:
-            builder.directory("/usr/bin").put(tool, _executable(find_tool(tool)))
+            builder.directory("/usr/bin").put(tool, _executable(Tool(tool)))
     for path in program.binaries:
         builder.put(path, _program_file(program.binary(path)))
     if program.accounts_added:

@@ -1,4 +1,7 @@
-"""The tools by name. A tool is an async function of its process and its arguments that returns the exit status."""
+"""The tools by name. A tool is an async function of its process and its arguments that returns the exit status.
+
+Every image's file tree names its tools, few are ever run: their modules are imported when the first of them is.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +22,17 @@ ToolFunction = Callable[[Process, list[str]], Coroutine[Any, Any, int]]
 @dataclass(frozen=True, slots=True)
 class Tool:
     name: str
-    function: ToolFunction
 
     async def run(self, process: Process) -> int:
+        _discover()
         try:
-            return await self.function(process, process.argv[1:])
+            return await _functions[self.name](process, process.argv[1:])
         except UsageError as error:
             await process.error(error.text(process))
             return error.status(process)
 
 
-_tools: dict[str, Tool] = {}
+_functions: dict[str, ToolFunction] = {}
 
 
 def tool(*names: str) -> Callable[[ToolFunction], ToolFunction]:
@@ -37,7 +40,7 @@ def tool(*names: str) -> Callable[[ToolFunction], ToolFunction]:
 
     def register(function: ToolFunction) -> ToolFunction:
         for name in names:
-            _tools[name] = Tool(name, function)
+            _functions[name] = function
         return function
 
     return register
@@ -49,11 +52,6 @@ def _discover() -> None:
         importlib.import_module(module.name)
 
 
-def find_tool(name: str) -> Tool:
-    _discover()
-    return _tools[name]
-
-
 def tool_names() -> frozenset[str]:
     _discover()
-    return frozenset(_tools)
+    return frozenset(_functions)

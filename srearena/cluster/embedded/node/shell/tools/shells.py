@@ -12,7 +12,7 @@ from srearena.cluster.embedded.node.shell.dialect import BASH, BUSYBOX, DASH, Di
 from srearena.cluster.embedded.node.shell.interpreter import Shell
 from srearena.cluster.embedded.node.shell.lexer import ShellSyntaxError
 from srearena.cluster.embedded.node.shell.parser import Parser
-from srearena.cluster.embedded.node.shell.tools.registry import find_tool, tool, tool_names
+from srearena.cluster.embedded.node.shell.tools.registry import Tool, tool, tool_names
 from srearena.cluster.embedded.node.terminal import Terminal, terminal_of
 
 
@@ -55,7 +55,7 @@ async def busybox(process: Process, args: list[str]) -> int:
         return 127
     if name == "sh":
         return await run_shell(process, args, BUSYBOX)
-    return await find_tool(name).run(process)
+    return await Tool(name).run(process)
 
 
 async def run_shell(process: Process, args: list[str], dialect: Dialect) -> int:
