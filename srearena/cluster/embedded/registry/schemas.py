@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Final, cast
 
 import orjson
@@ -42,9 +43,12 @@ class SchemasMissing(RuntimeError):
 
 def described() -> dict[str, Obj]:
     """All definitions with their descriptions, freshly read: for explain and OpenAPI, not to be kept."""
-    data = files("kubernetes_validate").joinpath("kubernetes-json-schema", f"{VERSION}-local", "_definitions.json")
+    # The package is found but not imported: its code needs a validator, which takes longer to load than the schemas.
+    package = find_spec("kubernetes_validate")
+    folders = package.submodule_search_locations if package is not None else None
+    folder = Path(folders[0] if folders else "", "kubernetes-json-schema", f"{VERSION}-local")
     try:
-        definitions = orjson.loads(data.read_bytes())["$defs"]
+        definitions = orjson.loads((folder / "_definitions.json").read_bytes())["$defs"]
     except FileNotFoundError:
         raise SchemasMissing(
             f"the installed kubernetes-validate has no schemas for Kubernetes {VERSION}: "
