@@ -9,58 +9,27 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from srearena.cluster.embedded.objects import Obj, dig, labels_of, name_of
-from srearena.cluster.embedded.quantity import milli, units
+from srearena.cluster.embedded.quantity import Quantity, parse
 from srearena.cluster.embedded.registry.selectors import LabelSelector, label_selector_of
+from srearena.cluster.embedded.registry.strategies.pod_resources import aggregate
 
 Amounts = dict[str, int]
 """Resource name → amount: milli-cores for cpu, whole units for everything else."""
 
 
 def amount(resource: str, value: Any) -> int:
-    return milli(value) if resource == "cpu" else units(value)
-
-
-def _amounts(resources: Mapping[str, Any] | None) -> Amounts:
-    return {name: amount(name, value) for name, value in (resources or {}).items()}
+    quantity = parse(value) if not isinstance(value, Quantity) else value
+    return quantity.milli_value() if resource == "cpu" else quantity.value()
 
 
 def pod_requests(pod: Obj) -> Amounts:
     """What the pod asks of a node: its containers together, or its greediest init step if that is more."""
     spec = pod.get("spec") or {}
-    total = _combined(spec, "requests")
-    pod_level = dig(spec, "resources", "requests")
-    if pod_level:
-        total.update(_amounts(pod_level))
-    for name, value in _amounts(spec.get("overhead")).items():
-        total[name] = total.get(name, 0) + value
+    asked: dict[str, Any] = {**aggregate(spec, "requests"), **dig(spec, "resources", "requests", default={})}
+    total = {name: amount(name, value) for name, value in asked.items()}
+    for name, value in (spec.get("overhead") or {}).items():
+        total[name] = total.get(name, 0) + amount(name, value)
     return total
-
-
-def _combined(spec: Obj, key: str) -> Amounts:
-    running: Amounts = {}
-    for container in spec.get("containers") or ():
-        _add(running, _amounts(dig(container, "resources", key)))
-    sidecars: Amounts = {}
-    peak: Amounts = {}
-    for container in spec.get("initContainers") or ():
-        own = _amounts(dig(container, "resources", key))
-        if container.get("restartPolicy") == "Always":
-            _add(sidecars, own)
-            step = dict(sidecars)
-        else:
-            step = dict(own)
-            _add(step, sidecars)
-        for name, value in step.items():
-            peak[name] = max(peak.get(name, 0), value)
-    _add(running, sidecars)
-    for name, value in peak.items():
-        running[name] = max(running.get(name, 0), value)
-    return running
-
-
-def _add(total: Amounts, more: Amounts) -> None:
-    for name, value in more.items():
-        total[name] = total.get(name, 0) + value
 
 
 def host_ports(pod: Obj) -> list[tuple[str, str, int]]:

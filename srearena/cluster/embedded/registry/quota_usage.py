@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from srearena.cluster.embedded.objects import Obj, dig
-from srearena.cluster.embedded.quantity import Format, Quantity, parse
-from srearena.cluster.embedded.registry.placement import pod_requests
+from srearena.cluster.embedded.quantity import ZERO, Quantity, parse
+from srearena.cluster.embedded.registry.strategies.pod_resources import HUGE_PAGES, aggregate
 
 Usage = dict[str, Quantity]
 ONE = Quantity.of(1)
@@ -44,36 +44,25 @@ def counts(pod: Obj) -> bool:
 def _pod(pod: Obj, used: Usage) -> Usage:
     if not counts(pod):
         return used
-    requests, limits = pod_requests(pod), _limits(pod)
+    spec = pod.get("spec") or {}
+    requests, limits = _whole(spec, "requests"), _whole(spec, "limits")
+    for name, value in (spec.get("overhead") or {}).items():
+        requests[name] = requests.get(name, ZERO) + parse(value)
     for name in _COMPUTE:
         if name in requests:
-            used[f"requests.{name}"] = used[name] = _quantity(name, requests[name])
+            used[f"requests.{name}"] = used[name] = requests[name]
         if name in limits:
-            used[f"limits.{name}"] = _quantity(name, limits[name])
-    for name, amount in requests.items():
-        if "/" in name or name.startswith("hugepages-"):
-            used[f"requests.{name}"] = _quantity(name, amount)
+            used[f"limits.{name}"] = limits[name]
+    for name, value in requests.items():
+        if "/" in name or name.startswith(HUGE_PAGES):
+            used[f"requests.{name}"] = value
     return used
 
 
-def _limits(pod: Obj) -> dict[str, int]:
-    swapped = {
-        "spec": {
-            **pod.get("spec", {}),
-            "containers": [_limits_as_requests(c) for c in dig(pod, "spec", "containers", default=())],
-            "initContainers": [_limits_as_requests(c) for c in dig(pod, "spec", "initContainers", default=())],
-            "resources": {"requests": dig(pod, "spec", "resources", "limits")},
-        }
-    }
-    return pod_requests(swapped)
-
-
-def _limits_as_requests(container: Obj) -> Obj:
-    return {**container, "resources": {"requests": dig(container, "resources", "limits", default={})}}
-
-
-def _quantity(name: str, amount: int) -> Quantity:
-    return Quantity.of_milli(amount) if name == "cpu" else Quantity.of(amount, Format.BINARY_SI)
+def _whole(spec: Obj, key: str) -> Usage:
+    """Requests or limits of the pod as a whole: of its containers, unless it states its own."""
+    own = dig(spec, "resources", key, default={})
+    return {**aggregate(spec, key), **{name: parse(value) for name, value in own.items()}}
 
 
 def _service(service: Obj) -> Usage:
