@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from srearena.cluster.embedded.go_text import float_text, json_text, plain, quoted
 from srearena.cluster.embedded.registry.errors import (
     AlreadyExists,
     ApiError,
@@ -24,7 +25,6 @@ from srearena.cluster.embedded.registry.errors import (
     TooManyRequests,
     Unauthorized,
 )
-from srearena.cluster.embedded.registry.go_text import float_text, json_text, plain, quoted
 
 
 def test_a_status_names_the_object_and_leaves_out_what_is_empty() -> None:

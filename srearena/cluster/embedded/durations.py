@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
 
-from srearena.cluster.embedded.registry.go_text import quoted
+from srearena.cluster.embedded.go_text import quoted
 
 UNKNOWN: Final = "<unknown>"
 INVALID: Final = "<invalid>"

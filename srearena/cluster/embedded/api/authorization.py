@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.objects import Obj, dig, labels_of, name_of
 from srearena.cluster.embedded.registry.errors import ApiError, Forbidden
-from srearena.cluster.embedded.registry.go_text import quoted
 from srearena.cluster.embedded.registry.identity import SUPERUSERS, User
 from srearena.cluster.embedded.registry.selectors import label_selector_of
 from srearena.cluster.embedded.store import Change, Store

@@ -12,10 +12,10 @@ from srearena.cluster.embedded.api import bodies
 from srearena.cluster.embedded.api.options import WriteWish
 from srearena.cluster.embedded.api.requests import Request
 from srearena.cluster.embedded.api.views import View
+from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.registry.errors import BadRequest
 from srearena.cluster.embedded.registry.field_validation import Directive, decode_object, decode_patched
-from srearena.cluster.embedded.registry.go_text import quoted
 from srearena.cluster.embedded.registry.json_reader import repeated_fields
 from srearena.cluster.embedded.registry.json_values import kind_of
 from srearena.cluster.embedded.registry.schema import Schema

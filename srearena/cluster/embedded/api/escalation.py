@@ -21,9 +21,9 @@ from srearena.cluster.embedded.api.authorization import (
     RoleMissing,
     compiled,
 )
+from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.objects import Obj, name_of
 from srearena.cluster.embedded.registry.errors import Forbidden, NotFound
-from srearena.cluster.embedded.registry.go_text import quoted
 from srearena.cluster.embedded.registry.identity import SUPERUSERS, User
 from srearena.cluster.embedded.registry.resources import Resource
 

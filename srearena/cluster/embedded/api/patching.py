@@ -14,9 +14,9 @@ from srearena.cluster.embedded.api.options import write_wish
 from srearena.cluster.embedded.api.requests import Request
 from srearena.cluster.embedded.api.views import view_of
 from srearena.cluster.embedded.api.writing import namespace_in, settled, show_view
+from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.objects import Obj, meta
 from srearena.cluster.embedded.registry.errors import BadRequest, FieldError, Invalid, UnsupportedMediaType
-from srearena.cluster.embedded.registry.go_text import quoted
 from srearena.cluster.embedded.registry.json_reader import repeated_fields
 from srearena.cluster.embedded.registry.patch.json_patch import apply_json_patch, check_operations
 from srearena.cluster.embedded.registry.patch.merge_patch import apply_merge_patch

@@ -10,8 +10,8 @@ from typing import Any
 
 import orjson
 
+from srearena.cluster.embedded.go_text import json_text
 from srearena.cluster.embedded.objects import Obj, annotations_of
-from srearena.cluster.embedded.registry.go_text import json_text
 
 _PREFIX = "autoscaling.alpha.kubernetes.io/"
 METRICS = f"{_PREFIX}metrics"

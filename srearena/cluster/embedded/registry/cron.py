@@ -18,7 +18,7 @@ from typing import Final, Protocol
 from zoneinfo import ZoneInfo
 
 from srearena.cluster.embedded.durations import DurationError, parse_duration
-from srearena.cluster.embedded.registry.go_text import quoted
+from srearena.cluster.embedded.go_text import quoted
 
 _MONTHS: Final = {
     "jan": 1,

@@ -33,8 +33,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar, Final
 
+from srearena.cluster.embedded.go_text import quoted, value_text
 from srearena.cluster.embedded.objects import Obj
-from srearena.cluster.embedded.registry.go_text import quoted, value_text
 
 MODIFIED: Final = "the object has been modified; please apply your changes to the latest version and try again"
 DISRUPTION_BUDGET: Final = "Cannot evict pod as it would violate the pod's disruption budget."

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.objects import Obj, dig
-from srearena.cluster.embedded.registry.go_text import quoted
 from srearena.cluster.embedded.registry.selectors import SelectorError
 
 Getter = Callable[[Obj], str]

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+from srearena.cluster.embedded.go_text import plain, quoted
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.registry.errors import BadRequest, FieldError, Invalid
-from srearena.cluster.embedded.registry.go_text import plain, quoted
 from srearena.cluster.embedded.registry.json_values import kind_of, owned, written
 from srearena.cluster.embedded.registry.schema import Schema, Shape
 from srearena.cluster.embedded.registry.wire_forms import wire_form, zero_of

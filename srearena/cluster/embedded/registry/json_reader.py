@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import orjson
 
-from srearena.cluster.embedded.registry.go_text import quoted
+from srearena.cluster.embedded.go_text import quoted
 
 _MAX_NESTING: Final = 10_000
 _SPACE: Final = frozenset(b" \t\r\n")

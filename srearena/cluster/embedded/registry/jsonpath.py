@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from srearena.cluster.embedded.registry.go_text import float_text, json_text
+from srearena.cluster.embedded.go_text import float_text, json_text
 
 _MAX_LENGTH: Final = 4096
 _MAX_DEPTH: Final = 8

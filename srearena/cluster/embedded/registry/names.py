@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.objects import Obj, meta
 from srearena.cluster.embedded.registry import label_syntax
 from srearena.cluster.embedded.registry.errors import FieldError
-from srearena.cluster.embedded.registry.go_text import quoted
 from srearena.cluster.embedded.registry.label_syntax import label_value_errors, qualified_name_errors
 from srearena.cluster.embedded.registry.resources import Resource
 from srearena.cluster.embedded.registry.strategy import Strategy

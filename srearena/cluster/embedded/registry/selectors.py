@@ -14,8 +14,8 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final
 
+from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.registry.errors import BadRequest, FieldError, aggregate
-from srearena.cluster.embedded.registry.go_text import quoted
 from srearena.cluster.embedded.registry.label_syntax import label_value_errors, qualified_name_errors
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from srearena.cluster.embedded.go_text import json_text, quoted
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.registry.errors import BadRequest, FieldError
 from srearena.cluster.embedded.registry.field_validation import DecodeError, Directive, decode
-from srearena.cluster.embedded.registry.go_text import json_text, quoted
 from srearena.cluster.embedded.registry.json_values import owned
 from srearena.cluster.embedded.registry.schema import Schema
 

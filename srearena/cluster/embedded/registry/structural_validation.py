@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from srearena.cluster.embedded.go_text import float_text, json_text, quoted
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.registry.errors import FieldError
-from srearena.cluster.embedded.registry.go_text import float_text, json_text, quoted
 from srearena.cluster.embedded.registry.schema import Schema
 from srearena.cluster.embedded.registry.string_formats import is_known_format, matches_format
 from srearena.cluster.embedded.registry.structural import Structural, list_errors

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, Final
 
 from srearena.cluster.embedded import quantity
-from srearena.cluster.embedded.registry.go_text import quoted
+from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.registry.json_values import kind_of
 
 _SECONDS: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)

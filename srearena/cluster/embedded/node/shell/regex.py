@@ -133,6 +133,9 @@ class _Parser:
 
     def _repeated(self, first: bool) -> _Tree:
         atom = self._atom(first)
+        if not self.extended and isinstance(atom, _Assert) and atom.kind == "^":
+            # In a basic expression a star after the anchor is an ordinary character.
+            return atom
         while self.position < len(self.text):
             if self._starts("*"):
                 self.position += 1

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.objects import Obj, dig, labels_of
 from srearena.cluster.embedded.registry.admission.chain import Attributes, Plugin
-from srearena.cluster.embedded.registry.go_text import quoted
 from srearena.cluster.embedded.store import Store
 
 Level = Literal["privileged", "baseline", "restricted"]

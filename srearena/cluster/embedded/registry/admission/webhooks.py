@@ -18,12 +18,12 @@ from typing import Any, Protocol
 import orjson
 
 from srearena.cluster.embedded.clock import Clock, Signal
+from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.objects import Obj, copy_of
 from srearena.cluster.embedded.randomness import Randomness
 from srearena.cluster.embedded.registry.admission.chain import AdmissionPending, Attributes, Plugin
 from srearena.cluster.embedded.registry.admission.webhook_rules import MUTATING, VALIDATING, Webhook, matching
 from srearena.cluster.embedded.registry.errors import ApiError, InternalError
-from srearena.cluster.embedded.registry.go_text import quoted
 from srearena.cluster.embedded.registry.patch.json_patch import apply_json_patch
 from srearena.cluster.embedded.store import Store
 

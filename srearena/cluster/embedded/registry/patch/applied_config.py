@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from srearena.cluster.embedded.registry.go_text import float_text, plain, quoted
+from srearena.cluster.embedded.go_text import float_text, plain, quoted
 from srearena.cluster.embedded.registry.patch.field_sets import path_text
 from srearena.cluster.embedded.registry.patch.typed_values import UnkeyedItem, element_of, is_list
 from srearena.cluster.embedded.registry.schema import Schema, Shape

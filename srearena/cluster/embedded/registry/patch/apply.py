@@ -12,9 +12,9 @@ from typing import Final
 
 import orjson
 
+from srearena.cluster.embedded.go_text import json_text, quoted
 from srearena.cluster.embedded.objects import Obj, annotations_of, copy_of, meta, name_of, namespace_of, uid_of
 from srearena.cluster.embedded.registry.errors import ApiError, ApplyConflict, BadRequest
-from srearena.cluster.embedded.registry.go_text import json_text, quoted
 from srearena.cluster.embedded.registry.json_values import owned
 from srearena.cluster.embedded.registry.patch import field_sets, managed_fields
 from srearena.cluster.embedded.registry.patch.applied_config import config_errors

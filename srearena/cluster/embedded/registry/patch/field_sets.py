@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import orjson
 
-from srearena.cluster.embedded.registry.go_text import json_text, value_text
+from srearena.cluster.embedded.go_text import json_text, value_text
 
 FieldSet = dict[str, Any]
 LEAF: Final[FieldSet] = {}

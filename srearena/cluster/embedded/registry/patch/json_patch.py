@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
+from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.objects import Obj, copy_of
 from srearena.cluster.embedded.registry.errors import ApiError, BadRequest, RequestEntityTooLarge
-from srearena.cluster.embedded.registry.go_text import quoted
 from srearena.cluster.embedded.registry.json_values import kind_of, owned, same, written
 from srearena.cluster.embedded.registry.schema import Schema
 

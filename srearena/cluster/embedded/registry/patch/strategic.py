@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, cast
 
+from srearena.cluster.embedded.go_text import plain, quoted
 from srearena.cluster.embedded.objects import Obj, copy_of
 from srearena.cluster.embedded.registry.errors import ApiError, BadRequest
-from srearena.cluster.embedded.registry.go_text import plain, quoted
 from srearena.cluster.embedded.registry.json_values import kind_of, owned
 from srearena.cluster.embedded.registry.patch.json_patch import PatchRejected
 from srearena.cluster.embedded.registry.schema import Schema, Shape

@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import binascii
 
+from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.registry import names
 from srearena.cluster.embedded.registry.errors import FieldError
-from srearena.cluster.embedded.registry.go_text import quoted
 from srearena.cluster.embedded.registry.strategies import checks
 from srearena.cluster.embedded.registry.strategies.checks import Problems
 from srearena.cluster.embedded.registry.strategies.parts import items, part

@@ -6,10 +6,10 @@ import re
 from itertools import pairwise
 from typing import Any
 
+from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.objects import Obj, dig, labels_of, meta, name_of, uid_of
 from srearena.cluster.embedded.registry import cron, names
 from srearena.cluster.embedded.registry.errors import OMITTED, FieldError
-from srearena.cluster.embedded.registry.go_text import quoted
 from srearena.cluster.embedded.registry.selectors import SelectorError, label_selector_of
 from srearena.cluster.embedded.registry.strategies import checks
 from srearena.cluster.embedded.registry.strategies.checks import Problems, in_order, selector_in_order

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.objects import Obj, annotations_of, dig
 from srearena.cluster.embedded.registry.errors import FieldError
-from srearena.cluster.embedded.registry.go_text import quoted
 from srearena.cluster.embedded.registry.strategies import checks
 from srearena.cluster.embedded.registry.strategies.checks import MAX_INT32, Problems
 from srearena.cluster.embedded.registry.strategies.go_shapes import diff, same, shape_of

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.objects import Obj, annotations_of, dig, meta, name_of
 from srearena.cluster.embedded.quantity import parse
 from srearena.cluster.embedded.registry import names
-from srearena.cluster.embedded.registry.go_text import quoted
 from srearena.cluster.embedded.registry.strategies import checks
 from srearena.cluster.embedded.registry.strategies.parts import items
 

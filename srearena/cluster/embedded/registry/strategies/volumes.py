@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.quantity import parse
 from srearena.cluster.embedded.registry import names
 from srearena.cluster.embedded.registry.errors import FieldError
-from srearena.cluster.embedded.registry.go_text import quoted
 from srearena.cluster.embedded.registry.strategies import checks
 from srearena.cluster.embedded.registry.strategies.checks import Problems
 from srearena.cluster.embedded.registry.strategies.claims import claim_template
