@@ -6,7 +6,9 @@ from signal import Signals
 
 import pytest
 
+from srearena.cluster.embedded.node.container import Container, ContainerConfig
 from srearena.cluster.embedded.node.process import PidNamespace
+from srearena.cluster.embedded.node.programs.generic import GenericServer
 from tests.containers.machine import Machine
 
 
@@ -97,8 +99,6 @@ def test_orphans_become_children_of_process_1_which_may_leave_them_as_zombies(ma
 
 
 def test_containers_may_share_their_process_numbers(machine: Machine) -> None:
-    from srearena.cluster.embedded.node.container import Container, ContainerConfig
-
     pids = PidNamespace()
     pause = Container(ContainerConfig("sandbox", "registry.k8s.io/pause:3.10"), machine, pids=pids)
     pause.start()
@@ -148,8 +148,6 @@ def test_environment_and_identity_are_inherited(machine: Machine) -> None:
 
 
 def test_a_program_that_stumbles_over_a_bug_dies_alone(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    from srearena.cluster.embedded.node.programs.generic import GenericServer
-
     async def broken(self: object, process: object) -> int:
         raise KeyError("bug")
 

@@ -193,6 +193,11 @@ def _tokens(text: str, path: str) -> Iterator[tuple[str, int, bool]]:
         if mark is not None:
             yield mark, started, False
         elif double is not None or single is not None:
-            yield re.sub(r"\\(.)", r"\1", double if double is not None else single), started, True
+            yield _unquoted(double if double is not None else single), started, True
         elif plain is not None:
             yield plain, started, False
+
+
+def _unquoted(text: str) -> str:
+    letters = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "'": "'", "\\": "\\"}
+    return re.sub(r"\\(.)", lambda found: letters.get(found.group(1), found.group(0)), text)

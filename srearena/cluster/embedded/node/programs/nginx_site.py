@@ -212,7 +212,7 @@ def _returned(directive: Directive, version: str) -> HttpResponse:
     if status in (301, 302, 303, 307, 308):
         return HttpResponse(status, headers={"Location": text, "Content-Type": "text/html"})
     if text:
-        return HttpResponse(status, text.replace("\\n", "\n").encode(), {"Content-Type": "application/octet-stream"})
+        return HttpResponse(status, text.encode(), {"Content-Type": "application/octet-stream"})
     return _error_page(status, version) if status >= 400 else HttpResponse(status)
 
 

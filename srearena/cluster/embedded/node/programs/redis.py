@@ -12,7 +12,7 @@ from srearena.cluster.embedded.node.programs.accounts import Account
 from srearena.cluster.embedded.node.programs.base import Program
 from srearena.cluster.embedded.node.programs.keyspace import Keyspace
 from srearena.cluster.embedded.node.programs.registry import program
-from srearena.cluster.embedded.node.programs.resp import RespReader, decoded, encode_command
+from srearena.cluster.embedded.node.programs.resp import RespError, RespReader, decoded, encode_command
 from srearena.cluster.embedded.node.programs.rootfs import Folder
 from srearena.cluster.embedded.node.programs.serving import until_stopped
 from srearena.cluster.embedded.node.programs.timestamps import stamp
@@ -169,9 +169,9 @@ class _RedisCli:
         try:
             if self.password:
                 await connection.write(encode_command(["AUTH", self.password]))
-                answer = decoded(await reader.next())
-                if answer.startswith("(error)"):
-                    await process.error(f"AUTH failed: {answer.removeprefix('(error) ')}\n")
+                answer = await reader.next()
+                if isinstance(answer, RespError):
+                    await process.error(f"AUTH failed: {answer}\n")
             if self.words:
                 return await self._ask(connection, reader, self.words)
             while line := await process.fd(0).read_line():

@@ -1,0 +1,12 @@
+"""A module as applications ship them: importing it registers a program."""
+
+from __future__ import annotations
+
+from srearena.cluster.embedded.node.programs.base import Program
+from srearena.cluster.embedded.node.programs.registry import program
+
+
+@program("acme/from-a-plugin")
+class FromPlugin(Program):
+    entrypoint = ("/run",)
+    binaries = ("/run",)
