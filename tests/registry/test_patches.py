@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from srearena.cluster.embedded.registry.errors import ApiError, BadRequest, RequestEntityTooLarge
@@ -42,8 +42,18 @@ def test_merge_patches_of_the_standard(document: Any, patch: Any, result: Any) -
     assert apply_merge_patch(document, patch) == result
 
 
+def _null_in_a_list(value: Any, inside: bool = False) -> bool:
+    if isinstance(value, dict):
+        return any(_null_in_a_list(item, inside) for item in value.values())
+    if isinstance(value, list):
+        return any(_null_in_a_list(item, True) for item in value)
+    return value is None and inside
+
+
 @given(json_objects, json_objects)
 def test_merging_twice_is_merging_once(document: Any, patch: Any) -> None:
+    # The real library drops nulls inside lists it adds but keeps them in lists it replaces, so there the law is broken.
+    assume(not _null_in_a_list(patch))
     once = apply_merge_patch(document, patch)
     assert apply_merge_patch(once, patch) == once
 
