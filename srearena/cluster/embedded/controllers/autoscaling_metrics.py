@@ -1,25 +1,30 @@
-"""From a metric to a number of replicas: what pods use, against what they asked for or may use."""
+"""From a metric to a number of replicas: what pods use, against what they asked for or may use.
+
+Pods that still start, or of which nothing is known, count against moving: as idle when growing, as fully used when
+shrinking. A ratio within a tenth of one moves nothing. Errors are worded as the real calculator words them, since
+they end up in conditions and events.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from math import ceil
 
-from srearena.cluster.embedded.controllers.pod_metrics import PodMetrics
+from srearena.cluster.embedded.controllers.pod_metrics import NoMetrics, PodMetrics
 from srearena.cluster.embedded.controllers.scale_target import ScaleTarget
 from srearena.cluster.embedded.durations import parse_time
 from srearena.cluster.embedded.objects import Obj, condition, dig, is_terminating, labels_of, name_of, namespace_of
-from srearena.cluster.embedded.quantity import Format, Quantity, parse
+from srearena.cluster.embedded.quantity import Quantity, parse
 from srearena.cluster.embedded.store import Store
 
 TOLERANCE = 0.1
 _STARTING_SECONDS = 300.0
-_READY_DELAY = 30.0
+_READINESS_DELAY = 30.0
 
 
 class MetricFailure(Exception):
-    """A metric could not be had; `message` is what the condition says, `summary` what the event sums up."""
+    """A metric could not be had; `message` is what condition and event say, `summary` what the sum of errors says."""
 
     def __init__(self, reason: str, message: str, summary: str) -> None:
         super().__init__(message)
@@ -37,177 +42,223 @@ class Proposal:
 
 @dataclass(slots=True, frozen=True)
 class _Sample:
-    pod: Obj
     milli: int
+    at: float
+    window: float
+
+
+@dataclass(slots=True)
+class _Groups:
+    """Use of the pods that count, and the names of those that start, or of which nothing is known."""
+
+    used: dict[str, int] = field(default_factory=dict)
+    unready: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+
+class _Problem(Exception):
+    """Why a number cannot be computed."""
 
 
 def propose(metric: Obj, target: ScaleTarget, store: Store, metrics: PodMetrics, now: float) -> Proposal:
     """How many replicas one metric of the spec asks for."""
-    match metric.get("type"):
-        case "Resource":
-            return _resource(metric["resource"], "", target, store, metrics, now)
-        case "ContainerResource":
-            source = metric["containerResource"]
-            return _resource(source, source["container"], target, store, metrics, now)
-        case "Pods" | "Object":
-            kind = str(metric.get("type"))
-            name = dig(metric, kind.lower(), "metric", "name", default="")
-            raise _no_api(kind, name, "custom.metrics.k8s.io")
-        case _:
-            name = dig(metric, "external", "metric", "name", default="")
-            raise _no_api("External", name, "external.metrics.k8s.io")
+    kind = metric.get("type", "")
+    if kind == "Resource":
+        return _resource(metric["resource"], "", target, store, metrics, now)
+    if kind == "ContainerResource":
+        source = metric["containerResource"]
+        return _resource(source, source["container"], target, store, metrics, now)
+    raise _without_api(kind, metric, namespace_of(target.obj))
 
 
-def _no_api(kind: str, name: str, group: str) -> MetricFailure:
-    api = "external" if kind == "External" else "custom"
-    cause = f"unable to fetch metrics from {api} metrics API: no {group} API is registered"
-    message = f"unable to get metric {name}: {cause}"
-    reason = {"Pods": "FailedGetPodsMetric", "Object": "FailedGetObjectMetric"}.get(kind, "FailedGetExternalMetric")
-    return MetricFailure(reason, message, f"failed to get {kind.lower()} metric value: {message}")
+# Metrics that no API of this cluster serves
+
+
+def _without_api(kind: str, metric: Obj, namespace: str) -> MetricFailure:
+    source: Obj = metric.get(kind.lower()) or {}
+    name = dig(source, "metric", "name", default="")
+    custom = "unable to fetch metrics from custom metrics API: no custom metrics API (custom.metrics.k8s.io) registered"
+    if kind == "Pods":
+        message = f"unable to get metric {name}: {custom}"
+        return MetricFailure("FailedGetPodsMetric", message, f"failed to get pods metric value: {message}")
+    if kind == "Object":
+        about = source.get("describedObject") or {}
+        message = f"unable to get metric {name}: {about.get('kind')} on {namespace} {about.get('name')}/{custom}"
+        summary = f"failed to get object metric value: failed to get {name} object metric: {message}"
+        return MetricFailure("FailedGetObjectMetric", message, summary)
+    selector = _printed_selector(dig(source, "metric", "selector"))
+    message = (
+        f"unable to get external metric {namespace}/{name}/{selector}: unable to fetch metrics from external metrics "
+        f"API: the server could not find the requested resource (get {name}.external.metrics.k8s.io)"
+    )
+    summary = f"failed to get {name} external metric value: failed to get {name} external metric: {message}"
+    return MetricFailure("FailedGetExternalMetric", message, summary)
+
+
+def _printed_selector(selector: Obj | None) -> str:
+    """A label selector as Go prints the pointer to one."""
+    if selector is None:
+        return "nil"
+    labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},MatchExpressions:[]LabelSelectorRequirement{{}},}}"
+    )
+
+
+# Resources
 
 
 def _resource(
     source: Obj, container: str, target: ScaleTarget, store: Store, metrics: PodMetrics, now: float
 ) -> Proposal:
     resource = source["name"]
-    reason = "FailedGetContainerResourceMetric" if container else "FailedGetResourceMetric"
-    pods = [
-        pod
-        for pod in store.objects("pods", namespace_of(target.obj))
-        if target.selector.matches(labels_of(pod))
-        and not is_terminating(pod)
-        and dig(pod, "status", "phase") != "Failed"
-    ]
-    by_request = source["target"].get("averageUtilization") is not None
-    noun = "utilization" if by_request else "usage"
-
-    def failure(cause: str) -> MetricFailure:
-        message = f"failed to get {resource} {noun}: {cause}"
-        return MetricFailure(reason, message, f"failed to get {resource} resource metric value: {message}")
-
-    if not pods:
-        raise failure("no pods returned by selector while calculating replica count")
-    usage = {name_of(pod): _used(metrics, pod, resource, container) for pod in pods}
-    if all(used is None for used in usage.values()):
-        raise failure(f"unable to get metrics for resource {resource}: no metrics returned from resource metrics API")
-    ready, ignored, missing = _grouped(pods, usage, resource, now)
-    if not ready:
-        raise failure("did not receive metrics for targeted pods (pods might be unready)")
-    return _proposal(source, container, target, ready, ignored, missing, failure_of=failure)
+    percent: int | None = source["target"].get("averageUtilization")
+    try:
+        samples = _samples(target, store, metrics, resource, container)
+        pods = [p for p in store.objects("pods", namespace_of(target.obj)) if target.selector.matches(labels_of(p))]
+        groups = _grouped(pods, samples, resource, now)
+        if not groups.used:
+            raise _Problem("did not receive metrics for targeted pods (pods might be unready)")
+        if percent is not None:
+            requests = {name_of(pod): _request(pod, resource, container) for pod in pods}
+            return _by_utilization(source, container, percent, groups, requests, target.wanted)
+        wanted = parse(source["target"].get("averageValue")).milli_value()
+        return _by_value(source, container, wanted, groups, target.wanted)
+    except _Problem as problem:
+        noun = "utilization" if percent is not None else "usage"
+        message = f"failed to get {resource} {noun}: {problem}"
+        if container:
+            summary = f"failed to get {resource} container metric value: {message}"
+            raise MetricFailure("FailedGetContainerResourceMetric", message, summary) from None
+        summary = f"failed to get {resource} resource metric value: {message}"
+        raise MetricFailure("FailedGetResourceMetric", message, summary) from None
 
 
-def _used(metrics: PodMetrics, pod: Obj, resource: str, container: str) -> int | None:
-    found = metrics.pod_usage(pod)
-    if found is None:
-        return None
-    chosen = [use for name, use in found.items() if not container or name == container]
-    if resource == "cpu":
-        return round(sum(use.cores for use in chosen) * 1000)
-    return sum(use.working_set for use in chosen) * 1000
-
-
-def _grouped(
-    pods: list[Obj], usage: dict[str, int | None], resource: str, now: float
-) -> tuple[list[_Sample], list[Obj], list[Obj]]:
-    """Pods that count, pods that are still starting, and pods nothing is known of."""
-    ready: list[_Sample] = []
-    ignored: list[Obj] = []
-    missing: list[Obj] = []
-    for pod in pods:
-        used = usage[name_of(pod)]
-        if dig(pod, "status", "phase") == "Pending" or (resource == "cpu" and _starting(pod, now)):
-            ignored.append(pod)
-        elif used is None:
-            missing.append(pod)
+def _samples(
+    target: ScaleTarget, store: Store, metrics: PodMetrics, resource: str, container: str
+) -> Mapping[str, _Sample]:
+    if isinstance(metrics, NoMetrics):
+        raise _Problem(
+            f"unable to get metrics for resource {resource}: unable to fetch metrics from resource metrics API: "
+            "the server could not find the requested resource (get pods.metrics.k8s.io)"
+        )
+    found: dict[str, _Sample] = {}
+    for pod in store.objects("pods", namespace_of(target.obj)):
+        usage = metrics.pod_usage(pod) if target.selector.matches(labels_of(pod)) else None
+        chosen = [use for name, use in (usage or {}).items() if not container or name == container]
+        if not chosen:
+            continue
+        if resource == "cpu":
+            milli = round(sum(use.cores for use in chosen) * 1000)
         else:
-            ready.append(_Sample(pod, used))
-    return ready, ignored, missing
+            milli = sum(use.working_set for use in chosen) * 1000
+        found[name_of(pod)] = _Sample(milli, min(use.at for use in chosen), max(use.window for use in chosen))
+    if not found:
+        raise _Problem(f"unable to get metrics for resource {resource}: no metrics returned from resource metrics API")
+    return found
 
 
-def _starting(pod: Obj, now: float) -> bool:
+def _grouped(pods: list[Obj], samples: Mapping[str, _Sample], resource: str, now: float) -> _Groups:
+    if not pods:
+        raise _Problem("no pods returned by selector while calculating replica count")
+    groups = _Groups()
+    for pod in pods:
+        phase = dig(pod, "status", "phase")
+        sample = samples.get(name_of(pod))
+        if is_terminating(pod) or phase == "Failed":
+            continue
+        if phase == "Pending":
+            groups.unready.append(name_of(pod))
+        elif sample is None:
+            groups.missing.append(name_of(pod))
+        elif resource == "cpu" and _is_starting(pod, sample, now):
+            groups.unready.append(name_of(pod))
+        else:
+            groups.used[name_of(pod)] = sample.milli
+    return groups
+
+
+def _is_starting(pod: Obj, sample: _Sample, now: float) -> bool:
+    """Whether what a pod uses says nothing yet: it is not ready, or was not for the whole time it was measured."""
     verdict = condition(pod, "Ready")
     begun = dig(pod, "status", "startTime")
     if verdict is None or begun is None:
         return True
+    unready = verdict.get("status") == "False"
     changed = parse_time(verdict.get("lastTransitionTime") or begun)
     if parse_time(begun) + _STARTING_SECONDS > now:
-        return verdict.get("status") == "False" or changed + _READY_DELAY > now
-    return verdict.get("status") == "False" and parse_time(begun) + _READY_DELAY > changed
+        return unready or sample.at < changed + sample.window
+    return unready and parse_time(begun) + _READINESS_DELAY > changed
 
 
-def _proposal(
-    source: Obj,
-    container: str,
-    target: ScaleTarget,
-    ready: list[_Sample],
-    ignored: list[Obj],
-    missing: list[Obj],
-    *,
-    failure_of: Callable[[str], MetricFailure],
-) -> Proposal:
-    resource = source["name"]
-    percent = source["target"].get("averageUtilization")
-    if percent is not None:
-        asked = {name_of(s.pod): _request(s.pod, resource, container, failure_of) for s in ready}
-        others = {name_of(pod): _request(pod, resource, container, failure_of) for pod in (*ignored, *missing)}
-        total = sum(asked.values()) or 1
-        current = sum(s.milli for s in ready) * 100 // total
-        ratio = current / percent
-        goal = {name: request * percent / 100 for name, request in {**asked, **others}.items()}
-        average = sum(s.milli for s in ready) // len(ready)
-        value: Obj = {"averageUtilization": current, "averageValue": _text(resource, average)}
-        name = f"{resource} resource utilization (percentage of request)"
-    else:
-        wanted = parse(source["target"]["averageValue"]).milli_value()
-        average = sum(s.milli for s in ready) // len(ready)
-        ratio = average / wanted
-        goal = {name_of(pod): float(wanted) for pod in (*[s.pod for s in ready], *ignored, *missing)}
-        value = {"averageValue": _text(resource, average)}
-        name = f"{resource} resource"
-    if container:
-        name = f"{resource} container resource{name.removeprefix(f'{resource} resource')}"
-    status_key = "containerResource" if container else "resource"
-    shown: Obj = {"name": resource, "current": value}
-    if container:
-        shown["container"] = container
-    status: Obj = {"type": status_key[0].upper() + status_key[1:], status_key: shown}
-    replicas = _replicas(ratio, target.wanted, ready, ignored, missing, goal)
-    return Proposal(replicas, name, status)
-
-
-def _replicas(
-    ratio: float, current: int, ready: list[_Sample], ignored: list[Obj], missing: list[Obj], goal: dict[str, float]
-) -> int:
-    if not ignored and not missing:
-        return current if abs(ratio - 1) <= TOLERANCE else ceil(ratio * len(ready) - 1e-9)
-    # The unknown counts against moving: as idle when growing, as fully used when shrinking.
-    used = {name_of(sample.pod): float(sample.milli) for sample in ready}
-    for pod in missing:
-        used[name_of(pod)] = goal[name_of(pod)] if ratio < 1 else 0.0
-    if ratio > 1:
-        for pod in ignored:
-            used[name_of(pod)] = 0.0
-    again = sum(used.values()) / (sum(goal[name] for name in used) or 1)
-    if abs(again - 1) <= TOLERANCE or (ratio < 1) != (again < 1):
-        return current
-    proposed = ceil(again * len(used) - 1e-9)
-    return current if (again < 1 and proposed > current) or (again > 1 and proposed < current) else proposed
-
-
-def _request(pod: Obj, resource: str, container: str, failure_of: Callable[[str], MetricFailure]) -> int:
+def _request(pod: Obj, resource: str, container: str) -> int:
+    """What the pod's containers, or one of them, asked for."""
+    entries = [
+        *dig(pod, "spec", "containers", default=()),
+        *(c for c in dig(pod, "spec", "initContainers", default=()) if c.get("restartPolicy") == "Always"),
+    ]
     total = 0
-    for entry in dig(pod, "spec", "containers", default=()):
+    for entry in entries:
         if container and entry.get("name") != container:
             continue
         request = dig(entry, "resources", "requests", resource)
         if request is None:
-            where = f"container {entry.get('name')} of Pod {name_of(pod)}"
-            raise failure_of(f"missing request for {resource} in {where}")
+            raise _Problem(f"missing request for {resource} in container {entry.get('name')} of Pod {name_of(pod)}")
         total += parse(request).milli_value()
     return total
 
 
-def _text(resource: str, milli: int) -> str:
-    if resource == "cpu":
-        return str(Quantity.of_milli(milli))
-    return str(Quantity.of(milli // 1000, Format.DECIMAL_SI))
+def _by_utilization(
+    source: Obj, container: str, percent: int, groups: _Groups, requests: Mapping[str, int], current: int
+) -> Proposal:
+    def ratio(used: Mapping[str, int]) -> tuple[float, int]:
+        asked = sum(requests[name] for name in used)
+        if not asked:
+            raise _Problem("no metrics returned matched known pods")
+        utilization = sum(used.values()) * 100 // asked
+        return utilization / percent, utilization
+
+    _, utilization = ratio(groups.used)
+    full = max(100, percent)
+    replicas = _replicas(groups, current, lambda used: ratio(used)[0], lambda name: requests[name] * full // 100)
+    average = sum(groups.used.values()) // len(groups.used)
+    value = {"averageUtilization": utilization, "averageValue": str(Quantity.of_milli(average))}
+    name = f"{source['name']} resource utilization (percentage of request)"
+    return Proposal(replicas, name, _status(source, container, value))
+
+
+def _by_value(source: Obj, container: str, wanted: int, groups: _Groups, current: int) -> Proposal:
+    def ratio(used: Mapping[str, int]) -> float:
+        return (sum(used.values()) // len(used)) / wanted
+
+    replicas = _replicas(groups, current, ratio, lambda name: wanted)
+    average = sum(groups.used.values()) // len(groups.used)
+    value: Obj = {"averageValue": str(Quantity.of_milli(average))}
+    return Proposal(replicas, f"{source['name']} resource", _status(source, container, value))
+
+
+def _replicas(
+    groups: _Groups, current: int, ratio_of: Callable[[Mapping[str, int]], float], full: Callable[[str], int]
+) -> int:
+    ratio = ratio_of(groups.used)
+    growing = ratio > 1
+    if not groups.missing and not (growing and groups.unready):
+        return current if abs(ratio - 1) <= TOLERANCE else ceil(ratio * len(groups.used))
+    used = dict(groups.used)
+    if ratio < 1:
+        used.update({name: full(name) for name in groups.missing})
+    elif growing:
+        used.update(dict.fromkeys((*groups.missing, *groups.unready), 0))
+    again = ratio_of(used)
+    if abs(again - 1) <= TOLERANCE or (ratio < 1 < again) or (again < 1 < ratio):
+        return current  # too little, or the other way round
+    proposed = ceil(again * len(used))
+    turned = (again < 1 and proposed > current) or (again > 1 and proposed < current)
+    return current if turned else proposed
+
+
+def _status(source: Obj, container: str, value: Obj) -> Obj:
+    shown: Obj = {"name": source["name"], "current": value}
+    if container:
+        return {"type": "ContainerResource", "containerResource": {**shown, "container": container}}
+    return {"type": "Resource", "resource": shown}

@@ -1,8 +1,7 @@
 """The horizontal pod autoscaler: every fifteen seconds, as many replicas as the measured load asks for.
 
-The replica count follows the ratio of use to target, within a tolerance of a tenth; pods that are not ready or not
-measured count conservatively (as idle when growing, as busy when shrinking); scaling down waits until five minutes
-have not asked for more. What stands in the way is said in the conditions and events an operator knows.
+Each metric proposes a number and the highest wins; a metric that cannot be had keeps the workload from shrinking.
+What stands in the way is said in the conditions and events an operator knows.
 """
 
 from __future__ import annotations
@@ -14,7 +13,17 @@ from srearena.cluster.embedded.controllers.autoscaling_pace import Pace
 from srearena.cluster.embedded.controllers.controller import Controller, split_key
 from srearena.cluster.embedded.controllers.pod_metrics import NoMetrics, PodMetrics
 from srearena.cluster.embedded.controllers.scale_target import ScaleTarget, find_target, set_replicas
-from srearena.cluster.embedded.objects import Obj, dig, is_terminating, meta, namespace_of, with_condition
+from srearena.cluster.embedded.objects import (
+    Obj,
+    dig,
+    is_terminating,
+    key_of,
+    labels_of,
+    meta,
+    namespace_of,
+    with_condition,
+)
+from srearena.cluster.embedded.registry.errors import ApiError
 from srearena.cluster.embedded.store import Change
 from srearena.cluster.embedded.world import World
 
@@ -47,61 +56,91 @@ class HorizontalAutoscaler(Controller):
 
     def _forget(self, change: Change) -> None:
         if change.type == "DELETED":
-            self._paces.pop(f"{namespace_of(change.new)}/{meta(change.new)['name']}", None)
+            self._paces.pop(key_of(change.new), None)
 
     def reconcile(self, key: str) -> None:
         autoscaler = self.client.get(AUTOSCALERS, *split_key(key))
         if autoscaler is None or is_terminating(autoscaler):
             return
-        pace = self._paces.get(key)
-        if pace is None:
-            pace = self._paces[key] = Pace()
+        pace = self._paces.setdefault(key, Pace(self.clock.now))
         if self.clock.now >= pace.looked_at + SYNC_SECONDS - 1e-6:
             pace.looked_at = self.clock.now
             self._decide(autoscaler, pace)
         self.enqueue(key, pace.looked_at + SYNC_SECONDS - self.clock.now)
 
     def _decide(self, autoscaler: Obj, pace: Pace) -> None:
-        verdict = _Verdict(conditions=list(dig(autoscaler, "status", "conditions", default=())))
+        verdict = _Verdict(
+            conditions=list(dig(autoscaler, "status", "conditions", default=())),
+            current=dig(autoscaler, "status", "currentReplicas", default=0),
+            desired=dig(autoscaler, "status", "desiredReplicas", default=0),
+        )
+        target = self._target(autoscaler, verdict)
+        if target is not None:
+            pace.begin(target.wanted, self.clock.now)
+            verdict.current = target.wanted
+            self._size(autoscaler, target, verdict, pace)
+        self._write(autoscaler, verdict)
+
+    def _target(self, autoscaler: Obj, verdict: _Verdict) -> ScaleTarget | None:
         reference = dig(autoscaler, "spec", "scaleTargetRef", default={})
         target = find_target(self.client, namespace_of(autoscaler), reference)
-        if target is None:
-            self._no_target(autoscaler, verdict, reference)
-            return
-        self._set(
-            verdict, "AbleToScale", "True", "SucceededGetScale",
-            "the HPA controller was able to get the target's current scale",
-        )  # fmt: skip
-        verdict.current = target.wanted
-        least, most = dig(autoscaler, "spec", "minReplicas", default=1), autoscaler["spec"]["maxReplicas"]
-        if target.wanted == 0 and least != 0:
-            self._set(
-                verdict, "ScalingActive", "False", "ScalingDisabled",
-                "scaling is disabled since the replica count of the target is zero",
-            )  # fmt: skip
-            verdict.desired = 0
-        elif target.wanted > most:
-            self._rescale(autoscaler, target, verdict, most, "Current number of replicas above Spec.MaxReplicas")
-        elif target.wanted < least:
-            self._rescale(autoscaler, target, verdict, least, "Current number of replicas below Spec.MinReplicas")
-        else:
-            self._follow_metrics(autoscaler, target, verdict, pace, least, most)
-        self._write(autoscaler, verdict, pace)
-
-    def _no_target(self, autoscaler: Obj, verdict: _Verdict, reference: Obj) -> None:
+        if target is not None:
+            text = "the HPA controller was able to get the target's current scale"
+            self._set(verdict, "AbleToScale", "True", "SucceededGetScale", text)
+            return target
         row = self.world.registry.resources.of_kind(reference.get("apiVersion", ""), reference.get("kind", ""))
         if row is None:
-            message = f'no matches for kind "{reference.get("kind")}" in version "{reference.get("apiVersion")}"'
+            group = str(reference.get("apiVersion", "")).rpartition("/")[0]
+            message = f'no matches for kind "{reference.get("kind")}" in group "{group}"'
+        elif row.subresource("scale") is None:
+            message = "the server could not find the requested resource"
         else:
-            message = f'{row.group_resource} "{reference.get("name")}" not found'
+            qualified = f"{row.plural}/scale.{row.group}" if row.group else f"{row.plural}/scale"
+            message = f'{qualified} "{reference.get("name")}" not found'
         text = f"the HPA controller was unable to get the target's current scale: {message}"
         self._set(verdict, "AbleToScale", "False", "FailedGetScale", text)
         self.recorder.event(autoscaler, "Warning", "FailedGetScale", message)
-        verdict.current = dig(autoscaler, "status", "currentReplicas", default=0)
-        verdict.desired = dig(autoscaler, "status", "desiredReplicas", default=0)
-        self._write(autoscaler, verdict, Pace())
+        verdict.metrics = dig(autoscaler, "status", "currentMetrics", default=[])
+        return None
+
+    def _size(self, autoscaler: Obj, target: ScaleTarget, verdict: _Verdict, pace: Pace) -> None:
+        least, most = dig(autoscaler, "spec", "minReplicas", default=1), autoscaler["spec"]["maxReplicas"]
+        if target.wanted == 0 and least != 0:
+            text = "scaling is disabled since the replica count of the target is zero"
+            self._set(verdict, "ScalingActive", "False", "ScalingDisabled", text)
+            verdict.desired = 0
+        elif target.wanted > most:
+            self._rescale(autoscaler, target, verdict, pace, most, "Current number of replicas above Spec.MaxReplicas")
+        elif target.wanted < least:
+            self._rescale(autoscaler, target, verdict, pace, least, "Current number of replicas below Spec.MinReplicas")
+        elif self._may_select(autoscaler, target, verdict):
+            self._follow_metrics(autoscaler, target, verdict, pace, least, most)
 
     # Metrics
+
+    def _may_select(self, autoscaler: Obj, target: ScaleTarget, verdict: _Verdict) -> bool:
+        """Whether the target says which pods are its own, and no other autoscaler claims them."""
+        if target.selector.empty:
+            self._set(
+                verdict, "ScalingActive", "False", "InvalidSelector", "the HPA target's scale is missing a selector"
+            )
+            self.recorder.event(autoscaler, "Warning", "SelectorRequired", "selector is required")
+            self.recorder.event(autoscaler, "Warning", "FailedComputeMetricsReplicas", "selector is required")
+            return False
+        namespace = namespace_of(autoscaler)
+        pods = [pod for pod in self.store.objects("pods", namespace) if target.selector.matches(labels_of(pod))]
+        rivals: list[str] = []
+        for other in self.store.objects(AUTOSCALERS, namespace):
+            theirs = find_target(self.client, namespace, dig(other, "spec", "scaleTargetRef", default={}))
+            if theirs is not None and any(theirs.selector.matches(labels_of(pod)) for pod in pods):
+                rivals.append(key_of(other))
+        if len(rivals) < 2:
+            return True
+        text = f"pods by selector {target.selector} are controlled by multiple HPAs: [{' '.join(rivals)}]"
+        self._set(verdict, "ScalingActive", "False", "AmbiguousSelector", text)
+        self.recorder.event(autoscaler, "Warning", "AmbiguousSelector", text)
+        self.recorder.event(autoscaler, "Warning", "FailedComputeMetricsReplicas", text)
+        return False
 
     def _follow_metrics(
         self, autoscaler: Obj, target: ScaleTarget, verdict: _Verdict, pace: Pace, least: int, most: int
@@ -120,64 +159,56 @@ class HorizontalAutoscaler(Controller):
                 verdict.metrics.append(found.status)
         # With one metric missing it may still grow, but never shrink on half a picture.
         if failures and (not proposals or max(p.replicas for p in proposals) < target.wanted):
-            self._cannot_tell(autoscaler, verdict, failures[0], len(failures), target)
+            self._cannot_tell(autoscaler, verdict, failures)
             return
         winner = max(proposals, key=lambda proposal: proposal.replicas)
         text = f"the HPA was able to successfully calculate a replica count from {winner.name}"
         self._set(verdict, "ScalingActive", "True", "ValidMetricFound", text)
-        wanted = pace.stabilised(autoscaler, winner.replicas, target.wanted, self.clock.now)
-        self._note_stabilisation(verdict, winner.replicas, wanted, target.wanted)
-        allowed, limited = pace.limited(autoscaler, wanted, target.wanted, least, most, self.clock.now)
-        self._set(verdict, "ScalingLimited", *limited)
+        wanted, ability = pace.stabilised(autoscaler, winner.replicas, target.wanted, self.clock.now)
+        self._set(verdict, "AbleToScale", *ability)
+        allowed, limit = pace.limited(autoscaler, wanted, target.wanted, least, most, self.clock.now)
+        self._set(verdict, "ScalingLimited", *limit)
         if allowed == target.wanted:
             verdict.desired = allowed
             return
-        above = allowed > target.wanted
-        reason = f"{winner.name} {'above' if above else 'below'} target" if above else "All metrics below target"
-        self._rescale(autoscaler, target, verdict, allowed, reason)
-        if verdict.scaled:
-            pace.note(allowed - target.wanted, self.clock.now)
+        reason = f"{winner.name} above target" if winner.replicas > target.wanted else "All metrics below target"
+        self._rescale(autoscaler, target, verdict, pace, allowed, reason)
 
-    def _note_stabilisation(self, verdict: _Verdict, proposed: int, wanted: int, current: int) -> None:
-        if wanted == proposed:
-            if wanted == current:
-                text = "recommended size matches current size"
-                self._set(verdict, "AbleToScale", "True", "ReadyForNewScale", text)
-        elif proposed < wanted:
-            text = "recent recommendations were higher than current one, applying the highest recent recommendation"
-            self._set(verdict, "AbleToScale", "True", "ScaleDownStabilized", text)
-        else:
-            text = "recent recommendations were lower than current one, applying the lowest recent recommendation"
-            self._set(verdict, "AbleToScale", "True", "ScaleUpStabilized", text)
-
-    def _cannot_tell(
-        self, autoscaler: Obj, verdict: _Verdict, failure: MetricFailure, count: int, target: ScaleTarget
-    ) -> None:
-        text = f"the HPA was unable to compute the replica count: {failure.message}"
-        self._set(verdict, "ScalingActive", "False", failure.reason, text)
+    def _cannot_tell(self, autoscaler: Obj, verdict: _Verdict, failures: list[MetricFailure]) -> None:
+        first = failures[0]
+        text = f"the HPA was unable to compute the replica count: {first.message}"
+        self._set(verdict, "ScalingActive", "False", first.reason, text)
         summary = (
-            f"invalid metrics ({count} invalid out of {len(autoscaler['spec'].get('metrics') or ())}), "
-            f"first error is: {failure.summary}"
+            f"invalid metrics ({len(failures)} invalid out of {len(autoscaler['spec'].get('metrics') or ())}), "
+            f"first error is: {first.summary}"
         )
         self.recorder.event(autoscaler, "Warning", "FailedComputeMetricsReplicas", summary)
-        verdict.desired = target.wanted
-        verdict.metrics = dig(autoscaler, "status", "currentMetrics", default=[])
 
     # Acting
 
-    def _rescale(self, autoscaler: Obj, target: ScaleTarget, verdict: _Verdict, replicas: int, reason: str) -> None:
-        set_replicas(self.client, target, replicas)
+    def _rescale(
+        self, autoscaler: Obj, target: ScaleTarget, verdict: _Verdict, pace: Pace, replicas: int, reason: str
+    ) -> None:
+        try:
+            set_replicas(self.client, target, replicas)
+        except ApiError as problem:
+            text = f"New size: {replicas}; reason: {reason}; error: {problem.message}"
+            self.recorder.event(autoscaler, "Warning", "FailedRescale", text)
+            text = f"the HPA controller was unable to update the target scale: {problem.message}"
+            self._set(verdict, "AbleToScale", "False", "FailedUpdateScale", text)
+            return
         verdict.desired = replicas
         verdict.scaled = True
         text = f"the HPA controller was able to update the target scale to {replicas}"
         self._set(verdict, "AbleToScale", "True", "SucceededRescale", text)
         self.recorder.event(autoscaler, "Normal", "SuccessfulRescale", f"New size: {replicas}; reason: {reason}")
+        pace.note(replicas - target.wanted, self.clock.now)
 
     def _set(self, verdict: _Verdict, kind: str, status: str, reason: str, message: str) -> None:
         new = {"type": kind, "status": status, "reason": reason, "message": message}
         verdict.conditions = with_condition(verdict.conditions, new, self.clock.timestamp())
 
-    def _write(self, autoscaler: Obj, verdict: _Verdict, pace: Pace) -> None:
+    def _write(self, autoscaler: Obj, verdict: _Verdict) -> None:
         before = autoscaler.get("status") or {}
         status: Obj = {
             "currentReplicas": verdict.current,
@@ -191,5 +222,7 @@ class HorizontalAutoscaler(Controller):
             status["lastScaleTime"] = before["lastScaleTime"]
         if meta(autoscaler).get("generation"):
             status["observedGeneration"] = meta(autoscaler)["generation"]
+        if not status["currentReplicas"]:
+            del status["currentReplicas"]
         if status != before:
             self.client.set_status(AUTOSCALERS, autoscaler, status)
