@@ -97,7 +97,7 @@ class Store:
         if namespace:
             within = shelf.by_namespace.get(namespace, {})
             return [within[name] for name in sorted(within)]
-        return [shelf.objects[place] for place in sorted(shelf.objects)]
+        return [shelf.objects[place] for place in sorted(shelf.objects, key="/".join)]
 
     def count(self, resource: str) -> int:
         shelf = self._shelves.get(resource)
