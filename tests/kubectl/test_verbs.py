@@ -66,6 +66,17 @@ class TestLooking:
         sorted_names = shop.kubectl("get", "pods", "--sort-by=.metadata.name", "-o", "name").split()
         assert sorted_names == sorted(sorted_names)
 
+    def test_pages_join_without_gaps_where_names_share_a_beginning(self, shop: Operator) -> None:
+        for namespace in ("team", "team-a"):
+            shop.kubectl("create", "namespace", namespace)
+            shop.kubectl("create", "configmap", "note", "-n", namespace)
+        whole = shop.kubectl("get", "configmaps", "-A", "--no-headers", "-o", "custom-columns=N:.metadata.namespace")
+        paged = shop.kubectl(
+            "get", "configmaps", "-A", "--chunk-size=1", "--no-headers", "-o", "custom-columns=N:.metadata.namespace"
+        )
+        assert paged == whole
+        assert whole.index("team-a") < whole.index("team\n"), "etcd sorts whole keys: a dash comes before the slash"
+
     def test_missing_things_are_named(self, shop: Operator) -> None:
         assert shop.fails("get", "pod", "nobody") == 'Error from server (NotFound): pods "nobody" not found\n'
         assert shop.fails("get", "gadgets") == 'error: the server doesn\'t have a resource type "gadgets"\n'

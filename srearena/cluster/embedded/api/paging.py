@@ -76,13 +76,9 @@ def place_of(obj: Obj, namespace: str) -> str:
     return f"{home}/{name}" if home and not namespace else name
 
 
-def _key(place: str) -> tuple[str, ...]:
-    return tuple(place.split("/", 1))
-
-
 def after(objects: list[Obj], namespace: str, start: str) -> list[Obj]:
     """The objects at `start` and behind it, of a list in the store's order."""
-    first = bisect_left(objects, _key(start), key=lambda obj: _key(place_of(obj, namespace)))
+    first = bisect_left(objects, start, key=lambda obj: place_of(obj, namespace))
     return objects[first:]
 
 
@@ -102,7 +98,7 @@ def objects_at(store: Store, resource: str, namespace: str, revision: int) -> li
             places.pop(place, None)
         else:
             places[place] = change.old
-    return [places[place] for place in sorted(places)]
+    return [places[place] for place in sorted(places, key="/".join)]
 
 
 def page_at(store: Store, resource: str, namespace: str, position: Position) -> tuple[list[Obj], int]:
