@@ -62,6 +62,10 @@ class Cluster(ABC):
         """Let that much of the cluster's time pass: sleeps where time is real, advances the clock where it is not."""
 
     @abstractmethod
+    def catch_up(self) -> None:
+        """Let time flow from here on. A cluster that was started behind lives up to the present first."""
+
+    @abstractmethod
     def close(self) -> None:
         """Give everything back; calling it again does nothing."""
 

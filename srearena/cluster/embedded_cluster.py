@@ -41,6 +41,7 @@ def start_embedded(
     speed: float = 1.0,
     port: int = 0,
     start: float | None = None,
+    behind: float = 0.0,
     secret: str | None = None,
     name: str = "embedded",
     directory: Path | None = None,
@@ -48,11 +49,13 @@ def start_embedded(
 ) -> Cluster:
     """A settled cluster with `nodes` workers beside its control plane.
 
+    `behind` hands it over that many seconds in the past, with time standing still: deploy, wait, break something, then
+    `catch_up`, and whoever looks then finds a history that ends now.
     `directory` is where its private files go (a temporary one by default). `secret` fixes keys and tokens, for runs
     that must repeat to the byte; leave it out everywhere else.
     """
     options = checked_options(
-        workers=nodes, seed=seed, speed=speed, port=port, start=start, secret=secret or token_hex(16)
+        workers=nodes, seed=seed, speed=speed, port=port, start=start, behind=behind, secret=secret or token_hex(16)
     )
     if in_process:
         from srearena.cluster.in_process import InProcessCluster
@@ -104,6 +107,9 @@ class ChildCluster(Cluster):
 
     def wait(self, seconds: float) -> None:
         _asked(self._control, "advance", seconds=seconds)
+
+    def catch_up(self) -> None:
+        _asked(self._control, "catch-up")
 
     def close(self) -> None:
         atexit.unregister(self.close)

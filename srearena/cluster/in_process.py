@@ -43,6 +43,9 @@ class InProcessCluster(Cluster):
     def wait(self, seconds: float) -> None:
         self._thread.call(self._thread.host.pacer.advance(seconds))
 
+    def catch_up(self) -> None:
+        self._thread.call(self._thread.host.catch_up())
+
     def close(self) -> None:
         self._thread.close()
         if self._own_directory:

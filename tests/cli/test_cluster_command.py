@@ -11,14 +11,16 @@ import ssl
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
 import yaml
 
-from srearena.cluster import ClusterError, NodeAccessError, start_embedded
+from srearena.cluster import Cluster, ClusterError, NodeAccessError, start_embedded
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -194,6 +196,21 @@ def test_the_library_offers_both_homes() -> None:
             with pytest.raises(NodeAccessError, match="no node 'elsewhere'"):
                 cluster.nodes.perform("stop_kubelet", "elsewhere")
         assert not cluster.kubeconfig.exists()
+
+
+@pytest.mark.parametrize("in_process", [True, False])
+def test_a_cluster_that_starts_behind_catches_up_with_the_present(in_process: bool) -> None:
+    def moment(cluster: Cluster) -> float:
+        """The cluster's now, as the newest lease says it."""
+        leases = json.loads(answers(str(cluster.kubeconfig), "/apis/coordination.k8s.io/v1/leases"))["items"]
+        return max(datetime.fromisoformat(lease["spec"]["renewTime"]).timestamp() for lease in leases)
+
+    with start_embedded(nodes=1, behind=900, in_process=in_process) as cluster:
+        assert -920 < moment(cluster) - time.time() < -880
+        cluster.wait(300)
+        assert -620 < moment(cluster) - time.time() < -580
+        cluster.catch_up()
+        assert -20 < moment(cluster) - time.time() < 20
 
 
 def test_bad_options_are_refused_before_anything_starts() -> None:

@@ -39,8 +39,8 @@ class Assembly:
 
 
 def assemble(options: ClusterOptions, root_certificate: str = "") -> Assembly:
-    """A settled cluster whose virtual now is `options.start`, or the real now."""
-    handed_over_at = options.start if options.start is not None else wall_now()
+    """A settled cluster whose virtual now is `options.start`, or the real now (or `options.behind` before that)."""
+    handed_over_at = (options.start if options.start is not None else wall_now()) - options.behind
     world = World(seed=options.seed, start=handed_over_at - SETTLING_SECONDS, secret=options.secret)
     world.root_certificate = root_certificate
     webhooks = install(world.registry)

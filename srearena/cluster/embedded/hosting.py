@@ -35,7 +35,7 @@ class Host:
         credentials = Credentials(options.secret.encode(), options.start or wall_now())
         self.assembly: Assembly = assemble(options, credentials.authority.pem.decode())
         world = self.assembly.world
-        self.pacer = Pacer(world.clock, options.speed)
+        self.pacer = Pacer(world.clock, 0.0 if options.behind else options.speed)
         self.server = ApiServer(world, credentials, options.port, self.assembly.nodes.agent)
         self.server.before_request = self.pacer.catch_up
         self._flow: asyncio.Task[None] | None = None
@@ -55,6 +55,12 @@ class Host:
     def kubeconfig(self, user: User = ADMINISTRATOR) -> Obj:
         return self.server.kubeconfig(user)
 
+    async def catch_up(self) -> None:
+        """Let a cluster that started behind live up to the present, and time flow from there on."""
+        present = self.options.start if self.options.start is not None else wall_now()
+        await self.pacer.advance(max(0.0, present - self.assembly.world.clock.now))
+        self.pacer.speed = self.options.speed
+
     async def control(self, request: dict[str, Any]) -> Any:
         """What the harness may ask of a cluster beside the Kubernetes API."""
         match request:
@@ -63,6 +69,9 @@ class Host:
                 return {"url": self.server.url, "now": clock.now, "speed": self.pacer.speed}
             case {"operation": "advance", "seconds": int() | float() as seconds} if seconds >= 0:
                 await self.pacer.advance(seconds)
+                return {"now": self.assembly.world.clock.now}
+            case {"operation": "catch-up"}:
+                await self.catch_up()
                 return {"now": self.assembly.world.clock.now}
             case {"operation": "speed", "value": int() | float() as value} if value >= 0:
                 self.pacer.speed = float(value)

@@ -19,6 +19,9 @@ class ClusterOptions:
     port: int = 0
     start: float | None = None
     """The virtual instant (seconds since the epoch) at which the cluster is handed over; None means the real now."""
+    behind: float = 0.0
+    """How many seconds before that instant the cluster is handed over, with time standing still until `catch_up`: what
+    is done meanwhile, and what is waited for, lies in the past when others first look."""
     secret: str = field(default_factory=lambda: token_hex(16))
     """Where keys and tokens come from. Not derived from the seed: who knows the seed must not be able to forge them."""
     worker_cpu: str = "8"
@@ -32,6 +35,8 @@ class ClusterOptions:
             found.append(f"the number of worker nodes must be between 0 and 5000, not {self.workers}")
         if not 0 <= self.speed <= 1e6:
             found.append(f"the speed must be between 0 and 1000000, not {self.speed:g}")
+        if not 0 <= self.behind <= 30 * 86400:
+            found.append(f"a cluster can start up to 30 days behind, not {self.behind:g} seconds")
         if not 0 <= self.port <= 65535:
             found.append(f"the port must be between 0 and 65535, not {self.port}")
         return found
