@@ -40,3 +40,7 @@ class Effort:
         self.level += due
         self._at += due
         return due
+
+    def held_up(self, seconds: float) -> None:
+        """Work takes that much longer than its processor time: waiting for the processor is no rest."""
+        self._at += seconds

@@ -449,7 +449,9 @@ class Process:
         """Use the processor for a while: virtual time passes, more of it where the container is throttled."""
         due = self.effort.charge(seconds)
         if due or self.exit_signal:
-            await self.clock.sleep(self.container.meter.burn(due))
+            takes = self.container.meter.burn(due)
+            self.effort.held_up(takes - due)
+            await self.clock.sleep(takes)
 
     async def sleep(self, seconds: float) -> None:
         await self.clock.sleep(seconds)
