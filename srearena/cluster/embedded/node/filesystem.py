@@ -8,7 +8,6 @@ complete. `fileview` is how callers use the tree.
 from __future__ import annotations
 
 import errno
-import posixpath
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -27,6 +26,8 @@ from srearena.cluster.embedded.node.streams import os_error
 
 MAX_SYMLINKS = 40
 MAX_NAME = 255
+SURELY_SHORT = MAX_NAME // 4
+"""Characters that fit into MAX_NAME bytes whatever they are."""
 MAX_PATH = 4096
 
 
@@ -102,10 +103,17 @@ class Place:
 
     path: str
     mount: Mount
-    name: str
     node: Node | None
-    trail: tuple[str, ...]
-    """Names from the mount's root down to `name`."""
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    @property
+    def trail(self) -> tuple[str, ...]:
+        """Names from the mount's root down to `name`."""
+        inside = self.path.removeprefix(self.mount.path).lstrip("/")
+        return tuple(inside.split("/")) if inside else ()
 
 
 class Filesystem:
@@ -140,36 +148,37 @@ class Filesystem:
         if len(path) > MAX_PATH:
             raise os_error(errno.ENAMETOOLONG)
         credentials = caller.credentials
+        may_enter_all = credentials.can("DAC_OVERRIDE")
         must_be_directory = path.endswith(("/", "/."))
         todo = _parts(path if path.startswith("/") else f"{caller.cwd}/{path}")
-        # Each level: canonical path, mount, node, and where the level starts inside its mount.
-        levels: list[tuple[str, Mount, Node, tuple[str, ...]]] = [("/", self._root, self._root.root, ())]
+        # Each level: canonical path, mount and node.
+        levels: list[tuple[str, Mount, Node]] = [("/", self._root, self._root.root)]
         links = 0
         while todo:
             name = todo.pop()
-            here, mount, node, trail = levels[-1]
+            here, mount, node = levels[-1]
             if not isinstance(node, Directory):
                 raise os_error(errno.ENOTDIR)
             if mount.volume.broken is not None:
                 raise os_error(mount.volume.broken)
-            if not credentials.may(node.mode, node.uid, node.gid, 1):
+            if not may_enter_all and not credentials.may(node.mode, node.uid, node.gid, 1):
                 raise os_error(errno.EACCES)
             if name == "..":
                 if len(levels) > 1:
                     levels.pop()
                 continue
-            if len(name.encode(errors="surrogateescape")) > MAX_NAME:
+            if len(name) > SURELY_SHORT and len(name.encode(errors="surrogateescape")) > MAX_NAME:
                 raise os_error(errno.ENAMETOOLONG)
             below = f"{here}/{name}" if here != "/" else f"/{name}"
             over = self._mounts.get(below)
             if over is not None:
-                levels.append((below, over, over.root, ()))
+                levels.append((below, over, over.root))
                 continue
             child = node.get(name)
             if child is None:
                 if todo:
                     raise os_error(errno.ENOENT)
-                return Place(below, mount, name, None, (*trail, name))
+                return Place(below, mount, None)
             if isinstance(child, Symlink) and (todo or follow or must_be_directory):
                 links += 1
                 if links > MAX_SYMLINKS:
@@ -179,13 +188,13 @@ class Filesystem:
                     del levels[1:]
                 todo.extend(_parts(target))
                 continue
-            levels.append((below, mount, child, (*trail, name)))
-        here, mount, node, trail = levels[-1]
+            levels.append((below, mount, child))
+        here, mount, node = levels[-1]
         if mount.volume.broken is not None:
             raise os_error(mount.volume.broken)
         if must_be_directory and not isinstance(node, Directory):
             raise os_error(errno.ENOTDIR)
-        return Place(here, mount, posixpath.basename(here), node, trail)
+        return Place(here, mount, node)
 
     def own(self, place: Place) -> Node:
         """The node of `place` as one that may be changed: a frozen one is copied up, with its directories."""
