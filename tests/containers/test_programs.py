@@ -107,6 +107,39 @@ def test_nginx_serves_its_files_and_logs_requests(machine: Machine) -> None:
     assert {line.stream for line in container.log.lines() if b"GET / " in line.text} == {"stdout"}
 
 
+def test_what_nginx_serves_changes_with_its_files(machine: Machine) -> None:
+    container = machine.container("nginx")
+    machine.clock.advance(1)
+    page = "/usr/share/nginx/html/index.html"
+    answers = []
+    for change in ("true", f"echo new > {page}", f"echo more >> {page}", f"rm {page}", f"echo back > {page}"):
+        machine.sh(change, container)
+        answers.append(machine.sh("curl -s localhost/ | head -n 2 | tr -d '\r\n'", container).out[:28])
+    assert answers == ["<!DOCTYPE html><html>", "new", "newmore", "<html><head><title>403 Forbi", "back"]
+
+
+def test_nginx_holds_its_log_open_until_it_is_told_to_open_it_again(machine: Machine) -> None:
+    container = machine.container("nginx")
+    machine.clock.advance(1)
+    machine.sh("curl -s localhost/; rm /var/log/nginx/access.log; touch /var/log/nginx/access.log", container)
+    machine.sh("curl -s localhost/deleted", container)
+    assert "GET /deleted HTTP/1.1" in container.log.text()
+    machine.sh("nginx -s reopen; curl -s localhost/reopened", container)
+    assert '"GET /reopened HTTP/1.1" 404' not in container.log.text()
+    assert '"GET /reopened HTTP/1.1" 404' in machine.sh("cat /var/log/nginx/access.log", container).out
+
+
+def test_nginx_answers_by_its_new_configuration_after_a_reload(machine: Machine) -> None:
+    container = machine.container("nginx")
+    machine.clock.advance(1)
+    machine.sh("curl -s localhost/", container)
+    machine.sh("echo 'server { listen 80; return 204; }' > /etc/nginx/conf.d/default.conf", container)
+    status = "curl -s -o /dev/null -w '%{http_code}' localhost/"
+    assert machine.sh(status, container).out == "200"
+    machine.sh("nginx -s reload", container)
+    assert machine.sh(status, container).out == "204"
+
+
 def test_nginx_reads_its_configuration(machine: Machine) -> None:
     config = """
     server {

@@ -165,7 +165,11 @@ class Nginx(Program):
                 process, args[args.index("-s") + 1] if args.index("-s") + 1 < len(args) else ""
             )
         path = args[args.index("-c") + 1] if "-c" in args and args.index("-c") + 1 < len(args) else CONFIG
-        return await _Master(self, process, path).run(test_only="-t" in args or "-T" in args)
+        master = _Master(self, process, path)
+        try:
+            return await master.run(test_only="-t" in args or "-T" in args)
+        finally:
+            master.site.reopen_logs()
 
     async def _entrypoint(self, process: Process) -> int:
         words = process.argv[1:]
@@ -272,6 +276,7 @@ class _Master:
             return 1
         stop = process.catch(Signals.SIGTERM, Signals.SIGINT, Signals.SIGQUIT)
         process.handle(Signals.SIGHUP, self._reload.set)
+        process.handle(Signals.SIGUSR1, lambda _: self.site.reopen_logs())
         process.reaps = True
         process.set_memory(self.image.idle_memory)
         for line in (
@@ -303,6 +308,7 @@ class _Master:
             self._reload = Signal(self.process.clock)
             self.process.handle(Signals.SIGHUP, self._reload.set)
             await self.log("notice", "signal 1 (SIGHUP) received, reconfiguring")
+            self.site.reopen_logs()
             before = self.site.servers, self.site.upstreams
             try:
                 await self._load()

@@ -14,8 +14,10 @@ from srearena.cluster.embedded.node.programs.timestamps import common_log_time, 
 from srearena.cluster.embedded.node.reachability import Outcome
 from srearena.cluster.embedded.node.shell.regex import RegexError, compile_regex
 from srearena.cluster.embedded.node.sockets import HttpRequest, HttpResponse
+from srearena.cluster.embedded.node.streams import OpenFile
 
 REQUEST_COST = 0.0001
+MAX_ROUTES = 64
 
 
 @dataclass(slots=True)
@@ -23,6 +25,25 @@ class VirtualServer:
     directive: Directive
     listens: list[tuple[str, int, bool]]
     names: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    """What the configuration makes of a request: the same until the next reload."""
+
+    server: VirtualServer | None
+    location: Directive | None
+    returned: Directive | None
+    root: str
+    index: tuple[str, ...]
+    tries: bool
+    """Whether there is a `try_files`."""
+    candidates: tuple[str, ...]
+    """Paths below the root that may be answered with, in turn, or a status (`=404`)."""
+    logged: bool
+    log_line: tuple[str, str]
+    """The access log's line before the time, and between that and the status."""
+    log_tail: str
 
 
 class Site:
@@ -35,6 +56,9 @@ class Site:
         self.upstreams: dict[str, list[str]] = {}
         self.requests = 0
         self._active = active
+        self._logs: dict[str, OpenFile] = {}
+        self._routes: dict[tuple[object, ...], _Route] = {}
+        self._routed = self.servers
 
     async def log(self, level: str, text: str) -> None:
         when = stamp(self.process, "%Y/%m/%d %H:%M:%S")
@@ -43,32 +67,67 @@ class Site:
 
     async def _write_log(self, path: str, line: str) -> None:
         try:
-            file = self.process.open(path, "a")
-        except OSError:
-            return
-        try:
+            file = self._logs.get(path)
+            if file is None:
+                file = self._logs[path] = self.process.open(path, "a")
             await file.write(line.encode(errors="surrogateescape"))
         except OSError:
             return
-        finally:
+
+    def reopen_logs(self) -> None:
+        """Log files are held open, whatever becomes of their names; from now on they are those of that name again."""
+        for file in self._logs.values():
             file.release()
+        self._logs = {}
 
     async def answer(self, request: HttpRequest, port: int) -> HttpResponse:
         await self.process.spend(REQUEST_COST)
         self.requests += 1
-        server = self._server_for(request, port)
-        response = await self._respond(request, server)
+        route = self._route(request, port)
+        response = await self._respond(request, route)
         response.headers = {"Server": f"nginx/{self.version}", **response.headers}
         response.headers.setdefault("Content-Type", "text/html")
-        when = common_log_time(self.process)
-        agent, referer = request.header("User-Agent", "-"), request.header("Referer", "-")
-        line = (
-            f'{request.peer or "-"} - - [{when}] "{_request_line(request)}" {response.status} '
-            f'{len(response.body)} "{referer}" "{agent}" "{request.header("X-Forwarded-For", "-")}"\n'
-        )
-        if server is None or server.directive.value("access_log") != "off":
+        if route.logged:
+            who, what = route.log_line
+            when = common_log_time(self.process)
+            line = f"{who}[{when}]{what}{response.status} {len(response.body)}{route.log_tail}\n"
             await self._write_log("/var/log/nginx/access.log", line)
         return response
+
+    def _route(self, request: HttpRequest, port: int) -> _Route:
+        """The way of a request; those of clients who ask the same again and again are remembered."""
+        if self._routed is not self.servers or len(self._routes) > MAX_ROUTES:
+            self._routes, self._routed = {}, self.servers
+        key = (port, request.peer, request.method, request.target, request.version, *request.headers.items())
+        found = self._routes.get(key)
+        if found is None:
+            found = self._routes[key] = self._new_route(request, port)
+        return found
+
+    def _new_route(self, request: HttpRequest, port: int) -> _Route:
+        server = self._server_for(request, port)
+        path = request.path
+        location = _location(server.directive, path) if server is not None else None
+        scopes = [scope for scope in (location, server.directive if server else None) if scope is not None]
+        root = next((scope.value("root") for scope in scopes if scope.value("root")), "/etc/nginx/html")
+        if location is not None and location.value("alias"):
+            root = location.value("alias")
+            path = path[len(location.arguments[-1]) :] or "/"
+        tried = next((scope.first("try_files") for scope in scopes if scope.first("try_files") is not None), None)
+        candidates = [path] if tried is None else [argument.replace("$uri", path) for argument in tried.arguments]
+        agent, referer = request.header("User-Agent", "-"), request.header("Referer", "-")
+        return _Route(
+            server,
+            location,
+            returned=next((scope.first("return") for scope in scopes if scope.first("return") is not None), None),
+            root=root,
+            index=tuple(next((s.value("index").split() for s in scopes if s.value("index")), ["index.html"])),
+            tries=tried is not None,
+            candidates=tuple(candidate.partition("?")[0] for candidate in candidates),
+            logged=server is None or server.directive.value("access_log") != "off",
+            log_line=(f"{request.peer or '-'} - - ", f' "{_request_line(request)}" '),
+            log_tail=f' "{referer}" "{agent}" "{request.header("X-Forwarded-For", "-")}"',
+        )
 
     def _server_for(self, request: HttpRequest, port: int) -> VirtualServer | None:
         host = request.header("Host").partition(":")[0]
@@ -79,41 +138,26 @@ class Site:
         marked = [s for s in here if any("default_server" in d.arguments for d in s.directive.all("listen"))]
         return (marked or here or [None])[0]  # type: ignore[list-item]
 
-    async def _respond(self, request: HttpRequest, server: VirtualServer | None) -> HttpResponse:
+    async def _respond(self, request: HttpRequest, route: _Route) -> HttpResponse:
+        server, location = route.server, route.location
         if server is None:
             return _error_page(404, self.version)
-        location = _location(server.directive, request.path)
-        scopes = [scope for scope in (location, server.directive) if scope is not None]
-        returned = next((scope.first("return") for scope in scopes if scope.first("return") is not None), None)
-        if returned is not None:
-            return _returned(returned, self.version)
+        if route.returned is not None:
+            return _returned(route.returned, self.version)
         if location is not None and location.first("stub_status") is not None:
             n = self.requests
             head = f"Active connections: {self._active()} \nserver accepts handled requests\n {n} {n} {n} \n"
             return HttpResponse.text(f"{head}Reading: 0 Writing: 1 Waiting: 0 \n")
         if location is not None and (forward := location.first("proxy_pass")) is not None:
             return await self._forward(request, server, location, forward)
-        return await self._static(request, server, location, scopes)
-
-    async def _static(
-        self, request: HttpRequest, server: VirtualServer, location: Directive | None, scopes: list[Directive]
-    ) -> HttpResponse:
         if request.method not in ("GET", "HEAD"):
             return _error_page(405, self.version)
-        root = next((scope.value("root") for scope in scopes if scope.value("root")), "/etc/nginx/html")
-        path = request.path
-        if location is not None and location.value("alias"):
-            root = location.value("alias")
-            path = path[len(location.arguments[-1]) :] or "/"
-        index = tuple(next((s.value("index").split() for s in scopes if s.value("index")), ["index.html"]))
-        tried = next((scope.first("try_files") for scope in scopes if scope.first("try_files") is not None), None)
-        candidates = [path] if tried is None else [argument.replace("$uri", path) for argument in tried.arguments]
-        found = webroot.Found(None, root)
-        for candidate in candidates:
+        found = webroot.Found(None, route.root)
+        for candidate in route.candidates:
             if candidate.startswith("="):
                 return _error_page(int(candidate[1:]) if candidate[1:].isdigit() else 404, self.version)
-            found = webroot.find(self.process, root, candidate.partition("?")[0], index)
-            if found.response is not None and (tried is None or found.response.status == 200):
+            found = webroot.find(self.process, route.root, candidate, route.index)
+            if found.response is not None and (not route.tries or found.response.status == 200):
                 return found.response
         return await self._missing(request, server, found)
 

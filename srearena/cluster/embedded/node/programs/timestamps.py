@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from srearena.cluster.embedded.node.process import Process
 
@@ -15,4 +16,10 @@ def stamp(process: Process, shape: str) -> str:
 
 
 def common_log_time(process: Process) -> str:
-    return stamp(process, "%d/%b/%Y:%H:%M:%S +0000")
+    """As access logs have it; many servers log within the same second."""
+    return _common_log_time(int(round(process.clock.now, 6)))
+
+
+@lru_cache(maxsize=256)
+def _common_log_time(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%d/%b/%Y:%H:%M:%S +0000")

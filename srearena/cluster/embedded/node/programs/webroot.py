@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from dataclasses import dataclass
+from functools import lru_cache
 
 from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.sockets import HttpResponse
@@ -25,6 +26,7 @@ CONTENT_TYPES = {
 }
 
 
+@lru_cache(maxsize=1024)
 def content_type(path: str, default: str = "application/octet-stream") -> str:
     return CONTENT_TYPES.get(posixpath.splitext(path)[1].lower(), default)
 
@@ -41,9 +43,17 @@ class Found:
 
 def find(process: Process, root: str, path: str, index: tuple[str, ...] = ("index.html",)) -> Found:
     """The file for a path; a directory without a slash is redirected, one with a slash shows its index."""
-    clean = posixpath.normpath("/" + path).lstrip("/")
-    full = posixpath.join(root, clean) if clean and clean != "." else root
+    full = _below(root, path)
     files = process.files
+    if index and path.endswith("/"):
+        # The usual case first: where the index can be read, all else is as it should be.
+        first = posixpath.join(full, index[0])
+        try:
+            body = files.read_bytes(first)
+        except OSError:
+            body = b""
+        if body:
+            return _found(first, body)
     if files.is_dir(full):
         if not path.endswith("/"):
             return Found(HttpResponse(301, headers={"Location": f"{path}/"}), full)
@@ -57,4 +67,14 @@ def find(process: Process, root: str, path: str, index: tuple[str, ...] = ("inde
         body = files.read_bytes(full)
     except OSError as error:
         return Found(None, full, error)
-    return Found(HttpResponse(200, body, {"Content-Type": content_type(full)}), full)
+    return _found(full, body)
+
+
+def _found(path: str, body: bytes) -> Found:
+    return Found(HttpResponse(200, body, {"Content-Type": content_type(path)}), path)
+
+
+@lru_cache(maxsize=1024)
+def _below(root: str, path: str) -> str:
+    clean = posixpath.normpath("/" + path).lstrip("/")
+    return posixpath.join(root, clean) if clean and clean != "." else root
