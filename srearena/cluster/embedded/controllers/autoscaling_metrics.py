@@ -13,6 +13,7 @@ from math import ceil
 
 from srearena.cluster.embedded.controllers.pod_metrics import NoMetrics, PodMetrics
 from srearena.cluster.embedded.controllers.scale_target import ScaleTarget
+from srearena.cluster.embedded.controllers.selector_text import printed_selector
 from srearena.cluster.embedded.durations import parse_time
 from srearena.cluster.embedded.objects import Obj, condition, dig, is_terminating, labels_of, name_of, namespace_of
 from srearena.cluster.embedded.quantity import Quantity, parse
@@ -86,23 +87,13 @@ def _without_api(kind: str, metric: Obj, namespace: str) -> MetricFailure:
         message = f"unable to get metric {name}: {about.get('kind')} on {namespace} {about.get('name')}/{custom}"
         summary = f"failed to get object metric value: failed to get {name} object metric: {message}"
         return MetricFailure("FailedGetObjectMetric", message, summary)
-    selector = _printed_selector(dig(source, "metric", "selector"))
+    selector = printed_selector(dig(source, "metric", "selector"))
     message = (
         f"unable to get external metric {namespace}/{name}/{selector}: unable to fetch metrics from external metrics "
         f"API: the server could not find the requested resource (get {name}.external.metrics.k8s.io)"
     )
     summary = f"failed to get {name} external metric value: failed to get {name} external metric: {message}"
     return MetricFailure("FailedGetExternalMetric", message, summary)
-
-
-def _printed_selector(selector: Obj | None) -> str:
-    """A label selector as Go prints the pointer to one."""
-    if selector is None:
-        return "nil"
-    labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
-    return (
-        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},MatchExpressions:[]LabelSelectorRequirement{{}},}}"
-    )
 
 
 # Resources

@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import ceil
 
 from srearena.cluster.embedded.controllers.controller import Controller, split_key
+from srearena.cluster.embedded.controllers.scale_target import find_target
+from srearena.cluster.embedded.controllers.selector_text import printed_selector
 from srearena.cluster.embedded.durations import parse_time
 from srearena.cluster.embedded.objects import (
     Obj,
@@ -24,21 +26,17 @@ from srearena.cluster.embedded.registry.selectors import label_selector_of
 BUDGETS = "poddisruptionbudgets.policy"
 _EVICTION_GRACE = 120.0
 """How long an evicted pod that did not go yet counts as gone."""
-_SCALED = {
-    "ReplicaSet": "replicasets.apps",
-    "Deployment": "deployments.apps",
-    "StatefulSet": "statefulsets.apps",
-    "ReplicationController": "replicationcontrollers",
-}
+_SCALED = ("replicasets.apps", "deployments.apps", "statefulsets.apps", "replicationcontrollers")
 
 
 class DisruptionController(Controller):
     name = "disruption-controller"
+    source = "controllermanager"
 
     def start(self) -> None:
         self.watch(BUDGETS)
         self.watch("pods", self._budgets_of)
-        for resource in _SCALED.values():
+        for resource in _SCALED:
             self.watch(resource, lambda obj: self._budgets_in(namespace_of(obj)))
 
     def _budgets_in(self, namespace: str) -> list[str]:
@@ -57,20 +55,36 @@ class DisruptionController(Controller):
         if budget is None or is_terminating(budget):
             return
         selector = label_selector_of(dig(budget, "spec", "selector"))
-        pods = [
-            pod
-            for pod in self.store.objects("pods", namespace)
-            if selector.matches(labels_of(pod)) and dig(pod, "status", "phase") not in ("Succeeded", "Failed")
-        ]
+        pods = [pod for pod in self.store.objects("pods", namespace) if selector.matches(labels_of(pod))]
         if not pods:
             self.recorder.event(budget, "Normal", "NoPods", "No matching pods found")
+        try:
+            expected, wanted = self._expectation(budget, pods)
+        except _Unscalable as problem:
+            text = f"Failed to calculate the number of expected pods: {problem}"
+            self.recorder.event(budget, "Warning", "CalculateExpectedPodCountFailed", text)
+            self._give_up(budget, str(problem))
+            return
         leaving = self._leaving(budget, pods)
-        expected, wanted = self._expectation(budget, pods)
         healthy = sum(
             1 for pod in pods if condition_is(pod, "Ready") and not is_terminating(pod) and name_of(pod) not in leaving
         )
         allowed = max(0, healthy - wanted) if expected > 0 else 0
-        self._write(budget, healthy, wanted, expected, allowed, leaving)
+        counts = {
+            "currentHealthy": healthy,
+            "desiredHealthy": wanted,
+            "disruptionsAllowed": allowed,
+            "expectedPods": expected,
+        }
+        self._write(budget, counts, "SufficientPods" if allowed else "InsufficientPods", "", leaving)
+
+    def _give_up(self, budget: Obj, problem: str) -> None:
+        """Nothing can be computed, so nothing may be disrupted."""
+        before = budget.get("status") or {}
+        counts = {key: before.get(key, 0) for key in ("currentHealthy", "desiredHealthy", "expectedPods")}
+        self._write(
+            budget, {**counts, "disruptionsAllowed": 0}, "SyncFailed", problem, before.get("disruptedPods") or {}
+        )
 
     def _leaving(self, budget: Obj, pods: list[Obj]) -> dict[str, str]:
         """Pods whose eviction was granted lately and who have not gone yet."""
@@ -87,60 +101,73 @@ class DisruptionController(Controller):
     def _expectation(self, budget: Obj, pods: list[Obj]) -> tuple[int, int]:
         """(how many pods there ought to be, how many of them must be healthy)"""
         spec = budget.get("spec") or {}
-        if spec.get("maxUnavailable") is not None:
-            expected = self._scale_of(pods)
-            return expected, max(0, expected - _share(spec["maxUnavailable"], expected))
-        least = spec.get("minAvailable", 1)
+        most, least = spec.get("maxUnavailable"), spec.get("minAvailable")
+        if most is not None:
+            expected = self._scale_of(budget, pods)
+            return expected, max(0, expected - _share(most, expected))
         if isinstance(least, str) and least.endswith("%"):
-            expected = self._scale_of(pods)
+            expected = self._scale_of(budget, pods)
             return expected, _share(least, expected)
-        return len(pods), int(least)
+        return len(pods), int(least or 0)
 
-    def _scale_of(self, pods: list[Obj]) -> int:
-        """What the controllers of these pods were asked for; a pod without one counts itself."""
-        seen: set[str] = set()
-        total = 0
+    def _scale_of(self, budget: Obj, pods: list[Obj]) -> int:
+        """What the controllers of these pods were asked for; pods without one are not counted, but told of."""
+        sizes: dict[str, int] = {}
+        unmanaged = False
         for pod in pods:
             owner = controller_of(pod)
-            found = self._top(namespace_of(pod), owner) if owner else None
-            if found is None:
-                total += 0 if owner else 1
-            elif meta(found)["uid"] not in seen:
-                seen.add(meta(found)["uid"])
-                total += dig(found, "spec", "replicas", default=1)
-        return total
+            if owner is None:
+                unmanaged = True
+            elif owner["uid"] not in sizes:
+                sizes.update(self._scales(namespace_of(pod), owner))
+        if unmanaged:
+            text = (
+                "Pods selected by this PodDisruptionBudget (selector: "
+                f"{printed_selector(dig(budget, 'spec', 'selector'))}) were found to be unmanaged. As a result, the "
+                "status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account "
+                'for these pods please set ".spec.minAvailable" field of the PDB to an integer value.'
+            )
+            self.recorder.event(budget, "Warning", "UnmanagedPods", text)
+        return sum(sizes.values())
 
-    def _top(self, namespace: str, owner: Obj) -> Obj | None:
-        resource = _SCALED.get(owner["kind"])
-        found = self.client.get(resource, namespace, owner["name"]) if resource else None
-        above = controller_of(found) if found is not None else None
-        return (self._top(namespace, above) if above else None) or found
+    def _scales(self, namespace: str, owner: Obj) -> dict[str, int]:
+        """The size asked for, under the UID of the topmost controller; that of the pods' own stands for nothing."""
+        row = self.world.registry.resources.of_kind(owner.get("apiVersion", ""), owner["kind"])
+        if row is None:
+            raise _Unscalable(f'no matches for kind "{owner["kind"]}" in version "{owner.get("apiVersion")}"')
+        if row.subresource("scale") is None:
+            raise _Unscalable(f"{row.group_resource} does not implement the scale subresource")
+        target = find_target(self.client, namespace, owner)
+        if target is None:
+            return {}
+        above = controller_of(target.obj)
+        if above is not None and row.kind == "ReplicaSet":
+            return {owner["uid"]: 0, **self._scales(namespace, above)}
+        return {owner["uid"]: target.wanted}
 
-    def _write(
-        self, budget: Obj, healthy: int, wanted: int, expected: int, allowed: int, leaving: dict[str, str]
-    ) -> None:
-        fine = allowed > 0
+    def _write(self, budget: Obj, counts: dict[str, int], reason: str, message: str, leaving: dict[str, str]) -> None:
+        generation = meta(budget).get("generation", 1)
         verdict = {
             "type": "DisruptionAllowed",
-            "status": "True" if fine else "False",
-            "reason": "SufficientPods" if fine else "InsufficientPods",
-            "message": "",
-            "observedGeneration": meta(budget).get("generation", 1),
+            "status": "True" if reason == "SufficientPods" else "False",
+            "reason": reason,
+            "message": message,
+            "observedGeneration": generation,
         }
+        known = dig(budget, "status", "conditions", default=())
         status: Obj = {
-            "conditions": with_condition(
-                dig(budget, "status", "conditions", default=()), verdict, self.clock.timestamp()
-            ),
-            "currentHealthy": healthy,
-            "desiredHealthy": wanted,
-            "disruptionsAllowed": allowed,
-            "expectedPods": expected,
-            "observedGeneration": meta(budget).get("generation", 1),
+            "conditions": with_condition(known, verdict, self.clock.timestamp()),
+            **counts,
+            "observedGeneration": generation,
         }
         if leaving:
             status["disruptedPods"] = leaving
         if status != budget.get("status"):
             self.client.set_status(BUDGETS, budget, status)
+
+
+class _Unscalable(Exception):
+    """The size of a pod's controller cannot be known."""
 
 
 def _share(value: int | str, whole: int) -> int:

@@ -1,16 +1,18 @@
 """Nodes that fall silent: their conditions become unknown, they are tainted, and their pods no longer count as ready.
 
 A node's kubelet renews its lease every ten seconds. Fifty seconds without one, and the node is taken for unreachable.
+Driving pods away from such nodes is done with care: one node every ten seconds in each zone, none while most of a
+small zone is gone, and none at all where not a single node is left, since then it is rather the network that failed.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from srearena.cluster.embedded.controllers.controller import Controller
-from srearena.cluster.embedded.objects import Obj, condition, dig, name_of, with_condition
-from srearena.cluster.embedded.recorder import Recorder
-from srearena.cluster.embedded.registry.identity import service_account
+from srearena.cluster.embedded.objects import Obj, condition, dig, labels_of, name_of, with_condition
 from srearena.cluster.embedded.store import Change
-from srearena.cluster.embedded.world import CONTROLLER_MANAGER, World
+from srearena.cluster.embedded.world import World
 
 LEASES = "leases.coordination.k8s.io"
 LEASE_NAMESPACE = "kube-node-lease"
@@ -30,6 +32,37 @@ _CONDITION_TAINTS = {
 _OURS = frozenset({*_CONDITION_TAINTS.values(), UNSCHEDULABLE})
 _EVICTING = {"False": NOT_READY, "Unknown": UNREACHABLE}
 _SILENT = "Kubelet stopped posting node status."
+_ZONE_LABELS = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
+_EVICTION_PERIOD = 10.0
+_SECONDARY_PERIOD = 100.0
+_UNHEALTHY_SHARE = 0.55
+_LARGE_CLUSTER = 50
+
+
+@dataclass(slots=True)
+class _Zone:
+    """Nodes that share their fate."""
+
+    ready: int = 0
+    not_ready: int = 0
+
+    @property
+    def is_gone(self) -> bool:
+        return not self.ready and self.not_ready > 0
+
+    @property
+    def is_mostly_gone(self) -> bool:
+        total = self.ready + self.not_ready
+        return self.not_ready > 2 and self.not_ready / total >= _UNHEALTHY_SHARE
+
+
+@dataclass(slots=True)
+class _Watch:
+    """What is remembered of one node."""
+
+    heard: float
+    heartbeat: str = ""
+    ready: str = ""
 
 
 class NodeLifecycleController(Controller):
@@ -37,44 +70,51 @@ class NodeLifecycleController(Controller):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        user = service_account("kube-system", self.name)
-        self.recorder = Recorder(world, self.name, user, field_manager=CONTROLLER_MANAGER)
-        self._heard: dict[str, float] = {}
-        self._ready: dict[str, str] = {}
+        self._nodes: dict[str, _Watch] = {}
+        self._evicted_at: dict[str, float] = {}
+        """By zone: when a node was last given up."""
+        self.store.add_index("pods", "node", _node_of)
 
     def start(self) -> None:
         self.world.on_change(LEASES, self._lease_changed)
         self.watch("nodes")
 
     def _lease_changed(self, change: Change) -> None:
-        if change.new["metadata"]["namespace"] == LEASE_NAMESPACE:
-            self._heard[name_of(change.new)] = self.clock.now
+        known = self._nodes.get(name_of(change.new))
+        if known is not None and change.type != "DELETED" and change.new["metadata"]["namespace"] == LEASE_NAMESPACE:
+            known.heard = self.clock.now
 
     def reconcile(self, key: str) -> None:
         node = self.client.get("nodes", "", key)
         if node is None:
             self._forget(key)
             return
-        if key not in self._ready:
-            self._ready[key] = ""
-            self._heard.setdefault(key, self.clock.now + STARTUP_GRACE_SECONDS - GRACE_SECONDS)
+        watch = self._nodes.get(key)
+        if watch is None:
+            # A node that never said anything is given a little longer.
+            extra = 0.0 if _ready_status(node) else STARTUP_GRACE_SECONDS - GRACE_SECONDS
+            watch = self._nodes[key] = _Watch(self.clock.now + extra)
             text = f"Node {key} event: Registered Node {key} in Controller"
             self.recorder.event(node, "Normal", "RegisteredNode", text)
-        left = self._heard[key] + GRACE_SECONDS - self.clock.now
+        heartbeat = dig(condition(node, "Ready"), "lastHeartbeatTime", default="")
+        if heartbeat != watch.heartbeat:
+            watch.heartbeat = heartbeat
+            if _ready_status(node) != "Unknown":
+                watch.heard = max(watch.heard, self.clock.now)
+        left = watch.heard + GRACE_SECONDS - self.clock.now
         if left <= 0:
             node = self._mark_silent(node)
+        self._follow_ready(node, watch)
         self._taint(node)
-        self._follow_ready(node)
         self.enqueue(key, left if left > 0 else GRACE_SECONDS)
 
     def _forget(self, key: str) -> None:
-        if key in self._ready:
-            del self._ready[key]
-            self._heard.pop(key, None)
+        if self._nodes.pop(key, None) is not None:
             gone: Obj = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": key, "uid": key}}
-            self.recorder.event(
-                gone, "Normal", "RemovingNode", f"Node {key} event: Removing Node {key} from Controller"
-            )
+            text = f"Node {key} event: Removing Node {key} from Controller"
+            self.recorder.event(gone, "Normal", "RemovingNode", text)
+
+    # Silence
 
     def _mark_silent(self, node: Obj) -> Obj:
         status = dict(node.get("status") or {})
@@ -89,7 +129,7 @@ class NodeLifecycleController(Controller):
                 "status": "Unknown",
                 "reason": "NodeStatusNeverUpdated" if never else "NodeStatusUnknown",
                 "message": "Kubelet never posted node status." if never else _SILENT,
-                "lastHeartbeatTime": known.get("lastHeartbeatTime", self.clock.timestamp()),
+                "lastHeartbeatTime": known.get("lastHeartbeatTime", node["metadata"]["creationTimestamp"]),
             }
             conditions = with_condition(conditions, new, self.clock.timestamp())
         if conditions == status.get("conditions"):
@@ -97,46 +137,17 @@ class NodeLifecycleController(Controller):
         status["conditions"] = conditions
         return self.client.set_status("nodes", node, status) or node
 
-    def _taint(self, node: Obj) -> None:
-        """Keep the taints that follow from conditions, and only those, in step with them."""
-        states = {(c["type"], c["status"]) for c in dig(node, "status", "conditions", default=())}
-        wanted = {taint for state, taint in _CONDITION_TAINTS.items() if state in states}
-        if dig(node, "spec", "unschedulable"):
-            wanted.add(UNSCHEDULABLE)
-        present = dig(node, "spec", "taints", default=[])
-        kept = [
-            taint
-            for taint in present
-            if taint["key"] not in _OURS
-            or (taint["effect"] == "NoSchedule" and taint["key"] in wanted)
-            or (taint["effect"] == "NoExecute" and self._evicts(node, taint["key"]))
-        ]
-        known = {(taint["key"], taint["effect"]) for taint in kept}
-        now = self.clock.timestamp()
-        added: list[Obj] = [
-            {"key": key, "effect": "NoSchedule", "timeAdded": now}
-            for key in sorted(wanted)
-            if (key, "NoSchedule") not in known
-        ]
-        evicting = _EVICTING.get((condition(node, "Ready") or {}).get("status", ""))
-        if evicting is not None and (evicting, "NoExecute") not in known:
-            added.append({"key": evicting, "effect": "NoExecute", "timeAdded": now})
-        taints = [*kept, *added]
-        if taints != present:
-            self.client.modify("nodes", "", name_of(node), lambda obj: _set_taints(obj, taints))
-
-    @staticmethod
-    def _evicts(node: Obj, key: str) -> bool:
-        return _EVICTING.get((condition(node, "Ready") or {}).get("status", "")) == key
-
-    def _follow_ready(self, node: Obj) -> None:
-        status = (condition(node, "Ready") or {}).get("status", "")
-        before = self._ready.get(name_of(node))
-        self._ready[name_of(node)] = status
+    def _follow_ready(self, node: Obj, watch: _Watch) -> None:
+        status, before = _ready_status(node), watch.ready
+        watch.ready = status
         if before == "True" and status in ("False", "Unknown"):
             text = f"Node {name_of(node)} status is now: NodeNotReady"
             self.recorder.event(node, "Normal", "NodeNotReady", text)
             self._pods_not_ready(name_of(node))
+        if before != status:
+            for other in self._nodes:  # how many are gone decides about all of them
+                if other != name_of(node):
+                    self.enqueue(other)
 
     def _pods_not_ready(self, node: str) -> None:
         """Nobody on a node that may be gone can be relied on."""
@@ -149,6 +160,78 @@ class NodeLifecycleController(Controller):
             status["conditions"] = with_condition(status.get("conditions") or (), new, self.clock.timestamp())
             self.client.set_status("pods", pod, status)
             self.recorder.event(pod, "Warning", "NodeNotReady", "Node is not ready")
+
+    # Taints
+
+    def _taint(self, node: Obj) -> None:
+        """Keep the taints that follow from conditions, and only those, in step with them."""
+        present: list[Obj] = dig(node, "spec", "taints", default=[])
+        wanted = self._wanted_taints(node, present)
+        kept = [t for t in present if t["key"] not in _OURS or (t["key"], t["effect"]) in wanted]
+        known = {(t["key"], t["effect"]) for t in kept}
+        now = self.clock.timestamp()
+        added: list[Obj] = [
+            {"key": key, "effect": effect, "timeAdded": now} for key, effect in wanted if (key, effect) not in known
+        ]
+        taints = [*kept, *added]
+        if taints != present:
+            self.client.modify("nodes", "", name_of(node), lambda obj: _set_taints(obj, taints))
+
+    def _wanted_taints(self, node: Obj, present: list[Obj]) -> list[tuple[str, str]]:
+        states = {(c["type"], c["status"]) for c in dig(node, "status", "conditions", default=())}
+        keys = {taint for state, taint in _CONDITION_TAINTS.items() if state in states}
+        if dig(node, "spec", "unschedulable"):
+            keys.add(UNSCHEDULABLE)
+        wanted = [(key, "NoSchedule") for key in sorted(keys)]
+        evicting = _EVICTING.get(_ready_status(node))
+        if evicting is not None:
+            already = any(t["effect"] == "NoExecute" and t["key"] in _EVICTING.values() for t in present)
+            if self._may_evict(node, already):
+                wanted.append((evicting, "NoExecute"))
+        return wanted
+
+    def _may_evict(self, node: Obj, already: bool) -> bool:
+        zones = self._zones()
+        if all(zone.is_gone for zone in zones.values()):
+            return False
+        if already:
+            return True
+        name = _zone_of(node)
+        period = _EVICTION_PERIOD
+        if zones[name].is_mostly_gone and not zones[name].is_gone:
+            if len(self._nodes) <= _LARGE_CLUSTER:
+                return False
+            period = _SECONDARY_PERIOD
+        wait = self._evicted_at.get(name, float("-inf")) + period - self.clock.now
+        if wait > 0:
+            self.enqueue(name_of(node), wait)
+            return False
+        self._evicted_at[name] = self.clock.now
+        return True
+
+    def _zones(self) -> dict[str, _Zone]:
+        zones: dict[str, _Zone] = {}
+        for node in self.store.objects("nodes"):
+            zone = zones.setdefault(_zone_of(node), _Zone())
+            if _ready_status(node) == "True":
+                zone.ready += 1
+            else:
+                zone.not_ready += 1
+        return zones
+
+
+def _ready_status(node: Obj) -> str:
+    found = condition(node, "Ready")
+    return str(found.get("status", "")) if found is not None else ""
+
+
+def _zone_of(node: Obj) -> str:
+    return ":".join(labels_of(node).get(label, "") for label in _ZONE_LABELS)
+
+
+def _node_of(pod: Obj) -> tuple[str, ...]:
+    node = dig(pod, "spec", "nodeName")
+    return (node,) if node else ()
 
 
 def _set_taints(node: Obj, taints: list[Obj]) -> None:

@@ -73,11 +73,10 @@ def _patience(pod: Obj, node: Obj) -> float | None:
     for taint in dig(node, "spec", "taints", default=()):
         if taint.get("effect") != "NoExecute":
             continue
-        fitting = [t for t in dig(pod, "spec", "tolerations", default=()) if tolerates(t, taint)]
-        if not fitting:
+        fitting = next((t for t in dig(pod, "spec", "tolerations", default=()) if tolerates(t, taint)), None)
+        if fitting is None:
             return 0.0
-        bounded = [t["tolerationSeconds"] for t in fitting if t.get("tolerationSeconds") is not None]
-        if bounded:
-            least = max(0.0, float(min(bounded)))
-            shortest = least if shortest is None else min(shortest, least)
+        if fitting.get("tolerationSeconds") is not None:
+            seconds = max(0.0, float(fitting["tolerationSeconds"]))
+            shortest = seconds if shortest is None else min(shortest, seconds)
     return shortest
