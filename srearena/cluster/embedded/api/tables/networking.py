@@ -98,7 +98,8 @@ def _slice_ports(obj: Obj, now: float) -> str:
 
 def _slice_port(port: Obj) -> str:
     value = dig(port, "port")
-    return str(value) if type(value) is int else text(port, "name", missing="*")
+    name = dig(port, "name")
+    return str(value) if type(value) is int else name if isinstance(name, str) else "*"
 
 
 def _slice_addresses(obj: Obj, now: float) -> str:

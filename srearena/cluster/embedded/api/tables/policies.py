@@ -27,6 +27,8 @@ from srearena.cluster.embedded.api.tables.columns import (
 from srearena.cluster.embedded.objects import Obj, dig
 
 _METRICS_SHOWN: Final = 2
+# What Go prints of a quantity that is not there, where a metric was reported but not in the unit of its target.
+_NIL: Final = "<nil>"
 # The fields a metric of each type keeps its source in, and whether its name stands before the figures.
 _SOURCES: Final = {
     "Resource": ("resource", True),
@@ -65,20 +67,21 @@ def _metric(spec: Obj, status: Obj) -> str:
     known = isinstance(dig(status, key), dict)
     current = mapping(status, key, "current")
     if named:
-        return f"{text(spec, key, 'name')}: {_resource_figures(target, current)}"
-    if key == "pods" or target.get("averageValue") is not None:
-        figures = f"{_figure(current, 'averageValue', known)}/{quantity_text(target.get('averageValue'), '<nil>')}"
-        return figures if key == "pods" else f"{figures} (avg)"
-    return f"{_figure(current, 'value', known)}/{quantity_text(target.get('value'), '<nil>')}"
-
-
-def _figure(current: Any, key: str, known: bool) -> str:
-    return quantity_text(current.get(key), UNKNOWN) if known else UNKNOWN
-
-
-def _resource_figures(target: Any, current: Any) -> str:
+        return f"{text(spec, key, 'name')}: {_resource_figures(target, current, known)}"
+    if key == "pods":
+        return _figures(target, current, "averageValue", _NIL if known else UNKNOWN)
     if target.get("averageValue") is not None:
-        return f"{quantity_text(current.get('averageValue'), UNKNOWN)}/{quantity_text(target['averageValue'], '')}"
+        return f"{_figures(target, current, 'averageValue', UNKNOWN)} (avg)"
+    return _figures(target, current, "value", _NIL if known else UNKNOWN)
+
+
+def _figures(target: Any, current: Any, key: str, missing: str) -> str:
+    return f"{quantity_text(current.get(key), missing)}/{quantity_text(target.get(key), _NIL)}"
+
+
+def _resource_figures(target: Any, current: Any, known: bool) -> str:
+    if target.get("averageValue") is not None:
+        return _figures(target, current, "averageValue", _NIL if known else UNKNOWN)
     return f"{_percent(current, UNKNOWN)}/{_percent(target, '<auto>')}"
 
 

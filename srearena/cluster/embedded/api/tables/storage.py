@@ -35,7 +35,6 @@ _DEFAULT_CLASS: Final = (
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
 )
-_DEFAULT_ATTRIBUTES: Final = ("volumeattributesclass.kubernetes.io/is-default-class",)
 
 
 def _access_modes(obj: Obj, *path: str) -> str:
@@ -58,11 +57,19 @@ def _claim(obj: Obj, now: float) -> str:
 
 
 _STORAGE_CLASS: Final = Column("StorageClass", "string", "Class of the storage.", _class)
+
+
+def _attributes_class(obj: Obj, now: float) -> str:
+    """Of a claim or volume; an empty name is shown as it is."""
+    name = dig(obj, "spec", "volumeAttributesClassName")
+    return name if isinstance(name, str) else UNSET
+
+
 _ATTRIBUTES_CLASS: Final = Column(
     "VolumeAttributesClass",
     "string",
     "Class of the volume's attributes.",
-    text_at("spec", "volumeAttributesClassName", missing=UNSET),
+    _attributes_class,
 )
 _VOLUME_MODE: Final = wide("VolumeMode", "Filesystem or Block.", text_at("spec", "volumeMode", missing=UNSET))
 
@@ -137,7 +144,7 @@ STORAGE_CLASSES: Final = printer(
 )
 
 VOLUME_ATTRIBUTES_CLASSES: Final = printer(
-    _name_if_default(*_DEFAULT_ATTRIBUTES),
+    NAME,
     Column("DriverName", "string", "Driver that understands the attributes.", text_at("driverName")),
     AGE,
 )

@@ -109,7 +109,11 @@ CONTROLLER_REVISIONS: Final = printer(
 
 # Conditions in the order in which they decide; a deleted job counts as terminating before it counts as suspended.
 _JOB_ENDINGS: Final = (("Complete", "Complete"), ("Failed", "Failed"))
-_JOB_STATES: Final = (("Suspended", "Suspended"), ("FailureTarget", "FailureTarget"))
+_JOB_STATES: Final = (
+    ("Suspended", "Suspended"),
+    ("FailureTarget", "FailureTarget"),
+    ("SuccessCriteriaMet", "SuccessCriteriaMet"),
+)
 
 
 def _job_holds(obj: Obj, kind: str) -> bool:
