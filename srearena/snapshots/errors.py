@@ -11,3 +11,7 @@ class SnapshotError(SreArenaError):
 
 class MissingExtra(SnapshotError):
     """A library that reading recordings needs is not installed."""
+
+
+class DataError(SnapshotError):
+    """A query failed on what the recording holds."""

@@ -22,7 +22,7 @@ from srearena.snapshots.answer_key import AnswerKey, read_answer_key
 from srearena.snapshots.attributes import parse_attributes
 from srearena.snapshots.cache import Cache, CachedTable, stamp
 from srearena.snapshots.delimited import header_of, mend
-from srearena.snapshots.errors import MissingExtra, SnapshotError
+from srearena.snapshots.errors import DataError, MissingExtra, SnapshotError
 from srearena.snapshots.layout import Layout, scan
 from srearena.snapshots.records import Alert, Event, LogRecord, ObjectVersion, Sample, Span
 from srearena.snapshots.tables import MACROS, SCHEMAS, identifier, literal, selection
@@ -197,7 +197,12 @@ class Snapshot:
     def _execute(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any]) -> duckdb.DuckDBPyConnection:
         for name in set(_USED.findall(sql)) & SCHEMAS.keys():
             self.table(name)
-        return self._connection.cursor().execute(sql, parameters)
+        import duckdb
+
+        try:
+            return self._connection.cursor().execute(sql, parameters)
+        except duckdb.Error as problem:
+            raise DataError(str(problem)) from problem
 
     def rows(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[Row]:
         """Run a query over the tables; times come back aware, in UTC."""

@@ -57,6 +57,7 @@ SCHEMAS: dict[str, dict[str, str]] = {
         "severity": "VARCHAR",
         "severity_number": "INTEGER",
         "body": "VARCHAR",
+        "template": "VARCHAR",
         "trace_id": "VARCHAR",
         "span_id": "VARCHAR",
         "namespace": "VARCHAR",
@@ -107,6 +108,13 @@ MACROS = (
         AS TIMESTAMP) END
     """,
     "CREATE OR REPLACE MACRO instant(t) AS coalesce(CAST(TRY_CAST(t AS TIMESTAMPTZ) AS TIMESTAMP), odd_instant(t))",
+    # A log line without what differs from line to line, so that equal events have equal templates.
+    r"""
+    CREATE OR REPLACE MACRO template(t) AS regexp_replace(regexp_replace(regexp_replace(left(t, 600),
+      '[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}', '<uuid>', 'g'),
+      '\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b|\b(?:0x)?[0-9a-fA-F]{16,}\b', '<id>', 'g'),
+      '\d+(?:\.\d+)?', '<n>', 'g')
+    """,
     "CREATE OR REPLACE MACRO pick(j, path) AS nullif(json_extract_string(j, path), '')",
 )
 
@@ -231,6 +239,7 @@ def _logs(h: Header) -> tuple[str, dict[str, str]]:
         "severity": f"coalesce({named}, {by_number})",
         "severity_number": number,
         "body": h.column("Body"),
+        "template": f"template({h.column('Body')})",
         "trace_id": h.column("TraceId", "trace_id"),
         "span_id": h.column("SpanId", "span_id"),
         "namespace": f"coalesce({h.column('k8s_namespace', 'namespace')}, {namespace})",

@@ -1,0 +1,66 @@
+"""`python -m sre_tools.offline_incident_analysis`: serve the tools over stdio, or over HTTP when asked to."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import sys
+from pathlib import Path
+
+import click
+
+from sre_tools.offline_incident_analysis.workspace import Workspace
+from srearena.errors import SreArenaError
+
+
+def _serve_http(workspace: Workspace, host: str, port: int) -> None:
+    import uvicorn
+
+    from sre_tools.offline_incident_analysis.server import http_app
+
+    token = os.environ.get("SRE_TOOLS_TOKEN") or secrets.token_urlsafe(32)
+    listener = socket.create_server((host, port))
+    place = f"http://{host}:{listener.getsockname()[1]}/mcp"
+    shown = "from SRE_TOOLS_TOKEN" if os.environ.get("SRE_TOOLS_TOKEN") else token
+    click.echo(f"Serving {workspace.root} at {place}; bearer token: {shown}", err=True)
+    server = uvicorn.Server(uvicorn.Config(http_app(workspace, token, host), log_level="warning"))
+    server.run(sockets=[listener])
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--snapshot",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=lambda: Path(os.environ.get("SRE_TOOLS_SNAPSHOT", ".")),
+    help="A snapshot, or a directory of several; $SRE_TOOLS_SNAPSHOT or the current directory by default.",
+)
+@click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="Where to keep columns.")
+@click.option("--output-dir", type=click.Path(file_okay=False, path_type=Path), help="Where build_topology may write.")
+@click.option(
+    "--http", is_flag=True, help="Streamable HTTP instead of stdio; the token is $SRE_TOOLS_TOKEN or made up."
+)
+@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--port", default=0, help="Any free one by default.")
+def main(snapshot: Path, cache: Path | None, output_dir: Path | None, http: bool, host: str, port: int) -> None:
+    """Serve the diagnostic tools over a recorded incident."""
+    try:
+        import anyio
+
+        from sre_tools.offline_incident_analysis.server import serve_stdio
+    except ImportError as problem:
+        click.echo(f"Error: the server needs {problem.name}: pip install 'srearena[tools]'", err=True)
+        sys.exit(1)
+    try:
+        with Workspace(snapshot, cache=cache, output=output_dir) as workspace:
+            if http:
+                _serve_http(workspace, host, port)
+            else:
+                anyio.run(serve_stdio, workspace)
+    except (SreArenaError, OSError) as problem:
+        click.echo(f"Error: {problem}", err=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""event_analysis: what Kubernetes said about its objects."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from sre_tools.errors import ToolError
+from sre_tools.offline_incident_analysis.conditions import Conditions, group_columns
+from sre_tools.offline_incident_analysis.registry import Call, Paged, tool
+from sre_tools.offline_incident_analysis.replies import Answer
+
+_DEPLOYMENT = (
+    "CASE WHEN kind = 'Pod' THEN regexp_replace(name, '-[^-]+-[^-]+$', '') "
+    "WHEN kind = 'ReplicaSet' THEN regexp_replace(name, '-[^-]+$', '') ELSE name END"
+)
+COLUMNS = {
+    "event_time": "time",
+    "event_kind": "type",
+    "reason": "reason",
+    "message": "message",
+    "object_kind": "kind",
+    "object_name": "name",
+    "namespace": "namespace",
+    "deployment": _DEPLOYMENT,
+    "source_component": "component",
+    "count": "count",
+    "watch_type": "watch_type",
+}
+_AGGREGATES = {"count": "count(*)", "first": "min(time)", "last": "max(time)"}
+
+
+class EventArguments(Paged):
+    events_file: str | None = Field(None, description="the events table; leave out for the server's snapshot")
+    filters: dict[str, Any] | None = Field(None, description=f"column to value or list; columns: {', '.join(COLUMNS)}")
+    group_by: str | list[str] | None = Field(None, description="one or more columns")
+    agg: Literal["count", "first", "last", "nunique", "list"] = "count"
+    sort_by: str | None = Field(None, description="a column; times and counts descending")
+
+
+@tool(
+    "event_analysis",
+    "Kubernetes events",
+    EventArguments,
+    {
+        "event_time": "last time it happened",
+        "event_kind": "Normal or Warning",
+        "reason": "",
+        "message": "",
+        "object_kind": "",
+        "object_name": "",
+        "namespace": "",
+        "deployment": "workload the pod's name points to",
+        "count": "how often, as Kubernetes counted (rows, with group_by)",
+    },
+)
+def event_analysis(call: Call, arguments: EventArguments) -> Answer:
+    """Kubernetes events, warnings first and newest first, or grouped.
+    Example: event_analysis(filters={"event_kind": "Warning"}, group_by=["reason", "object_name"])."""
+    where = Conditions()
+    where.during("time", arguments)
+    where.equal(arguments.filters, COLUMNS)
+    groups = group_columns(arguments.group_by, COLUMNS)
+    warnings = call.snapshot.rows("SELECT count(*) AS n FROM events WHERE type = 'Warning'")[0]["n"]
+    summary = {"warnings_in_snapshot": warnings}
+    if groups:
+        picks = ", ".join(f"{COLUMNS[name]} AS {name}" for name in groups)
+        rest = [name for name in ("reason", "message", "event_kind") if name not in groups]
+        if arguments.agg == "nunique":
+            names = [name for name in COLUMNS if name not in groups]
+            values = ", ".join(f"count(DISTINCT {COLUMNS[name]}) AS {name}_unique" for name in names)
+        elif arguments.agg == "list":
+            values = ", ".join(f"list(DISTINCT {COLUMNS[name]})[:10] AS {name}" for name in rest)
+            values = f"count(*) AS event_rows{', ' if values else ''}{values}"
+        else:
+            values = f'{_AGGREGATES[arguments.agg]} AS "{arguments.agg}"'
+        rows = call.snapshot.rows(
+            f"SELECT * FROM (SELECT {picks}, {values} FROM events {where.where} GROUP BY ALL) ORDER BY ALL",
+            where.values,
+        )
+        key = "event_rows" if arguments.agg == "list" else arguments.agg
+        if rows and key in rows[0]:
+            rows.sort(key=lambda row: (row[key] is not None, row[key]), reverse=True)
+        if arguments.sort_by and rows:
+            if arguments.sort_by not in rows[0]:
+                raise ToolError(f"sort_by: there is no column {arguments.sort_by!r}; there are {', '.join(rows[0])}")
+            rows.sort(key=lambda row: str(row[arguments.sort_by or ""]))
+        return Answer(rows, summary)
+    if arguments.sort_by and arguments.sort_by not in COLUMNS:
+        raise ToolError(f"sort_by: there is no column {arguments.sort_by!r}; there are {', '.join(COLUMNS)}")
+    order = f"{COLUMNS[arguments.sort_by]} DESC NULLS LAST, " if arguments.sort_by else ""
+    picks = ", ".join(f"{column} AS {name}" for name, column in COLUMNS.items())
+    total = call.snapshot.rows(f"SELECT count(*) AS n FROM events {where.where}", where.values)[0]["n"]
+    rows = call.snapshot.rows(
+        f"""SELECT {picks} FROM events {where.where}
+            ORDER BY {order} type = 'Warning' DESC NULLS LAST, time DESC NULLS LAST, name, reason LIMIT ? OFFSET ?""",
+        [*where.values, call.window.most, call.window.offset],
+    )
+    return Answer(rows, summary, total=total, start=call.window.offset)

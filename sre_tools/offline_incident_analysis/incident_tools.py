@@ -1,0 +1,247 @@
+"""incident_timeline and change_impact: all sources together, in order of time and of suspicion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Literal
+
+from pydantic import Field
+
+from sre_tools.offline_incident_analysis.anomaly_tool import all_series
+from sre_tools.offline_incident_analysis.conditions import Conditions
+from sre_tools.offline_incident_analysis.identity import entity_id
+from sre_tools.offline_incident_analysis.object_versions import Change, all_changes, change_text
+from sre_tools.offline_incident_analysis.registry import Arguments, Call, Paged, instant, tool
+from sre_tools.offline_incident_analysis.replies import Answer, Row, when
+from sre_tools.offline_incident_analysis.statistics import anomalies
+from sre_tools.offline_incident_analysis.topology import Topology, topology_of
+from sre_tools.offline_incident_analysis.trace_tools import error_onset
+from srearena.snapshots import Snapshot
+
+_MOST_SAMPLES = 300_000  # beyond this, metrics are left to get_metric_anomalies
+_WEIGHT = {"ConfigMap": 1.0, "Secret": 1.0, "Deployment": 1.0, "Service": 1.0, "Pod": 0.3, "ReplicaSet": 0.3}
+_SOURCES = Literal["change", "alert", "event", "log", "trace", "metric"]
+
+
+def _alerts(snapshot: Snapshot) -> Iterator[Row]:
+    rows = (
+        snapshot.rows(
+            """WITH edge AS (SELECT min(observed_at) AS began FROM alerts)
+           SELECT alertname, entity, namespace, severity, coalesce(min(active_at), min(observed_at)) AS began,
+             any_value(edge.began) AS edge FROM alerts, edge WHERE state = 'firing' GROUP BY ALL"""
+        )
+        if snapshot.layout.alerts
+        else []
+    )
+    for row in rows:
+        if row["began"] and row["edge"] and row["began"] >= row["edge"] - timedelta(hours=1):
+            about = row["entity"] or "cluster-wide"
+            text = f"alert {row['alertname']} ({row['severity']}) became active"
+            yield {"time": row["began"], "source": "alert", "entity": about, "what": text, "symptom": True}
+
+
+def _changes(snapshot: Snapshot) -> Iterator[Row]:
+    for change in all_changes(snapshot):
+        yield {
+            "time": change.time,
+            "source": "change",
+            "entity": entity_id(change.namespace, change.kind, change.name),
+            "what": change_text(change) + ("" if change.exact else " (time: first seen so)"),
+            "symptom": False,
+        }
+
+
+def _events(snapshot: Snapshot) -> Iterator[Row]:
+    for row in snapshot.rows(
+        """SELECT kind, namespace, name, reason, min(coalesce(first_time, time)) AS began, sum(count) AS n,
+             arg_min(message, time) AS message FROM events WHERE type = 'Warning' GROUP BY ALL"""
+    ):
+        text = f"{row['reason']} ×{row['n']}: {(row['message'] or '')[:160]}"
+        about = entity_id(row["namespace"], row["kind"], row["name"] or "")
+        yield {"time": row["began"], "source": "event", "entity": about, "what": text, "symptom": True}
+
+
+def _logs(snapshot: Snapshot) -> Iterator[Row]:
+    for row in snapshot.rows(
+        """SELECT service, template, min(time) AS began, count(*) AS n, arg_min(body, time) AS body FROM logs
+           WHERE severity IN ('ERROR', 'FATAL') GROUP BY service, template
+           QUALIFY row_number() OVER (PARTITION BY service ORDER BY n DESC, began) <= 3"""
+    ):
+        text = f"first of {row['n']} error lines: {(row['body'] or '')[:160]}"
+        yield {"time": row["began"], "source": "log", "entity": row["service"], "what": text, "symptom": True}
+
+
+def _traces(snapshot: Snapshot) -> Iterator[Row]:
+    for row in snapshot.rows("SELECT DISTINCT service FROM spans WHERE status = 'Error' AND service IS NOT NULL"):
+        onset = error_onset(snapshot, row["service"])
+        if onset:
+            text = f"{onset[1]} of requests rose"
+            yield {"time": onset[0], "source": "trace", "entity": row["service"], "what": text, "symptom": True}
+
+
+def _metrics(snapshot: Snapshot) -> Iterator[Row]:
+    where = Conditions()
+    where.add("NOT metric LIKE '%\\_bucket' ESCAPE '\\'")
+    for series in all_series(snapshot, where):
+        times, values, unit = series.prepared()
+        found = anomalies(values)
+        if found.shift and found.score >= 10:
+            text = f"{series.metric} went from {found.shift.before:.4g} to {found.shift.after:.4g} ({unit})"
+            about = f"{series.kind.title()}/{series.object}"
+            yield {"time": times[found.shift.index], "source": "metric", "entity": about, "what": text, "symptom": True}
+
+
+_READERS = {
+    "change": _changes,
+    "alert": _alerts,
+    "event": _events,
+    "log": _logs,
+    "trace": _traces,
+    "metric": _metrics,
+}
+
+
+class TimelineArguments(Paged):
+    snapshot_dir: str | None = Field(None, description="leave out for the server's snapshot")
+    sources: list[_SOURCES] | None = Field(None, description=f"some of {', '.join(_READERS)}; all by default")
+    entity: str | None = Field(None, description="only what is about names that contain this")
+
+
+@tool(
+    "incident_timeline",
+    "What happened, in order",
+    TimelineArguments,
+    {
+        "time": "when it began",
+        "source": f"one of {', '.join(_READERS)}",
+        "entity": "what it is about",
+        "what": "in one line",
+        "symptom": "false for changes: causes are among them",
+    },
+)
+def incident_timeline(call: Call, arguments: TimelineArguments) -> Answer:
+    """What changed, fired, failed and shifted, across alerts, events, objects, logs, traces and metrics, in order of
+    time. Example: incident_timeline(start_time="2025-06-01T10:00:00Z", sources=["change", "alert"])."""
+    start, end = instant(arguments.start_time, "start_time"), instant(arguments.end_time, "end_time")
+    chosen: list[str] = list(arguments.sources or _READERS)
+    notes = []
+    if "metric" in chosen and call.snapshot.count("metrics") > _MOST_SAMPLES:
+        chosen = [source for source in chosen if source != "metric"]
+        notes.append("metrics are left out here for their number; use get_metric_anomalies on suspects")
+    rows = [row for source in chosen for row in _READERS[source](call.snapshot) if row["time"]]
+    kept = [
+        row
+        for row in rows
+        if (start is None or row["time"].replace(tzinfo=None) >= start)
+        and (end is None or row["time"].replace(tzinfo=None) <= end)
+        and (not arguments.entity or arguments.entity.lower() in str(row["entity"]).lower())
+    ]
+    order = list(_READERS)
+    kept.sort(key=lambda row: (row["time"], order.index(row["source"]), str(row["entity"]), row["what"]))
+    counts = {source: sum(row["source"] == source for row in kept) for source in chosen}
+    return Answer(kept, {"by_source": counts}, notes)
+
+
+def first_symptom(snapshot: Snapshot) -> Row | None:
+    """The earliest of what alerts and traces show, or, failing both, error logs and warnings."""
+    for readers in ((_alerts, _traces), (_logs, _events)):
+        rows = [row for reader in readers for row in reader(snapshot) if row["time"]]
+        if rows:
+            return min(rows, key=lambda row: (row["time"], str(row["entity"])))
+    return None
+
+
+class ImpactArguments(Arguments):
+    snapshot_dir: str | None = Field(None, description="leave out for the server's snapshot")
+    symptom_time: str | None = Field(None, description="ISO 8601; the first symptom is found if left out")
+    symptom_entity: str | None = Field(None, description="what shows the symptom; found if left out")
+    window_minutes: float = Field(30, gt=0, description="how long before the symptom a change may lie")
+    limit: int | None = Field(20, ge=0)
+
+
+def _distances(graph: Topology, entity: str) -> dict[str, int]:
+    """Hops from the symptom to everything near it; one application's objects are no hop apart."""
+    found: dict[str, int] = {}
+    queue = [(member, 0) for hit in graph.find(entity)[:1] for member in graph.aliases(hit)]
+    while queue:
+        node, hops = queue.pop(0)
+        if node in found or graph.nodes[node].kind in ("Namespace", "Node"):
+            continue
+        found[node] = hops
+        if hops < 4:
+            same = set(graph.aliases(node)) if graph.nodes[node].kind != "Namespace" else set()
+            queue[:0] = [(other, hops) for other in sorted(same) if other not in found]
+            queue += [(other, hops + 1) for other in sorted(graph.neighbours(node)) if other not in found]
+            queue.sort(key=lambda item: item[1])
+    return found
+
+
+def _score(change: Change, symptom: datetime, window: timedelta, hops: int | None) -> float:
+    """Nearer in time, nearer in the graph, and made by hand rather than by a controller: more suspicious."""
+    earliest = change.not_before or change.time
+    begun_before = min(earliest, change.time)
+    gap = max((symptom - change.time).total_seconds(), 0.0)
+    closeness = 1.0 - 0.5 * min(gap / window.total_seconds(), 1.0)
+    if begun_before > symptom:
+        return 0.0
+    nearness = 0.3 if hops is None else 1.0 / (1 + 0.25 * hops)
+    weight = _WEIGHT.get(change.kind, 0.8 if change.type == "modified" else 0.5)
+    weight *= 1.0 if change.type == "modified" else 0.8
+    if "Chaos" in change.kind:
+        weight = 1.2
+    return round(100 * closeness * nearness * weight / 1.2, 1)
+
+
+@tool(
+    "change_impact",
+    "Which change is to blame",
+    ImpactArguments,
+    {
+        "score": "0 to 100, how suspicious",
+        "entity": "what was changed",
+        "change": "in one line",
+        "time": "when; see time_exact",
+        "time_exact": "false if only the look that first showed it is known",
+        "minutes_before_symptom": "negative if it was first seen after the symptom but may have happened before",
+        "hops_to_symptom": "in the topology; null if not connected",
+    },
+)
+def change_impact(call: Call, arguments: ImpactArguments) -> Answer:
+    """What changed shortly before the first symptom, most suspicious first: by nearness in time, nearness in the
+    topology, and kind of change. Example: change_impact() or change_impact(symptom_entity="Service/checkout")."""
+    found = first_symptom(call.snapshot)
+    given = instant(arguments.symptom_time, "symptom_time")
+    if given is None and found is None:
+        return Answer([], {}, ["no symptom in alerts, traces, logs or events; give symptom_time"])
+    changes = all_changes(call.snapshot)
+    tz = found["time"].tzinfo if found else changes[0].time.tzinfo if changes else None
+    symptom: datetime = given.replace(tzinfo=tz) if given else found["time"]  # type: ignore[index]
+    about = arguments.symptom_entity or (str(found["entity"]) if found else "")
+    window = timedelta(minutes=arguments.window_minutes)
+    graph = topology_of(call.snapshot)
+    hops = _distances(graph, about) if about else {}
+    rows: list[Row] = []
+    for change in changes:
+        if change.time < symptom - window or min(change.not_before or change.time, change.time) > symptom:
+            continue
+        entity = entity_id(change.namespace, change.kind, change.name)
+        distance = hops.get(entity)
+        rows.append(
+            {
+                "score": _score(change, symptom, window, distance),
+                "entity": entity,
+                "type": change.type,
+                "change": change_text(change),
+                "time": when(change.time),
+                "time_exact": change.exact,
+                "minutes_before_symptom": round((symptom - change.time).total_seconds() / 60, 1),
+                "hops_to_symptom": distance,
+            }
+        )
+    rows.sort(key=lambda row: (-float(row["score"]), str(row["entity"])))
+    summary: Row = {"symptom_time": when(symptom), "symptom_entity": about or None}
+    if found and not given:
+        summary["symptom"] = found["what"]
+    notes = [] if rows else ["nothing changed in that time; widen window_minutes, or see incident_timeline"]
+    return Answer(rows, summary, notes)

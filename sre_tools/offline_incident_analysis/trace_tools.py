@@ -1,0 +1,202 @@
+"""get_trace_error_tree: where in the call tree requests fail or slow down, and since when."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from typing import Literal
+
+from pydantic import Field
+
+from sre_tools.errors import ToolError
+from sre_tools.offline_incident_analysis.identity import nearest
+from sre_tools.offline_incident_analysis.registry import Arguments, Call, instant, tool
+from sre_tools.offline_incident_analysis.replies import Answer, Row, when
+from sre_tools.offline_incident_analysis.statistics import change_point
+from srearena.snapshots import Snapshot
+
+_DELTA = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)")
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_BUCKETS = 120
+_SEVERITY = {"CRITICAL": 0, "NEW": 1, "WARNING": 2, "DISAPPEARED": 3, "ERRORS": 1, "OK": 4}
+
+
+class TraceArguments(Arguments):
+    trace_file: str | None = Field(None, description="the traces table; leave out for the server's snapshot")
+    service_name: str | None = Field(None, description="only paths through this service; exact")
+    span_kind: Literal["Client", "Server", "Internal", "Producer", "Consumer"] | None = Field(
+        None, description="count only spans of this kind"
+    )
+    pivot_time: str | None = Field(None, description="ISO 8601; compare before and after. Found by itself if left out")
+    delta_time: str = Field("5m", description="how much before and after the pivot: 30s, 5m, 1h")
+    error_threshold_pct: float = Field(10, ge=0, description="change in error rate that counts, in points")
+    latency_threshold_pct: float = Field(10, ge=0, description="change in p99 latency that counts, in percent")
+    limit: int | None = Field(50, ge=0)
+
+
+def error_onset(snapshot: Snapshot, service: str | None = None) -> tuple[datetime, str] | None:
+    """When requests began to fail, or else to take longer: the first moment of the worse half."""
+    edge = snapshot.rows("SELECT min(time) AS a, max(time) AS b FROM spans")[0]
+    if edge["a"] is None:
+        return None
+    width = max(10.0, (edge["b"] - edge["a"]).total_seconds() / _BUCKETS)
+    rows = snapshot.rows(
+        """SELECT floor(epoch(time - ?) / ?) AS bucket, min(time) AS began,
+             avg(CASE WHEN status = 'Error' THEN 1.0 ELSE 0.0 END) AS errors,
+             ln(1 + quantile_cont(duration_ns, 0.95)) AS latency
+           FROM spans WHERE time IS NOT NULL AND (? IS NULL OR service = ?) GROUP BY bucket ORDER BY bucket""",
+        [edge["a"].replace(tzinfo=None), width, service, service],
+    )
+    for column, what in (("errors", "error rate"), ("latency", "latency")):
+        found = change_point([row[column] or 0.0 for row in rows])
+        if found and found.after > found.before + (0.02 if column == "errors" else 0.2):
+            return rows[found.index]["began"], what
+    return None
+
+
+# One row per span of the windows, with the path of services that leads to it and what it spent itself.
+_TREE = """
+WITH RECURSIVE chosen AS (
+  SELECT trace_id, span_id, parent_id, service, name, kind, status, status_message, duration_ns,
+         CASE WHEN time >= ? THEN 'post' ELSE 'pre' END AS side
+  FROM spans WHERE time >= ? AND time < ? AND service IS NOT NULL
+), children AS (
+  SELECT trace_id, parent_id, sum(duration_ns) AS spent, bool_or(status = 'Error') AS failed
+  FROM chosen WHERE parent_id IS NOT NULL GROUP BY trace_id, parent_id
+), tree AS (
+  SELECT c.*, c.service AS path, 1 AS depth FROM chosen c
+  WHERE c.parent_id IS NULL
+     OR NOT EXISTS (SELECT 1 FROM chosen p WHERE p.trace_id = c.trace_id AND p.span_id = c.parent_id)
+  UNION ALL
+  SELECT c.*, CASE WHEN c.service = t.service THEN t.path ELSE t.path || ' → ' || c.service END, t.depth + 1
+  FROM chosen c JOIN tree t ON c.trace_id = t.trace_id AND c.parent_id = t.span_id WHERE t.depth < 60
+)
+SELECT path, service, side, count(*) AS spans, count(DISTINCT tree.trace_id) AS traces,
+  count(*) FILTER (WHERE status = 'Error') AS errors,
+  count(*) FILTER (WHERE status = 'Error' AND NOT coalesce(failed, false)) AS own_errors,
+  quantile_cont(duration_ns, 0.5) / 1e6 AS p50, quantile_cont(duration_ns, 0.99) / 1e6 AS p99,
+  avg(greatest(duration_ns - coalesce(spent, 0), 0)) / 1e6 AS self_ms,
+  list(DISTINCT status_message) FILTER (WHERE status = 'Error' AND status_message IS NOT NULL)[:3] AS messages
+FROM tree LEFT JOIN children ON children.trace_id = tree.trace_id AND children.parent_id = tree.span_id
+WHERE (? IS NULL OR lower(kind) = lower(?)) GROUP BY path, service, side
+"""
+
+
+@tool(
+    "get_trace_error_tree",
+    "Where requests fail",
+    TraceArguments,
+    {
+        "path": "services from the entry to this one",
+        "service": "the last of them",
+        "severity": "CRITICAL, WARNING, NEW, DISAPPEARED, ERRORS (no pivot) or OK",
+        "own_errors": "failed spans none of whose children failed: the failure starts here",
+        "pre": "before the pivot: spans, rate_per_s, error_pct, p50_ms, p99_ms, self_ms (mean time not spent in calls)",
+        "post": "after the pivot, the same",
+        "sample_errors": "status messages",
+    },
+)
+def get_trace_error_tree(call: Call, arguments: TraceArguments) -> Answer:
+    """The call tree by path with errors, latency and self time, before and after a pivot. Without pivot_time the
+    moment at which errors (or latency) rose is found. Times are milliseconds.
+    Example: get_trace_error_tree(service_name="checkout", pivot_time="2025-06-01T10:11:00Z", delta_time="10m")."""
+    match = _DELTA.fullmatch(arguments.delta_time.strip())
+    if not match:
+        raise ToolError(f"delta_time: {arguments.delta_time!r} is no duration; write 30s, 5m, 1h or 1d")
+    delta = timedelta(seconds=float(match[1]) * _UNITS[match[2]])
+    edge = call.snapshot.rows("SELECT min(time) AS a, max(time) AS b, count(*) AS n FROM spans")[0]
+    if not edge["n"] or edge["a"] is None:
+        return Answer([], {}, ["this snapshot has no traces; try log_analysis or metric_analysis"])
+    known = [row["service"] for row in call.snapshot.rows("SELECT DISTINCT service FROM spans ORDER BY 1")]
+    if arguments.service_name and arguments.service_name not in known:
+        near = ", ".join(nearest(arguments.service_name, (str(name) for name in known)))
+        raise ToolError(f"no spans of a service {arguments.service_name!r}; nearest: {near}")
+    pivot, how = instant(arguments.pivot_time, "pivot_time"), "given"
+    if pivot is None:
+        onset = error_onset(call.snapshot, arguments.service_name)
+        pivot, how = (onset[0].replace(tzinfo=None), f"found: {onset[1]} rose") if onset else (None, "none found")
+    first, last = edge["a"].replace(tzinfo=None), edge["b"].replace(tzinfo=None) + timedelta(microseconds=1)
+    begin, end = (pivot - delta, pivot + delta) if pivot else (first, last)
+    # Without a pivot everything is one window, which the comparison calls `post`.
+    rows = call.snapshot.rows(_TREE, [pivot or first, begin, end, arguments.span_kind, arguments.span_kind])
+    seconds = {"pre": _length(first, last, begin, pivot), "post": _length(first, last, pivot or first, end)}
+    paths: dict[str, Row] = {}
+    for row in rows:
+        paths.setdefault(row["path"], {"path": row["path"], "service": row["service"]})[row["side"]] = row
+    shown = [
+        _compared(path, seconds, arguments, compare=pivot is not None)
+        for path in paths.values()
+        if not arguments.service_name or arguments.service_name in path["path"].split(" → ")
+    ]
+    shown.sort(key=lambda row: (_SEVERITY[row["severity"]], -row["own_errors"], -row["weight"], row["path"]))
+    for row in shown:
+        del row["weight"]
+    summary: Row = {
+        "pivot_time": when(pivot.replace(tzinfo=edge["a"].tzinfo)) if pivot else None,
+        "pivot": how,
+        "window": arguments.delta_time if pivot else "the whole recording",
+        "paths": len(shown),
+        **_suspect(rows),
+    }
+    return Answer(shown, summary)
+
+
+def _length(first: datetime, last: datetime, begin: datetime, end: datetime | None) -> float:
+    if end is None:
+        return 1.0
+    return max((min(last, end) - max(first, begin)).total_seconds(), 1.0)
+
+
+def _numbers(row: Row | None, seconds: float) -> Row | None:
+    if row is None:
+        return None
+    return {
+        "spans": row["spans"],
+        "rate_per_s": round(row["spans"] / seconds, 3),
+        "error_pct": round(100 * row["errors"] / row["spans"], 1),
+        "p50_ms": round(row["p50"] or 0, 2),
+        "p99_ms": round(row["p99"] or 0, 2),
+        "self_ms": round(row["self_ms"] or 0, 2),
+    }
+
+
+def _compared(path: Row, seconds: dict[str, float], arguments: TraceArguments, *, compare: bool) -> Row:
+    pre, post = _numbers(path.get("pre"), seconds["pre"]), _numbers(path.get("post"), seconds["post"])
+    errors = (post["error_pct"] if post else 0.0) - (pre["error_pct"] if pre else 0.0)
+    before, after = (pre["p99_ms"] if pre else 0.0), (post["p99_ms"] if post else 0.0)
+    slower = 100 * (after - before) / before if before else 0.0
+    if not compare:
+        severity = "ERRORS" if post and post["error_pct"] > 0 else "OK"
+    elif pre is None or post is None:
+        severity = "NEW" if pre is None else "DISAPPEARED"
+    elif abs(errors) < arguments.error_threshold_pct and abs(slower) < arguments.latency_threshold_pct:
+        severity = "OK"
+    else:
+        severity = "CRITICAL" if errors > 50 or post["error_pct"] > 50 or slower > 100 else "WARNING"
+    last = path.get("post") or path["pre"]
+    result: Row = {
+        "path": path["path"],
+        "service": path["service"],
+        "severity": severity,
+        "own_errors": last["own_errors"],
+        "pre": pre,
+        "post": post,
+        "sample_errors": last["messages"] or [],
+        "weight": last["errors"],
+    }
+    if pre and post:
+        result["delta"] = {"error_pct": round(errors, 1), "p99_pct": round(slower, 1)}
+    return result
+
+
+def _suspect(rows: list[Row]) -> Row:
+    """The service in which failures begin: most failed spans whose own calls did not fail."""
+    own: dict[str, int] = {}
+    for row in rows:
+        if row["side"] == "post":
+            own[row["service"]] = own.get(row["service"], 0) + row["own_errors"]
+    if not own or not max(own.values()):
+        return {}
+    worst = max(own, key=lambda service: (own[service], service))
+    reason = f"{own[worst]} of {sum(own.values())} failures begin here (the calls it made did not fail)"
+    return {"root_cause_suspect": {"service": worst, "reason": reason}}

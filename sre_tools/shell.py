@@ -1,0 +1,111 @@
+"""`sre-tools`: the tools from the shell, one call per command.
+
+    sre-tools --list
+    sre-tools alert_summary --snapshot Scenario-3 --limit 5
+    sre-tools event_analysis --filters '{"event_kind": "Warning"}' --group_by reason
+
+An argument's value is JSON where it reads as JSON, and text otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from sre_tools.errors import ToolError
+from sre_tools.offline_incident_analysis import Workspace, all_tools, call_tool
+from srearena.errors import SreArenaError
+
+_USAGE = (
+    "usage: sre-tools --list | sre-tools TOOL --help | sre-tools TOOL [--snapshot DIR] [--cache DIR] [--ARG VALUE]..."
+)
+_TEXT_ONLY = frozenset({"string", "null"})
+
+
+def _listing() -> str:
+    return "\n".join(f"{tool.name:<26} {tool.title}" for tool in all_tools().values())
+
+
+def _help(name: str) -> str:
+    tool = _known(name)
+    lines = [tool.description, ""]
+    for argument, schema in tool.input_schema["properties"].items():
+        lines.append(f"  --{argument:<26} {schema.get('description', '')}".rstrip())
+    return "\n".join(lines)
+
+
+def _known(name: str) -> Any:
+    tools = all_tools()
+    if name not in tools:
+        raise ToolError(f"there is no tool {name!r}; `sre-tools --list` shows those there are")
+    return tools[name]
+
+
+def _types(schema: dict[str, Any]) -> set[str]:
+    return {option.get("type", "any") for option in schema.get("anyOf", [schema])}
+
+
+def _value(text: str, schema: dict[str, Any]) -> Any:
+    if _types(schema) <= _TEXT_ONLY:
+        return text
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def _arguments(words: list[str], properties: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    position = 0
+    while position < len(words):
+        word = words[position]
+        if not word.startswith("--"):
+            raise ToolError(f"{word!r} is no argument; arguments begin with --")
+        name, equals, value = word[2:].partition("=")
+        name = name.replace("-", "_")
+        schema = properties.get(name, {})
+        if equals:
+            position += 1
+        elif position + 1 < len(words) and not words[position + 1].startswith("--"):
+            value = words[position + 1]
+            position += 2
+        elif "boolean" in _types(schema):
+            value = "true"
+            position += 1
+        else:
+            raise ToolError(f"--{name} needs a value")
+        found[name] = _value(value, schema)
+    return found
+
+
+def run(words: list[str]) -> str:
+    """What the command prints."""
+    if not words or words[0] in ("-h", "--help"):
+        return _USAGE
+    if words[0] == "--list":
+        return _listing()
+    name, rest = words[0], words[1:]
+    if "--help" in rest or "-h" in rest:
+        return _help(name)
+    given = _arguments(rest, _known(name).input_schema["properties"])
+    root = given.pop("snapshot", None) or os.environ.get("SRE_TOOLS_SNAPSHOT") or "."
+    cache = given.pop("cache", None)
+    with Workspace(str(root), cache=Path(str(cache)) if cache else None) as workspace:
+        return json.dumps(call_tool(workspace, name, given), indent=1, ensure_ascii=False, default=str)
+
+
+def main() -> None:
+    try:
+        print(run(sys.argv[1:]))
+    except BrokenPipeError:
+        sys.stderr.close()
+    except SreArenaError as problem:
+        print(f"Error: {problem}", file=sys.stderr)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
