@@ -41,8 +41,8 @@ class Timer:
 
     def fire(self) -> None:
         callback, arguments = self._callback, self._arguments
-        self.cancel()
         if callback is not None:
+            self._callback, self._arguments = None, ()
             callback(*arguments)
 
 

@@ -116,6 +116,30 @@ class Place:
         return tuple(inside.split("/")) if inside else ()
 
 
+class Trace:
+    """What a walk from the root passed through; mounts do not come or go while a container runs."""
+
+    __slots__ = ("roots", "steps")
+
+    def __init__(self) -> None:
+        self.roots: list[tuple[Mount, Node]] = []
+        self.steps: list[tuple[Directory, str, Node | None]] = []
+
+    def holds(self, caller: Caller) -> bool:
+        """Whether the same walk would end at the same node."""
+        for mount, root in self.roots:
+            if mount.root is not root or mount.volume.broken is not None:
+                return False
+        credentials = caller.credentials
+        may_enter_all = credentials.can("DAC_OVERRIDE")
+        for directory, name, child in self.steps:
+            if directory.get(name) is not child:
+                return False
+            if not may_enter_all and not credentials.may(directory.mode, directory.uid, directory.gid, 1):
+                return False
+        return True
+
+
 class Filesystem:
     """The tree of one container."""
 
@@ -141,7 +165,7 @@ class Filesystem:
         """Lay a mount over the tree. The path is canonical by now: the container resolved its links."""
         self._mounts[mount.path] = mount
 
-    def resolve(self, path: str, caller: Caller, *, follow: bool = True) -> Place:
+    def resolve(self, path: str, caller: Caller, *, follow: bool = True, trace: Trace | None = None) -> Place:
         """Walk to `path`. A missing last component gives a Place without a node; anything else raises."""
         if not path:
             raise os_error(errno.ENOENT)
@@ -153,6 +177,8 @@ class Filesystem:
         todo = _parts(path if path.startswith("/") else f"{caller.cwd}/{path}")
         # Each level: canonical path, mount and node.
         levels: list[tuple[str, Mount, Node]] = [("/", self._root, self._root.root)]
+        if trace is not None:
+            trace.roots.append((self._root, self._root.root))
         links = 0
         while todo:
             name = todo.pop()
@@ -164,6 +190,8 @@ class Filesystem:
             if not may_enter_all and not credentials.may(node.mode, node.uid, node.gid, 1):
                 raise os_error(errno.EACCES)
             if name == "..":
+                if trace is not None:
+                    trace.steps.append((node, name, None))
                 if len(levels) > 1:
                     levels.pop()
                 continue
@@ -173,8 +201,12 @@ class Filesystem:
             over = self._mounts.get(below)
             if over is not None:
                 levels.append((below, over, over.root))
+                if trace is not None:
+                    trace.roots.append((over, over.root))
                 continue
             child = node.get(name)
+            if trace is not None:
+                trace.steps.append((node, name, child))
             if child is None:
                 if todo:
                     raise os_error(errno.ENOENT)

@@ -11,7 +11,7 @@ import posixpath
 from collections.abc import Iterable, Iterator
 
 from srearena.cluster.embedded.clock import Clock
-from srearena.cluster.embedded.node.filesystem import FileStat, Filesystem, Mount, Place
+from srearena.cluster.embedded.node.filesystem import FileStat, Filesystem, Mount, Place, Trace
 from srearena.cluster.embedded.node.inodes import Caller, Device, Directory, Executable, File, Generated, Node, Symlink
 from srearena.cluster.embedded.node.streams import CHUNK, MAX_LINE, BytesFile, OpenFile, os_error
 
@@ -68,6 +68,26 @@ class RegularFile(OpenFile):
 
     def closed(self) -> None:
         self.node.closed()
+
+
+class Glance:
+    """What a caller read at a path. To ask whether it is still there is much cheaper than to read it again."""
+
+    __slots__ = ("_caller", "_node", "_trace", "content")
+
+    def __init__(self, caller: Caller, node: File, trace: Trace) -> None:
+        self._caller = caller
+        self._node = node
+        self._trace = trace
+        self.content = node.content
+
+    def current(self) -> bool:
+        node = self._node
+        return (
+            node.content is self.content
+            and self._caller.credentials.may(node.mode, node.uid, node.gid, 4)
+            and self._trace.holds(self._caller)
+        )
 
 
 class FileView:
@@ -226,6 +246,20 @@ class FileView:
         if isinstance(node, Generated):
             return node.produce()
         return node.content if isinstance(node, File) else b""
+
+    def glance(self, path: str) -> Glance | None:
+        """What is at an absolute path, if that is a regular file and the caller may read it."""
+        if not path.startswith("/"):
+            return None
+        trace = Trace()
+        try:
+            node = self.filesystem.resolve(path, self.caller, trace=trace).node
+            if not isinstance(node, File):
+                return None
+            self._check(node, 4)
+        except OSError:
+            return None
+        return Glance(self.caller, node, trace)
 
     def read_text(self, path: str) -> str:
         return self.read_bytes(path).decode(errors="replace")

@@ -7,12 +7,12 @@ from signal import Signals
 from typing import ClassVar
 
 from srearena.cluster.embedded.node.process import Process
-from srearena.cluster.embedded.node.programs import webroot
 from srearena.cluster.embedded.node.programs.base import Program
 from srearena.cluster.embedded.node.programs.registry import program
 from srearena.cluster.embedded.node.programs.rootfs import Folder
 from srearena.cluster.embedded.node.programs.serving import until_stopped
 from srearena.cluster.embedded.node.programs.timestamps import common_log_time, stamp
+from srearena.cluster.embedded.node.programs.webroot import Webroot
 from srearena.cluster.embedded.node.sockets import HttpRequest, HttpResponse
 
 PAGE_COST = 0.05
@@ -64,11 +64,14 @@ class Httpd(Program):
             f"using {address}. Set the 'ServerName' directive globally to suppress this message\n"
         )
         await process.error(named * 2)
+        files = Webroot(process)
         listeners = []
         for port in ports:
             try:
                 listeners.append(
-                    process.container.namespace.listen(process, port, http=lambda r: self._answer(process, folder, r))
+                    process.container.namespace.listen(
+                        process, port, http=lambda request: self._answer(process, files, folder, request)
+                    )
                 )
             except OSError as error:
                 await process.error(
@@ -97,16 +100,16 @@ class Httpd(Program):
         when = stamp(process, "%a %b %d %H:%M:%S.%f %Y")
         await process.error(f"[{when}] [{module}:notice] [pid {process.pid}:tid {process.pid}] {text}\n")
 
-    async def _answer(self, process: Process, root: str, request: HttpRequest) -> HttpResponse:
-        response = await self.respond(process, root, request)
+    async def _answer(self, process: Process, files: Webroot, root: str, request: HttpRequest) -> HttpResponse:
+        response = await self.respond(process, files, root, request)
         response.headers = {"Server": f"Apache/{self.version} (Unix)", **response.headers}
         line = f'{request.peer} - - [{common_log_time(process)}] "{request.method} {request.target} {request.version}"'
         await process.write(f"{line} {response.status} {len(response.body)}\n")
         return response
 
-    async def respond(self, process: Process, root: str, request: HttpRequest) -> HttpResponse:
+    async def respond(self, process: Process, files: Webroot, root: str, request: HttpRequest) -> HttpResponse:
         await process.spend(0.0001)
-        found = webroot.find(process, root, request.path)
+        found = files.find(root, request.path)
         if found.response is not None:
             return found.response
         status = 403 if found.error is not None and found.error.errno in (1, 13) else 404
@@ -122,6 +125,6 @@ class HpaExample(Httpd):
 
     follows_tag = False
 
-    async def respond(self, process: Process, root: str, request: HttpRequest) -> HttpResponse:
+    async def respond(self, process: Process, files: Webroot, root: str, request: HttpRequest) -> HttpResponse:
         await process.sleep(process.container.meter.burn(PAGE_COST))
         return HttpResponse(200, b"OK!", {"Content-Type": "text/html; charset=UTF-8"})

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from srearena.cluster.embedded.node.process import Process
-from srearena.cluster.embedded.node.programs import webroot
 from srearena.cluster.embedded.node.programs.nginx_config import Directive
 from srearena.cluster.embedded.node.programs.timestamps import common_log_time, stamp
+from srearena.cluster.embedded.node.programs.webroot import Found, Webroot
 from srearena.cluster.embedded.node.reachability import Outcome
 from srearena.cluster.embedded.node.shell.regex import RegexError, compile_regex
 from srearena.cluster.embedded.node.sockets import HttpRequest, HttpResponse
@@ -34,6 +34,9 @@ class _Route:
     server: VirtualServer | None
     location: Directive | None
     returned: Directive | None
+    forward: Directive | None
+    counts: bool
+    """Whether the answer is the server's own statistics."""
     root: str
     index: tuple[str, ...]
     tries: bool
@@ -56,6 +59,7 @@ class Site:
         self.upstreams: dict[str, list[str]] = {}
         self.requests = 0
         self._active = active
+        self._files = Webroot(process)
         self._logs: dict[str, OpenFile] = {}
         self._routes: dict[tuple[object, ...], _Route] = {}
         self._routed = self.servers
@@ -120,6 +124,8 @@ class Site:
             server,
             location,
             returned=next((scope.first("return") for scope in scopes if scope.first("return") is not None), None),
+            forward=location.first("proxy_pass") if location is not None else None,
+            counts=location is not None and location.first("stub_status") is not None,
             root=root,
             index=tuple(next((s.value("index").split() for s in scopes if s.value("index")), ["index.html"])),
             tries=tried is not None,
@@ -139,29 +145,29 @@ class Site:
         return (marked or here or [None])[0]  # type: ignore[list-item]
 
     async def _respond(self, request: HttpRequest, route: _Route) -> HttpResponse:
-        server, location = route.server, route.location
+        server = route.server
         if server is None:
             return _error_page(404, self.version)
         if route.returned is not None:
             return _returned(route.returned, self.version)
-        if location is not None and location.first("stub_status") is not None:
+        if route.counts:
             n = self.requests
             head = f"Active connections: {self._active()} \nserver accepts handled requests\n {n} {n} {n} \n"
             return HttpResponse.text(f"{head}Reading: 0 Writing: 1 Waiting: 0 \n")
-        if location is not None and (forward := location.first("proxy_pass")) is not None:
-            return await self._forward(request, server, location, forward)
+        if route.location is not None and route.forward is not None:
+            return await self._forward(request, server, route.location, route.forward)
         if request.method not in ("GET", "HEAD"):
             return _error_page(405, self.version)
-        found = webroot.Found(None, route.root)
+        found = Found(None, route.root)
         for candidate in route.candidates:
             if candidate.startswith("="):
                 return _error_page(int(candidate[1:]) if candidate[1:].isdigit() else 404, self.version)
-            found = webroot.find(self.process, route.root, candidate, route.index)
+            found = self._files.find(route.root, candidate, route.index)
             if found.response is not None and (not route.tries or found.response.status == 200):
                 return found.response
         return await self._missing(request, server, found)
 
-    async def _missing(self, request: HttpRequest, server: VirtualServer, found: webroot.Found) -> HttpResponse:
+    async def _missing(self, request: HttpRequest, server: VirtualServer, found: Found) -> HttpResponse:
         error = found.error
         name = server.names[0] if server.names else ""
         tail = f', client: {request.peer}, server: {name}, request: "{_request_line(request)}"'

@@ -9,11 +9,11 @@ from signal import Signals
 from typing import ClassVar
 
 from srearena.cluster.embedded.node.process import Process
-from srearena.cluster.embedded.node.programs import webroot
 from srearena.cluster.embedded.node.programs.base import PATH, Program
 from srearena.cluster.embedded.node.programs.generic import serve_declared_ports
 from srearena.cluster.embedded.node.programs.registry import program
 from srearena.cluster.embedded.node.programs.timestamps import stamp
+from srearena.cluster.embedded.node.programs.webroot import Webroot
 from srearena.cluster.embedded.node.sockets import HttpRequest, HttpResponse
 
 _PRINT = re.compile(r"""print\(\s*(?:"([^"\\]*)"|'([^'\\]*)')\s*(?:,\s*(?:flush|file)\s*=\s*[\w.]+)?\s*\)""")
@@ -121,9 +121,11 @@ class Python(Program):
         return await self._http_server(process, port, address, folder)
 
     async def _http_server(self, process: Process, port: int, address: str, folder: str) -> int:
+        files = Webroot(process)
+
         async def answer(request: HttpRequest) -> HttpResponse:
             await process.spend(0.0005)
-            response = _served(process, folder, request)
+            response = _served(process, files, folder, request)
             when = stamp(process, "%d/%b/%Y %H:%M:%S")
             if response.status == 404:
                 await process.error(f"{request.peer} - - [{when}] code 404, message File not found\n")
@@ -146,8 +148,8 @@ class Python(Program):
         return 0
 
 
-def _served(process: Process, folder: str, request: HttpRequest) -> HttpResponse:
-    found = webroot.find(process, folder, request.path, ("index.html", "index.htm"))
+def _served(process: Process, files: Webroot, folder: str, request: HttpRequest) -> HttpResponse:
+    found = files.find(folder, request.path, ("index.html", "index.htm"))
     if found.response is not None:
         return found.response
     if process.files.is_dir(found.path):

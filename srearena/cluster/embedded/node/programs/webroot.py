@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
+from srearena.cluster.embedded.node.fileview import Glance
 from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.sockets import HttpResponse
 from srearena.cluster.embedded.node.streams import os_error
 
+MAX_SERVED = 64
+"""Answers a server remembers."""
 CONTENT_TYPES = {
     ".html": "text/html",
     ".htm": "text/html",
@@ -31,8 +34,7 @@ def content_type(path: str, default: str = "application/octet-stream") -> str:
     return CONTENT_TYPES.get(posixpath.splitext(path)[1].lower(), default)
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """What a request's path led to below a root."""
 
     response: HttpResponse | None
@@ -41,40 +43,49 @@ class Found:
     """Why there is no response: the file is missing, or may not be read."""
 
 
-def find(process: Process, root: str, path: str, index: tuple[str, ...] = ("index.html",)) -> Found:
-    """The file for a path; a directory without a slash is redirected, one with a slash shows its index."""
-    full = _below(root, path)
-    files = process.files
-    if index and path.endswith("/"):
-        # The usual case first: where the index can be read, all else is as it should be.
-        first = posixpath.join(full, index[0])
+class Webroot:
+    """Files as one server process serves them; what it served before and is still so, it need not look for."""
+
+    __slots__ = ("_process", "_served")
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._served: dict[tuple[str, str, tuple[str, ...]], tuple[str, Glance]] = {}
+
+    def find(self, root: str, path: str, index: tuple[str, ...] = ("index.html",)) -> Found:
+        """The file for a path; a directory without a slash is redirected, one with a slash shows its index."""
+        served = self._served.get((root, path, index))
+        if served is not None and served[1].current():
+            return _found(served[0], served[1].content)
+        clean = posixpath.normpath("/" + path).lstrip("/")
+        full = posixpath.join(root, clean) if clean and clean != "." else root
+        files = self._process.files
+        only_choice = True
+        if files.is_dir(full):
+            if not path.endswith("/"):
+                return Found(HttpResponse(301, headers={"Location": f"{path}/"}), full)
+            for name in index:
+                if files.is_file(posixpath.join(full, name)):
+                    full = posixpath.join(full, name)
+                    only_choice = name == index[0]
+                    break
+            else:
+                return Found(None, full, os_error(1))
         try:
-            body = files.read_bytes(first)
-        except OSError:
-            body = b""
-        if body:
-            return _found(first, body)
-    if files.is_dir(full):
-        if not path.endswith("/"):
-            return Found(HttpResponse(301, headers={"Location": f"{path}/"}), full)
-        for name in index:
-            if files.is_file(posixpath.join(full, name)):
-                full = posixpath.join(full, name)
-                break
-        else:
-            return Found(None, full, os_error(1))
-    try:
-        body = files.read_bytes(full)
-    except OSError as error:
-        return Found(None, full, error)
-    return _found(full, body)
+            body = files.read_bytes(full)
+        except OSError as error:
+            return Found(None, full, error)
+        if only_choice:
+            self._remember((root, path, index), full)
+        return _found(full, body)
+
+    def _remember(self, question: tuple[str, str, tuple[str, ...]], path: str) -> None:
+        glance = self._process.files.glance(path)
+        if len(self._served) >= MAX_SERVED:
+            self._served.clear()
+        if glance is not None:
+            self._served[question] = (path, glance)
 
 
 def _found(path: str, body: bytes) -> Found:
     return Found(HttpResponse(200, body, {"Content-Type": content_type(path)}), path)
-
-
-@lru_cache(maxsize=1024)
-def _below(root: str, path: str) -> str:
-    clean = posixpath.normpath("/" + path).lstrip("/")
-    return posixpath.join(root, clean) if clean and clean != "." else root
