@@ -208,8 +208,63 @@ def test_a_missing_claim_stops_the_pod_everywhere(bench: Bench) -> None:
     bench.node("a")
     bench.pod("p", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
     bench.settle()
+    assert bench.why_not("p") == '0/1 nodes are available: persistentvolumeclaim "data" not found. not found'
+
+
+def test_a_claim_of_an_ephemeral_volume_is_waited_for(bench: Bench) -> None:
+    bench.node("a")
+    claim = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
+    bench.pod("p", volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": claim}}])
+    bench.settle()
     assert bench.why_not("p") == (
-        '0/1 nodes are available: persistentvolumeclaim "data" not found. ' + NOT_HELPFUL.format(n=1)
+        "0/1 nodes are available: waiting for ephemeral volume controller to create "
+        'the persistentvolumeclaim "p-v". not found'
+    )
+
+
+def _only_on(*names: str) -> dict[str, Any]:
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": list(names)}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+
+
+def test_nodes_that_affinity_does_not_name_are_not_looked_at(bench: Bench) -> None:
+    for name in ("a", "b", "c"):
+        bench.node(name, cpu="1")
+    bench.pod("first", cpu="1", affinity=_only_on("a"))
+    bench.settle()
+    bench.pod("second", cpu="1", affinity=_only_on("a"))
+    bench.settle()
+    assert bench.why_not("second") == (
+        "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [NodeAffinity]. "
+        "no new claims to deallocate, preemption: 0/3 nodes are available: "
+        "1 No preemption victims found for incoming pod, 2 Preemption is not helpful for scheduling."
+    )
+
+
+def test_a_claim_for_one_pod_keeps_a_second_from_every_node(bench: Bench) -> None:
+    bench.node("a")
+    bench.node("b")
+    storage = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "later"}}
+    storage |= {"provisioner": "example.com/disk", "volumeBindingMode": "WaitForFirstConsumer"}
+    bench.client.create("storageclasses.storage.k8s.io", storage)
+    wanted = {"accessModes": ["ReadWriteOncePod"], "resources": {"requests": {"storage": "1Gi"}}}
+    volume = {**wanted, "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/data"}, "storageClassName": "later"}
+    volume.pop("resources")
+    claim = {**wanted, "storageClassName": "later", "volumeName": "disk"}
+    for kind, name, spec in (("PersistentVolume", "disk", volume), ("PersistentVolumeClaim", "data", claim)):
+        obj = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+        if kind == "PersistentVolumeClaim":
+            obj["metadata"] = {"name": name, "namespace": "default"}
+        made = bench.client.create(f"{kind.lower()}s", obj)
+        bench.client.set_status(f"{kind.lower()}s", made, {"phase": "Bound"})
+    mounts = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+    bench.pod("first", volumes=mounts)
+    bench.settle()
+    bench.pod("second", volumes=mounts)
+    bench.settle()
+    assert bench.why_not("second") == (
+        "0/2 nodes are available: 2 node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access "
+        "mode already in-use by another pod. " + NO_VICTIMS.format(n=2)
     )
 
 
@@ -235,6 +290,32 @@ def test_pods_of_another_scheduler_are_left_alone(bench: Bench) -> None:
 def test_repeated_failures_become_a_series(bench: Bench) -> None:
     bench.node("a", cpu="1")
     bench.pod("big", cpu="4")
-    bench.settle(301)
+    bench.settle(299)
+    assert len(bench.events("FailedScheduling")) == 1
+    # The first failure changed the pod's status, so the second tells of another version of the pod.
+    bench.settle(40)
+    first, second = bench.events("FailedScheduling")
+    assert (first["message"], first["action"]) == (second["message"], "Scheduling")
+    assert "series" not in second
+    bench.settle(330)
+    (series,) = [event["series"] for event in bench.events("FailedScheduling") if "series" in event]
+    assert series["count"] == 2
+
+
+def test_a_long_explanation_is_cut_in_the_event_only(bench: Bench) -> None:
+    for number in range(40):
+        taint = {"key": f"example.com/reserved-for-team-number-{number}", "value": "", "effect": "NoSchedule"}
+        bench.node(f"n{number}", taints=[taint])
+    bench.pod("p")
+    bench.settle()
     (event,) = bench.events("FailedScheduling")
-    assert event["series"]["count"] == 2
+    assert len(event["message"]) == 1024 and event["message"].endswith(" ...")
+    assert len(bench.why_not("p")) > 1024
+
+
+def test_the_condition_names_the_generation_it_speaks_of(bench: Bench) -> None:
+    bench.pod("p")
+    bench.settle()
+    (scheduled,) = bench.get("p")["status"]["conditions"]
+    assert scheduled["observedGeneration"] == 1
+    assert "lastProbeTime" in scheduled and scheduled["lastProbeTime"] is None

@@ -33,9 +33,10 @@ def pod_requests(pod: Obj) -> Amounts:
 
 
 def host_ports(pod: Obj) -> list[tuple[str, str, int]]:
-    """(address, protocol, port) that the pod wants on its node."""
+    """(address, protocol, port) that the pod wants on its node; init containers that end do not count."""
     spec = pod.get("spec") or {}
-    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    sidecars = (c for c in spec.get("initContainers") or () if c.get("restartPolicy") == "Always")
+    containers = [*(spec.get("containers") or ()), *sidecars]
     return [
         (port.get("hostIP") or "0.0.0.0", port.get("protocol") or "TCP", port["hostPort"])
         for container in containers

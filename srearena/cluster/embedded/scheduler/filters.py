@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from srearena.cluster.embedded.objects import dig, name_of
+from srearena.cluster.embedded.objects import Obj, dig, name_of
 from srearena.cluster.embedded.registry.placement import (
     matches_node_selector,
     ports_clash,
@@ -18,7 +18,7 @@ from srearena.cluster.embedded.registry.placement import (
 )
 from srearena.cluster.embedded.scheduler.node_state import NodeState, PodInfo
 from srearena.cluster.embedded.scheduler.topology import AffinityPicture, Spread, affinity_reason, spread_reason
-from srearena.cluster.embedded.scheduler.volumes import VolumeNeeds, exclusive_reason, volume_reason
+from srearena.cluster.embedded.scheduler.volumes import SINGLE_POD, VolumeNeeds, volume_reasons
 from srearena.cluster.embedded.store import Store
 
 _UNSCHEDULABLE_TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
@@ -33,6 +33,8 @@ class Cycle:
     needs: VolumeNeeds
     affinity: AffinityPicture
     spreads: list[Spread]
+    exclusive_claim_in_use: bool = False
+    now: str = ""
 
 
 Reasons = list[str]
@@ -107,13 +109,13 @@ FILTERS: tuple[Filter, ...] = (
     Filter("NodeResourcesFit", _resources, True, frozenset({"node", "pod-gone"})),
     Filter(
         "VolumeRestrictions",
-        lambda cycle, node: _optional(exclusive_reason(cycle.needs, node)),
+        lambda cycle, node: [SINGLE_POD] if cycle.exclusive_claim_in_use else [],
         True,
         frozenset({"node", "pod-gone", "volume"}),
     ),
     Filter(
         "VolumeBinding",
-        lambda cycle, node: _optional(volume_reason(cycle.needs, node, cycle.store)),
+        lambda cycle, node: volume_reasons(cycle.needs, node, cycle.store),
         False,
         frozenset({"node", "volume"}),
     ),
@@ -130,6 +132,30 @@ FILTERS: tuple[Filter, ...] = (
         frozenset({"node", "pod-gone", "pod"}),
     ),
 )
+
+
+def named_nodes(pod: Obj) -> frozenset[str] | None:
+    """The nodes that required affinity names one by one, as for the pods of a DaemonSet; None where any may do."""
+    required = dig(
+        pod, "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", default={}
+    )
+    names: frozenset[str] = frozenset()
+    terms = required.get("nodeSelectorTerms") or ()
+    for term in terms:
+        lists = [
+            frozenset(field.get("values") or ())
+            for field in term.get("matchFields") or ()
+            if field.get("key") == "metadata.name" and field.get("operator") == "In"
+        ]
+        if not lists:
+            return None
+        names |= frozenset.intersection(*lists)
+    return names if terms else None
+
+
+def beyond_named() -> Rejection:
+    """Why a node is not even looked at when the pod's affinity names others."""
+    return Rejection("NodeAffinity", ["node(s) didn't satisfy plugin(s) [NodeAffinity]"], False, frozenset({"node"}))
 
 
 @dataclass(slots=True)

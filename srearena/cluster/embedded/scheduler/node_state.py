@@ -26,6 +26,8 @@ class PodInfo:
     ports: list[tuple[str, str, int]]
     affinity: list[Obj]
     anti_affinity: list[Obj]
+    wishes: list[tuple[int, Obj]]
+    """Pod affinity terms that others' places are weighed by, with their weights: negative where the pod avoids."""
     priority: int
     owner: str
 
@@ -46,9 +48,25 @@ class PodInfo:
             host_ports(pod),
             dig(pod, "spec", "affinity", "podAffinity", required, default=[]),
             dig(pod, "spec", "affinity", "podAntiAffinity", required, default=[]),
+            _wishes(pod),
             dig(pod, "spec", "priority", default=0),
             (controller_of(pod) or {}).get("uid", ""),
         )
+
+
+def preferences(pod: Obj) -> list[tuple[int, Obj]]:
+    """The pod's own soft affinity terms with their weights."""
+    return [
+        (sign * entry.get("weight", 0), entry.get("podAffinityTerm") or {})
+        for sign, group in ((1, "podAffinity"), (-1, "podAntiAffinity"))
+        for entry in dig(pod, "spec", "affinity", group, "preferredDuringSchedulingIgnoredDuringExecution", default=())
+    ]
+
+
+def _wishes(pod: Obj) -> list[tuple[int, Obj]]:
+    """What the pod wants of others once it runs: its preferences, and whom it had to join weighs a little too."""
+    required = dig(pod, "spec", "affinity", "podAffinity", "requiredDuringSchedulingIgnoredDuringExecution", default=())
+    return [*preferences(pod), *((1, term) for term in required)]
 
 
 @dataclass(slots=True)
@@ -60,6 +78,8 @@ class NodeState:
     scored: Amounts = field(default_factory=dict)
     repelling: dict[str, PodInfo] = field(default_factory=dict)
     """The pods here that keep others away, by UID."""
+    wishing: dict[str, PodInfo] = field(default_factory=dict)
+    """The pods here that care for who joins them, by UID."""
     siblings: dict[str, int] = field(default_factory=dict)
     """How many pods each controller has here, by its UID."""
     images: dict[str, int] = field(default_factory=dict)
@@ -73,12 +93,15 @@ class NodeState:
         self.pods[uid_of(info.pod)] = info
         if info.anti_affinity:
             self.repelling[uid_of(info.pod)] = info
+        if info.wishes:
+            self.wishing[uid_of(info.pod)] = info
         self._count(info, 1)
 
     def remove(self, uid: str) -> PodInfo | None:
         info = self.pods.pop(uid, None)
         if info is not None:
             self.repelling.pop(uid, None)
+            self.wishing.pop(uid, None)
             self._count(info, -1)
         return info
 

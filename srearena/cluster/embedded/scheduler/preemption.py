@@ -6,17 +6,27 @@ spared where another node can do without hurting one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from srearena.cluster.embedded.objects import Obj, dig, labels_of, meta, namespace_of, uid_of
+from srearena.cluster.embedded.objects import (
+    Obj,
+    condition,
+    dig,
+    is_terminating,
+    labels_of,
+    name_of,
+    namespace_of,
+    uid_of,
+)
 from srearena.cluster.embedded.registry.selectors import label_selector_of
 from srearena.cluster.embedded.scheduler.filters import Cycle, Rejection
 from srearena.cluster.embedded.scheduler.node_state import NodeState, PodInfo
 from srearena.cluster.embedded.store import Store
 
-Fits = Callable[[NodeState], bool]
-"""Whether the pod would fit the node in that state."""
+Verdict = Callable[[NodeState], Rejection | None]
+"""Why the pod would not fit the node in that state; None where it would."""
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
@@ -29,73 +39,107 @@ class Plan:
     budget_violations: int
 
 
+def reasons_told(reasons: Counter[str], nodes: int) -> str:
+    """`0/3 nodes are available: 1 this, 2 that.`: counted reasons in the order of their text."""
+    told = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
+    return f"0/{nodes} nodes are available: {told}."
+
+
+def not_eligible(info: PodInfo, nodes: dict[str, NodeState], rejections: dict[str, Rejection]) -> str:
+    """Why the pod may not evict anybody (now): it must not, or its victims are still going."""
+    if dig(info.pod, "spec", "preemptionPolicy") == "Never":
+        return "not eligible due to preemptionPolicy=Never."
+    nominated = dig(info.pod, "status", "nominatedNodeName", default="")
+    rejection, node = rejections.get(nominated), nodes.get(nominated)
+    if node is None or (rejection is not None and not rejection.preemption_helps):
+        return ""
+    if any(other.priority < info.priority and _preempted(other.pod) for other in node.pods.values()):
+        return "not eligible due to a terminating pod on the nominated node."
+    return ""
+
+
+def _preempted(pod: Obj) -> bool:
+    target = condition(pod, "DisruptionTarget") or {}
+    return is_terminating(pod) and (target.get("status"), target.get("reason")) == ("True", "PreemptionByScheduler")
+
+
 def find_plan(
-    cycle: Cycle, nodes: dict[str, NodeState], rejections: dict[str, Rejection], fits: Fits
+    cycle: Cycle, nodes: dict[str, NodeState], rejections: dict[str, Rejection], verdict: Verdict
 ) -> tuple[Plan | None, str]:
     """The best node to clear, or why no clearing helps."""
-    pod = cycle.info.pod
-    if dig(pod, "spec", "preemptionPolicy") == "Never":
-        return None, "not eligible due to preemptionPolicy=Never."
     plans: list[Plan] = []
-    helpless = futile = 0
+    reasons: Counter[str] = Counter()
     for name, node in nodes.items():
         rejection = rejections.get(name)
         if rejection is not None and not rejection.preemption_helps:
-            helpless += 1
+            reasons[NOT_HELPFUL] += 1
             continue
-        plan = _plan_for(cycle, node, fits)
-        if plan is None:
-            futile += 1
-        else:
+        plan = _plan_for(cycle, node, verdict)
+        if isinstance(plan, Plan):
             plans.append(plan)
+        else:
+            reasons.update(plan)
     if plans:
-        return min(plans, key=_cost), ""
-    counted = [(futile, NO_VICTIMS), (helpless, NOT_HELPFUL)]
-    reasons = ", ".join(sorted(f"{count} {reason}" for count, reason in counted if count))
-    return None, f"0/{len(nodes)} nodes are available: {reasons}."
+        return min(plans, key=lambda plan: _cost(plan, cycle.now)), ""
+    return None, reasons_told(reasons, len(nodes))
 
 
-def _plan_for(cycle: Cycle, node: NodeState, fits: Fits) -> Plan | None:
+def _plan_for(cycle: Cycle, node: NodeState, verdict: Verdict) -> Plan | list[str]:
+    """Whom to evict from the node, or why evicting everybody one may evict is not enough."""
     lower = [info for info in node.pods.values() if info.priority < cycle.info.priority]
-    if not lower or not fits(node.without({uid_of(info.pod) for info in lower})):
-        return None
+    if not lower:
+        return [NO_VICTIMS]
+    rejection = verdict(node.without({uid_of(info.pod) for info in lower}))
+    if rejection is not None:
+        return rejection.reasons
+    lower.sort(key=lambda info: _importance(info, cycle.now))
     guarded = _over_budget(cycle.store, lower)
     # Spare as many as possible, the most important and the protected ones first.
-    order = sorted(lower, key=lambda info: (uid_of(info.pod) not in guarded, -info.priority, _started(info.pod)))
     victims = list(lower)
-    for candidate in order:
+    for candidate in sorted(lower, key=lambda info: uid_of(info.pod) not in guarded):
         rest = [info for info in victims if info is not candidate]
-        if fits(node.without({uid_of(info.pod) for info in rest})):
+        if verdict(node.without({uid_of(info.pod) for info in rest})) is None:
             victims = rest
     violations = sum(1 for info in victims if uid_of(info.pod) in guarded)
-    return Plan(node, sorted(victims, key=lambda info: (-info.priority, _started(info.pod))), violations)
+    return Plan(node, victims, violations)
 
 
-def _started(pod: Obj) -> str:
-    return str(dig(pod, "status", "startTime") or meta(pod).get("creationTimestamp") or "")
+def _started(info: PodInfo, now: str) -> str:
+    """When the pod was started; one that was not yet counts as started now."""
+    return str(dig(info.pod, "status", "startTime") or now)
 
 
-def _cost(plan: Plan) -> tuple[int, int, int, int, tuple[int, ...], str]:
+def _importance(info: PodInfo, now: str) -> tuple[int, str]:
+    """Sorts the more important pod first: by priority, then whichever runs longer."""
+    return -info.priority, _started(info, now)
+
+
+def _cost(plan: Plan, now: str) -> tuple[int, int, int, int, tuple[int, ...], str]:
     highest = max((info.priority for info in plan.victims), default=0)
-    latest = max((_started(info.pod) for info in plan.victims if info.priority == highest), default="")
+    earliest = min((_started(info, now) for info in plan.victims if info.priority == highest), default="")
     return (
         plan.budget_violations,
         highest,
-        sum(info.priority for info in plan.victims),
+        # Every victim weighs something, whatever its priority, so that fewer are better among the lowest.
+        sum(info.priority + 2**31 for info in plan.victims),
         len(plan.victims),
-        tuple(-ord(character) for character in latest),
+        tuple(-ord(character) for character in earliest),
         plan.node.name,
     )
 
 
 def _over_budget(store: Store, pods: list[PodInfo]) -> set[str]:
-    """Pods whose budget has no disruption left for them, counting those that come before."""
+    """Pods, the most important first, whose budget has no disruption left for them after those that come before."""
     left: dict[str, int] = {}
     guarded: set[str] = set()
-    for info in sorted(pods, key=lambda info: (-info.priority, _started(info.pod))):
-        for budget in store.objects("poddisruptionbudgets.policy", namespace_of(info.pod)):
+    for info in pods:
+        for budget in (
+            store.objects("poddisruptionbudgets.policy", namespace_of(info.pod)) if labels_of(info.pod) else ()
+        ):
             selector = dig(budget, "spec", "selector")
-            if selector is None or not label_selector_of(selector).matches(labels_of(info.pod)):
+            if not selector or not label_selector_of(selector).matches(labels_of(info.pod)):
+                continue
+            if name_of(info.pod) in dig(budget, "status", "disruptedPods", default={}):
                 continue
             uid = uid_of(budget)
             left.setdefault(uid, dig(budget, "status", "disruptionsAllowed", default=0))

@@ -20,13 +20,19 @@ from srearena.cluster.embedded.objects import (
 from srearena.cluster.embedded.registry.binding import bind
 from srearena.cluster.embedded.registry.errors import ApiError
 from srearena.cluster.embedded.registry.identity import component
-from srearena.cluster.embedded.scheduler.filters import Cycle, Rejection, reject
+from srearena.cluster.embedded.scheduler.filters import Cycle, Rejection, beyond_named, named_nodes, reject
 from srearena.cluster.embedded.scheduler.node_state import ClusterState, NodeState, PodInfo, occupies
-from srearena.cluster.embedded.scheduler.preemption import Plan, find_plan
+from srearena.cluster.embedded.scheduler.preemption import Plan, find_plan, not_eligible, reasons_told
 from srearena.cluster.embedded.scheduler.queue import SchedulingQueue, Waiting
 from srearena.cluster.embedded.scheduler.scores import best
 from srearena.cluster.embedded.scheduler.topology import picture, spreads
-from srearena.cluster.embedded.scheduler.volumes import SELECTED_NODE, VolumeNeeds, find_volume, volume_needs
+from srearena.cluster.embedded.scheduler.volumes import (
+    SELECTED_NODE,
+    VolumeNeeds,
+    exclusive_claims_in_use,
+    find_volume,
+    volume_needs,
+)
 from srearena.cluster.embedded.series_recorder import SeriesRecorder
 from srearena.cluster.embedded.store import Change
 from srearena.cluster.embedded.world import World
@@ -34,7 +40,7 @@ from srearena.cluster.embedded.world import World
 NAME = "default-scheduler"
 _DECISION_SECONDS = 0.002
 """How long one pod occupies the scheduler."""
-_BINDING_POLL = 0.5
+_BINDING_POLL = 1.0
 """How often a pod that waits for its volumes to be bound is looked at."""
 _BINDING_TIMEOUT = 600.0
 _VOLUME_RESOURCES = ("persistentvolumeclaims", "persistentvolumes", "storageclasses.storage.k8s.io")
@@ -146,20 +152,26 @@ class Scheduler:
         nodes = self._state.nodes
         needs = volume_needs(pod, self._store)
         if not nodes:
-            self._give_up(pod, waiting, "no nodes available to schedule pods", frozenset({"node"}))
+            self._give_up(pod, waiting, "no nodes available to schedule pods", frozenset({"node"}), nominated="")
             return
-        if needs.problem:
-            preemption = f"0/{len(nodes)} nodes are available: {len(nodes)} Preemption is not helpful for scheduling."
-            message = (
-                f"0/{len(nodes)} nodes are available: {needs.problem}. "
-                f"no new claims to deallocate, preemption: {preemption}"
-            )
+        named = named_nodes(pod)
+        problem = "pod affinity terms conflict" if named is not None and not named else needs.problem
+        if problem:
+            # What comes after this check did not prepare itself and finds nothing: the odd last words say so.
+            message = f"0/{len(nodes)} nodes are available: {problem}. not found"
             self._give_up(pod, waiting, message, frozenset({"volume"}))
             return
         cycle = self._cycle(info, needs, list(nodes.values()))
+        promised = nodes.get(dig(pod, "status", "nominatedNodeName", default=""))
+        if promised is not None and reject(cycle, self._with_nominated(promised, info)) is None:
+            self._bind_volumes_then_pod(pod, promised, needs, self._clock.now + _BINDING_TIMEOUT)
+            return
         rejections: dict[str, Rejection] = {}
         fitting: list[NodeState] = []
         for node in nodes.values():
+            if named is not None and node.name not in named:
+                rejections[node.name] = beyond_named()
+                continue
             rejection = reject(cycle, self._with_nominated(node, info))
             if rejection is None:
                 fitting.append(node)
@@ -173,7 +185,15 @@ class Scheduler:
         self._bind_volumes_then_pod(pod, chosen, needs, self._clock.now + _BINDING_TIMEOUT)
 
     def _cycle(self, info: PodInfo, needs: VolumeNeeds, nodes: list[NodeState]) -> Cycle:
-        return Cycle(info, self._store, needs, picture(info, nodes, self._namespace_labels), spreads(info.pod, nodes))
+        return Cycle(
+            info,
+            self._store,
+            needs,
+            picture(info, nodes, self._namespace_labels),
+            spreads(info.pod, nodes),
+            exclusive_claims_in_use(needs, nodes),
+            self._clock.timestamp(),
+        )
 
     def _namespace_labels(self, namespace: str) -> dict[str, str]:
         return labels_of(self._store.get("namespaces", "", namespace) or {})
@@ -234,7 +254,8 @@ class Scheduler:
         elif self._clock.now >= deadline:
             message = 'running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded'
             waiting = Waiting(namespace, name, uid_of(pod), dig(pod, "spec", "priority", default=0), self._clock.now)
-            self._give_up(pod, waiting, message, frozenset({"volume", "node"}), reason="SchedulerError")
+            self._tell(pod, "SchedulerError", message, nominated="")
+            self.queue.retry(waiting)
         else:
             self._clock.after(_BINDING_POLL, self._check_volumes, namespace, name, node, deadline)
 
@@ -254,42 +275,65 @@ class Scheduler:
     ) -> None:
         pod = cycle.info.pod
         counts = Counter(reason for rejection in rejections.values() for reason in rejection.reasons)
-        reasons = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
-        message = f"0/{len(nodes)} nodes are available: {reasons}."
+        message = reasons_told(counts, len(nodes))
 
-        def fits(node: NodeState) -> bool:
+        def verdict(node: NodeState) -> Rejection | None:
             others = [node if other.name == node.name else other for other in nodes.values()]
-            return reject(self._cycle(cycle.info, cycle.needs, others), node) is None
+            return reject(self._cycle(cycle.info, cycle.needs, others), self._with_nominated(node, cycle.info))
 
-        plan, why_not = find_plan(cycle, nodes, rejections, fits)
+        plan: Plan | None = None
+        nominated: str | None = None
+        why_not = not_eligible(cycle.info, nodes, rejections)
+        if not why_not:
+            plan, why_not = find_plan(cycle, nodes, rejections, verdict)
+            nominated = plan.node.name if plan is not None else ""
         if plan is None:
             message += f" no new claims to deallocate, preemption: {why_not}"
         helped_by = frozenset().union(*(rejection.helped_by for rejection in rejections.values()))
-        self._give_up(pod, waiting, message, helped_by, nominated=plan.node.name if plan else "")
+        self._give_up(pod, waiting, message, helped_by, nominated=nominated)
         if plan is not None:
             self._evict(plan, pod, cycle.info)
 
     def _evict(self, plan: Plan, pod: Obj, info: PodInfo) -> None:
+        for uid, (node, other) in list(self._nominated.items()):
+            if node == plan.node.name and other.priority < info.priority:
+                self._withdraw(uid, other.pod)
         self._nominated[uid_of(pod)] = (plan.node.name, info)
         for victim in plan.victims:
             current = self._store.get("pods", namespace_of(victim.pod), name_of(victim.pod))
             if current is None or is_terminating(current):
                 continue
             note = f"{NAME}: preempting to accommodate a higher priority pod"
-            target = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": note}
+            target = {
+                "type": "DisruptionTarget",
+                "status": "True",
+                "lastProbeTime": None,
+                "observedGeneration": meta(current).get("generation", 1),
+                "reason": "PreemptionByScheduler",
+                "message": note,
+            }
             conditions = with_condition(
                 dig(current, "status", "conditions", default=()), target, self._clock.timestamp()
             )
             self._client.set_status("pods", current, {**(current.get("status") or {}), "conditions": conditions})
+            self._client.delete("pods", current)
             self._recorder.event(
-                current,
+                victim.pod,
                 "Normal",
                 "Preempted",
                 "Preempting",
                 f"Preempted by pod {uid_of(pod)} on node {plan.node.name}",
                 related=pod,
             )
-            self._client.delete("pods", current)
+
+    def _withdraw(self, uid: str, pod: Obj) -> None:
+        """Somebody more important was promised the node: the pod looks for another one."""
+        del self._nominated[uid]
+        current = self._store.get("pods", namespace_of(pod), name_of(pod))
+        if current is not None and uid_of(current) == uid and dig(current, "status", "nominatedNodeName"):
+            status = {key: value for key, value in current["status"].items() if key != "nominatedNodeName"}
+            self._client.set_status("pods", current, status)
+            self.queue.changed(uid)
 
     def _give_up(
         self,
@@ -298,21 +342,29 @@ class Scheduler:
         message: str,
         helped_by: frozenset[str],
         *,
-        nominated: str = "",
-        reason: str = "Unschedulable",
+        nominated: str | None = None,
     ) -> None:
-        self._recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", message)
-        self._set_unscheduled(namespace_of(pod), name_of(pod), reason, message, nominated)
+        self._tell(pod, "Unschedulable", message, nominated)
         self.queue.set_aside(waiting, helped_by | ({"pod-gone"} if nominated else frozenset()))
 
-    def _set_unscheduled(self, namespace: str, name: str, reason: str, message: str, nominated: str = "") -> None:
+    def _tell(self, pod: Obj, reason: str, message: str, nominated: str | None) -> None:
+        """`nominated` is the node promised to the pod, "" to take a promise back, None to leave it as it is."""
+        if nominated == "":
+            self._nominated.pop(uid_of(pod), None)
+        self._recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", message)
+        self._set_unscheduled(namespace_of(pod), name_of(pod), reason, message, nominated)
+
+    def _set_unscheduled(
+        self, namespace: str, name: str, reason: str, message: str, nominated: str | None = None
+    ) -> None:
         pod = self._store.get("pods", namespace, name)
         if pod is None:
             return
         status = dict(pod.get("status") or {})
         now = self._clock.timestamp()
         known = condition(pod, "PodScheduled") or {}
-        if known.get("reason") == reason and known.get("message") == message and not nominated:
+        same = known.get("status") == "False" and (known.get("reason"), known.get("message")) == (reason, message)
+        if same and nominated in (None, status.get("nominatedNodeName", "")):
             return
         verdict = {
             "type": "PodScheduled",
@@ -325,4 +377,6 @@ class Scheduler:
         status["conditions"] = with_condition(status.get("conditions") or (), verdict, now)
         if nominated:
             status["nominatedNodeName"] = nominated
+        elif nominated == "":
+            status.pop("nominatedNodeName", None)
         self._client.set_status("pods", pod, status)

@@ -6,71 +6,87 @@ Every score is a number from 0 to 100 per node; the weighted sum decides, chance
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import log, sqrt
+from math import log
 
-from srearena.cluster.embedded.objects import dig, labels_of, namespace_of
+from srearena.cluster.embedded.objects import controller_of, dig, is_terminating, labels_of, namespace_of
 from srearena.cluster.embedded.registry.placement import matches_term, tolerated
-from srearena.cluster.embedded.registry.selectors import LabelSelector, label_set_selector
+from srearena.cluster.embedded.registry.selectors import label_set_selector
 from srearena.cluster.embedded.scheduler.filters import Cycle
-from srearena.cluster.embedded.scheduler.node_state import NodeState
+from srearena.cluster.embedded.scheduler.node_state import NodeState, preferences
 from srearena.cluster.embedded.scheduler.topology import resolve
 
-_BEST = 100.0
+_BEST = 100
+_WEIGHED = ("cpu", "memory")
+_DEFAULT_SPREAD = (("kubernetes.io/hostname", 3), ("topology.kubernetes.io/zone", 5))
+_SPREAD_OWNERS = frozenset({"ReplicationController", "ReplicaSet", "StatefulSet"})
 _MEGABYTE = 1024 * 1024
 _SMALL_IMAGE = 23 * _MEGABYTE
 _LARGE_IMAGE = 1000 * _MEGABYTE
 
-Scores = list[float]
+Scores = list[int]
 
 
 def best(cycle: Cycle, nodes: list[NodeState], everywhere: list[NodeState]) -> list[NodeState]:
     """The nodes with the highest score; more than one where they tie."""
     if len(nodes) == 1:
         return nodes
-    totals = [0.0] * len(nodes)
+    totals = [0] * len(nodes)
     for weight, score in _SCORES:
         for index, value in enumerate(score(cycle, nodes, everywhere)):
             totals[index] += weight * value
     top = max(totals)
-    return [node for node, total in zip(nodes, totals, strict=True) if total >= top - 1e-9]
-
-
-def _share(cycle: Cycle, node: NodeState, resource: str) -> float:
-    """The part of the node's resource that would be asked for with this pod on it."""
-    room = node.allocatable.get(resource, 0)
-    if not room:
-        return 1.0
-    return min(1.0, (node.scored.get(resource, 0) + cycle.info.scoring.get(resource, 0)) / room)
+    return [node for node, total in zip(nodes, totals, strict=True) if total == top]
 
 
 def _least_allocated(cycle: Cycle, nodes: list[NodeState], everywhere: list[NodeState]) -> Scores:
-    return [
-        int((1 - _share(cycle, node, "cpu")) * _BEST) // 2 + int((1 - _share(cycle, node, "memory")) * _BEST) // 2
-        for node in nodes
-    ]
+    """How free the node would be; containers that ask for nothing count as if they asked for a little."""
+    scores: Scores = []
+    for node in nodes:
+        free: list[int] = []
+        for resource in _WEIGHED:
+            room = node.allocatable.get(resource, 0)
+            asked = node.scored.get(resource, 0) + cycle.info.scoring.get(resource, 0)
+            if room:
+                free.append((room - asked) * _BEST // room if asked <= room else 0)
+        scores.append(sum(free) // len(free) if free else 0)
+    return scores
 
 
 def _balanced(cycle: Cycle, nodes: list[NodeState], everywhere: list[NodeState]) -> Scores:
+    """How alike the shares of processor and memory would be; a pod that asks for neither does not care."""
+    requests = cycle.info.requests
+    if not any(requests.get(resource) for resource in _WEIGHED):
+        return [0] * len(nodes)
     scores: Scores = []
     for node in nodes:
-        shares = [_share(cycle, node, resource) for resource in ("cpu", "memory")]
-        mean = sum(shares) / len(shares)
-        deviation = sqrt(sum((share - mean) ** 2 for share in shares) / len(shares))
+        shares = [
+            min(1.0, (node.used.get(resource, 0) + requests.get(resource, 0)) / node.allocatable[resource])
+            for resource in _WEIGHED
+            if node.allocatable.get(resource)
+        ]
+        deviation = abs(shares[0] - shares[1]) / 2 if len(shares) == 2 else 0.0
         scores.append(int((1 - deviation) * _BEST))
     return scores
 
 
 def _image_locality(cycle: Cycle, nodes: list[NodeState], everywhere: list[NodeState]) -> Scores:
-    images = [container.get("image", "") for container in dig(cycle.info.pod, "spec", "containers", default=())]
-    if not images:
-        return [0.0] * len(nodes)
+    spec = cycle.info.pod.get("spec") or {}
+    images = [
+        _with_tag(container.get("image", ""))
+        for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
+    ]
     spread = {image: sum(1 for node in everywhere if image in node.images) / len(everywhere) for image in images}
     low, high = _SMALL_IMAGE, _LARGE_IMAGE * len(images)
     scores: Scores = []
     for node in nodes:
-        local = sum(node.images[image] * spread[image] for image in images if image in node.images)
-        scores.append(int(_BEST * (min(max(local, low), high) - low) / (high - low)))
+        local = sum(int(node.images[image] * spread[image]) for image in images if image in node.images)
+        scores.append(_BEST * (min(max(local, low), high) - low) // (high - low))
     return scores
+
+
+def _with_tag(image: str) -> str:
+    """As nodes list their images: with a tag."""
+    return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
 
 
 def _taints(cycle: Cycle, nodes: list[NodeState], everywhere: list[NodeState]) -> Scores:
@@ -81,7 +97,7 @@ def _taints(cycle: Cycle, nodes: list[NodeState], everywhere: list[NodeState]) -
     ]
     counts = [
         sum(
-            1.0
+            1
             for taint in dig(node.node, "spec", "taints", default=())
             if taint.get("effect") == "PreferNoSchedule" and not tolerated(tolerations, taint)
         )
@@ -100,99 +116,109 @@ def _node_affinity(cycle: Cycle, nodes: list[NodeState], everywhere: list[NodeSt
         default=(),
     )
     if not preferred:
-        return [0.0] * len(nodes)
+        return [0] * len(nodes)
     counts = [
-        float(sum(term.get("weight", 0) for term in preferred if matches_term(term.get("preference") or {}, node.node)))
+        sum(term.get("weight", 0) for term in preferred if matches_term(term.get("preference") or {}, node.node))
         for node in nodes
     ]
     return _normalised(counts)
 
 
 def _pod_affinity(cycle: Cycle, nodes: list[NodeState], everywhere: list[NodeState]) -> Scores:
-    key = "preferredDuringSchedulingIgnoredDuringExecution"
+    """Near whom the pod would rather be, and who would rather have it near."""
     pod = cycle.info.pod
 
     def namespace_labels(name: str) -> dict[str, str]:
         return labels_of(cycle.store.get("namespaces", "", name) or {})
 
-    terms = [
-        (sign, resolve(entry.get("podAffinityTerm") or {}, pod, entry.get("weight", 0)))
-        for sign, group in ((1, "podAffinity"), (-1, "podAntiAffinity"))
-        for entry in dig(pod, "spec", "affinity", group, key, default=())
-    ]
-    if not terms:
-        return [0.0] * len(nodes)
-    domains: dict[tuple[str, str], float] = {}
+    own = [resolve(term, pod, weight) for weight, term in preferences(pod)]
+    domains: dict[tuple[str, str], int] = {}
     for node in everywhere:
         labels = labels_of(node.node)
-        for other in node.pods.values():
-            for sign, term in terms:
-                if term.topology_key in labels and term.matches(other.pod, namespace_labels):
-                    domain = (term.topology_key, labels[term.topology_key])
-                    domains[domain] = domains.get(domain, 0.0) + sign * term.weight
+        met = [term for term in own for other in node.pods.values() if term.matches(other.pod, namespace_labels)]
+        for other in node.wishing.values():
+            wishes = (resolve(term, other.pod, weight) for weight, term in other.wishes)
+            met += [term for term in wishes if term.matches(pod, namespace_labels)]
+        for term in met:
+            if term.topology_key in labels:
+                domain = (term.topology_key, labels[term.topology_key])
+                domains[domain] = domains.get(domain, 0) + term.weight
     counts = [
         sum(weight for domain, weight in domains.items() if labels_of(node.node).get(domain[0]) == domain[1])
         for node in nodes
     ]
     low, high = min(counts), max(counts)
-    return [_BEST * (count - low) / (high - low) if high > low else 0.0 for count in counts]
+    return [int(_BEST * ((count - low) / (high - low))) if high > low else 0 for count in counts]
 
 
 def _spread(cycle: Cycle, nodes: list[NodeState], everywhere: list[NodeState]) -> Scores:
-    """Even spreading over hosts and zones: of the pod's soft constraints, or else of its siblings."""
-    if any(spread.hard for spread in cycle.spreads):
-        return [0.0] * len(nodes)
-    wanted: list[tuple[str, int, Callable[[NodeState], int]]]
-    if cycle.spreads:
-        wanted = [(spread.key, spread.max_skew, _selected(cycle, spread.selector)) for spread in cycle.spreads]
+    """Even spreading over hosts and zones: by the pod's soft constraints, or else among its siblings."""
+    if dig(cycle.info.pod, "spec", "topologySpreadConstraints"):
+        soft = [spread for spread in cycle.spreads if not spread.hard]
+        if not soft:
+            return [0] * len(nodes)
+        rules = [(spread.key, spread.max_skew, spread.counts) for spread in soft]
+        counted = [all(key in labels_of(node.node) for key, _, _ in rules) for node in nodes]
     else:
         siblings = _siblings(cycle)
         if siblings is None:
-            return [0.0] * len(nodes)
-        wanted = [("kubernetes.io/hostname", 5, siblings), ("topology.kubernetes.io/zone", 3, siblings)]
+            return [0] * len(nodes)
+        rules = [(key, skew, _per_domain(key, siblings, everywhere)) for key, skew in _DEFAULT_SPREAD]
+        counted = [True] * len(nodes)
     costs = [0.0] * len(nodes)
-    for key, skew, count in wanted:
-        counts: dict[str, int] = {}
-        for node in everywhere:
-            value = labels_of(node.node).get(key)
+    for key, skew, counts in rules:
+        values = [labels_of(node.node).get(key) for node in nodes]
+        # A missing label is a domain of its own where it does not matter.
+        weight = log(len({value for value, counts_here in zip(values, counted, strict=True) if counts_here}) + 2)
+        for index, value in enumerate(values):
             if value is not None:
-                counts[value] = counts.get(value, 0) + count(node)
-        weight = log(len(counts) + 2)
-        for index, node in enumerate(nodes):
-            value = labels_of(node.node).get(key)
-            if value is not None:
-                costs[index] += counts[value] * weight + (skew - 1)
-    low, high = min(costs), max(costs)
-    return [_BEST * (high + low - cost) / high if high else _BEST for cost in costs]
+                costs[index] += counts.get(value, 0) * weight + (skew - 1)
+    rounded = [round(cost) for cost in costs]
+    chosen = [cost for cost, counts_here in zip(rounded, counted, strict=True) if counts_here]
+    low, high = min(chosen, default=0), max(chosen, default=0)
+    return [
+        0 if not counts_here else _BEST * (high + low - cost) // high if high else _BEST
+        for cost, counts_here in zip(rounded, counted, strict=True)
+    ]
 
 
-def _selected(cycle: Cycle, selector: LabelSelector) -> Callable[[NodeState], int]:
-    namespace = namespace_of(cycle.info.pod)
-    return lambda node: sum(
-        1
-        for other in node.pods.values()
-        if namespace_of(other.pod) == namespace and selector.matches(labels_of(other.pod))
-    )
+def _per_domain(key: str, count: Callable[[NodeState], int], everywhere: list[NodeState]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for node in everywhere:
+        value = labels_of(node.node).get(key)
+        if value is not None:
+            counts[value] = counts.get(value, 0) + count(node)
+    return counts
 
 
 def _siblings(cycle: Cycle) -> Callable[[NodeState], int] | None:
     """How many pods of the same controller, or behind the same service, a node has."""
-    owner = cycle.info.owner
-    if owner:
-        return lambda node: node.siblings.get(owner, 0)
     pod = cycle.info.pod
+    if (controller_of(pod) or {}).get("kind") in _SPREAD_OWNERS:
+        owner = cycle.info.owner
+        return lambda node: node.siblings.get(owner, 0)
+    wanted: dict[str, str] = {}
     for service in cycle.store.objects("services", namespace_of(pod)):
         selector = dig(service, "spec", "selector")
         if selector and label_set_selector(selector).matches(labels_of(pod)):
-            return _selected(cycle, label_set_selector(selector))
-    return None
+            wanted.update(selector)
+    if not wanted:
+        return None
+    chosen, namespace = label_set_selector(wanted), namespace_of(pod)
+    return lambda node: sum(
+        1
+        for other in node.pods.values()
+        if namespace_of(other.pod) == namespace
+        and not is_terminating(other.pod)
+        and chosen.matches(labels_of(other.pod))
+    )
 
 
 def _normalised(counts: Scores, reverse: bool = False) -> Scores:
     high = max(counts)
     if not high:
-        return [_BEST if reverse else 0.0] * len(counts)
-    return [_BEST - _BEST * count / high if reverse else _BEST * count / high for count in counts]
+        return [_BEST if reverse else 0] * len(counts)
+    return [_BEST - _BEST * count // high if reverse else _BEST * count // high for count in counts]
 
 
 _SCORES: tuple[tuple[int, Callable[[Cycle, list[NodeState], list[NodeState]], Scores]], ...] = (

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from srearena.cluster.embedded.objects import Obj, annotations_of, dig, is_terminating, labels_of, name_of, namespace_of
+from srearena.cluster.embedded.objects import (
+    Obj,
+    annotations_of,
+    controller_of,
+    dig,
+    is_terminating,
+    labels_of,
+    name_of,
+    namespace_of,
+    uid_of,
+)
 from srearena.cluster.embedded.registry.claims import claim_names, smallest_free
 from srearena.cluster.embedded.registry.placement import matches_terms
 from srearena.cluster.embedded.scheduler.node_state import NodeState
 from srearena.cluster.embedded.store import Store
 
-NODE_CONFLICT = "node(s) had volume node affinity conflict"
+NODE_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
 BIND_CONFLICT = "node(s) didn't find available persistent volumes to bind"
 MISSING_VOLUME = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
-SINGLE_POD = "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
+SINGLE_POD = (
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+)
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
@@ -32,18 +45,12 @@ def volume_needs(pod: Obj, store: Store) -> VolumeNeeds:
     needs = VolumeNeeds()
     namespace = namespace_of(pod)
     immediate = False
-    for claim_name in claim_names(pod):
-        claim = store.get("persistentvolumeclaims", namespace, claim_name)
-        if claim is None:
-            needs.problem = f'persistentvolumeclaim "{claim_name}" not found'
-            return needs
-        if is_terminating(claim):
-            needs.problem = f'persistentvolumeclaim "{claim_name}" is being deleted'
-            return needs
-        if dig(claim, "status", "phase") == "Lost":
-            volume = dig(claim, "spec", "volumeName", default="")
-            needs.problem = f'persistentvolumeclaim "{claim_name}" bound to non-existent persistentvolume "{volume}"'
-            return needs
+    claims = {name: store.get("persistentvolumeclaims", namespace, name) for name in claim_names(pod)}
+    needs.problem = _claim_problem(pod, claims)
+    if needs.problem:
+        return needs
+    for claim_name, claim in claims.items():
+        assert claim is not None
         if "ReadWriteOncePod" in dig(claim, "spec", "accessModes", default=()):
             needs.exclusive.append((namespace, claim_name))
         volume_name = dig(claim, "spec", "volumeName")
@@ -58,29 +65,64 @@ def volume_needs(pod: Obj, store: Store) -> VolumeNeeds:
     return needs
 
 
+def _claim_problem(pod: Obj, claims: dict[str, Obj | None]) -> str:
+    """What is wrong with the claims themselves: those the pod names must all exist before any is looked at closer."""
+    named = {dig(volume, "persistentVolumeClaim", "claimName") for volume in dig(pod, "spec", "volumes", default=())}
+    for name, claim in claims.items():
+        if claim is None and name in named:
+            return f'persistentvolumeclaim "{name}" not found'
+    for name, claim in claims.items():
+        if claim is None:
+            return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
+        if dig(claim, "status", "phase") == "Lost":
+            volume = dig(claim, "spec", "volumeName", default="")
+            return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{volume}"'
+        if is_terminating(claim):
+            return f'persistentvolumeclaim "{name}" is being deleted'
+        owner = controller_of(claim) or {}
+        if name not in named and owner.get("uid") != uid_of(pod):
+            namespace = namespace_of(pod)
+            return f"PVC {namespace}/{name} was not created for pod {namespace}/{name_of(pod)} (pod is not owner)"
+    return ""
+
+
 def waits_for_consumer(claim: Obj, store: Store) -> bool:
     storage_class = store.get("storageclasses.storage.k8s.io", "", dig(claim, "spec", "storageClassName", default=""))
     return storage_class is not None and storage_class.get("volumeBindingMode") == "WaitForFirstConsumer"
 
 
-def volume_reason(needs: VolumeNeeds, node: NodeState, store: Store) -> str | None:
+def volume_reasons(needs: VolumeNeeds, node: NodeState, store: Store) -> list[str]:
+    """Both kinds of trouble are told: with a volume bound already, and with a claim still to be bound."""
+    reasons: list[str] = []
+    missing = False
     for volume in needs.bound:
         if volume is None:
-            return MISSING_VOLUME
+            missing = True
+            break
         if not volume_reaches(volume, node.node):
-            return NODE_CONFLICT
-    for claim in needs.to_bind:
-        if find_volume(claim, node.node, store) is None and not provisionable(claim, store, node.node):
-            return BIND_CONFLICT
-    return None
+            reasons.append(NODE_CONFLICT)
+            break
+    if not all(_bindable(claim, node.node, store) for claim in needs.to_bind):
+        reasons.append(BIND_CONFLICT)
+    return [*reasons, MISSING_VOLUME] if missing else reasons
 
 
-def exclusive_reason(needs: VolumeNeeds, node: NodeState) -> str | None:
-    for namespace, claim_name in needs.exclusive:
-        for other in node.pods.values():
-            if namespace_of(other.pod) == namespace and claim_name in claim_names(other.pod):
-                return SINGLE_POD
-    return None
+def _bindable(claim: Obj, node: Obj, store: Store) -> bool:
+    """A claim that a node was chosen for is provisioned there or nowhere."""
+    selected = annotations_of(claim).get(SELECTED_NODE)
+    if selected is None and find_volume(claim, node, store) is not None:
+        return True
+    return selected in (None, name_of(node)) and provisionable(claim, store, node)
+
+
+def exclusive_claims_in_use(needs: VolumeNeeds, nodes: Iterable[NodeState]) -> bool:
+    """Whether a claim for a single pod is used by another one already, on whichever node."""
+    return bool(needs.exclusive) and any(
+        namespace_of(other.pod) == namespace and claim_name in claim_names(other.pod)
+        for node in nodes
+        for other in node.pods.values()
+        for namespace, claim_name in needs.exclusive
+    )
 
 
 def volume_reaches(volume: Obj, node: Obj) -> bool:
@@ -97,9 +139,6 @@ def provisionable(claim: Obj, store: Store, node: Obj) -> bool:
     name = dig(claim, "spec", "storageClassName", default="")
     storage_class = store.get("storageclasses.storage.k8s.io", "", name)
     if storage_class is None or storage_class.get("provisioner") == NO_PROVISIONER:
-        return False
-    selected = annotations_of(claim).get(SELECTED_NODE)
-    if selected and selected != name_of(node):
         return False
     topologies = storage_class.get("allowedTopologies")
     return not topologies or any(
