@@ -93,6 +93,10 @@ class NoSuchPath(Exception):
     """Nothing is served there; said in plain text, as Go's mux says it."""
 
 
+class ServerAway(Exception):
+    """Somebody else serves that group and version, and cannot be reached; said in plain text, by the aggregator."""
+
+
 class NoSuchMethod(Exception):
     """Something is served there, but not with this method."""
 
@@ -130,6 +134,8 @@ class Application:
             return
         except NoSuchPath:
             await self._plain(request, 404, "404 page not found\n")
+        except ServerAway:
+            await self._plain(request, 503, "service unavailable\n")
         except NoSuchMethod:
             await self._plain(request, 405, "405: Method Not Allowed")
         except ApiError as error:
@@ -193,6 +199,8 @@ class Application:
 
     def _route(self, request: Request) -> tuple[Resource, Handler]:
         info = request.info
+        if (info.group, info.version) in self._backend.registry.resources.unavailable:
+            raise ServerAway
         row = self._backend.registry.resources.find(info.group, info.version, info.resource)
         if row is None or (info.namespace and not row.namespaced and info.resource != "namespaces"):
             raise NoSuchPath
@@ -238,6 +246,8 @@ class Application:
                 found = discovery.group(group)
                 await self._reply(request, orjson.dumps(found) if found else None)
             case ["apis", group, version] if group:
+                if (group, version) in self._backend.registry.resources.unavailable:
+                    raise ServerAway
                 await self._reply(request, discovery.resources(group, version))
             case ["openapi", "v2"]:
                 await self._open_api_2(request)

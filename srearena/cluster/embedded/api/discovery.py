@@ -57,14 +57,23 @@ class Discovery:
 
     def groups(self) -> Obj:
         """`/apis`."""
-        named = [self._group(name, versions) for name, versions in self._table.groups().items() if name]
+        named = [self._group(name, versions) for name, versions in self._available_groups().items() if name]
         return {"kind": "APIGroupList", "apiVersion": "v1", "groups": named}
 
     def group(self, name: str) -> Obj | None:
-        versions = self._table.groups().get(name)
+        versions = self._available_groups().get(name)
         if not name or versions is None:
             return None
         return {"kind": "APIGroup", "apiVersion": "v1", **self._group(name, versions)}
+
+    def _available_groups(self) -> dict[str, list[str]]:
+        """Groups with the versions that can be asked now; whose server is away is left out."""
+        away = self._table.unavailable
+        found = {
+            group: [version for version in versions if (group, version) not in away]
+            for group, versions in self._table.groups().items()
+        }
+        return {group: versions for group, versions in found.items() if versions}
 
     def resources(self, group: str, version: str) -> bytes | None:
         """`/api/v1` or `/apis/<group>/<version>`."""
@@ -112,7 +121,7 @@ class Discovery:
                     {
                         "version": served,
                         "resources": [_discovered(row) for row in self._table.rows(group, served)],
-                        "freshness": "Current",
+                        "freshness": "Stale" if (group, served) in self._table.unavailable else "Current",
                     }
                     for served in versions
                 ],

@@ -131,7 +131,7 @@ def _samples(
     if isinstance(metrics, NoMetrics):
         raise _Problem(
             f"unable to get metrics for resource {resource}: unable to fetch metrics from resource metrics API: "
-            "the server could not find the requested resource (get pods.metrics.k8s.io)"
+            f"{metrics.problem}"
         )
     found: dict[str, _Sample] = {}
     for pod in store.objects("pods", namespace_of(target.obj)):

@@ -29,6 +29,7 @@ from srearena.cluster.embedded.world import World
 
 AUTOSCALERS = "horizontalpodautoscalers.autoscaling"
 SYNC_SECONDS = 15.0
+_METRICS_API = ("metrics.k8s.io", "v1beta1")
 
 
 @dataclass(slots=True)
@@ -149,7 +150,7 @@ class HorizontalAutoscaler(Controller):
         failures: list[MetricFailure] = []
         for metric in dig(autoscaler, "spec", "metrics", default=()):
             try:
-                found = propose(metric, target, self.store, self.metrics, self.clock.now)
+                found = propose(metric, target, self.store, self._metrics_now(), self.clock.now)
             except MetricFailure as failure:
                 failures.append(failure)
                 self.recorder.event(autoscaler, "Warning", failure.reason, failure.message)
@@ -173,6 +174,15 @@ class HorizontalAutoscaler(Controller):
             return
         reason = f"{winner.name} above target" if winner.replicas > target.wanted else "All metrics below target"
         self._rescale(autoscaler, target, verdict, pace, allowed, reason)
+
+    def _metrics_now(self) -> PodMetrics:
+        """What the resource metrics API tells, if it is there and answers."""
+        resources = self.world.registry.resources
+        if not resources.rows(*_METRICS_API):
+            return NoMetrics()
+        if _METRICS_API in resources.unavailable:
+            return NoMetrics("the server is currently unable to handle the request")
+        return self.metrics
 
     def _cannot_tell(self, autoscaler: Obj, verdict: _Verdict, failures: list[MetricFailure]) -> None:
         first = failures[0]

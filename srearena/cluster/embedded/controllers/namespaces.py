@@ -46,8 +46,9 @@ class NamespaceController(Controller):
         left, problems = self._delete_content(key, pods)
         if not left and not problems:
             left, problems = self._delete_content(key, rows)
-        self._write_conditions(namespace, left, problems)
-        if left or problems:
+        unseen = sorted(f"{group}/{version}" for group, version in self.world.registry.resources.unavailable)
+        self._write_conditions(namespace, left, problems, unseen)
+        if left or problems or unseen:
             self.enqueue(key, self._patience(left) / 2 + 1)
             return
 
@@ -88,11 +89,11 @@ class NamespaceController(Controller):
                     seconds = max(seconds, _FINALIZER_PATIENCE)
         return seconds
 
-    def _write_conditions(self, namespace: Obj, left: Left, problems: list[str]) -> None:
+    def _write_conditions(self, namespace: Obj, left: Left, problems: list[str], unseen: list[str]) -> None:
         status = dict(namespace.get("status") or {})
         conditions = status.get("conditions") or []
         now = self.clock.timestamp()
-        for kind, held, reason, message in _verdicts(left, problems):
+        for kind, held, reason, message in _verdicts(left, problems, unseen):
             new = {"type": kind, "status": "True" if held else "False", "reason": reason, "message": message}
             conditions = with_condition(conditions, new, now)
         status["conditions"] = conditions
@@ -101,8 +102,8 @@ class NamespaceController(Controller):
             self.client.set_status("namespaces", namespace, status)
 
 
-def _verdicts(left: Left, problems: list[str]) -> list[tuple[str, bool, str, str]]:
-    """(condition, whether it is true, reason, message)"""
+def _verdicts(left: Left, problems: list[str], unseen: list[str]) -> list[tuple[str, bool, str, str]]:
+    """(condition, whether it is true, reason, message); `unseen` are the group versions whose server is away."""
     remaining = ", ".join(
         sorted(f"{row.plural}.{row.group} has {len(objects)} resource instances" for row, objects in left.items())
     )
@@ -114,9 +115,9 @@ def _verdicts(left: Left, problems: list[str]) -> list[tuple[str, bool, str, str
     return [
         (
             "NamespaceDeletionDiscoveryFailure",
-            False,
-            "ResourcesDiscovered",
-            "All resources successfully discovered",
+            bool(unseen),
+            "DiscoveryFailed" if unseen else "ResourcesDiscovered",
+            _undiscovered(unseen) if unseen else "All resources successfully discovered",
         ),
         (
             "NamespaceDeletionGroupVersionParsingFailure",
@@ -145,3 +146,11 @@ def _verdicts(left: Left, problems: list[str]) -> list[tuple[str, bool, str, str
             else "All content-preserving finalizers finished",
         ),
     ]
+
+
+def _undiscovered(unseen: list[str]) -> str:
+    stale = ", ".join(f"{version}: stale GroupVersion discovery: {version}" for version in unseen)
+    return (
+        f"Discovery failed for some groups, {len(unseen)} failing: "
+        f"unable to retrieve the complete list of server APIs: {stale}"
+    )

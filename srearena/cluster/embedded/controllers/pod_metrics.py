@@ -31,7 +31,11 @@ class PodMetrics(Protocol):
 
 
 class NoMetrics:
-    """A cluster without a metrics server."""
+    """A cluster without a metrics server, or with one that is away."""
+
+    def __init__(self, problem: str = "the server could not find the requested resource") -> None:
+        self.problem = f"{problem} (get pods.metrics.k8s.io)"
+        """What a client of the resource metrics API hears."""
 
     def pod_usage(self, pod: Obj) -> Mapping[str, Usage] | None:
         return None

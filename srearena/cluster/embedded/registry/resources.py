@@ -407,6 +407,8 @@ class ResourceTable:
     """All rows that are served now. `serial` moves with every change, so that caches can tell."""
 
     serial: int = 0
+    unavailable: set[tuple[str, str]] = field(default_factory=set)
+    """Groups and versions that somebody else serves who is away."""
     _by_path: dict[tuple[str, str, str], Resource] = field(default_factory=dict)
     _by_kind: dict[tuple[str, str, str], Resource] = field(default_factory=dict)
 
@@ -423,6 +425,12 @@ class ResourceTable:
         self._by_path.pop((row.group, row.version, row.plural), None)
         self._by_kind.pop((row.group, row.version, row.kind), None)
         self.serial += 1
+
+    def set_available(self, group: str, version: str, available: bool) -> None:
+        """Whether whoever serves a group and version can be reached now."""
+        if available == ((group, version) in self.unavailable):
+            (self.unavailable.discard if available else self.unavailable.add)((group, version))
+            self.serial += 1
 
     def find(self, group: str, version: str, plural: str) -> Resource | None:
         return self._by_path.get((group, version, plural))

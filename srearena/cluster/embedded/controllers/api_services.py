@@ -1,0 +1,187 @@
+"""APIServices: who answers for each group and version, and whether they can right now.
+
+The server registers what it serves itself, custom resources included; these are always available. What a Service
+stands for (metrics-server) is available while one of its pods is ready, and a group whose server is away is refused
+with 503, is stale in discovery, and keeps namespaces from ending, as on a real cluster.
+"""
+
+from __future__ import annotations
+
+from srearena.cluster.embedded.controllers.controller import Controller
+from srearena.cluster.embedded.objects import Obj, dig, name_of, namespace_of, with_condition
+from srearena.cluster.embedded.registry.identity import SUPERUSERS, User
+from srearena.cluster.embedded.registry.resources import METRICS
+from srearena.cluster.embedded.store import Change
+from srearena.cluster.embedded.world import World
+
+API_SERVICES = "apiservices.apiregistration.k8s.io"
+DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+SLICES = "endpointslices.discovery.k8s.io"
+AGGREGATOR = "apiregistration.k8s.io"
+"""The group of APIServices itself, which needs none."""
+MANAGED = "kube-aggregator.kubernetes.io/automanaged"
+_REMOTE = frozenset((row.group, row.version) for row in METRICS)
+"""What is in the resource table, but is served by somebody else."""
+_CUSTOM_PRIORITY = (1000, 100)
+_GROUP_PRIORITIES = {
+    "": 18000,
+    "apps": 17800,
+    "events.k8s.io": 17750,
+    "authentication.k8s.io": 17700,
+    "authorization.k8s.io": 17600,
+    "autoscaling": 17500,
+    "batch": 17400,
+    "certificates.k8s.io": 17300,
+    "networking.k8s.io": 17200,
+    "policy": 17100,
+    "rbac.authorization.k8s.io": 17000,
+    "storage.k8s.io": 16800,
+    "admissionregistration.k8s.io": 16700,
+    "apiextensions.k8s.io": 16700,
+    "scheduling.k8s.io": 16600,
+    "coordination.k8s.io": 16500,
+    "node.k8s.io": 16300,
+    "discovery.k8s.io": 16200,
+    "resource.k8s.io": 16200,
+    "flowcontrol.apiserver.k8s.io": 16100,
+}
+_VERSION_PRIORITIES = {("", "v1"): 1, ("autoscaling", "v2"): 30, ("flowcontrol.apiserver.k8s.io", "v1"): 21}
+_VERSION_PRIORITY = 15
+
+Verdict = tuple[bool, str, str]
+_LOCAL: Verdict = (True, "Local", "Local APIServices are always available")
+
+
+class ApiServices(Controller):
+    name = "apiservice-registration-controller"
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self.client = world.client(User("system:apiserver", (SUPERUSERS,)), "kube-apiserver")
+
+    def start(self) -> None:
+        for group, versions in self.world.registry.resources.groups().items():
+            for version in versions:
+                self._register(group, version)
+        self.watch(API_SERVICES, lambda found: (name_of(found),))
+        self.watch("services", lambda service: self._served_by(namespace_of(service), name_of(service)))
+        self.watch(SLICES, self._served_by_slice)
+        self.world.on_change(DEFINITIONS, self._definition_changed)
+
+    def _served_by(self, namespace: str, service: str) -> list[str]:
+        return [
+            name_of(found)
+            for found in self.store.objects(API_SERVICES)
+            if dig(found, "spec", "service", "name") == service
+            and dig(found, "spec", "service", "namespace") == namespace
+        ]
+
+    def _served_by_slice(self, piece: Obj) -> list[str]:
+        return self._served_by(
+            namespace_of(piece), dig(piece, "metadata", "labels", "kubernetes.io/service-name", default="")
+        )
+
+    def _definition_changed(self, change: Change) -> None:
+        group = dig(change.new, "spec", "group", default="")
+        for version in dig(change.new, "spec", "versions", default=()):
+            self.enqueue(f"{version.get('name')}.{group}")
+
+    def reconcile(self, key: str) -> None:
+        version, _, group = key.partition(".")
+        found = self.client.get(API_SERVICES, "", key)
+        custom = self._is_custom(group, version)
+        if custom and found is None:
+            self._register(group, version, custom=True)
+            return
+        if found is not None and not custom and dig(found, "metadata", "labels", MANAGED) == "true":
+            self.client.delete(API_SERVICES, found)
+            return
+        verdict = self._verdict(found) if found is not None else (True, "", "")
+        self._serve(group, version, registered=found is not None, available=verdict[0])
+        if found is not None:
+            self._write(found, verdict)
+
+    def _is_custom(self, group: str, version: str) -> bool:
+        return any(
+            dig(definition, "spec", "group") == group
+            and any(v.get("name") == version and v.get("served") for v in dig(definition, "spec", "versions"))
+            for definition in self.store.objects(DEFINITIONS)
+        )
+
+    def _register(self, group: str, version: str, *, custom: bool = False) -> None:
+        """Tell that the server itself answers for a group and version."""
+        if (group, version) in _REMOTE or group == AGGREGATOR:
+            return
+        group_priority, version_priority = _CUSTOM_PRIORITY
+        if not custom:
+            group_priority = _GROUP_PRIORITIES.get(group, 16000)
+            version_priority = _VERSION_PRIORITIES.get((group, version), _VERSION_PRIORITY)
+        spec: Obj = {"groupPriorityMinimum": group_priority, "version": version, "versionPriority": version_priority}
+        if group:
+            spec["group"] = group
+        self.client.create(
+            API_SERVICES,
+            {
+                "apiVersion": "apiregistration.k8s.io/v1",
+                "kind": "APIService",
+                "metadata": {"name": f"{version}.{group}", "labels": {MANAGED: "true" if custom else "onstart"}},
+                "spec": spec,
+            },
+        )
+
+    def _serve(self, group: str, version: str, *, registered: bool, available: bool) -> None:
+        resources = self.world.registry.resources
+        resources.set_available(group, version, available)
+        rows = [row for row in METRICS if (row.group, row.version) == (group, version)]
+        served = bool(resources.rows(group, version))
+        for row in rows if registered != served else ():
+            (resources.add if registered else resources.remove)(row)
+
+    # Availability
+
+    def _verdict(self, found: Obj) -> Verdict:
+        service = dig(found, "spec", "service")
+        if not service:
+            return _LOCAL
+        namespace, name = service.get("namespace", ""), service.get("name", "")
+        where = f'service/{name} in "{namespace}"'
+        stored = self.client.get("services", namespace, name)
+        if stored is None:
+            return False, "ServiceNotFound", f"{where} is not present"
+        number = service.get("port") or 443
+        port = next((p for p in dig(stored, "spec", "ports", default=()) if p.get("port") == number), None)
+        if port is None:
+            return False, "ServicePortError", f"{where} is not listening on port {number}"
+        port_name = port.get("name") or ""
+        if not self._has_endpoint(namespace, name, port_name):
+            text = f'endpoints for {where} have no addresses with port name "{port_name}"'
+            return False, "MissingEndpoints", text
+        if (dig(found, "spec", "group"), dig(found, "spec", "version")) not in _REMOTE:
+            address = dig(stored, "spec", "clusterIP", default="")
+            path = f"https://{address}:{number}/apis/{found['spec'].get('group')}/{found['spec'].get('version')}"
+            text = f"failing or missing response from {path}: bad status from {path}: 404"
+            return False, "FailedDiscoveryCheck", text
+        return True, "Passed", "all checks passed"
+
+    def _has_endpoint(self, namespace: str, service: str, port_name: str) -> bool:
+        for piece in self.store.objects(SLICES, namespace):
+            if dig(piece, "metadata", "labels", "kubernetes.io/service-name") != service:
+                continue
+            if any((port.get("name") or "") == port_name for port in piece.get("ports") or ()) and any(
+                dig(endpoint, "conditions", "ready", default=True) for endpoint in piece.get("endpoints") or ()
+            ):
+                return True
+        return False
+
+    def _write(self, found: Obj, verdict: Verdict) -> None:
+        available, reason, message = verdict
+        new = {
+            "type": "Available",
+            "status": "True" if available else "False",
+            "reason": reason,
+            "message": message,
+        }
+        before = dig(found, "status", "conditions", default=[])
+        conditions = with_condition(before, new, self.clock.timestamp())
+        if conditions != before:
+            self.client.set_status(API_SERVICES, found, {**(found.get("status") or {}), "conditions": conditions})
