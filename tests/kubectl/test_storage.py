@@ -129,7 +129,7 @@ def test_a_class_that_does_not_exist(operator: Operator) -> None:
     operator.wait(20)
     assert operator.row("pvc", "data")["STATUS"] == "Pending"
     assert ("Warning", "ProvisioningFailed", 'storageclass.storage.k8s.io "fast" not found') in operator.events("data")
-    operator.apply(storage_class("fast", "rancher.io/local-path"))
+    operator.apply(storage_class("fast", "rancher.io/local-path", "WaitForFirstConsumer"), user())
     operator.wait(30)
     assert operator.row("pvc", "data")["STATUS"] == "Bound"
 
@@ -299,7 +299,7 @@ def test_a_claim_that_lost_its_volume(operator: Operator) -> None:
     operator.kubectl("patch", "pv", "disk", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
     operator.wait(5)
     assert operator.row("pvc", "data")["STATUS"] == "Lost"
-    lost = ("Warning", "ClaimLost", "Bound claim has lost its PersistentVolume. Any data on the volume is lost!")
+    lost = ("Warning", "ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!")
     assert lost in operator.events("data")
 
 

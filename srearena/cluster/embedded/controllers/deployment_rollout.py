@@ -87,7 +87,8 @@ def shrunk_sizes(deployment: Obj, newest: Obj, old: list[Obj]) -> dict[str, int]
             sizes[name_of(obj)] -= step
             changed[name_of(obj)] = sizes[name_of(obj)]
             room -= step
-    surplus = sum(available_of(obj) for obj in (*old, newest)) - least
+    # A set that was just made smaller may not have noticed yet: it has no more to offer than it was left with.
+    surplus = sum(min(available_of(obj), replicas_of(obj)) for obj in (*old, newest)) - least
     for obj in old:
         step = min(sizes[name_of(obj)], surplus)
         if step > 0:

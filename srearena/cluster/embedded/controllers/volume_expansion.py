@@ -1,0 +1,34 @@
+"""Claims that ask for more than they have: nothing built in can grow a volume, so an external program is waited for."""
+
+from __future__ import annotations
+
+from srearena.cluster.embedded.controllers.controller import Controller, split_key
+from srearena.cluster.embedded.objects import Obj, dig, is_terminating, key_of
+from srearena.cluster.embedded.quantity import units
+
+CLAIMS = "persistentvolumeclaims"
+_IGNORED = (
+    "Ignoring the PVC: didn't find a plugin capable of expanding the volume; "
+    "waiting for an external controller to process this PVC."
+)
+
+
+class ExpandController(Controller):
+    name = "expand-controller"
+    source = "volume_expand"
+
+    def start(self) -> None:
+        self.watch(CLAIMS, lambda claim: (key_of(claim),) if _wants_more(claim) else ())
+
+    def reconcile(self, key: str) -> None:
+        claim = self.client.get(CLAIMS, *split_key(key))
+        if claim is not None and not is_terminating(claim) and _wants_more(claim):
+            self.recorder.event(claim, "Normal", "ExternalExpanding", _IGNORED)
+
+
+def _wants_more(claim: Obj) -> bool:
+    if dig(claim, "status", "phase") != "Bound":
+        return False
+    asked = dig(claim, "spec", "resources", "requests", "storage", default="0")
+    given = dig(claim, "status", "capacity", "storage", default="0")
+    return units(asked) > units(given)
