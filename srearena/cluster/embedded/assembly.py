@@ -46,6 +46,7 @@ def assemble(options: ClusterOptions, root_certificate: str = "") -> Assembly:
     webhooks = install(world.registry)
     objects.create_namespaces(world)
     objects.create_roles(world)
+    objects.create_server_objects(world)
     running = controllers.start_all(world)
     authorizer = Authorizer(world.store)
     network = Network(world)

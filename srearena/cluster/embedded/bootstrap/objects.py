@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
@@ -9,13 +10,16 @@ from typing import cast
 
 import yaml
 
+from srearena.cluster.embedded.bootstrap import flow_control, settings
 from srearena.cluster.embedded.bootstrap.roles import bootstrap_roles
 from srearena.cluster.embedded.objects import Obj, copy_of
 from srearena.cluster.embedded.registry.identity import SUPERUSERS, User
 from srearena.cluster.embedded.world import World
 
 NAMESPACES = ("kube-system", "default", "kube-node-lease", "kube-public")
+SERVICE_RANGE = "10.96.0.0/16"
 API_SERVICE_ADDRESS = "10.96.0.1"
+_SERVICE_RANGES = "servicecidrs.networking.k8s.io"
 _MANIFESTS = ("priorities", "dns", "proxy", "storage", "metrics")
 _ADMINISTRATOR = User("kubernetes-admin", ("kubeadm:cluster-admins", "system:authenticated"))
 _API_SERVER = User("system:apiserver", (SUPERUSERS,))
@@ -33,9 +37,41 @@ def create_roles(world: World) -> None:
         client.create(f"{obj['kind'].lower()}s.rbac.authorization.k8s.io", obj)
 
 
+def create_server_objects(world: World) -> None:
+    """What the API server keeps for itself: flow control, the range of cluster IPs, whom it trusts."""
+    client = world.client(_API_SERVER, "kube-apiserver")
+    now = world.clock.timestamp()
+    for level in flow_control.priority_levels():
+        client.create(flow_control.PRIORITY_LEVELS, level)
+    for schema in flow_control.flow_schemas():
+        client.set_status(
+            flow_control.FLOW_SCHEMAS,
+            client.create(flow_control.FLOW_SCHEMAS, schema),
+            flow_control.schema_status(schema, now),
+        )
+    services: Obj = {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "ServiceCIDR",
+        "metadata": {"name": "kubernetes", "finalizers": ["networking.k8s.io/service-cidr-finalizer"]},
+        "spec": {"cidrs": [SERVICE_RANGE]},
+    }
+    ready = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "",
+        "message": "Kubernetes default Service CIDR is ready",
+        "lastTransitionTime": now,
+    }
+    client.set_status(_SERVICE_RANGES, client.create(_SERVICE_RANGES, services), {"conditions": [ready]})
+    client.create("configmaps", settings.server_settings(world.root_certificate))
+
+
 def create_system(world: World) -> None:
-    """The objects of the manifests beside this module: DNS, proxy, storage, metrics."""
+    """What kubeadm leaves behind, and the objects of the manifests beside this module: DNS, proxy, storage, metrics."""
     client = world.client(_ADMINISTRATOR, "kubeadm")
+    encoded = b64encode(world.root_certificate.encode()).decode()
+    for found in settings.kubeadm_settings(world.control_plane_name, encoded):
+        client.create("configmaps", found)
     for obj in _system_objects():
         row = world.registry.resources.of_kind(obj["apiVersion"], obj["kind"])
         if row is None:

@@ -1,0 +1,109 @@
+"""ConfigMaps that tell how the cluster was set up: who trusts whom, and what kubeadm was told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from srearena.cluster.embedded.objects import Obj
+
+_CLUSTER_INFO = """\
+apiVersion: v1
+clusters:
+- cluster:
+    certificate-authority-data: {authority}
+    server: https://{host}:6443
+  name: ""
+contexts: null
+current-context: ""
+kind: Config
+users: null
+"""
+_CLUSTER_CONFIGURATION = """\
+apiServer:
+  certSANs:
+  - localhost
+  - 127.0.0.1
+  extraArgs:
+  - name: runtime-config
+    value: ""
+apiVersion: kubeadm.k8s.io/v1beta4
+caCertificateValidityPeriod: 87600h0m0s
+certificateValidityPeriod: 8760h0m0s
+certificatesDir: /etc/kubernetes/pki
+clusterName: kubernetes
+controlPlaneEndpoint: {host}:6443
+controllerManager:
+  extraArgs:
+  - name: enable-hostpath-provisioner
+    value: "true"
+dns: {{}}
+encryptionAlgorithm: RSA-2048
+etcd:
+  local:
+    dataDir: /var/lib/etcd
+imageRepository: registry.k8s.io
+kind: ClusterConfiguration
+kubernetesVersion: v1.34.0
+networking:
+  dnsDomain: cluster.local
+  podSubnet: 10.244.0.0/16
+  serviceSubnet: 10.96.0.0/16
+proxy: {{}}
+scheduler: {{}}
+"""
+_KUBELET_CONFIGURATION = """\
+apiVersion: kubelet.config.k8s.io/v1beta1
+authentication:
+  anonymous:
+    enabled: false
+  webhook:
+    cacheTTL: 0s
+    enabled: true
+  x509:
+    clientCAFile: /etc/kubernetes/pki/ca.crt
+authorization:
+  mode: Webhook
+  webhook:
+    cacheAuthorizedTTL: 0s
+    cacheUnauthorizedTTL: 0s
+cgroupDriver: systemd
+cgroupRoot: /kubelet
+clusterDNS:
+- 10.96.0.10
+clusterDomain: cluster.local
+containerRuntimeEndpoint: ""
+healthzBindAddress: 127.0.0.1
+healthzPort: 10248
+kind: KubeletConfiguration
+rotateCertificates: true
+staticPodPath: /etc/kubernetes/manifests
+"""
+_REQUEST_HEADERS = {
+    "requestheader-allowed-names": '["front-proxy-client"]',
+    "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
+    "requestheader-group-headers": '["X-Remote-Group"]',
+    "requestheader-uid-headers": '["X-Remote-Uid"]',
+    "requestheader-username-headers": '["X-Remote-User"]',
+}
+
+
+def server_settings(authority: str) -> Obj:
+    """What the API server publishes for those who serve parts of the API in its stead."""
+    trust = {"client-ca-file": authority, "requestheader-client-ca-file": authority}
+    return _map("kube-system", "extension-apiserver-authentication", {**trust, **_REQUEST_HEADERS})
+
+
+def kubeadm_settings(host: str, encoded_authority: str) -> Iterator[Obj]:
+    info = _CLUSTER_INFO.format(authority=encoded_authority, host=host)
+    yield _map("kube-public", "cluster-info", {"kubeconfig": info})
+    yield _map("kube-system", "kubeadm-config", {"ClusterConfiguration": _CLUSTER_CONFIGURATION.format(host=host)})
+    yield _map("kube-system", "kubelet-config", {"kubelet": _KUBELET_CONFIGURATION})
+
+
+def _map(namespace: str, name: str, data: dict[str, str]) -> Obj:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": namespace},
+        "data": data,
+    }

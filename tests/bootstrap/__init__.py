@@ -1,0 +1,1 @@
+"""What a new cluster holds before anybody has done anything to it."""
