@@ -77,6 +77,11 @@ class ContainerLog:
     def write(self, stream: str, data: bytes) -> None:
         for callback in self._attached:
             callback(stream, data)
+        if not self._pending and 0 < len(data) <= MAX_LINE and data.find(b"\n") == len(data) - 1:
+            # The usual case: one whole line.
+            self._add(LogLine(self.clock.now, stream, data[:-1]))
+            self._changed.notify()
+            return
         data = self._pending.pop(stream, b"") + data
         *whole, rest = data.split(b"\n")
         for line in whole:

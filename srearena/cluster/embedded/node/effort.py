@@ -30,10 +30,12 @@ class Effort:
 
     def charge(self, seconds: float) -> float:
         """Account for work, and return how long to sleep for it now; small amounts are gathered first."""
-        idle = self.clock.now - self._at
-        self._at = self.clock.now
-        self.level = max(0.0, self.level - 10 * idle)
-        self._debt += max(seconds, min(LONGEST_STEP, seconds * (1 + self.level / 2) ** 2))
+        now = self.clock.now
+        if self.level:
+            self.level = max(0.0, self.level - 10 * (now - self._at))
+            seconds = max(seconds, min(LONGEST_STEP, seconds * (1 + self.level / 2) ** 2))
+        self._at = now
+        self._debt += seconds
         if self._debt < COMMAND_COST:
             return 0.0
         due, self._debt = self._debt, 0.0
