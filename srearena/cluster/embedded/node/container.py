@@ -237,6 +237,7 @@ class Container:
             argv = [*command, *args]
         else:
             argv = [*self.program.entrypoint, *(args or self.program.cmd)]
+        argv = [_clean(word) for word in argv]
         if not argv:
             raise CreateError(
                 f'failed to generate container "{self.id}" spec: failed to apply OCI options: no command specified'
@@ -378,6 +379,7 @@ class Container:
 
         The files given are taken over. With `tty`, all three descriptors are that terminal.
         """
+        argv = [_clean(word) for word in argv]
         if not self.running or self.main is None:
             raise RuntimeFailure("failed to exec in container: container is not running")
         if tty is not None:
@@ -442,6 +444,13 @@ class Container:
                 victim.terminate(Signals.SIGKILL)
         if self.main in victims and self.main is not None:
             self.main.terminate(Signals.SIGKILL)
+
+
+def _clean(word: str) -> str:
+    """An argument as bytes could have given it: lone surrogates of UTF-16 have no place in one."""
+    if word.isascii():
+        return word
+    return word.encode("utf-8", "replace").decode() if any("\ud800" <= char <= "\udc7f" for char in word) else word
 
 
 def _failing_entry(error: ExecError) -> Entry:

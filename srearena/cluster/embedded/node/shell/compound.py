@@ -9,6 +9,7 @@ from srearena.cluster.embedded.node.shell import patterns
 from srearena.cluster.embedded.node.shell.conditions import ConditionError, evaluate_conditional
 from srearena.cluster.embedded.node.shell.control import BreakLoop, ContinueLoop
 from srearena.cluster.embedded.node.shell.redirection import RedirectionError, copied, dropped, redirected
+from srearena.cluster.embedded.node.shell.substitution import give_back
 from srearena.cluster.embedded.node.shell.syntax import (
     ArithmeticCommand,
     Case,
@@ -23,6 +24,7 @@ from srearena.cluster.embedded.node.shell.syntax import (
     Redirected,
     Subshell,
 )
+from srearena.cluster.embedded.node.shell.variables import ReadOnlyVariable
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.node.shell.interpreter import Shell
@@ -69,6 +71,13 @@ async def run_loop(shell: Shell, node: Loop, tail: bool) -> int:
         shell.loop_depth -= 1
 
 
+async def _assign(shell: Shell, name: str, value: str) -> None:
+    try:
+        shell.assign(name, value)
+    except ReadOnlyVariable as error:
+        await shell.refuse(error)
+
+
 async def run_for(shell: Shell, node: For, tail: bool) -> int:
     shell.line = node.line
     items = shell.arguments if node.words is None else await shell.expanded(shell.expander.fields(node.words))
@@ -77,7 +86,7 @@ async def run_for(shell: Shell, node: For, tail: bool) -> int:
     try:
         for item in list(items):
             await shell.step()
-            shell.assign(node.name, item)
+            await _assign(shell, node.name, item)
             try:
                 status = shell.status = await shell.run(node.body)
             except BreakLoop as leaving:
@@ -153,7 +162,7 @@ async def run_conditional(shell: Shell, node: Conditional, tail: bool) -> int:
     shell.line = node.line
     await shell.step()
     try:
-        return shell.checked(int(not await evaluate_conditional(shell, node.words)))
+        return shell.checked(int(not await shell.expanded(evaluate_conditional(shell, node.words))))
     except ConditionError as error:
         await shell.complain(error.message)
         return shell.checked(2)
@@ -170,7 +179,7 @@ async def run_redirected(shell: Shell, node: Redirected, tail: bool) -> int:
     except RedirectionError as error:
         await shell.complain(error.message)
         return shell.checked(2 if shell.dialect.name == "dash" else 1)
-    shell.give_back()
+    give_back(shell)
     saved, shell.process.fds = shell.process.fds, table
     try:
         return await shell.run(node.body)

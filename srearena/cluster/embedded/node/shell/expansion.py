@@ -13,6 +13,8 @@ from srearena.cluster.embedded.node.shell import patterns
 from srearena.cluster.embedded.node.shell.arithmetic import ArithmeticFailure, evaluate
 from srearena.cluster.embedded.node.shell.braces import expand_braces
 from srearena.cluster.embedded.node.shell.lexer import BAD_SUBSTITUTION
+from srearena.cluster.embedded.node.shell.limits import MAX_FIELDS, MAX_TEXT
+from srearena.cluster.embedded.node.shell.substitution import substitute, substitute_process
 from srearena.cluster.embedded.node.shell.syntax import (
     DoubleQuoted,
     Literal,
@@ -25,10 +27,6 @@ from srearena.cluster.embedded.node.shell.syntax import (
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.node.shell.interpreter import Shell
-
-MAX_FIELDS = 100_000
-MAX_TEXT = 2 * 1024 * 1024
-"""What a word may expand to; a shell that wants more is out of memory."""
 
 
 class ExpansionError(Exception):
@@ -156,9 +154,9 @@ class Expander:
         if isinstance(part, Parameter):
             return await self._parameter(part, quoted)
         if isinstance(part, Substitution):
-            return [Piece(await self._shell.substitute(part.body), quoted, splits=not quoted)]
+            return [Piece(await substitute(self._shell, part.body), quoted, splits=not quoted)]
         if isinstance(part, ProcessSubstitution):
-            return [Piece(self._shell.substitute_process(part.body, reading=part.reading), True)]
+            return [Piece(substitute_process(self._shell, part.body, reading=part.reading), True)]
         return [Piece(str(await self.arithmetic(part.expression)), quoted, splits=not quoted)]
 
     async def _double_quoted(self, part: DoubleQuoted) -> list[Piece]:

@@ -11,14 +11,14 @@ import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from signal import Signals
-from typing import Any
+from typing import Any, NoReturn
 
 from srearena.cluster.embedded.node.effort import FORK_COST, STEP_COST
 from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.shell import compound, quoting
 from srearena.cluster.embedded.node.shell.control import BreakLoop, ExitShell, Interrupt, ReturnFunction
 from srearena.cluster.embedded.node.shell.dialect import Dialect
-from srearena.cluster.embedded.node.shell.expansion import MAX_TEXT, Expander, ExpansionError
+from srearena.cluster.embedded.node.shell.expansion import Expander, ExpansionError
 from srearena.cluster.embedded.node.shell.lexer import ShellSyntaxError
 from srearena.cluster.embedded.node.shell.parameters import SPECIAL_PARAMETERS
 from srearena.cluster.embedded.node.shell.parser import Parser
@@ -249,8 +249,10 @@ class Shell:
                 status = self.status
                 await self.run_text(action)
                 self.status = status
-        except ExitShell as leaving:
+        except (ExitShell, ReturnFunction) as leaving:
             self.status = leaving.status
+        except (BreakLoop, Interrupt):
+            pass
         return self.status
 
     async def run_text(self, text: str, *, tail: bool = False) -> int:
@@ -426,9 +428,18 @@ class Shell:
             self.status = error.status
         except ReadOnlyVariable as error:
             await self._complain_readonly(error)
+        return self.give_up()
+
+    def give_up(self) -> NoReturn:
+        """Leave after an error that no command survives: a script ends, a person gets a new prompt."""
         if self.interactive:
             raise Interrupt
         raise ExitShell(self.status)
+
+    async def refuse(self, error: ReadOnlyVariable) -> NoReturn:
+        """Somebody tried to change what must not change."""
+        await self._complain_readonly(error)
+        self.give_up()
 
     async def _complain_readonly(self, error: ReadOnlyVariable) -> None:
         texts = {"dash": f"{error.name}: is read only", "busybox": f"{error.name}: is read only"}
@@ -448,58 +459,6 @@ class Shell:
     @property
     def in_function(self) -> bool:
         return self.function_depth > 0
-
-    # --- substitution ----------------------------------------------------------------------------------------
-
-    async def substitute(self, node: Node) -> str:
-        """What a command prints, without its trailing newlines."""
-        reader, writer = Pipe(self.process.clock).ends()
-        table = copied(self.process.fds)
-        if 1 in table:
-            table.pop(1).release()
-        table[1] = writer
-        try:
-            child = self.fork(node, table)
-        except OSError as error:
-            reader.release()
-            await self.cannot_fork(error)
-            return ""
-        finally:
-            dropped(table)
-        chunks: list[bytes] = []
-        size = 0
-        while size <= MAX_TEXT and (data := await reader.read()):
-            chunks.append(data)
-            size += len(data)
-        reader.release()
-        self.substitution_status = await self.process.wait(child)
-        if self.dialect.name == "bash":
-            self.status = self.substitution_status
-        text = b"".join(chunks).replace(b"\0", b"").rstrip(b"\n")
-        return text.decode(errors="surrogateescape")
-
-    def substitute_process(self, node: Node, *, reading: bool) -> str:
-        """Run a command at the other end of a pipe, and name this end."""
-        reader, writer = Pipe(self.process.clock).ends()
-        number = next(n for n in range(63, 0, -1) if n not in self.process.fds)
-        near, far, standard = (reader, writer, 1) if reading else (writer, reader, 0)
-        table = copied(self.process.fds)
-        if standard in table:
-            table.pop(standard).release()
-        table[standard] = far
-        try:
-            self.helpers.append(self.fork(node, table))
-        finally:
-            dropped(table)
-        self.process.set_fd(number, near)
-        self.borrowed.append(number)
-        return f"/dev/fd/{number}"
-
-    def give_back(self) -> None:
-        """Close what process substitutions opened for a command that is over now."""
-        for number in self.borrowed:
-            self.process.close_fd(number)
-        self.borrowed = []
 
     # --- traps -----------------------------------------------------------------------------------------------
 

@@ -13,7 +13,9 @@ from srearena.cluster.embedded.node.shell import quoting
 from srearena.cluster.embedded.node.shell.builtins.registry import SPECIAL, builtin_named
 from srearena.cluster.embedded.node.shell.control import ExitShell, ReturnFunction
 from srearena.cluster.embedded.node.shell.redirection import RedirectionError, Table, copied, dropped, redirected
+from srearena.cluster.embedded.node.shell.substitution import give_back
 from srearena.cluster.embedded.node.shell.syntax import Node, Simple
+from srearena.cluster.embedded.node.shell.variables import ReadOnlyVariable
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.node.shell.interpreter import Shell
@@ -70,11 +72,13 @@ async def run_simple(shell: Shell, node: Simple, tail: bool) -> int:
             status = await shell.in_table(table, _with_assignments(shell, assigned, lambda: builtin(shell, words[1:])))
         else:
             status = await external(shell, words, assigned, table, tail)
+    except ReadOnlyVariable as error:
+        await shell.refuse(error)
     finally:
         if table is not None:
             dropped(table)
         if shell.borrowed:
-            shell.give_back()
+            give_back(shell)
     if shell.process.pending:
         shell.status = status
         await shell.run_pending_traps()

@@ -39,25 +39,24 @@ from srearena.cluster.embedded.node.shell.awk.syntax import (
     Variable,
     While,
 )
+from srearena.cluster.embedded.node.shell.awk.values import (
+    Input,
+    Value,
+    arithmetic,
+    is_numeric,
+    number_of,
+    number_text,
+    truth,
+    whole,
+)
 from srearena.cluster.embedded.node.shell.regex import Regex, RegexError, compile_regex
+from srearena.cluster.embedded.node.shell.sed.substitution import substituted
 from srearena.cluster.embedded.node.shell.tools.dates import formatted
 from srearena.cluster.embedded.node.shell.tools.printing import format_text
-from srearena.cluster.embedded.node.shell.tools.sed import substituted
 from srearena.cluster.embedded.node.streams import OpenFile
 
 MAX_FIELD = 10_000
 STEPS_PER_BREATH = 200
-_NUMBER = re.compile(r"\s*[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\s*\Z")
-_PREFIX = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)")
-
-
-class Input(str):
-    """Text that came from outside: it compares as a number where it looks like one."""
-
-    __slots__ = ()
-
-
-Value = float | str
 
 
 class LeaveRule(Exception):
@@ -65,34 +64,6 @@ class LeaveRule(Exception):
         super().__init__(kind)
         self.kind = kind
         self.status = status
-
-
-def number_of(value: Value) -> float:
-    if isinstance(value, float):
-        return value
-    found = _PREFIX.match(value)
-    try:
-        return float(found.group(1)) if found else 0.0
-    except OverflowError:
-        return 0.0
-
-
-def number_text(value: float, shape: str = "%.6g") -> str:
-    if math.isnan(value):
-        return "nan"
-    if math.isinf(value):
-        return "inf" if value > 0 else "-inf"
-    if value == int(value) and abs(value) < 1e16:
-        return str(int(value))
-    return format_text([shape, repr(value)])[0].decode()
-
-
-def truth(value: Value) -> bool:
-    if isinstance(value, float):
-        return value != 0
-    if isinstance(value, Input) and _NUMBER.match(value):
-        return number_of(value) != 0
-    return value != ""
 
 
 class Machine:
@@ -268,7 +239,7 @@ class Machine:
                     if not await self._iteration(body):
                         break
             case Leave(kind, status):
-                raise LeaveRule(kind, self.exit_status if status is None else int(number_of(self.value(status))) & 0xFF)
+                raise LeaveRule(kind, self.exit_status if status is None else whole(self.value(status)) & 0xFF)
             case Delete(array, subscripts):
                 if subscripts is None:
                     self.arrays.pop(array, None)
@@ -341,7 +312,7 @@ class Machine:
             elif kind in "feEgG":
                 words[index] = repr(number_of(value))
             elif kind == "c" and isinstance(value, float):
-                words[index] = chr(int(value) & 0x10FFFF)
+                words[index] = chr(whole(value) & 0xFF)
             else:
                 words[index] = self._text(value)
         escaped = template.replace("\\", "\\\\")
@@ -373,7 +344,7 @@ class Machine:
             case Element(array, subscripts):
                 return self.arrays.setdefault(array, {}).setdefault(self._subscript(subscripts), Input(""))
             case FieldOf(index):
-                return self._field(int(number_of(self.value(index))))
+                return self._field(whole(self.value(index)))
             case Unary(operator, operand):
                 inner = self.value(operand)
                 if operator == "!":
@@ -386,7 +357,7 @@ class Machine:
             case Assign(operator, target, operand):
                 assigned = self.value(operand)
                 if operator != "=":
-                    assigned = _arithmetic(operator[0], number_of(self.value(target)), number_of(assigned))
+                    assigned = arithmetic(operator[0], number_of(self.value(target)), number_of(assigned))
                 return self._store(target, assigned)
             case Step(target, amount, before):
                 old = number_of(self.value(target))
@@ -399,11 +370,11 @@ class Machine:
 
     def _store(self, target: Target, value: Value) -> Value:
         if isinstance(target, FieldOf):
-            self._set_field(int(number_of(self.value(target.number))), value)
+            self._set_field(whole(self.value(target.number)), value)
         elif isinstance(target, Element):
             self.arrays.setdefault(target.array, {})[self._subscript(target.subscripts)] = value
         elif target.name == "NF":
-            count = min(MAX_FIELD, max(0, int(number_of(value))))
+            count = min(MAX_FIELD, max(0, whole(value)))
             self.fields = (self.fields + [""] * count)[:count]
             self._rebuild()
         else:
@@ -425,10 +396,10 @@ class Machine:
             return self._text(left) + self._text(right)
         if operator in ("<", "<=", "==", "!=", ">", ">="):
             return float(self._compare(operator, left, right))
-        return _arithmetic(operator, number_of(left), number_of(right))
+        return arithmetic(operator, number_of(left), number_of(right))
 
     def _compare(self, operator: str, left: Value, right: Value) -> bool:
-        if _is_numeric(left) and _is_numeric(right):
+        if is_numeric(left) and is_numeric(right):
             first, second = number_of(left), number_of(right)
             order = (first > second) - (first < second)
         else:
@@ -529,35 +500,6 @@ class Machine:
         parts = self._split(text, separator)
         self.arrays[array.name] = {str(index): part for index, part in enumerate(parts, 1)}
         return float(len(parts))
-
-
-def _is_numeric(value: Value) -> bool:
-    if isinstance(value, float):
-        return True
-    return isinstance(value, Input) and (value == "" or _NUMBER.match(value) is not None)
-
-
-def _arithmetic(operator: str, left: float, right: float) -> float:
-    try:
-        match operator:
-            case "+":
-                return left + right
-            case "-":
-                return left - right
-            case "*":
-                return left * right
-            case "/":
-                if right == 0:
-                    raise AwkError("division by zero")
-                return left / right
-            case "%":
-                if right == 0:
-                    raise AwkError("division by zero in %")
-                return math.fmod(left, right)
-            case _:
-                return float(left**right)
-    except (OverflowError, ValueError):
-        return math.inf
 
 
 def _compiled(pattern: str) -> Regex:

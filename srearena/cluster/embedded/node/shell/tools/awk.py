@@ -6,8 +6,9 @@ import re
 
 from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.shell.awk.lexer import AwkError, unescaped
-from srearena.cluster.embedded.node.shell.awk.machine import Input, Machine
+from srearena.cluster.embedded.node.shell.awk.machine import Machine
 from srearena.cluster.embedded.node.shell.awk.parser import Parser
+from srearena.cluster.embedded.node.shell.awk.values import Input
 from srearena.cluster.embedded.node.shell.tools.inputs import LineReader
 from srearena.cluster.embedded.node.shell.tools.options import UsageError, parse
 from srearena.cluster.embedded.node.shell.tools.registry import tool

@@ -138,18 +138,19 @@ async def grep(process: Process, args: list[str]) -> int:
         return 2
     recursive = bool({"r", "R"} & options.flags)
     paths = options.operands or (["."] if recursive else ["-"])
-    context = int(options.value("C", "0") or 0)
+    context = options.number("C", 0, "context length argument")
+    most = options.number("m", -1, "max count")
     search = _Search(
         process,
         options,
         regexes,
         show_names=("H" in options or len(paths) > 1 or recursive) and "h" not in options,
-        before=int(options.value("B", str(context))),
-        after=int(options.value("A", str(context))),
-        most=int(options.value("m")) if "m" in options else None,
+        before=max(0, options.number("B", context, "context length argument")),
+        after=max(0, options.number("A", context, "context length argument")),
+        most=most if most >= 0 else None,
     )
     found = failed = False
-    for path in _expanded(process, options, paths) if recursive else paths:
+    for path in await _expanded(process, options, paths) if recursive else paths:
         outcome = await _grep_file(search, path)
         found = found or outcome is True
         failed = failed or outcome is None
@@ -158,27 +159,30 @@ async def grep(process: Process, args: list[str]) -> int:
     return 2 if failed else 0 if found else 1
 
 
-def _expanded(process: Process, options: Options, paths: list[str]) -> list[str]:
-    """The files below the given places."""
+async def _expanded(process: Process, options: Options, paths: list[str]) -> list[str]:
+    """The files below the given places. Links are followed only where they were named, so no walk goes in circles."""
     included = [patterns.compiled(text) for text in options.all("include")]
     excluded = [patterns.compiled(text) for text in options.all("exclude")]
     shut = [patterns.compiled(text) for text in options.all("exclude-dir")]
+    files = process.files
     result: list[str] = []
-    todo = list(reversed(paths))
+    todo = [(path, True) for path in reversed(paths)]
     while todo:
-        path = todo.pop()
+        path, named = todo.pop()
         name = posixpath.basename(path.rstrip("/")) or path
-        if process.files.is_dir(path):
+        found = files.stat(path, follow=named) if files.exists(path, follow=named) else None
+        if found is not None and found.is_dir:
+            await process.spend()
             if any(pattern.matches(name) for pattern in shut):
                 continue
             try:
-                names = process.files.listdir(path)
+                names = files.listdir(path)
             except OSError:
                 result.append(path)
                 continue
             bare = path == "." and not options.operands
-            todo.extend(child if bare else posixpath.join(path, child) for child in reversed(names))
-        elif path in paths or process.files.is_file(path):
+            todo.extend((child if bare else posixpath.join(path, child), False) for child in reversed(names))
+        elif named or (found is not None and found.is_file):
             if included and not any(pattern.matches(name) for pattern in included):
                 continue
             if not any(pattern.matches(name) for pattern in excluded):

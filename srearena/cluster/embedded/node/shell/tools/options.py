@@ -48,6 +48,15 @@ class Options:
     def all(self, name: str) -> list[str]:
         return self.values.get(name, [])
 
+    def number(self, name: str, default: int, what: str = "number") -> int:
+        """An option that must be a whole number."""
+        if name not in self.values:
+            return default
+        text = self.value(name)
+        if not text.removeprefix("-").isdecimal() or len(text) > 18:
+            raise UsageError(f"invalid {what}: '{text}'")
+        return int(text)
+
 
 def parse(
     args: list[str],

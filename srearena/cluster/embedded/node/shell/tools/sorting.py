@@ -183,8 +183,8 @@ def _comparison(
 async def uniq(process: Process, args: list[str]) -> int:
     options = parse(args, "cduiz", "fsw", long={"count": "c", "repeated": "d", "unique": "u", "ignore-case": "i"})
     lines, status = await held_lines(process, "uniq", options.operands[:1])
-    skip_fields = int(options.value("f", "0"))
-    skip_chars = int(options.value("s", "0"))
+    skip_fields = max(0, options.number("f", 0, "number of fields to skip"))
+    skip_chars = max(0, options.number("s", 0, "number of bytes to skip"))
 
     def shown(line: str) -> str:
         if skip_fields:

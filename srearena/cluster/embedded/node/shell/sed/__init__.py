@@ -1,0 +1,1 @@
+"""sed: scripts, the lines they edit, and substitution."""
