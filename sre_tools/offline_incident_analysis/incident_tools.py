@@ -177,14 +177,15 @@ def _distances(graph: Topology, entity: str) -> dict[str, int]:
     return found
 
 
+def _earliest(change: Change) -> datetime:
+    """When a change may have happened: any time since the last look, unless the object says when."""
+    return change.time if change.exact or change.not_before is None else min(change.not_before, change.time)
+
+
 def _score(change: Change, symptom: datetime, window: timedelta, hops: int | None) -> float:
     """Nearer in time, nearer in the graph, and made by hand rather than by a controller: more suspicious."""
-    earliest = change.not_before or change.time
-    begun_before = min(earliest, change.time)
     gap = max((symptom - change.time).total_seconds(), 0.0)
     closeness = 1.0 - 0.5 * min(gap / window.total_seconds(), 1.0)
-    if begun_before > symptom:
-        return 0.0
     nearness = 0.3 if hops is None else 1.0 / (1 + 0.25 * hops)
     weight = _WEIGHT.get(change.kind, 0.8 if change.type == "modified" else 0.5)
     weight *= 1.0 if change.type == "modified" else 0.8
@@ -223,7 +224,7 @@ def change_impact(call: Call, arguments: ImpactArguments) -> Answer:
     hops = _distances(graph, about) if about else {}
     rows: list[Row] = []
     for change in changes:
-        if change.time < symptom - window or min(change.not_before or change.time, change.time) > symptom:
+        if change.time < symptom - window or _earliest(change) > symptom:
             continue
         entity = entity_id(change.namespace, change.kind, change.name)
         distance = hops.get(entity)

@@ -234,7 +234,7 @@ def _grouped(rows: list[Row], arguments: MetricArguments) -> list[Row]:
     aggregate = _AGGREGATES[arguments.agg]
     found = []
     for key, values in groups.items():
-        names = {arguments.group_by: key[0], "metric_name": key[1]} if column else {"metric_name": key[0]}
+        names: Row = {str(arguments.group_by): key[0], "metric_name": key[1]} if column else {"metric_name": key[0]}
         found.append({**names, arguments.agg: _short(float(aggregate(values))), "series": len(values)})
     return sorted(found, key=lambda row: (-float(row[arguments.agg]), str(row)))
 

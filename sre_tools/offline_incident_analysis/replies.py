@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -19,6 +20,7 @@ from sre_tools.errors import ToolError
 DEFAULT_TOKENS = 8000
 MIN_TOKENS, MAX_TOKENS = 500, 100_000
 _CHARS_PER_TOKEN = 3.5  # of JSON with names and numbers in it, on the safe side
+_LARGEST = 2**53
 _TEXT_LIMITS = (4000, 1000, 300, 100, 40)
 
 Row = dict[str, Any]
@@ -57,8 +59,8 @@ def when(value: datetime | None) -> str | None:
 
 
 def _key(tool: str, arguments: Row) -> str:
-    plain = orjson.dumps([tool, arguments], option=orjson.OPT_SORT_KEYS, default=str)
-    return hashlib.blake2b(plain, digest_size=6).hexdigest()
+    plain = json.dumps([tool, arguments], sort_keys=True, default=str)
+    return hashlib.blake2b(plain.encode(), digest_size=6).hexdigest()
 
 
 def make_cursor(tool: str, arguments: Row, offset: int) -> str:
@@ -81,13 +83,20 @@ def _size(value: object) -> int:
 
 
 def _clip(value: Any, limit: int) -> Any:
+    """The value as JSON can say it, its texts no longer than `limit`."""
     if isinstance(value, str):
-        return value if len(value) <= limit else f"{value[:limit]}… ({len(value) - limit} more characters)"
+        # Text from a recording may hold halves of surrogate pairs, which no encoder takes.
+        text = value if value.isascii() else value.encode("utf-8", "replace").decode()
+        return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit} more characters)"
     if isinstance(value, dict):
-        return {key: _clip(item, limit) for key, item in value.items()}
-    if isinstance(value, list):
+        return {_clip(str(key), limit): _clip(item, limit) for key, item in value.items()}
+    if isinstance(value, list | tuple | set):
         return [_clip(item, limit) for item in value]
-    return when(value) if isinstance(value, datetime) else value
+    if isinstance(value, datetime):
+        return when(value)
+    if isinstance(value, int) and not -_LARGEST <= value <= _LARGEST:
+        return float(value) if abs(value) < 1e300 else str(value)[:limit]
+    return value if isinstance(value, int | float | None) else str(value)[:limit]
 
 
 def _shorten(value: Any, items: int) -> Any:

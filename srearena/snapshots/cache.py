@@ -109,7 +109,11 @@ class Cache:
 
     def _drop_stale(self, name: str, stem: str) -> None:
         for old in self.directory.glob(f"{name}-*"):
-            if not old.name.startswith(stem):
+            if old.name.startswith(stem):
+                continue
+            if old.is_dir():
+                shutil.rmtree(old, ignore_errors=True)  # left by a process that was killed
+            else:
                 old.unlink(missing_ok=True)
 
     @contextmanager

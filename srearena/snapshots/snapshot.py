@@ -209,9 +209,17 @@ class Snapshot:
         return list(self.stream(sql, parameters))
 
     def stream(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> Iterator[Row]:
+        import duckdb
+
         cursor = self._execute(sql, parameters)
         names = [column[0] for column in cursor.description or ()]
-        while batch := cursor.fetchmany(_BATCH):
+        while True:
+            try:
+                batch = cursor.fetchmany(_BATCH)
+            except duckdb.Error as problem:
+                raise DataError(str(problem)) from problem
+            if not batch:
+                return
             for values in batch:
                 yield dict(zip(names, map(_aware, values), strict=True))
 
