@@ -22,8 +22,10 @@ from srearena.cluster.embedded.objects import (
     with_condition,
 )
 from srearena.cluster.embedded.registry.selectors import label_selector_of
+from srearena.cluster.embedded.store import Change
 
 BUDGETS = "poddisruptionbudgets.policy"
+_REACTION = 0.1
 _EVICTION_GRACE = 120.0
 """How long an evicted pod that did not go yet counts as gone."""
 _SCALED = ("replicasets.apps", "deployments.apps", "statefulsets.apps", "replicationcontrollers")
@@ -35,9 +37,14 @@ class DisruptionController(Controller):
 
     def start(self) -> None:
         self.watch(BUDGETS)
-        self.watch("pods", self._budgets_of)
+        self.world.on_change("pods", self._pod_changed)
         for resource in _SCALED:
             self.watch(resource, lambda obj: self._budgets_in(namespace_of(obj)))
+
+    def _pod_changed(self, change: Change) -> None:
+        for pod in (change.new,) if change.old is None else (change.new, change.old):
+            for key in self._budgets_of(pod):
+                self.enqueue(key, _REACTION)
 
     def _budgets_in(self, namespace: str) -> list[str]:
         return [key_of(budget) for budget in self.store.objects(BUDGETS, namespace)]

@@ -30,6 +30,7 @@ from srearena.cluster.embedded.objects import (
     owner_reference,
 )
 from srearena.cluster.embedded.registry.errors import ApiError
+from srearena.cluster.embedded.store import Change
 from srearena.cluster.embedded.world import World
 
 SLICES = "endpointslices.discovery.k8s.io"
@@ -54,13 +55,28 @@ class EndpointSliceController(ServiceFollower):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
+        self._writing = False
         self.store.add_index(SLICES, "service", service_of)
 
     def start(self) -> None:
         super().start()
-        self.watch(SLICES, lambda piece: service_of(piece) if labels_of(piece).get(MANAGED_BY) == _OURS else ())
+        self.world.on_change(SLICES, self._slice_changed)
+
+    def _slice_changed(self, change: Change) -> None:
+        """Put right what somebody else did to a slice."""
+        if self._writing or labels_of(change.old or change.new).get(MANAGED_BY) != _OURS:
+            return
+        for key in service_of(change.old or change.new):
+            self.enqueue(key)
 
     def reconcile(self, key: str) -> None:
+        self._writing = True
+        try:
+            self._reconcile(key)
+        finally:
+            self._writing = False
+
+    def _reconcile(self, key: str) -> None:
         namespace, name = split_key(key)
         service = self.client.get("services", namespace, name)
         known = [

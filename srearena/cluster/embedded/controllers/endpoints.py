@@ -44,8 +44,12 @@ class EndpointsController(ServiceFollower):
 
     def start(self) -> None:
         super().start()
-        self.watch("endpoints")
+        self.world.on_change("endpoints", self._endpoints_gone)
         self.world.on_change("services", self._service_gone)
+
+    def _endpoints_gone(self, change: Change) -> None:
+        if change.type == "DELETED":
+            self.enqueue(key_of(change.new))
 
     def _service_gone(self, change: Change) -> None:
         if change.type == "DELETED":

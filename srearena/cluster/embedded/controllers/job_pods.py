@@ -7,7 +7,7 @@ the next pod waits 10 s, 20 s, 40 s ... up to ten minutes, for the job as a whol
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from srearena.cluster.embedded.controllers.job_indexes import (
     COMPLETION_INDEX,
@@ -94,8 +94,13 @@ class Backoff:
 
     failures: int = 0
     last_failure: float = 0.0
+    known: set[str] = field(default_factory=set)
+    """UIDs of pods that were recorded: a look that was cut short sees them again."""
 
     def record(self, succeeded: list[Obj], failed: list[Obj]) -> None:
+        succeeded = [pod for pod in succeeded if uid_of(pod) not in self.known]
+        failed = [pod for pod in failed if uid_of(pod) not in self.known]
+        self.known.update(uid_of(pod) for pod in (*succeeded, *failed))
         ends = sorted(ended_at(pod) for pod in failed)
         if succeeded:
             last_success = max(ended_at(pod) for pod in succeeded)

@@ -175,13 +175,11 @@ class JobController(Controller):
         blamed = [pod for pod in failed if self._is_blamed(job, pod)]
         look.succeeded = status.get("succeeded", 0) + len(known.get("succeeded") or ()) + len(succeeded)
         look.failed = status.get("failed", 0) + len(known.get("failed") or ()) + len(blamed)
-        waiting = {uid_of(pod) for pod in look.waiting_by_index.values()}
-        news = [pod for pod in failed if uid_of(pod) not in waiting]
-        self._backoffs.setdefault(key_of(job), Backoff())
+        backoff = self._backoffs.setdefault(key_of(job), Backoff())
         if is_indexed(job):
             self._count_indexes(look, succeeded)
-        if not look.per_index and (succeeded or news):
-            self._backoffs[key_of(job)].record(succeeded, news)
+        if not look.per_index:
+            backoff.record(succeeded, failed)
 
     def _count_indexes(self, look: _Round, succeeded: list[Obj]) -> None:
         job, status = look.job, look.status

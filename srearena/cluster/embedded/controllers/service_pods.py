@@ -18,14 +18,21 @@ from srearena.cluster.embedded.objects import (
 )
 from srearena.cluster.embedded.registry.selectors import label_set_selector
 from srearena.cluster.embedded.store import Change
+from srearena.cluster.embedded.world import World
 
 HEADLESS = "service.kubernetes.io/headless"
 LAST_CHANGE = "endpoints.kubernetes.io/last-change-trigger-time"
 _REACTION = 0.05
+_LOOK_SECONDS_PER_POD = 0.001
+_LONGEST_REACTION = 1.0
 
 
 class ServiceFollower(Controller):
     """Looks at a service when it or one of its pods changes in a way that matters for its addresses."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._sizes: dict[str, int] = {}
 
     def start(self) -> None:
         self.watch("services")
@@ -41,7 +48,9 @@ class ServiceFollower(Controller):
                 continue
             selector = label_set_selector(raw)
             if selector.matches(labels_of(new)) or (old is not None and selector.matches(labels_of(old))):
-                self.enqueue(key_of(service), _REACTION)
+                # A service of many pods takes longer to work through, so it is looked at less often.
+                wait = self._sizes.get(key_of(service), 0) * _LOOK_SECONDS_PER_POD
+                self.enqueue(key_of(service), min(max(_REACTION, wait), _LONGEST_REACTION))
 
     def selected(self, service: Obj) -> list[Obj] | None:
         """The service's pods that have an address and have not ended; None where the service selects none itself."""
@@ -49,13 +58,15 @@ class ServiceFollower(Controller):
         if not raw or dig(service, "spec", "type") == "ExternalName":
             return None
         selector = label_set_selector(raw)
-        return [
+        found = [
             pod
             for pod in self.store.objects("pods", namespace_of(service))
             if selector.matches(labels_of(pod))
             and dig(pod, "status", "podIP")
             and dig(pod, "status", "phase") not in ("Succeeded", "Failed")
         ]
+        self._sizes[key_of(service)] = len(found)
+        return found
 
 
 def _as_seen(pod: Obj) -> tuple[Any, ...]:
