@@ -34,10 +34,10 @@ from srearena.cluster.embedded.api.authentication import impersonated
 from srearena.cluster.embedded.api.authorization import Attributes
 from srearena.cluster.embedded.api.backend import Backend
 from srearena.cluster.embedded.api.discovery import AGGREGATED_GROUP, AGGREGATED_KIND, aggregated_version
-from srearena.cluster.embedded.api.openapi import PROTOBUF_V2
+from srearena.cluster.embedded.api.openapi import OUTLINE_V2, PROTOBUF_V2
 from srearena.cluster.embedded.api.presenting import show
 from srearena.cluster.embedded.api.requests import Disconnected, Receive, Request, RequestInfo, Scope, Send
-from srearena.cluster.embedded.registry.errors import ApiError, BadRequest, InternalError, NotAcceptable, Unauthorized
+from srearena.cluster.embedded.registry.errors import ApiError, BadRequest, InternalError, Unauthorized
 from srearena.cluster.embedded.registry.identity import User
 from srearena.cluster.embedded.registry.resources import Resource
 
@@ -280,7 +280,8 @@ class Application:
     async def _open_api_2(self, request: Request) -> None:
         accept = request.header("accept")
         if PROTOBUF_V2 in accept and not any(kind in accept for kind in ("json", "*/*")):
-            raise NotAcceptable(("application/json",))
+            await request.reply(200, OUTLINE_V2, content_type=f"{PROTOBUF_V2}.v1.0+protobuf")
+            return
         await request.reply(200, self._backend.open_api.version_2())
 
     async def _open_api_3(self, request: Request, group: str, version: str) -> None:

@@ -41,6 +41,9 @@ _SECURITY: Final[Obj] = {
     }
 }
 PROTOBUF_V2: Final = "application/com.github.proto-openapi.spec.v2"
+# kubectl asks for version 2 as protobuf only for kinds it did not find in version 3, to be sure that they do not exist.
+# A document with a title and nothing else (fields 1 `swagger`, 2 `info`) tells it so.
+OUTLINE_V2: Final = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.34.0"
 
 
 class OpenApi:

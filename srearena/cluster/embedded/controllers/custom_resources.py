@@ -12,10 +12,10 @@ from srearena.cluster.embedded.objects import Obj, condition_is, dig, is_termina
 from srearena.cluster.embedded.registry import schemas
 from srearena.cluster.embedded.registry.custom_strategy import custom_strategy
 from srearena.cluster.embedded.registry.resources import SCALE, STATUS, Resource, Subresource
+from srearena.cluster.embedded.registry.strategies.custom_resource_definitions import CLEANUP
 from srearena.cluster.embedded.world import World
 
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
-CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 _CLEANUP_POLL = 0.5
 
 
@@ -107,13 +107,6 @@ class CustomResourceController(Controller):
             "message": "the initial names have been accepted",
         }
         self._write_status(definition, [accepted, established], accepted=True)
-        if CLEANUP not in (meta(definition).get("finalizers") or ()):
-            self.client.modify(
-                DEFINITIONS,
-                "",
-                name_of(definition),
-                lambda obj: obj["metadata"].setdefault("finalizers", []).append(CLEANUP),
-            )
 
     def _write_status(self, definition: Obj, verdicts: list[Obj], *, accepted: bool) -> None:
         status = dict(definition.get("status") or {})

@@ -79,6 +79,8 @@ def _marked(registry: Registry, row: Resource, obj: Obj, wish: Obj, options: Wri
     """The object with its deletion noted: timestamp, grace and the finalizers that the propagation calls for."""
     metadata = dict(meta(obj))
     finalizers = _finalizers(row, metadata.get("finalizers") or [], wish)
+    if not is_terminating(obj):
+        finalizers += [f for f in registry.strategy(row).deletion_finalizers if f not in finalizers]
     if finalizers:
         metadata["finalizers"] = finalizers
     else:

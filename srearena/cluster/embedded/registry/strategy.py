@@ -55,6 +55,8 @@ class Strategy:
     """The object is gone: release what was allocated for it."""
     grace_seconds: Callable[[Obj, Obj, WriteContext], int] | None = None
     """(object, DeleteOptions): how long a deletion lingers for its owner to finish; 0 where it does not."""
+    deletion_finalizers: tuple[str, ...] = ()
+    """What holds an object of this kind from the moment it is deleted, until a controller has cleaned up after it."""
     keeps_status_on_create: bool = False
     conditional_update_only: bool = False
     """Whether an update without resourceVersion is refused."""

@@ -14,6 +14,7 @@ from srearena.cluster.embedded.registry.strategies.structural_schemas import che
 from srearena.cluster.embedded.registry.strategies.webhook_clients import check_client, check_review_versions
 from srearena.cluster.embedded.registry.strategy import Strategy, WriteContext
 
+CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 APPROVED = "api-approved.kubernetes.io"
 _NEEDS_APPROVAL = f'protected groups must have approval annotation "{APPROVED}"'
 _APPROVAL_RULES = "see https://github.com/kubernetes/enhancements/pull/1111"
@@ -274,6 +275,10 @@ def _validate_update(new: Obj, old: Obj) -> Problems:
 
 STRATEGIES = {
     "customresourcedefinitions.apiextensions.k8s.io": Strategy(
-        default=_default, prepare_update=_prepare_update, validate=_validate, validate_update=_validate_update
+        default=_default,
+        prepare_update=_prepare_update,
+        validate=_validate,
+        validate_update=_validate_update,
+        deletion_finalizers=(CLEANUP,),
     ),
 }
