@@ -77,7 +77,8 @@ class WebhookCalls:
     def _failure(self, webhook: Webhook, host: str, result: HttpResult) -> str:
         if result.response is None:
             text = _FAILURES.get(result.outcome, "{outcome}")
-            return text.format(address=result.address or host, outcome=result.outcome)
+            port = webhook.hook["clientConfig"]["service"].get("port") or 443
+            return text.format(address=f"{result.address or host}:{port}", outcome=result.outcome)
         identity = result.identity
         if identity is None:
             return "http: server gave HTTP response to HTTPS client"

@@ -51,7 +51,8 @@ class _Conversation:
     """The answers one write has got so far."""
 
     used_at: float
-    answers: dict[tuple[str, str], Signal[Answer]] = field(default_factory=dict)
+    answers: dict[tuple[str, str], tuple[str, Signal[Answer]]] = field(default_factory=dict)
+    """By webhook: the UID of the request and what will be the answer."""
 
 
 class Webhooks(Plugin):
@@ -69,7 +70,7 @@ class Webhooks(Plugin):
             return
         attributes.memo["webhooks"] = _fingerprint(attributes)
         for webhook in matching(self._store, MUTATING, attributes):
-            review = self._ask(webhook, attributes)
+            review = self._ask(webhook, attributes, mutating=True)
             if review is not None:
                 self._change(webhook, attributes, review)
 
@@ -77,23 +78,28 @@ class Webhooks(Plugin):
         if "webhooks" not in attributes.memo:
             return
         for webhook in matching(self._store, VALIDATING, attributes):
-            self._ask(webhook, attributes)
+            self._ask(webhook, attributes, mutating=False)
         self._conversations.pop(attributes.memo["webhooks"], None)
 
-    def _ask(self, webhook: Webhook, attributes: Attributes) -> Obj | None:
+    def _ask(self, webhook: Webhook, attributes: Attributes, *, mutating: bool) -> Obj | None:
         """The webhook's response once it is there and allows the write; None where its failure is ignored."""
         if attributes.dry_run and webhook.hook.get("sideEffects") not in ("None", "NoneOnDryRun"):
             text = f"admission webhook {quoted(webhook.name)} does not support dry run"
             raise ApiError(text, code=400, reason="BadRequest")
         conversation = self._conversation(attributes)
         key = (webhook.configuration, webhook.name)
-        signal = conversation.answers.get(key)
-        if signal is None:
-            signal = self._call(webhook, attributes)
-            conversation.answers[key] = signal
+        if key not in conversation.answers:
+            review = self._review(attributes)
+            conversation.answers[key] = (review["request"]["uid"], self._call(webhook, review))
+        uid, signal = conversation.answers[key]
         if not signal.is_set:
             raise AdmissionPending(signal)
-        return self._verdict(webhook, attributes, signal.value)
+        try:
+            return self._verdict(webhook, attributes, signal.value, _complaint(signal.value, uid, mutating=mutating))
+        except ApiError:
+            # The write ends here; the same write made again is another one, and is asked about anew.
+            del self._conversations[attributes.memo["webhooks"]]
+            raise
 
     def _conversation(self, attributes: Attributes) -> _Conversation:
         now = self._clock.now
@@ -104,12 +110,12 @@ class Webhooks(Plugin):
         found.used_at = now
         return found
 
-    def _call(self, webhook: Webhook, attributes: Attributes) -> Signal[Answer]:
+    def _call(self, webhook: Webhook, review: Obj) -> Signal[Answer]:
         if self.caller is None:
             nobody: Signal[Answer] = Signal(self._clock)
             nobody.set(Answer(failure=f'Post "{webhook.url}": no route to the webhook'))
             return nobody
-        return self.caller.call(webhook, self._review(attributes))
+        return self.caller.call(webhook, review)
 
     def _review(self, attributes: Attributes) -> Obj:
         row = attributes.row
@@ -136,16 +142,13 @@ class Webhooks(Plugin):
             request["subResource"] = request["requestSubResource"] = attributes.subresource
         return {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request}
 
-    def _verdict(self, webhook: Webhook, attributes: Attributes, answer: Answer) -> Obj | None:
-        response = (answer.review or {}).get("response")
-        failure = answer.failure
-        if not failure and not isinstance(response, dict):
-            failure = "webhook response.uid must be set"
-        if failure:
+    def _verdict(self, webhook: Webhook, attributes: Attributes, answer: Answer, complaint: str) -> Obj | None:
+        if complaint:
             if webhook.ignores_failure:
                 return None
-            raise InternalError(f"failed calling webhook {quoted(webhook.name)}: failed to call webhook: {failure}")
-        assert isinstance(response, dict)
+            raise InternalError(f"failed calling webhook {quoted(webhook.name)}: {complaint}")
+        assert answer.review is not None
+        response: Obj = answer.review["response"]
         attributes.warnings.extend(str(text) for text in response.get("warnings") or ())
         if not response.get("allowed"):
             raise _refusal(webhook.name, response.get("status") or {})
@@ -162,7 +165,8 @@ class Webhooks(Plugin):
             if webhook.ignores_failure:
                 return
             raise InternalError(
-                f"failed calling webhook {quoted(webhook.name)}: cannot apply its patch: {problem}"
+                f"failed calling webhook {quoted(webhook.name)}: "
+                f"received undecodable patch in webhook response: {problem}"
             ) from problem
 
 
@@ -175,6 +179,30 @@ _OPTIONS_KIND: dict[str, Obj] = {
         ("CONNECT", "PodExecOptions"),
     )
 }
+
+
+def _complaint(answer: Answer, uid: str, *, mutating: bool) -> str:
+    """What is wrong with an answer: there is none, or it is not one to the question."""
+    if answer.failure:
+        return f"failed to call webhook: {answer.failure}"
+    review = answer.review or {}
+    response = review.get("response")
+    problem = ""
+    if not isinstance(response, dict):
+        problem = "webhook response was absent"
+    elif review.get("apiVersion") == "admission.k8s.io/v1":
+        patch, kind = response.get("patch"), response.get("patchType")
+        if response.get("uid", "") != uid:
+            problem = f"expected response.uid={quoted(uid)}, got {quoted(str(response.get('uid', '')))}"
+        elif not mutating and patch:
+            problem = "validating webhook may not return response.patch"
+        elif not mutating and kind is not None:
+            problem = "validating webhook may not return response.patchType"
+        elif patch and kind is None:
+            problem = "webhook returned response.patch but not response.patchType"
+        elif not patch and kind is not None:
+            problem = "webhook returned response.patchType but not response.patch"
+    return f"received invalid webhook response: {problem}" if problem else ""
 
 
 def _fingerprint(attributes: Attributes) -> str:
