@@ -218,3 +218,56 @@ def test_a_stopped_process_answers_nobody(lab: Lab) -> None:
     record.container.main.raise_signal(Signals.SIGCONT, from_outside=True)
     lab.pass_time(10)
     assert lab.is_ready()
+
+
+def redirecting(place: str, to: str = "/health") -> Callable[[HttpRequest], Awaitable[HttpResponse]]:
+    async def answer(request: HttpRequest) -> HttpResponse:
+        if request.path == to:
+            return HttpResponse(302, b"over there", {"Location": place})
+        return HttpResponse(200 if request.path == "/fine" else 404)
+
+    return answer
+
+
+def test_a_redirect_on_the_same_host_is_followed(lab: Lab) -> None:
+    lab.run(ports=PORTS, readinessProbe=http(periodSeconds=5, failureThreshold=1))
+    lab.pass_time(10)
+    listener(lab).http = redirecting("/fine")  # type: ignore[assignment]
+    lab.pass_time(10)
+    assert lab.is_ready()
+    listener(lab).http = redirecting("/missing")  # type: ignore[assignment]
+    lab.pass_time(6)
+    assert not lab.is_ready()
+    assert lab.messages(reason="Unhealthy") == ["Readiness probe failed: HTTP probe failed with statuscode: 404"]
+    listener(lab).http = redirecting("/health")  # type: ignore[assignment]
+    lab.pass_time(6)
+    assert lab.messages(reason="Unhealthy")[-1].endswith("stopped after 10 redirects")
+
+
+def test_a_redirect_to_another_host_is_well_with_a_warning(lab: Lab) -> None:
+    lab.run(ports=PORTS, readinessProbe=http(periodSeconds=5))
+    lab.pass_time(10)
+    listener(lab).http = redirecting("http://example.com/")  # type: ignore[assignment]
+    lab.pass_time(6)
+    assert lab.is_ready()
+    text = "Readiness probe warning: Probe terminated redirects, Response body: over there"
+    assert lab.messages(reason="ProbeWarning") == [text]
+
+
+def test_a_probe_of_a_port_without_that_name_cannot_be_asked(lab: Lab) -> None:
+    lab.run(readinessProbe={"tcpSocket": {"port": "nope"}})
+    lab.pass_time(15)
+    assert not lab.is_ready()
+    text = 'probe errored and resulted in unknown state: strconv.Atoi: parsing "nope": invalid syntax'
+    assert lab.messages(reason="Unhealthy") == [f"Readiness {text}"]
+
+
+def test_failures_in_a_row_are_counted_across_restarts(lab: Lab) -> None:
+    command = ["sh", "-c", "sleep 15; exit 1"]
+    lab.run(
+        image=BUSYBOX,
+        command=command,
+        livenessProbe={"exec": {"command": ["false"]}, "periodSeconds": 10, "failureThreshold": 3},
+    )
+    lab.pass_time(60)
+    assert "Container main failed liveness probe, will be restarted" in lab.messages(reason="Killing")

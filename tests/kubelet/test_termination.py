@@ -85,6 +85,21 @@ def test_a_failing_post_start_hook_kills_the_container(lab: Lab) -> None:
     assert lab.waiting()[0] in ("PostStartHookError", "CrashLoopBackOff")
 
 
+def test_a_failed_post_start_hook_is_told_in_the_status(lab: Lab) -> None:
+    lab.run(lifecycle={"postStart": {"exec": {"command": ["sh", "-c", "exit 3"]}}})
+    told = set()
+    for _ in range(100):
+        lab.pass_time(0.1)
+        state = lab.container()["state"] if lab.status().get("containerStatuses") else {}
+        told.add((state.get("waiting", {}).get("reason"), state.get("waiting", {}).get("message")))
+    uid = lab.pod()["metadata"]["uid"]
+    text = (
+        f'Exec lifecycle hook ([sh -c exit 3]) for Container "main" in Pod "web_default({uid})" failed - '
+        "error: command 'sh -c exit 3' exited with 3: , message: \"\""
+    )
+    assert ("PostStartHookError", text) in told
+
+
 def test_a_second_delete_with_less_grace_hurries(lab: Lab) -> None:
     lab.run(image=BUSYBOX, command=STUBBORN, spec={"terminationGracePeriodSeconds": 600})
     lab.pass_time(6)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.node.container import RuntimeFailure
+from srearena.cluster.embedded.node.container_setup import pod_text
 from srearena.cluster.embedded.node.httpmessage import HttpRequest
-from srearena.cluster.embedded.node.node_client import node_http
+from srearena.cluster.embedded.node.node_client import dial_error, node_http
 from srearena.cluster.embedded.node.ports import port_number
 from srearena.cluster.embedded.node.runtime import ContainerRecord, Sandbox
 from srearena.cluster.embedded.node.streams import Capture
@@ -19,11 +21,14 @@ class HookFailed(Exception):
 
 async def run_hook(hook: Obj, container: Obj, record: ContainerRecord, sandbox: Sandbox) -> str:
     """Run a handler to its end; returns what went wrong, or nothing."""
+    whose = f'for Container "{container["name"]}" in Pod "{pod_text(sandbox.pod)}" failed - error:'
     try:
         if hook.get("exec"):
-            await _execute(hook["exec"].get("command") or [], record)
+            command = hook["exec"].get("command") or []
+            await _execute(command, record, f"Exec lifecycle hook ([{' '.join(command)}]) {whose}")
         elif hook.get("httpGet"):
-            await _get(hook["httpGet"], container, sandbox)
+            path = hook["httpGet"].get("path") or ""
+            await _get(hook["httpGet"], container, sandbox, f"HTTP lifecycle hook ({path}) {whose}")
         elif hook.get("sleep"):
             await sandbox.clock.sleep(float(hook["sleep"].get("seconds") or 0))
     except HookFailed as failure:
@@ -31,24 +36,25 @@ async def run_hook(hook: Obj, container: Obj, record: ContainerRecord, sandbox: 
     return ""
 
 
-async def _execute(command: list[str], record: ContainerRecord) -> None:
+async def _execute(command: list[str], record: ContainerRecord, prefix: str) -> None:
     if record.container is None:
-        raise HookFailed("container is not running")
+        raise HookFailed(f'{prefix} rpc error: code = Unknown desc = container is not running, message: ""')
     output = Capture()
     try:
         process = record.container.exec(command, stdout=output)
     except RuntimeFailure as error:
-        raise HookFailed(f"rpc error: code = Unknown desc = {error.message}") from None
+        raise HookFailed(f'{prefix} rpc error: code = Unknown desc = {error.message}, message: ""') from None
     await process.done.wait()
     code = process.done.value
     if code != 0:
-        raise HookFailed(f"command '{' '.join(command)}' exited with {code}: {output.text}")
+        problem = f"command '{' '.join(command)}' exited with {code}: {output.text}"
+        raise HookFailed(f"{prefix} {problem}, message: {quoted(output.text)}")
 
 
-async def _get(action: Obj, container: Obj, sandbox: Sandbox) -> None:
+async def _get(action: Obj, container: Obj, sandbox: Sandbox, prefix: str) -> None:
     port = port_number(container, action.get("port"))
     if port is None:
-        raise HookFailed(f"couldn't find port: {action.get('port')}")
+        raise HookFailed(f'{prefix} strconv.Atoi: parsing "{action.get("port")}": invalid syntax')
     host, path = action.get("host") or sandbox.address, action.get("path") or "/"
     tls = action.get("scheme") == "HTTPS"
     headers = {"Host": f"{host}:{port}", "User-Agent": "kube-lifecycle/1.34"}
@@ -57,4 +63,4 @@ async def _get(action: Obj, container: Obj, sandbox: Sandbox) -> None:
     result = await node_http(sandbox.machine, host, port, request, HTTP_TIMEOUT)
     if result.response is None:
         url = f"{'https' if tls else 'http'}://{host}:{port}{request.target}"
-        raise HookFailed(f'Get "{url}": {result.outcome}')
+        raise HookFailed(f'{prefix} Get "{url}": {dial_error(host, port, result.outcome)}')

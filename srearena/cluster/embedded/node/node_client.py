@@ -7,6 +7,19 @@ from srearena.cluster.embedded.node.machine import Machine
 from srearena.cluster.embedded.node.reachability import HttpResult, Outcome
 from srearena.cluster.embedded.node.sockets import LOOPBACK, Listener, within
 
+_DIAL_ERRORS = {
+    Outcome.REFUSED: "connect: connection refused",
+    Outcome.TIMEOUT: "i/o timeout",
+    Outcome.NO_ROUTE: "connect: no route to host",
+    Outcome.UNREACHABLE: "connect: network is unreachable",
+    Outcome.RESET: "connect: connection reset by peer",
+}
+
+
+def dial_error(host: str, port: int, outcome: Outcome) -> str:
+    """Why no connection came about, as Go's net package says it."""
+    return f"dial tcp {host}:{port}: {_DIAL_ERRORS.get(outcome, str(outcome))}"
+
 
 def find_listener(machine: Machine, host: str, port: int) -> tuple[Outcome, Listener | None]:
     """Who answers at an address as seen from the node: one of its pods, or the node itself."""

@@ -180,8 +180,8 @@ class PodStart:
             worker.started_something()
             return True
         for container, record, message in self.kill:
-            condemned = worker.killed.pop(container["name"], None) is not None
-            await stop_container(worker, record, self._grace_for(container, condemned), message)
+            why = worker.killed.pop(container["name"], "")
+            await stop_container(worker, record, self._grace_for(container, why), message)
             worker.started_something()
         if not self.start:
             return True
@@ -209,9 +209,10 @@ class PodStart:
                 break
         return succeeded
 
-    def _grace_for(self, container: Obj, condemned: bool) -> int:
-        """How long a container that is restarted may take: the probe's own word, or the pod's."""
-        own = dig(container, "livenessProbe", "terminationGracePeriodSeconds") if condemned else None
+    def _grace_for(self, container: Obj, why: str) -> int:
+        """How long a container that is restarted may take: the word of the probe that failed, or the pod's."""
+        probe = "startupProbe" if why.endswith("startup probe") else "livenessProbe"
+        own = dig(container, probe, "terminationGracePeriodSeconds") if why else None
         grace: int = own if own is not None else dig(self.pod, "spec", "terminationGracePeriodSeconds", default=30)
         return grace
 

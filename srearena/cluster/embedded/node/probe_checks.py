@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urljoin, urlsplit
 
 from srearena.cluster.embedded.clock import Unfinished, begin
 from srearena.cluster.embedded.durations import format_duration
 from srearena.cluster.embedded.node.container import RuntimeFailure
-from srearena.cluster.embedded.node.httpmessage import HttpRequest, HttpResponse
-from srearena.cluster.embedded.node.node_client import find_listener, node_http
+from srearena.cluster.embedded.node.httpmessage import HttpRequest, HttpResponse, header_of
+from srearena.cluster.embedded.node.node_client import dial_error, find_listener, node_http
 from srearena.cluster.embedded.node.ports import port_number
 from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.reachability import GrpcHealth, GrpcResult, HttpResult, Outcome
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 Answer = tuple[bool | None, str]
-"""Whether it is well, and if not, the rest of the event's text after the probe's name.
+"""Whether it is well, and the rest of the event's text after the probe's name, where there is something to say.
 
 None means that the question could not be asked: it is reported, and counts neither way.
 """
@@ -36,13 +37,8 @@ MAX_OUTPUT = 10 * 1024
 PATIENCE = 0.02
 """Answers that take no longer than this are taken as given at once."""
 _GOOD: Answer = (True, "")
-_DIAL_ERRORS = {
-    Outcome.REFUSED: "connect: connection refused",
-    Outcome.TIMEOUT: "i/o timeout",
-    Outcome.NO_ROUTE: "connect: no route to host",
-    Outcome.UNREACHABLE: "connect: network is unreachable",
-    Outcome.RESET: "connect: connection reset by peer",
-}
+_REDIRECTS = frozenset((301, 302, 303, 307, 308))
+_MOST_REDIRECTS = 10
 
 
 def _failed(text: str) -> Answer:
@@ -51,6 +47,11 @@ def _failed(text: str) -> Answer:
 
 def _errored(text: str) -> Answer:
     return None, f"probe errored and resulted in unknown state: {text}"
+
+
+def _no_port(name: Any) -> Answer:
+    """The container has no port of that name, and the name is no number either."""
+    return _errored(f'strconv.Atoi: parsing "{name}": invalid syntax')
 
 
 class Check:
@@ -79,6 +80,8 @@ class HttpCheck(Check):
         """Who answered last; asked again as long as it listens."""
         self._request = HttpRequest()
         self._begun: tuple[Listener, Unfinished[HttpResponse]] | None = None
+        self._redirected: HttpResponse | None = None
+        """An answer that says to ask elsewhere."""
         self._headers = {"User-Agent": "kube-probe/1.34", "Accept": "*/*", "Connection": "close"}
         self._headers.update({row["name"]: row["value"] for row in action.get("httpHeaders") or ()})
 
@@ -86,11 +89,11 @@ class HttpCheck(Check):
         listener = self._listener
         if listener is None or not listener.open:
             if self._port is None:
-                return _errored(f'couldn\'t find port: "{self._port_text}"')
+                return _no_port(self._port_text)
             host = self._address(worker)
             outcome, listener = find_listener(worker.kubelet.machine, host, self._port)
             if listener is None:
-                return _failed(f'Get "{self._url(host)}": {_dial(host, self._port, outcome)}')
+                return self._judged(HttpResult(outcome), host, worker)
             self._listener, self._request = listener, self._new_request(worker, host)
         handler, owner = listener.http, listener.owner
         if handler is None or (listener.tls is not None) != self._tls or not _takes(owner):
@@ -108,8 +111,11 @@ class HttpCheck(Check):
             return None
         listener.leave()
         if answer is None:
-            return self._judged(HttpResult(Outcome.RESET, connected=True), self._address(worker))
-        return _GOOD if 200 <= answer.status < 400 else _failed(f"HTTP probe failed with statuscode: {answer.status}")
+            return self._judged(HttpResult(Outcome.RESET, connected=True), self._address(worker), worker)
+        if answer.status in _REDIRECTS:
+            self._redirected = answer
+            return None
+        return _verdict(answer)
 
     def _address(self, worker: PodWorker) -> str:
         assert worker.sandbox is not None
@@ -125,10 +131,15 @@ class HttpCheck(Check):
     async def wait(self, worker: PodWorker, record: ContainerRecord) -> Answer:
         assert self._port is not None
         host = self._address(worker)
+        if self._redirected is not None:
+            redirected, self._redirected = self._redirected, None
+            return await self._follow(worker, redirected, self._url(host))
         if self._begun is None:
             request = self._new_request(worker, host)
             result = await node_http(worker.kubelet.machine, host, self._port, request, self.timeout)
-            return self._judged(result, host)
+            if result.response is not None:
+                return await self._follow(worker, result.response, self._url(host))
+            return self._judged(result, host, worker)
         (listener, rest), self._begun = self._begun, None
         task = listener.owner.spawn_thread(_go_on(rest))
         try:
@@ -137,28 +148,59 @@ class HttpCheck(Check):
             task.cancel()
             listener.leave()
         if not in_time:
-            return self._judged(HttpResult(Outcome.TIMEOUT, connected=True), host)
+            return self._judged(HttpResult(Outcome.TIMEOUT, connected=True), host, worker)
         response = task.done.value
-        outcome = Outcome.CONNECTED if isinstance(response, HttpResponse) else Outcome.RESET
-        return self._judged(HttpResult(outcome, response, connected=True), host)
+        if isinstance(response, HttpResponse):
+            return await self._follow(worker, response, self._url(host))
+        return self._judged(HttpResult(Outcome.RESET, connected=True), host, worker)
 
-    def _judged(self, result: HttpResult, host: str) -> Answer:
-        if result.response is not None:
-            status = result.response.status
-            return _GOOD if 200 <= status < 400 else _failed(f"HTTP probe failed with statuscode: {status}")
-        if result.outcome is Outcome.TIMEOUT and result.connected:
+    async def _follow(self, worker: PodWorker, response: HttpResponse, url: str) -> Answer:
+        """Go where the server points, as long as that is the same host; what points elsewhere is well, with a word."""
+        home = urlsplit(url).hostname or ""
+        machine = worker.kubelet.machine
+        for _ in range(_MOST_REDIRECTS):
+            place = header_of(response.headers, "Location")
+            target = urlsplit(urljoin(url, place))
+            if response.status not in _REDIRECTS or not place or target.hostname != home:
+                return _verdict(response)
+            url = target.geturl()
+            tls = target.scheme == "https"
+            port = target.port or (443 if tls else 80)
+            path = f"{target.path or '/'}{'?' if target.query else ''}{target.query}"
+            request = HttpRequest("GET", path, {**self._headers, "Host": target.netloc}, tls=tls)
+            result = await node_http(machine, home, port, request, self.timeout)
+            if result.response is None:
+                return self._judged(result, home, worker, url=url, port=port)
+            response = result.response
+        return _failed(f'Get "{url}": stopped after {_MOST_REDIRECTS} redirects')
+
+    def _judged(self, result: HttpResult, host: str, worker: PodWorker, *, url: str = "", port: int = 0) -> Answer:
+        """No answer came, and why."""
+        port = port or self._port or 0
+        if result.outcome is Outcome.TIMEOUT:
             text = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
         elif result.outcome is Outcome.EMPTY:
             text = "EOF"
         elif result.outcome is Outcome.RESET:
-            text = f"read tcp {host}:{self._port}: read: connection reset by peer"
+            machine = worker.kubelet.machine
+            here = f"{machine.gateway}:{machine.namespace.ephemeral_port()}"
+            text = f"read tcp {here}->{host}:{port}: read: connection reset by peer"
         elif result.outcome is Outcome.TLS_ERROR:
             text = "http: server gave HTTP response to HTTPS client"
         elif result.outcome is Outcome.PROTOCOL_ERROR:
             text = "net/http: HTTP/1.x transport connection broken: malformed HTTP response"
         else:
-            text = _dial(host, self._port or 0, result.outcome)
-        return _failed(f'Get "{self._url(host)}": {text}')
+            text = dial_error(host, port, result.outcome)
+        return _failed(f'Get "{url or self._url(host)}": {text}')
+
+
+def _verdict(response: HttpResponse) -> Answer:
+    if 200 <= response.status < 300:
+        return _GOOD
+    if 300 <= response.status < 400:
+        body = response.body[:MAX_OUTPUT].decode(errors="replace")
+        return True, f"probe warning: Probe terminated redirects, Response body: {body}"
+    return _failed(f"HTTP probe failed with statuscode: {response.status}")
 
 
 def _takes(owner: SocketOwner) -> bool:
@@ -168,10 +210,6 @@ def _takes(owner: SocketOwner) -> bool:
 
 async def _go_on(rest: Unfinished[T]) -> T:
     return await rest
-
-
-def _dial(host: str, port: int, outcome: Outcome) -> str:
-    return f"dial tcp {host}:{port}: {_DIAL_ERRORS.get(outcome, str(outcome))}"
 
 
 class TcpCheck(Check):
@@ -188,11 +226,11 @@ class TcpCheck(Check):
         if self._listener is not None and self._listener.open:
             return _GOOD
         if self._port is None:
-            return _errored(f'couldn\'t find port: "{self._port_text}"')
+            return _no_port(self._port_text)
         assert worker.sandbox is not None
         host = self._host or worker.sandbox.address
         outcome, self._listener = find_listener(worker.kubelet.machine, host, self._port)
-        return _GOOD if self._listener is not None else _failed(_dial(host, self._port, outcome))
+        return _GOOD if self._listener is not None else _failed(dial_error(host, self._port, outcome))
 
 
 class GrpcCheck(Check):

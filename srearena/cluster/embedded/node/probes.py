@@ -68,11 +68,12 @@ class Probe:
         self._task: Task[None] | None = None
 
     def attach(self, record: ContainerRecord, result: bool | None = None) -> None:
-        """A new container runs: what was known of the one before does not count."""
+        """A new container runs. What was decided of the one before does not count, but its answers in a row do."""
         self.stop()
         self.record = record
-        self.result = self._last = result
-        self._row = 0
+        self.result = result
+        if result is not None:
+            self._last = result
         self._on_hold = False
         self.plan()
 
@@ -121,7 +122,7 @@ class Probe:
         answer = self._check.ask(worker, record)
         if answer is None:
             self._task = worker.kubelet.clock.spawn(self._wait(record))
-        elif answer[0] and self.result and self.kind is not STARTUP:
+        elif answer[0] and not answer[1] and self.result and self.kind is not STARTUP:
             # The usual case: all is well, and was before.
             self._last = True
             if self._due:
@@ -139,8 +140,9 @@ class Probe:
             self._answered(*answer)
 
     def _answered(self, good: bool | None, text: str) -> None:
-        if not good:
-            self._owner.worker.container_event(self.container, "Warning", "Unhealthy", f"{_TITLES[self.kind]} {text}")
+        if text:
+            reason = "ProbeWarning" if good else "Unhealthy"
+            self._owner.worker.container_event(self.container, "Warning", reason, f"{_TITLES[self.kind]} {text}")
         if good is None:
             self.plan()
             return
