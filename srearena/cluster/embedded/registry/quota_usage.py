@@ -56,6 +56,8 @@ def _pod(pod: Obj, used: Usage) -> Usage:
     for name, value in requests.items():
         if "/" in name or name.startswith(HUGE_PAGES):
             used[f"requests.{name}"] = value
+        if name.startswith(HUGE_PAGES):
+            used[name] = value
     return used
 
 
@@ -71,7 +73,10 @@ def _service(service: Obj) -> Usage:
     if kind == "LoadBalancer":
         used["services.loadbalancers"] = ONE
     if kind in ("NodePort", "LoadBalancer"):
-        used["services.nodeports"] = Quantity.of(len(dig(service, "spec", "ports", default=())))
+        ports = dig(service, "spec", "ports", default=())
+        if kind == "LoadBalancer" and dig(service, "spec", "allocateLoadBalancerNodePorts") is False:
+            ports = [port for port in ports if port.get("nodePort")]
+        used["services.nodeports"] = Quantity.of(len(ports))
     return used
 
 
@@ -90,18 +95,25 @@ def hard_limits(quota: Obj) -> Usage:
     return {name: parse(value) for name, value in dig(quota, "spec", "hard", default={}).items()}
 
 
+def counted_limits(quota: Obj) -> Usage:
+    """The limits that are in force: those of which the controller has counted the use."""
+    return {name: parse(value) for name, value in dig(quota, "status", "hard", default={}).items()}
+
+
 def missing_from_pod(pod: Obj, limited: Mapping[str, Quantity]) -> list[str]:
     """What containers must state because the quota limits it: `limits.cpu for: a,b`."""
     found: list[str] = []
+    if dig(pod, "spec", "resources", "requests") or dig(pod, "spec", "resources", "limits"):
+        return found
     containers = [*dig(pod, "spec", "containers", default=()), *dig(pod, "spec", "initContainers", default=())]
     for name in sorted(limited):
         kind, resource = (
             ("limits", name[7:]) if name.startswith("limits.") else ("requests", name.removeprefix("requests."))
         )
-        if resource not in _COMPUTE:
+        if resource not in ("cpu", "memory"):
             continue
         silent = sorted({c.get("name", "") for c in containers if dig(c, "resources", kind, resource) is None})
-        if silent and dig(pod, "spec", "resources", kind, resource) is None:
+        if silent:
             found.append(f"{name} for: {','.join(silent)}")
     return found
 

@@ -7,6 +7,7 @@ from srearena.cluster.embedded.registry.admission.namespaces import NamespaceLif
 from srearena.cluster.embedded.registry.admission.pod_defaults import (
     DefaultTolerationSeconds,
     Priority,
+    RuntimeClass,
     TaintNodesByCondition,
 )
 from srearena.cluster.embedded.registry.admission.pod_security import PodSecurity
@@ -31,6 +32,7 @@ def install(registry: Registry) -> Webhooks:
         DefaultTolerationSeconds(),
         DefaultStorageClass(store),
         ClaimResize(store),
+        RuntimeClass(store),
         DefaultIngressClass(store),
         webhooks,
         ResourceQuota(store),

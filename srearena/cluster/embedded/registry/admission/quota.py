@@ -5,7 +5,7 @@ from __future__ import annotations
 from srearena.cluster.embedded.objects import Obj, dig, name_of
 from srearena.cluster.embedded.quantity import ZERO, Quantity, parse
 from srearena.cluster.embedded.registry.admission.chain import Attributes, Plugin
-from srearena.cluster.embedded.registry.quota_usage import Usage, hard_limits, in_scope, missing_from_pod, usage_of
+from srearena.cluster.embedded.registry.quota_usage import Usage, counted_limits, in_scope, missing_from_pod, usage_of
 from srearena.cluster.embedded.store import Store
 
 QUOTAS = "resourcequotas"
@@ -21,25 +21,23 @@ class ResourceQuota(Plugin):
         obj = attributes.obj
         if obj is None or attributes.subresource or attributes.operation not in ("CREATE", "UPDATE"):
             return
-        if not self._store.count(QUOTAS) or attributes.row.group_resource == QUOTAS:
+        if not self._store.count(QUOTAS):
             return
         resource = attributes.row.group_resource
         after = usage_of(resource, obj)
         before = usage_of(resource, attributes.old) if attributes.old is not None else {}
+        quotas = [q for q in self._store.objects(QUOTAS, attributes.namespace) if in_scope(q, resource, obj)]
+        for quota in quotas:
+            self._check_stated(attributes, quota, resource, obj)
         charges: list[tuple[Obj, Usage]] = []
-        for quota in self._store.objects(QUOTAS, attributes.namespace):
-            if not in_scope(quota, resource, obj):
-                continue
-            limits = hard_limits(quota)
-            if resource == "pods" and attributes.operation == "CREATE":
-                missing = missing_from_pod(obj, limits)
-                if missing:
-                    why = f"failed quota: {name_of(quota)}: must specify {'; '.join(missing)}"
-                    raise attributes.refusal(why)
+        for quota in quotas:
+            limits = counted_limits(quota)
+            # An object that comes into a quota's scope by this write is new to it.
+            known = before if attributes.old is not None and in_scope(quota, resource, attributes.old) else {}
             added = {
-                name: after.get(name, ZERO) - before.get(name, ZERO)
+                name: after.get(name, ZERO) - known.get(name, ZERO)
                 for name in limits
-                if after.get(name, ZERO) - before.get(name, ZERO) > ZERO
+                if after.get(name, ZERO) - known.get(name, ZERO) > ZERO
             }
             self._check(attributes, quota, limits, added)
             if added:
@@ -47,6 +45,17 @@ class ResourceQuota(Plugin):
         if not attributes.dry_run:
             for quota, added in charges:
                 self._charge(quota, added)
+
+    def _check_stated(self, attributes: Attributes, quota: Obj, resource: str, obj: Obj) -> None:
+        """A pod must state what a quota limits, and the quota must know what is used already."""
+        limits = counted_limits(quota)
+        if resource == "pods" and attributes.operation == "CREATE":
+            missing = missing_from_pod(obj, limits)
+            if missing:
+                raise attributes.refusal(f"failed quota: {name_of(quota)}: must specify {'; '.join(missing)}")
+        uncounted = sorted(name for name in usage_of(resource, obj) if name in limits)
+        if any(name not in dig(quota, "status", "used", default={}) for name in uncounted):
+            raise attributes.refusal(f"status unknown for quota: {name_of(quota)}, resources: {','.join(uncounted)}")
 
     def _check(self, attributes: Attributes, quota: Obj, limits: Usage, added: Usage) -> None:
         used = {name: parse(dig(quota, "status", "used", name, default="0")) for name in limits}
@@ -70,5 +79,5 @@ class ResourceQuota(Plugin):
         for name, amount in added.items():
             total: Quantity = parse(used.get(name, "0")) + amount
             used[name] = str(total)
-        status = {**(current.get("status") or {}), "hard": dig(current, "spec", "hard", default={}), "used": used}
+        status = {**(current.get("status") or {}), "used": used}
         self._store.put(QUOTAS, {**current, "metadata": dict(current["metadata"]), "status": status})
