@@ -48,7 +48,7 @@ def test_memory_pressure_evicts_the_one_that_exceeds_its_request_most(lab: Lab) 
     assert (status["phase"], status["reason"]) == ("Failed", "Evicted")
     assert status["message"].startswith("The node was low on resource: memory. Threshold quantity: 100Mi, available: ")
     assert status["message"].endswith(
-        "Container main was using 1433600Ki, request is 100Mi, has larger consumption of memory. "
+        "Container main was using 1400Mi, request is 100Mi, has larger consumption of memory. "
     )
     target = condition(lab.pod("greedy"), "DisruptionTarget")
     assert target is not None

@@ -28,6 +28,7 @@ CLEANUP_SECONDS = 30.0
 EVICTION_GRACE = 1
 REASON = "Evicted"
 _MEMORY, _STORAGE = "memory", "ephemeral-storage"
+_PAGE = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +127,12 @@ class EvictionManager:
 
     def _check_local_limits(self) -> None:
         for worker in self._kubelet.active_workers():
-            if worker.has_storage_limits:
+            if worker.has_storage_limits and not _spared(worker):
                 message = _exceeded(worker)
                 if message:
-                    kubelet = self._kubelet
-                    kubelet.event(worker.pod, "Warning", REASON, message)
-                    disruption = _disruption(message, kubelet.clock.timestamp(), worker.pod)
-                    worker.evict(REASON, message, EVICTION_GRACE, disruption)
+                    # The pod's own doing, not a disruption of it.
+                    self._kubelet.event(worker.pod, "Warning", REASON, message)
+                    worker.evict(REASON, message, EVICTION_GRACE)
 
     def _kill_for_memory(self) -> int:
         """More memory is wanted than the machine has: the kernel kills until there is enough."""
@@ -241,5 +241,5 @@ def _bytes(amount: int) -> str:
 
 
 def _available(amount: int) -> str:
-    """Measured amounts are shown in whole Ki."""
-    return f"{amount // 1024}Ki"
+    """Measured amounts are whole pages."""
+    return _bytes(amount // _PAGE * _PAGE)
