@@ -113,10 +113,12 @@ class ContainerLog:
         self._bytes += len(line.text) + 1
 
     def writer(self, stream: str) -> OpenFile:
-        return _LogWriter(self, stream)
+        return LogWriter(self, stream)
 
 
-class _LogWriter(OpenFile):
+class LogWriter(OpenFile):
+    """One of the streams that go into a log, which never keeps a writer waiting."""
+
     __slots__ = ("log", "stream")
 
     def __init__(self, log: ContainerLog, stream: str) -> None:
@@ -125,4 +127,7 @@ class _LogWriter(OpenFile):
         self.stream = stream
 
     async def write(self, data: bytes) -> None:
+        self.log.write(self.stream, data)
+
+    def write_at_once(self, data: bytes) -> None:
         self.log.write(self.stream, data)

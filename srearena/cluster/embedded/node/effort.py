@@ -43,6 +43,16 @@ class Effort:
         self._at += due
         return due
 
+    def take(self, seconds: float) -> bool:
+        """Account for work that calls for no sleep yet; False, and nothing is done, where it might."""
+        now = self.clock.now
+        if self._debt + seconds >= COMMAND_COST or self.level > 10 * (now - self._at):
+            return False
+        self.level = 0.0
+        self._at = now
+        self._debt += seconds
+        return True
+
     def held_up(self, seconds: float) -> None:
         """Work takes that much longer than its processor time: waiting for the processor is no rest."""
         self._at += seconds

@@ -6,7 +6,7 @@ TCP (a port-forward, `nc`, a server that is no HTTP server at all).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -60,6 +60,8 @@ class HttpResponse:
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
     reason: str = ""
+    again: Callable[[], bool] | None = field(default=None, repr=False, compare=False)
+    """Gives the very same answer once more, with all that goes with it; False where the server must be asked anew."""
 
     @property
     def phrase(self) -> str:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urljoin, urlsplit
 
@@ -79,6 +80,8 @@ class HttpCheck(Check):
         self._listener: Listener | None = None
         """Who answered last; asked again as long as it listens."""
         self._request = HttpRequest()
+        self._again: Callable[[], bool] | None = None
+        """Gives the last answer once more, where that was a good one."""
         self._begun: tuple[Listener, Unfinished[HttpResponse]] | None = None
         self._redirected: HttpResponse | None = None
         """An answer that says to ask elsewhere."""
@@ -94,10 +97,15 @@ class HttpCheck(Check):
             outcome, listener = find_listener(worker.kubelet.machine, host, self._port)
             if listener is None:
                 return self._judged(HttpResult(outcome), host, worker)
-            self._listener, self._request = listener, self._new_request(worker, host)
+            self._listener, self._request, self._again = listener, self._new_request(worker, host), None
         handler, owner = listener.http, listener.owner
+        again, self._again = self._again, None
         if handler is None or (listener.tls is not None) != self._tls or not _takes(owner):
             return None
+        if again is not None and again():
+            self._again = again
+            owner.give_descriptor_back()
+            return _GOOD
         listener.accepted += 1
         try:
             answer = begin(handler(self._request), self._patience)
@@ -115,7 +123,9 @@ class HttpCheck(Check):
         if answer.status in _REDIRECTS:
             self._redirected = answer
             return None
-        return _verdict(answer)
+        verdict = _verdict(answer)
+        self._again = answer.again if verdict is _GOOD else None
+        return verdict
 
     def _address(self, worker: PodWorker) -> str:
         assert worker.sandbox is not None

@@ -453,6 +453,10 @@ class Process:
             self.effort.held_up(takes - due)
             await self.clock.sleep(takes)
 
+    def spend_at_once(self, seconds: float = STEP_COST) -> bool:
+        """The same where it is too little to take time; False, and nothing is spent, where it is not."""
+        return not self.exit_signal and self.effort.take(seconds)
+
     async def sleep(self, seconds: float) -> None:
         await self.clock.sleep(seconds)
 

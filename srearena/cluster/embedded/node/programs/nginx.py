@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import posixpath
 import re
+from collections.abc import Container
 from signal import Signals
 from typing import ClassVar
 
@@ -327,30 +328,31 @@ class _Master:
         http = tree.first("http")
         if tree.first("events") is None:
             raise NginxFailure('[emerg] no "events" section in configuration')
-        self.site.upstreams = {}
-        self.site.servers = []
+        upstreams: dict[str, list[str]] = {}
+        servers: list[VirtualServer] = []
         for block in http.all("upstream") if http is not None else ():
             name = block.arguments[0] if block.arguments else ""
             members = [entry.arguments[0] for entry in block.all("server") if entry.arguments]
             if not members:
                 raise NginxFailure(f"[emerg] no servers are inside upstream in {block.place}")
-            self.site.upstreams[name] = members
+            upstreams[name] = members
             for entry in block.all("server"):
                 await self._check_host(entry.arguments[0].partition(":")[0], entry.place)
         for block in http.all("server") if http is not None else ():
-            self.site.servers.append(_server(block))
-            await self._check_locations(block)
+            servers.append(_server(block))
+            await self._check_locations(block, upstreams)
+        self.site.servers, self.site.upstreams = servers, upstreams
         return tree
 
-    async def _check_locations(self, block: Directive) -> None:
+    async def _check_locations(self, block: Directive, upstreams: Container[str]) -> None:
         """Hosts in proxy_pass are looked up at start, unless a variable makes that impossible."""
         for child in block.children:
             if child.name == "location":
-                await self._check_locations(child)
+                await self._check_locations(child, upstreams)
             elif child.name in ("proxy_pass", "fastcgi_pass", "grpc_pass") and child.arguments:
                 target = child.arguments[0]
                 host = re.sub(r"^\w+://", "", target).partition("/")[0].partition(":")[0]
-                if "$" not in target and host not in self.site.upstreams and not target.startswith("unix:"):
+                if "$" not in target and host not in upstreams and not target.startswith("unix:"):
                     await self._check_host(host, child.place)
             elif (
                 child.name == "ssl_certificate"

@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from srearena.cluster.embedded.node.containerlog import LogWriter
+from srearena.cluster.embedded.node.fileview import Glance
 from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.programs.nginx_config import Directive
 from srearena.cluster.embedded.node.programs.timestamps import common_log_time, stamp
@@ -18,6 +20,8 @@ from srearena.cluster.embedded.node.streams import OpenFile
 
 REQUEST_COST = 0.0001
 MAX_ROUTES = 64
+ACCESS_LOG = "/var/log/nginx/access.log"
+ERROR_LOG = "/var/log/nginx/error.log"
 
 
 @dataclass(slots=True)
@@ -28,7 +32,7 @@ class VirtualServer:
 
 
 @dataclass(frozen=True, slots=True)
-class _Route:
+class Route:
     """What the configuration makes of a request: the same until the next reload."""
 
     server: VirtualServer | None
@@ -60,29 +64,30 @@ class Site:
         self.requests = 0
         self._active = active
         self._files = Webroot(process)
-        self._logs: dict[str, OpenFile] = {}
-        self._routes: dict[tuple[object, ...], _Route] = {}
+        self.logs: dict[str, OpenFile] = {}
+        self._routes: dict[tuple[object, ...], Route] = {}
         self._routed = self.servers
 
     async def log(self, level: str, text: str) -> None:
         when = stamp(self.process, "%Y/%m/%d %H:%M:%S")
         pid = self.process.pid
-        await self._write_log("/var/log/nginx/error.log", f"{when} [{level}] {pid}#{pid}: {text}\n")
+        line = f"{when} [{level}] {pid}#{pid}: {text}\n"
+        await self._write_log(ERROR_LOG, line.encode(errors="surrogateescape"))
 
-    async def _write_log(self, path: str, line: str) -> None:
+    async def _write_log(self, path: str, line: bytes) -> None:
         try:
-            file = self._logs.get(path)
+            file = self.logs.get(path)
             if file is None:
-                file = self._logs[path] = self.process.open(path, "a")
-            await file.write(line.encode(errors="surrogateescape"))
+                file = self.logs[path] = self.process.open(path, "a")
+            await file.write(line)
         except OSError:
             return
 
     def reopen_logs(self) -> None:
         """Log files are held open, whatever becomes of their names; from now on they are those of that name again."""
-        for file in self._logs.values():
+        for file in self.logs.values():
             file.release()
-        self._logs = {}
+        self.logs = {}
 
     async def answer(self, request: HttpRequest, port: int) -> HttpResponse:
         await self.process.spend(REQUEST_COST)
@@ -92,13 +97,15 @@ class Site:
         response.headers = {"Server": f"nginx/{self.version}", **response.headers}
         response.headers.setdefault("Content-Type", "text/html")
         if route.logged:
-            who, what = route.log_line
-            when = common_log_time(self.process)
-            line = f"{who}[{when}]{what}{response.status} {len(response.body)}{route.log_tail}\n"
-            await self._write_log("/var/log/nginx/access.log", line)
+            await self._write_log(ACCESS_LOG, self.access_line(route, response.status, len(response.body)))
         return response
 
-    def _route(self, request: HttpRequest, port: int) -> _Route:
+    def access_line(self, route: Route, status: int, size: int) -> bytes:
+        who, what = route.log_line
+        when = common_log_time(self.process)
+        return f"{who}[{when}]{what}{status} {size}{route.log_tail}\n".encode(errors="surrogateescape")
+
+    def _route(self, request: HttpRequest, port: int) -> Route:
         """The way of a request; those of clients who ask the same again and again are remembered."""
         if self._routed is not self.servers or len(self._routes) > MAX_ROUTES:
             self._routes, self._routed = {}, self.servers
@@ -108,7 +115,7 @@ class Site:
             found = self._routes[key] = self._new_route(request, port)
         return found
 
-    def _new_route(self, request: HttpRequest, port: int) -> _Route:
+    def _new_route(self, request: HttpRequest, port: int) -> Route:
         server = self._server_for(request, port)
         path = request.path
         location = _location(server.directive, path) if server is not None else None
@@ -120,12 +127,15 @@ class Site:
         tried = next((scope.first("try_files") for scope in scopes if scope.first("try_files") is not None), None)
         candidates = [path] if tried is None else [argument.replace("$uri", path) for argument in tried.arguments]
         agent, referer = request.header("User-Agent", "-"), request.header("Referer", "-")
-        return _Route(
+        returned = next((scope.first("return") for scope in scopes if scope.first("return") is not None), None)
+        forward = location.first("proxy_pass") if location is not None else None
+        counts = location is not None and location.first("stub_status") is not None
+        return Route(
             server,
             location,
-            returned=next((scope.first("return") for scope in scopes if scope.first("return") is not None), None),
-            forward=location.first("proxy_pass") if location is not None else None,
-            counts=location is not None and location.first("stub_status") is not None,
+            returned,
+            forward,
+            counts,
             root=root,
             index=tuple(next((s.value("index").split() for s in scopes if s.value("index")), ["index.html"])),
             tries=tried is not None,
@@ -144,7 +154,7 @@ class Site:
         marked = [s for s in here if any("default_server" in d.arguments for d in s.directive.all("listen"))]
         return (marked or here or [None])[0]  # type: ignore[list-item]
 
-    async def _respond(self, request: HttpRequest, route: _Route) -> HttpResponse:
+    async def _respond(self, request: HttpRequest, route: Route) -> HttpResponse:
         server = route.server
         if server is None:
             return _error_page(404, self.version)
@@ -164,6 +174,8 @@ class Site:
                 return _error_page(int(candidate[1:]) if candidate[1:].isdigit() else 404, self.version)
             found = self._files.find(route.root, candidate, route.index)
             if found.response is not None and (not route.tries or found.response.status == 200):
+                if found.glance is not None and candidate is route.candidates[0]:
+                    found.response.again = _Again(self, route, found.glance)
                 return found.response
         return await self._missing(request, server, found)
 
@@ -217,6 +229,31 @@ class Site:
         )
         await self.log("error", f"*{self.requests} {_upstream_problem(result.outcome, result.connected)}{tail}")
         return _error_page(504 if result.outcome is Outcome.TIMEOUT else 502, self.version)
+
+
+class _Again:
+    """A file that was served and logged: the same again, at once, while everything it came from is as it was."""
+
+    __slots__ = ("_glance", "_route", "_servers", "_site", "_size")
+
+    def __init__(self, site: Site, route: Route, glance: Glance) -> None:
+        self._site = site
+        self._servers = site.servers
+        self._route = route
+        self._glance = glance
+        self._size = len(glance.content)
+
+    def __call__(self) -> bool:
+        site, route = self._site, self._route
+        log = site.logs.get(ACCESS_LOG)
+        if site.servers is not self._servers or not isinstance(log, LogWriter) or not self._glance.current():
+            return False
+        if not site.process.spend_at_once(REQUEST_COST):
+            return False
+        site.requests += 1
+        if route.logged:
+            log.write_at_once(site.access_line(route, 200, self._size))
+        return True
 
 
 def _request_line(request: HttpRequest) -> str:

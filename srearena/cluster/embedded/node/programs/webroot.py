@@ -41,6 +41,8 @@ class Found(NamedTuple):
     path: str
     error: OSError | None = None
     """Why there is no response: the file is missing, or may not be read."""
+    glance: Glance | None = None
+    """Where the response is that file and nothing else could be: what tells whether it still is."""
 
 
 class Webroot:
@@ -56,7 +58,7 @@ class Webroot:
         """The file for a path; a directory without a slash is redirected, one with a slash shows its index."""
         served = self._served.get((root, path, index))
         if served is not None and served[1].current():
-            return _found(served[0], served[1].content)
+            return _found(served[0], served[1].content, served[1])
         clean = posixpath.normpath("/" + path).lstrip("/")
         full = posixpath.join(root, clean) if clean and clean != "." else root
         files = self._process.files
@@ -75,17 +77,13 @@ class Webroot:
             body = files.read_bytes(full)
         except OSError as error:
             return Found(None, full, error)
-        if only_choice:
-            self._remember((root, path, index), full)
-        return _found(full, body)
-
-    def _remember(self, question: tuple[str, str, tuple[str, ...]], path: str) -> None:
-        glance = self._process.files.glance(path)
-        if len(self._served) >= MAX_SERVED:
-            self._served.clear()
+        glance = files.glance(full) if only_choice else None
         if glance is not None:
-            self._served[question] = (path, glance)
+            if len(self._served) >= MAX_SERVED:
+                self._served.clear()
+            self._served[root, path, index] = (full, glance)
+        return _found(full, body, glance)
 
 
-def _found(path: str, body: bytes) -> Found:
-    return Found(HttpResponse(200, body, {"Content-Type": content_type(path)}), path)
+def _found(path: str, body: bytes, glance: Glance | None) -> Found:
+    return Found(HttpResponse(200, body, {"Content-Type": content_type(path)}), path, glance=glance)
