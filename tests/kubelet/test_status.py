@@ -111,3 +111,9 @@ def test_resources_and_mounts_are_shown(lab: Lab) -> None:
     ]
     assert shown["user"] == {"linux": {"uid": 0, "gid": 0, "supplementalGroups": [0]}}
     assert lab.status()["qosClass"] == "Burstable"
+
+
+def test_containers_are_listed_by_name(lab: Lab) -> None:
+    lab.run_all("web", [{"name": "zoo", "image": "nginx:1.27"}, {"name": "ant", "image": "redis:7"}])
+    lab.pass_time(10)
+    assert [row["name"] for row in lab.status()["containerStatuses"]] == ["ant", "zoo"]

@@ -187,6 +187,7 @@ def test_a_claim_must_be_bound(lab: Lab) -> None:
                 "capacity": {"storage": "1Gi"},
                 "accessModes": ["ReadWriteOnce"],
                 "hostPath": {"path": "/mnt/pv-1", "type": "DirectoryOrCreate"},
+                "claimRef": {"namespace": "default", "name": "data", "uid": created["metadata"]["uid"]},
             },
         },
     )
@@ -216,8 +217,7 @@ def test_an_empty_dir_over_its_limit_gets_the_pod_evicted(lab: Lab) -> None:
     status = lab.status()
     assert (status["phase"], status["reason"]) == ("Failed", "Evicted")
     assert status["message"] == 'Usage of EmptyDir volume "data" exceeds the limit "1Mi". '
-    [target] = [row for row in status["conditions"] if row["type"] == "DisruptionTarget"]
-    assert target["reason"] == "TerminationByKubelet"
+    assert all(row["type"] != "DisruptionTarget" for row in status["conditions"])
 
 
 def test_service_account_tokens_are_made_when_they_are_read(lab: Lab) -> None:
@@ -259,6 +259,7 @@ def csi_volume(lab: Lab) -> None:
                 "capacity": {"storage": "1Gi"},
                 "accessModes": ["ReadWriteOnce"],
                 "csi": {"driver": "disk.acme.io", "volumeHandle": "vol-1"},
+                "claimRef": {"namespace": "default", "name": "data", "uid": claim["metadata"]["uid"]},
             },
         },
     )
@@ -299,3 +300,20 @@ def test_a_disk_that_breaks_fails_its_readers(lab: Lab) -> None:
     lab.nodes.access.break_disk("worker", errno.EIO)
     lab.pass_time(5)
     assert lab.container()["state"]["terminated"]["exitCode"] == 9
+
+
+def test_a_volume_bound_to_an_earlier_claim_of_the_name_is_not_mounted(lab: Lab) -> None:
+    csi_volume(lab)
+    volume = lab.client.get("persistentvolumes", "", "pv-1")
+    claim = lab.client.get("persistentvolumeclaims", "default", "data")
+    assert volume is not None and claim is not None
+    uid = claim["metadata"]["uid"]
+
+    def rebind(found: Obj) -> None:
+        found["spec"]["claimRef"]["uid"] = "of-another"
+
+    lab.client.modify("persistentvolumes", "", "pv-1", rebind)
+    mount(lab, {"persistentVolumeClaim": {"claimName": "data"}})
+    lab.pass_time(5)
+    text = f"found PV object pv-1 but its pv.Spec.ClaimRef.UID of-another does not point to claim.UID {uid}"
+    assert lab.messages(reason="FailedMount")[-1].endswith(f": error processing PVC default/data: {text}")

@@ -77,7 +77,10 @@ def container_statuses(
         name = container["name"]
         record = sandbox.latest(name) if sandbox is not None else None
         old = before.get(name)
-        status = _unborn(container, old, waiting) if record is None else _of_record(container, record, sandbox)
+        if record is None:
+            status = _unborn(container, old, waiting, deleted=is_terminating(pod))
+        else:
+            status = _of_record(container, record, sandbox)
         reason = reasons.get(name)
         if reason is not None and _shall_run(pod, container, record, init=init, ephemeral=ephemeral):
             state = status["state"]
@@ -86,7 +89,8 @@ def container_statuses(
             status["state"] = {"waiting": _waiting(*reason)}
         _add_health(status, record, health, init and not is_sidecar(container))
         statuses.append(status)
-    return statuses
+    # Init containers stand in the order in which they run; the others, as clients expect, by name.
+    return statuses if init else sorted(statuses, key=lambda status: str(status["name"]))
 
 
 def _shall_run(pod: Obj, container: Obj, record: ContainerRecord | None, *, init: bool, ephemeral: bool) -> bool:
@@ -99,7 +103,7 @@ def _shall_run(pod: Obj, container: Obj, record: ContainerRecord | None, *, init
     return not record.exited or restarts_after(pod, container, record.exit_code, init=init)
 
 
-def _unborn(container: Obj, old: Obj | None, waiting: str) -> Obj:
+def _unborn(container: Obj, old: Obj | None, waiting: str, *, deleted: bool) -> Obj:
     """The runtime knows nothing of it: not there yet, or there no more."""
     status: Obj = {
         "name": container["name"],
@@ -120,7 +124,7 @@ def _unborn(container: Obj, old: Obj | None, waiting: str) -> Obj:
     status["lastState"] = old.get("lastState") or {}
     if "running" in old["state"] and "terminated" not in status["lastState"]:
         status["lastState"] = {"terminated": _lost(_LOST)}
-        status["restartCount"] += 1
+        status["restartCount"] += not deleted
     return status
 
 

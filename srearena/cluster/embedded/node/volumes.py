@@ -162,6 +162,7 @@ class VolumePlugins:
                 f"{prefix}: failed to fetch PV {volume_name} from API server: "
                 f'persistentvolumes "{volume_name}" not found'
             )
+        self._check_claim(pod, spec["name"], claim, volume, prefix)
         mounted = self._persistent(volume, bool(source.get("readOnly")))
         mounted.name = spec["name"]
         group = group_of(pod)
@@ -169,6 +170,23 @@ class VolumePlugins:
             mounted.volume.root.gid = group
             mounted.volume.root.mode |= 0o2770
         return mounted
+
+    @staticmethod
+    def _check_claim(pod: Obj, name: str, claim: Obj, volume: Obj, prefix: str) -> None:
+        """The volume must be bound to this very claim, and be used as what it is."""
+        found, bound = f"found PV object {name_of(volume)}", dig(volume, "spec", "claimRef")
+        if not bound:
+            text = "but it has a nil pv.Spec.ClaimRef indicating it is not yet bound to the claim"
+            raise UnprocessedVolume(f"{prefix}: {found} {text}")
+        if bound.get("uid") != uid_of(claim):
+            text = f"but its pv.Spec.ClaimRef.UID {bound.get('uid', '')} does not point to claim.UID {uid_of(claim)}"
+            raise UnprocessedVolume(f"{prefix}: {found} {text}")
+        mode = dig(volume, "spec", "volumeMode", default="Filesystem")
+        for use, wanted in (("volumeMounts", "Filesystem"), ("volumeDevices", "Block")):
+            containers = (*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"])
+            used = any(entry["name"] == name for container in containers for entry in container.get(use) or ())
+            if used and mode != wanted:
+                raise UnprocessedVolume(f"volume {name} has volumeMode {mode}, but is specified in {use}")
 
     def _persistent(self, volume: Obj, read_only: bool) -> MountedVolume:
         name, spec = name_of(volume), volume["spec"]
