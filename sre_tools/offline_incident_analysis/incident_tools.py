@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -19,7 +19,7 @@ from sre_tools.offline_incident_analysis.topology import Topology, topology_of
 from sre_tools.offline_incident_analysis.trace_tools import error_onset
 from srearena.snapshots import Snapshot
 
-_MOST_SAMPLES = 300_000  # beyond this, metrics are left to get_metric_anomalies
+_MOST_SAMPLES = 100_000  # beyond this, metrics are left to get_metric_anomalies
 _WEIGHT = {"ConfigMap": 1.0, "Secret": 1.0, "Deployment": 1.0, "Service": 1.0, "Pod": 0.3, "ReplicaSet": 0.3}
 _SOURCES = Literal["change", "alert", "event", "log", "trace", "metric"]
 
@@ -80,7 +80,20 @@ def _traces(snapshot: Snapshot) -> Iterator[Row]:
             yield {"time": onset[0], "source": "trace", "entity": row["service"], "what": text, "symptom": True}
 
 
+_SHIFTS: dict[str, tuple[Any, list[Row]]] = {}
+
+
 def _metrics(snapshot: Snapshot) -> Iterator[Row]:
+    """Lasting steps of metrics; worked out once while the source is the same."""
+    key = snapshot.table("metrics")
+    known = _SHIFTS.get(str(snapshot.root))
+    if known is None or known[0] != key:
+        known = (key, list(_find_shifts(snapshot)))
+        _SHIFTS[str(snapshot.root)] = known
+    yield from known[1]
+
+
+def _find_shifts(snapshot: Snapshot) -> Iterator[Row]:
     where = Conditions()
     where.add("NOT metric LIKE '%\\_bucket' ESCAPE '\\'")
     for series in all_series(snapshot, where):

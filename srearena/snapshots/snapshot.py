@@ -21,7 +21,7 @@ from srearena.snapshots.alert_files import read_alerts
 from srearena.snapshots.answer_key import AnswerKey, read_answer_key
 from srearena.snapshots.attributes import parse_attributes
 from srearena.snapshots.cache import Cache, CachedTable, stamp
-from srearena.snapshots.delimited import header_of, mend
+from srearena.snapshots.delimited import extent_of, header_of, mend
 from srearena.snapshots.errors import DataError, MissingExtra, SnapshotError
 from srearena.snapshots.layout import Layout, scan
 from srearena.snapshots.records import Alert, Event, LogRecord, ObjectVersion, Sample, Span
@@ -32,7 +32,11 @@ if TYPE_CHECKING:
 
 MEMORY_LIMIT = "400MB"
 _THREADS = 2
-_MAX_LINE = 16_000_000  # bytes of one row; a longer one goes through the lenient reader
+# Enormous rows need more than the usual limit, once, while their table is made.
+_LAST_RESORT = ("1500MB", 1)
+_MIN_BUFFER = 4_000_000  # bytes of one row that DuckDB is always ready for; its buffers grow with this
+# A row group is held in memory while it is written, so tables with large rows have small groups.
+_GROUP_ROWS = {"objects": 2048, "logs": 20_480, "spans": 20_480, "metrics": 102_400}
 _BATCH = 1000
 _RESCAN_AFTER = 2.0
 _USED = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)\b", re.IGNORECASE)
@@ -120,16 +124,29 @@ class Snapshot:
             self._ready[name] = (facts, cached)
             return cached
 
-    def _write(self, selects: Sequence[str], target: Path) -> int:
+    def _write(self, table: str, selects: Sequence[str], target: Path) -> int:
         import duckdb
 
+        group = _GROUP_ROWS.get(table, 20_480)
         union = " UNION ALL ".join(selects)
-        copy = f"COPY ({union}) TO {literal(str(target))} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 50000)"
+        copy = f"COPY ({union}) TO {literal(str(target))} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {group})"
         try:
-            done = self._connection.cursor().execute(copy).fetchone()
-        except duckdb.IOException as problem:
-            raise SnapshotError(f"cannot write columns to {target.parent}: {problem}") from problem
+            try:
+                done = self._connection.cursor().execute(copy).fetchone()
+            except duckdb.OutOfMemoryException:
+                self._limit(*_LAST_RESORT)
+                try:
+                    done = self._connection.cursor().execute(copy).fetchone()
+                finally:
+                    self._limit(MEMORY_LIMIT, _THREADS)
+        except (duckdb.OutOfMemoryException, duckdb.IOException) as problem:
+            words = str(problem).splitlines()[0]
+            raise SnapshotError(f"cannot make columns of {table} in {target.parent}: {words}") from problem
         return int(done[0]) if done else 0
+
+    def _limit(self, memory: str, threads: int) -> None:
+        self._connection.execute(f"SET memory_limit = '{memory}'")
+        self._connection.execute(f"SET threads = {threads}")
 
     def _build_alerts(self, name: str, sources: Sequence[Path], target: Path) -> tuple[int, list[str]]:
         oddities: list[str] = []
@@ -145,7 +162,7 @@ class Snapshot:
                 f"instant({c}) AS {c}" if kind == "TIMESTAMP" else f"TRY_CAST({c} AS {kind}) AS {c}"
                 for c, kind in SCHEMAS[name].items()
             )
-            return self._write([f"SELECT {picks} FROM {source}"], target), oddities
+            return self._write(name, [f"SELECT {picks} FROM {source}"], target), oddities
         finally:
             lines.unlink(missing_ok=True)
 
@@ -162,18 +179,25 @@ class Snapshot:
                 oddities.append(f"{path.name}: empty")
         if not groups:
             empty = ", ".join(f"CAST(NULL AS {kind}) AS {identifier(c)}" for c, kind in SCHEMAS[name].items())
-            return self._write([f"SELECT {empty} WHERE false"], target), oddities
+            return self._write(name, [f"SELECT {empty} WHERE false"], target), oddities
+        extents = {path: extent_of(path) for paths in groups.values() for path in paths}
+        longest = max(extent.longest for extent in extents.values())
         try:
-            return self._write([_select(name, h, paths) for h, paths in groups.items()], target), oddities
-        except duckdb.Error as problem:
-            if isinstance(problem, duckdb.OutOfMemoryException | duckdb.IOException):
-                raise SnapshotError(f"cannot read {name} of {self.root}: {problem}") from problem
+            rows = self._write(name, [_select(name, h, paths, longest) for h, paths in groups.items()], target)
+        except duckdb.Error:
+            rows = -1
+        if rows == sum(extent.rows for extent in extents.values()):
+            return rows, oddities
+        # Refused, or rows went missing: find the files at fault, write them well-formed, and read again.
         mended = target.with_suffix(".mended")
         mended.mkdir(exist_ok=True)
         try:
             for header, paths in groups.items():
-                groups[header] = [self._well_formed(name, header, path, mended, oddities) for path in paths]
-            return self._write([_select(name, h, paths) for h, paths in groups.items()], target), oddities
+                groups[header] = [self._well_formed(header, path, mended, oddities) for path in paths]
+            longest = max(extent_of(path).longest for paths in groups.values() for path in paths)
+            return self._write(
+                name, [_select(name, h, paths, longest) for h, paths in groups.items()], target
+            ), oddities
         except duckdb.Error as problem:
             raise SnapshotError(f"cannot read {name} of {self.root}: {str(problem).splitlines()[0]}") from problem
         finally:
@@ -181,16 +205,21 @@ class Snapshot:
                 path.unlink()
             mended.rmdir()
 
-    def _well_formed(self, name: str, header: tuple[str, ...], path: Path, place: Path, oddities: list[str]) -> Path:
+    def _well_formed(self, header: tuple[str, ...], path: Path, place: Path, oddities: list[str]) -> Path:
         import duckdb
 
+        extent = extent_of(path)
+        relation = _relation(header, [path], extent.longest)
+        touched = " + ".join(f"count({identifier(column)})" for column in header)
         try:
-            self._connection.cursor().execute(f"SELECT count(COLUMNS(*)) FROM {_relation(header, [path])}").fetchall()
+            row = self._connection.cursor().execute(f"SELECT count(*), {touched} FROM {relation}").fetchone()
         except duckdb.Error:
-            result = mend(path, place / path.name)
-            oddities.extend(result.oddities)
-            return result.path
-        return path
+            row = None
+        if row is not None and row[0] == extent.rows:
+            return path
+        result = mend(path, place / path.name)
+        oddities.extend(result.oddities)
+        return result.path
 
     # -- queries -----------------------------------------------------------------------------------------------------
 
@@ -294,17 +323,18 @@ FROM (
 """
 
 
-def _relation(header: Sequence[str], paths: Sequence[Path]) -> str:
+def _relation(header: Sequence[str], paths: Sequence[Path], longest: int) -> str:
     files = "[" + ", ".join(literal(str(path)) for path in paths) + "]"
     columns = "{" + ", ".join(f"{literal(name)}: 'VARCHAR'" for name in header) + "}"
+    room = max(longest + 1024, _MIN_BUFFER)
     return (
         f"read_csv({files}, delim=chr(9), header=true, quote='\"', escape='\"', columns={columns}, auto_detect=false, "
-        f"strict_mode=true, filename=true, max_line_size={_MAX_LINE})"
+        f"strict_mode=true, filename=true, max_line_size={room}, buffer_size={2 * room})"
     )
 
 
-def _select(table: str, header: Sequence[str], paths: Sequence[Path]) -> str:
-    return selection(table, list(header), _relation(header, paths))
+def _select(table: str, header: Sequence[str], paths: Sequence[Path], longest: int) -> str:
+    return selection(table, list(header), _relation(header, paths, longest))
 
 
 def open_snapshot(directory: Path | str, *, cache: Path | str | None = None) -> Snapshot:

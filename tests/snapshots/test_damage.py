@@ -38,8 +38,9 @@ def test_a_file_cut_off_inside_a_quoted_field_is_read_up_to_there(directory: Pat
     assert bodies[0] == 'order 1000 placed\nfor a "good" customer'
 
 
-def test_fields_beyond_the_limits_of_csv_readers_are_whole(directory: Path, tmp_path: Path) -> None:
-    huge = "x" * 3_000_000
+@pytest.mark.parametrize("size", [200_000, 3_000_000, 9_000_000])
+def test_fields_beyond_the_limits_of_csv_readers_are_whole(directory: Path, tmp_path: Path, size: int) -> None:
+    huge = "x" * size
     row = {"Timestamp": samples.nanos(0), "ServiceName": "checkout", "Body": huge}
     samples.write_tsv(directory / "otel_logs_raw.tsv", samples.RAW_LOG, [row])
     assert _bodies(directory, tmp_path) == [huge]
