@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from srearena.cluster.embedded.clock import Timer
 from srearena.cluster.embedded.durations import format_micro_time
 from srearena.cluster.embedded.node.node_object import node_object, node_status
-from srearena.cluster.embedded.objects import Obj, meta
+from srearena.cluster.embedded.objects import Obj, condition, dig, meta
 from srearena.cluster.embedded.registry.errors import AlreadyExists, ApiError
 
 if TYPE_CHECKING:
@@ -28,14 +28,16 @@ class Heartbeat:
         self._reported: tuple[object, ...] = ()
         self._boot_id = ""
         """Of the last boot this kubelet knows of."""
+        self._unschedulable = False
+        """Whether the node was cordoned when it was last looked at."""
         self.not_ready: tuple[str, str] | None = None
         """Reason and message of a kubelet that says itself that it is not ready."""
 
     def start(self) -> None:
         """Register the node if it is not there, say that it is alive, and go on saying so."""
         self._register()
-        self.report()
-        self._say_hello()
+        told = self.report()
+        self._say_hello(told_ready=told)
         self._renew()
         # Nodes that were switched on together do not stay in step.
         self._timer = self._kubelet.clock.after(self._first_delay(), self._beat)
@@ -43,7 +45,7 @@ class Heartbeat:
     def _first_delay(self) -> float:
         return self._kubelet.jitter(PERIOD / 2, 1.0)
 
-    def _say_hello(self) -> None:
+    def _say_hello(self, *, told_ready: bool) -> None:
         """What a kubelet says of its node when it starts."""
         kubelet, machine = self._kubelet, self._kubelet.machine
         kubelet.node_event("Normal", "Starting", "Starting kubelet.")
@@ -53,7 +55,7 @@ class Heartbeat:
         if self._boot_id not in ("", machine.boot_id):
             text = f"Node {kubelet.name} has been rebooted, boot id: {machine.boot_id}"
             kubelet.node_event("Warning", "Rebooted", text)
-        if self._boot_id != machine.boot_id:
+        if self._boot_id != machine.boot_id and not told_ready:
             kubelet.node_event("Normal", "NodeReady", f"Node {kubelet.name} status is now: NodeReady")
         self._boot_id = machine.boot_id
 
@@ -67,9 +69,25 @@ class Heartbeat:
         kubelet.every_ten_seconds()
         if kubelet.online:
             self._renew()
-            if kubelet.clock.now - self._reported_at >= REPORT_PERIOD or self._state() != self._reported:
+            self._note_cordon()
+            due = kubelet.clock.now - self._reported_at >= REPORT_PERIOD
+            if due or self._state() != self._reported or self._is_given_up():
                 self.report()
         self._timer = kubelet.clock.after(PERIOD, self._beat)
+
+    def _note_cordon(self) -> None:
+        kubelet = self._kubelet
+        node = kubelet.client.get("nodes", "", kubelet.name)
+        unschedulable = bool(dig(node, "spec", "unschedulable"))
+        if unschedulable != self._unschedulable:
+            self._unschedulable = unschedulable
+            reason = "NodeNotSchedulable" if unschedulable else "NodeSchedulable"
+            kubelet.node_event("Normal", reason, f"Node {kubelet.name} status is now: {reason}")
+
+    def _is_given_up(self) -> bool:
+        """Whether somebody wrote meanwhile that nothing is known of this node."""
+        node = self._kubelet.client.get("nodes", "", self._kubelet.name)
+        return any(row.get("status") == "Unknown" for row in dig(node, "status", "conditions", default=()))
 
     def _register(self) -> None:
         kubelet = self._kubelet
@@ -83,12 +101,12 @@ class Heartbeat:
         machine = self._kubelet.machine
         return (self._kubelet.pressures, machine.images.generation, machine.boot_id, self.not_ready)
 
-    def report(self) -> None:
-        """Write the node's status."""
+    def report(self) -> bool:
+        """Write the node's status; returns whether that made it ready again, which an event tells."""
         kubelet = self._kubelet
         node = kubelet.client.get("nodes", "", kubelet.name)
         if node is None or not kubelet.online:
-            return
+            return False
         before = node.get("status") or {}
         status = node_status(kubelet.machine, kubelet.pressures, before, ready=self.not_ready)
         self._reported_at = kubelet.clock.now
@@ -97,6 +115,12 @@ class Heartbeat:
             kubelet.client.set_status("nodes", node, status)
         except ApiError:
             self._reported = ()
+            return False
+        ready_before = condition(node, "Ready")
+        recovered = ready_before is not None and ready_before.get("status") != "True" and self.not_ready is None
+        if recovered:
+            kubelet.node_event("Normal", "NodeReady", f"Node {kubelet.name} status is now: NodeReady")
+        return recovered
 
     def _renew(self) -> None:
         kubelet = self._kubelet
