@@ -211,9 +211,7 @@ def test_a_pod_that_ended_is_made_again(stage: Stage) -> None:
     stage.finish(stage.the("pods", "db-0"), "Failed", exit_code=1)
     stage.advance(5)
     assert uid_of(stage.the("pods", "db-0")) != before
-    assert ("Warning", "RecreatingFailedPod", "StatefulSet default/db is recreating failed Pod db-0") in stage.events(
-        SETS, "db"
-    )
+    assert ("Normal", "SuccessfulDelete", "delete Pod db-0 in StatefulSet db successful") in stage.events(SETS, "db")
 
 
 def test_a_refused_pod_is_said_to_be_so(stage: Stage) -> None:

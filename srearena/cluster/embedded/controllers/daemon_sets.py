@@ -11,13 +11,13 @@ from srearena.cluster.embedded.controllers.pod_sets import (
     claim_pods,
     is_available,
     is_refused_for_good,
+    keys_of_pod,
     orphan_index,
 )
 from srearena.cluster.embedded.controllers.revisions import HASH_LABEL, Revisions
 from srearena.cluster.embedded.objects import (
     Obj,
     condition_is,
-    controller_of,
     dig,
     is_terminating,
     key_of,
@@ -53,18 +53,8 @@ class DaemonSetController(Controller):
 
     def start(self) -> None:
         self.watch(DAEMONS)
-        self.watch("pods", self._keys_of_pod)
+        self.watch("pods", lambda pod: keys_of_pod(self.store, DAEMONS, "DaemonSet", pod))
         self.world.on_change("nodes", self._node_changed)
-
-    def _keys_of_pod(self, pod: Obj) -> list[str]:
-        owner = controller_of(pod)
-        if owner is not None:
-            return [f"{namespace_of(pod)}/{owner['name']}"] if owner["kind"] == "DaemonSet" else []
-        return [
-            key_of(daemon)
-            for daemon in self.store.objects(DAEMONS, namespace_of(pod))
-            if label_selector_of(dig(daemon, "spec", "selector")).matches(labels_of(pod))
-        ]
 
     def _node_changed(self, change: Change) -> None:
         old, new = change.old, change.new

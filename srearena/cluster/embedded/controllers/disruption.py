@@ -8,6 +8,7 @@ from srearena.cluster.embedded.controllers.controller import Controller, split_k
 from srearena.cluster.embedded.controllers.scale_target import find_target
 from srearena.cluster.embedded.controllers.selector_text import printed_selector
 from srearena.cluster.embedded.durations import parse_time
+from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.objects import (
     Obj,
     condition_is,
@@ -43,8 +44,16 @@ class DisruptionController(Controller):
 
     def _pod_changed(self, change: Change) -> None:
         for pod in (change.new,) if change.old is None else (change.new, change.old):
-            for key in self._budgets_of(pod):
+            keys = self._budgets_of(pod)
+            for key in keys:
                 self.enqueue(key, _REACTION)
+            if len(keys) > 1 and pod is change.new and change.type != "DELETED":
+                where, chosen = quoted(namespace_of(pod)), quoted(split_key(keys[0])[1])
+                text = (
+                    f"Pod {where}/{quoted(name_of(pod))} matches multiple PodDisruptionBudgets.  "
+                    f"Chose {chosen} arbitrarily."
+                )
+                self.recorder.event(pod, "Warning", "MultiplePodDisruptionBudgets", text)
 
     def _budgets_in(self, namespace: str) -> list[str]:
         return [key_of(budget) for budget in self.store.objects(BUDGETS, namespace)]
@@ -95,7 +104,7 @@ class DisruptionController(Controller):
 
     def _leaving(self, budget: Obj, pods: list[Obj]) -> dict[str, str]:
         """Pods whose eviction was granted lately and who have not gone yet."""
-        present = {name_of(pod) for pod in pods if not is_terminating(pod)}
+        present = {name_of(pod): pod for pod in pods if not is_terminating(pod)}
         now = self.clock.now
         kept: dict[str, str] = {}
         for name, when in dig(budget, "status", "disruptedPods", default={}).items():
@@ -103,6 +112,11 @@ class DisruptionController(Controller):
             if name in present and left > 0:
                 kept[name] = when
                 self.enqueue(key_of(budget), left)
+            elif name in present:
+                namespace = namespace_of(budget)
+                # Named as the real controller does: by its namespace, twice.
+                text = f"Pod was expected by PDB {namespace}/{namespace} to be deleted but it wasn't"
+                self.recorder.event(present[name], "Warning", "NotDeleted", text)
         return kept
 
     def _expectation(self, budget: Obj, pods: list[Obj]) -> tuple[int, int]:

@@ -6,13 +6,35 @@ The real collector looks every twenty seconds; a node must have been gone for fo
 from __future__ import annotations
 
 from srearena.cluster.embedded.controllers.controller import Controller, split_key
-from srearena.cluster.embedded.objects import Obj, dig, is_terminating, key_of, meta, name_of, with_condition
+from srearena.cluster.embedded.objects import (
+    Obj,
+    condition_is,
+    dig,
+    is_terminating,
+    key_of,
+    meta,
+    name_of,
+    with_condition,
+)
 from srearena.cluster.embedded.store import Change
 
 _PERIOD = 20.0
 _QUARANTINE = 40.0
 _MOST_FINISHED = 12_500
 _FINISHED = "finished"
+_OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+_NODE_GONE: Obj = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "lastProbeTime": None,
+    "reason": "DeletionByPodGC",
+    "message": "PodGC: node no longer exists",
+}
+
+
+def _is_out_of_service(node: Obj) -> bool:
+    tainted = any(taint.get("key") == _OUT_OF_SERVICE for taint in dig(node, "spec", "taints", default=()))
+    return tainted and not condition_is(node, "Ready")
 
 
 class PodGarbageCollector(Controller):
@@ -28,6 +50,8 @@ class PodGarbageCollector(Controller):
     def _node_changed(self, change: Change) -> None:
         if change.type == "DELETED":
             self.enqueue(f"node:{name_of(change.new)}", _QUARANTINE + _PERIOD / 2)
+        elif _is_out_of_service(change.new):
+            self.enqueue(f"away:{name_of(change.new)}", _PERIOD / 2)
 
     def _pod_changed(self, change: Change) -> None:
         if change.type == "DELETED":
@@ -48,28 +72,40 @@ class PodGarbageCollector(Controller):
         if kind == "node":
             if self.store.get("nodes", "", rest) is None:
                 for pod in self.store.indexed("pods", "pod-garbage/node", rest):
-                    self._give_up(pod)
+                    self._give_up(pod, _NODE_GONE)
+        elif kind == "away":
+            self._sweep_out_of_service(rest)
         elif kind == "pod":
             found = self.client.get("pods", *split_key(rest))
             if found is not None and is_terminating(found) and not dig(found, "spec", "nodeName"):
-                self.client.delete("pods", found, grace_seconds=0)
+                self._give_up(found)
         else:
             self._thin_out_finished()
 
-    def _give_up(self, pod: Obj) -> None:
-        """The pod is marked as failed for a reason outside itself, then removed without asking its kubelet."""
+    def _give_up(self, pod: Obj, target: Obj | None = None) -> None:
+        """The pod is marked as failed, perhaps for a reason outside itself, then removed without asking its kubelet."""
         status = dict(pod.get("status") or {})
-        target = {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": "DeletionByPodGC",
-            "message": "PodGC: node no longer exists",
-        }
-        status["conditions"] = with_condition(status.get("conditions") or (), target, self.clock.timestamp())
         if status.get("phase") not in ("Succeeded", "Failed"):
             status["phase"] = "Failed"
-        self.client.set_status("pods", pod, status)
+            generation = meta(pod).get("generation", 1)
+            status["observedGeneration"] = generation
+            if target is not None:
+                new = {**target, "observedGeneration": generation}
+                status["conditions"] = with_condition(status.get("conditions") or (), new, self.clock.timestamp())
+            self.client.set_status("pods", pod, status)
         self.client.delete("pods", pod, grace_seconds=0)
+
+    def _sweep_out_of_service(self, name: str) -> None:
+        """What was leaving a node that an operator declared dead need not wait for its kubelet."""
+        node = self.store.get("nodes", "", name)
+        if node is None or not _is_out_of_service(node):
+            return
+        pods = self.store.indexed("pods", "pod-garbage/node", name)
+        for pod in pods:
+            if is_terminating(pod):
+                self._give_up(pod)
+        if pods:
+            self.enqueue(f"away:{name}", _PERIOD)
 
     def _thin_out_finished(self) -> None:
         finished = [

@@ -21,6 +21,7 @@ from srearena.cluster.embedded.objects import (
     copy_of,
     dig,
     is_terminating,
+    key_of,
     labels_of,
     meta,
     name_of,
@@ -29,10 +30,14 @@ from srearena.cluster.embedded.objects import (
     uid_of,
 )
 from srearena.cluster.embedded.registry.errors import ApiError
-from srearena.cluster.embedded.registry.selectors import LabelSelector
+from srearena.cluster.embedded.registry.selectors import LabelSelector, label_selector_of
 from srearena.cluster.embedded.store import Store
 
 _PHASE_RANK = {"Pending": 0, "Unknown": 1, "Running": 2}
+
+
+def selector_of(owner: Obj) -> LabelSelector:
+    return label_selector_of(dig(owner, "spec", "selector"))
 
 
 def is_active(pod: Obj) -> bool:
@@ -52,6 +57,20 @@ def ready_since(pod: Obj) -> float | None:
 def is_available(pod: Obj, min_ready_seconds: int, now: float) -> bool:
     since = ready_since(pod)
     return since is not None and (not min_ready_seconds or since + min_ready_seconds <= now)
+
+
+def keys_of_pod(
+    store: Store, resource: str, kind: str, pod: Obj, selector: Callable[[Obj], LabelSelector] = selector_of
+) -> list[str]:
+    """Which controllers of a kind a pod concerns: the one it belongs to, or all that would like to have it."""
+    owner = controller_of(pod)
+    if owner is not None:
+        return [f"{namespace_of(pod)}/{owner['name']}"] if owner["kind"] == kind else []
+    return [
+        key_of(candidate)
+        for candidate in store.objects(resource, namespace_of(pod))
+        if selector(candidate).matches(labels_of(pod))
+    ]
 
 
 def claim_pods(

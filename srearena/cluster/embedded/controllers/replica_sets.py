@@ -11,6 +11,7 @@ from srearena.cluster.embedded.controllers.pod_sets import (
     is_active,
     is_available,
     is_refused_for_good,
+    keys_of_pod,
     orphan_index,
     pod_from_template,
     ready_since,
@@ -66,14 +67,7 @@ class ReplicaSetController(Controller):
                 self.enqueue(key, min(max(REACTION_SECONDS, size * _LOOK_SECONDS_PER_POD), _LONGEST_REACTION))
 
     def _keys_of_pod(self, pod: Obj) -> list[str]:
-        owner = controller_of(pod)
-        if owner is not None:
-            return [f"{namespace_of(pod)}/{owner['name']}"] if owner["kind"] == self.kind else []
-        return [
-            key_of(candidate)
-            for candidate in self.store.objects(self.resource, namespace_of(pod))
-            if self._selector(candidate).matches(labels_of(pod))
-        ]
+        return keys_of_pod(self.store, self.resource, self.kind, pod, self._selector)
 
     def _selector(self, owner: Obj) -> LabelSelector:
         return label_selector_of(dig(owner, "spec", "selector"))

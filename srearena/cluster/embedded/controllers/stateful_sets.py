@@ -14,6 +14,7 @@ from srearena.cluster.embedded.controllers.pod_sets import (
     claim_pods,
     is_available,
     is_refused_for_good,
+    keys_of_pod,
     orphan_index,
     pod_from_template,
 )
@@ -22,7 +23,6 @@ from srearena.cluster.embedded.controllers.stateful_claims import StatefulClaims
 from srearena.cluster.embedded.objects import (
     Obj,
     condition_is,
-    controller_of,
     dig,
     is_terminating,
     key_of,
@@ -83,17 +83,7 @@ class StatefulSetController(Controller):
 
     def start(self) -> None:
         self.watch(SETS)
-        self.watch("pods", self._keys_of_pod)
-
-    def _keys_of_pod(self, pod: Obj) -> list[str]:
-        owner = controller_of(pod)
-        if owner is not None:
-            return [f"{namespace_of(pod)}/{owner['name']}"] if owner["kind"] == "StatefulSet" else []
-        return [
-            key_of(candidate)
-            for candidate in self.store.objects(SETS, namespace_of(pod))
-            if label_selector_of(dig(candidate, "spec", "selector")).matches(labels_of(pod))
-        ]
+        self.watch("pods", lambda pod: keys_of_pod(self.store, SETS, "StatefulSet", pod))
 
     def reconcile(self, key: str) -> None:
         owner = self.client.get(SETS, *split_key(key))
@@ -149,7 +139,6 @@ class StatefulSetController(Controller):
         if phase in ("Failed", "Succeeded"):
             # The next one is made only when this one is really gone: there must never be two of a name.
             if not is_terminating(pod):
-                self._tell_recreation(look.owner, pod, phase)
                 self._delete(look.owner, pod)
             return False
         if phase == "Pending" and not is_terminating(pod):
@@ -160,13 +149,6 @@ class StatefulSetController(Controller):
             return False
         self._claims.own(look.owner, pod, condemned=False)
         return True
-
-    def _tell_recreation(self, owner: Obj, pod: Obj, phase: str) -> None:
-        failed = phase == "Failed"
-        kind, reason = ("Warning", "RecreatingFailedPod") if failed else ("Normal", "RecreatingTerminatedPod")
-        word = "failed" if failed else "terminated"
-        text = f"StatefulSet {key_of(owner)} is recreating {word} Pod {name_of(pod)}"
-        self.recorder.event(owner, kind, reason, text)
 
     def _take_down(self, look: _Look, ordinal: int, condemned: list[int]) -> bool:
         """Delete a pod beyond the size; an ordered set waits for each, and leaves a healthy one while others ail."""

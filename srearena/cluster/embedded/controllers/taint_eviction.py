@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from srearena.cluster.embedded.clock import Timer
 from srearena.cluster.embedded.controllers.controller import Controller, split_key
-from srearena.cluster.embedded.objects import Obj, dig, is_terminating, key_of, name_of, uid_of, with_condition
+from srearena.cluster.embedded.objects import Obj, dig, is_terminating, key_of, meta, name_of, uid_of, with_condition
 from srearena.cluster.embedded.registry.placement import tolerates
 from srearena.cluster.embedded.store import Change
 from srearena.cluster.embedded.world import World
@@ -36,7 +36,7 @@ class TaintEvictionController(Controller):
         patience = _patience(pod, node) if node is not None else None
         if patience is None:
             if self._stay(key):
-                self.recorder.event(pod, "Normal", "TaintManagerEviction", f"Cancelling deletion of Pod {key}")
+                self._tell(key, f"Cancelling deletion of Pod {key}")
         elif patience <= 0:
             self._evict(key, uid_of(pod))
         elif key not in self._leaving:
@@ -49,15 +49,23 @@ class TaintEvictionController(Controller):
         timer.cancel()
         return True
 
+    def _tell(self, key: str, text: str) -> None:
+        """The real controller speaks of pods by name alone, so nobody who looks by UID hears of it."""
+        namespace, name = split_key(key)
+        named: Obj = {"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": namespace, "name": name}}
+        self.recorder.event(named, "Normal", "TaintManagerEviction", text)
+
     def _evict(self, key: str, uid: str) -> None:
         self._leaving.pop(key, None)
         pod = self.client.get("pods", *split_key(key))
         if pod is None or uid_of(pod) != uid or is_terminating(pod):
             return
-        self.recorder.event(pod, "Normal", "TaintManagerEviction", f"Marking for deletion Pod {key}")
+        self._tell(key, f"Marking for deletion Pod {key}")
         target = {
             "type": "DisruptionTarget",
             "status": "True",
+            "lastProbeTime": None,
+            "observedGeneration": meta(pod).get("generation", 1),
             "reason": "DeletionByTaintManager",
             "message": "Taint manager: deleting due to NoExecute taint",
         }
