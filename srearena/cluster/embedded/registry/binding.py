@@ -21,6 +21,8 @@ def bind(registry: Registry, namespace: str, name: str, node: str, binding: Obj 
     assigned = dig(pod, "spec", "nodeName")
     if assigned:
         raise Conflict("pods/binding", name, f'pod {name} is already assigned to node "{assigned}"')
+    if dig(pod, "spec", "schedulingGates"):
+        raise Conflict("pods/binding", name, f"pod {name} has non-empty .spec.schedulingGates")
     now = registry.clock.timestamp()
     status = pod.get("status") or {}
     scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}

@@ -115,15 +115,9 @@ class Scheduler:
         if dig(pod, "status", "phase") in ("Succeeded", "Failed"):
             return
         if dig(pod, "spec", "schedulingGates"):
-            self._clock.after(0, self._note_gated, namespace_of(pod), name_of(pod))
             return
         priority = dig(pod, "spec", "priority", default=0)
         self.queue.add(Waiting(namespace_of(pod), name_of(pod), uid_of(pod), priority, self._clock.now))
-
-    def _note_gated(self, namespace: str, name: str) -> None:
-        self._set_unscheduled(
-            namespace, name, "SchedulingGated", "Scheduling is blocked due to non-empty scheduling gates"
-        )
 
     def _wake(self) -> None:
         if not self._awake and self.running:
