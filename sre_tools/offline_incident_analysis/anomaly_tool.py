@@ -55,27 +55,19 @@ class Series:
 
 
 def all_series(snapshot: Snapshot, where: Conditions) -> Iterator[Series]:
-    current: Series | None = None
-    sql = f"""SELECT object_kind, object_name, metric, labels, le, status_code, time, value FROM metrics {where.where}
-              ORDER BY object_kind, object_name, metric, labels, le, status_code, time"""
+    """Every series chosen, its points in order; of two points at one moment the first counts."""
+    columns = "object_kind, object_name, metric, labels, le, status_code"
+    chosen = f"{where.where} {'AND' if where.where else 'WHERE'} time IS NOT NULL AND value IS NOT NULL"
+    sql = f"""SELECT {columns}, list(epoch(time) ORDER BY time) AS times, list(value ORDER BY time) AS points
+              FROM metrics {chosen} GROUP BY {columns} ORDER BY {columns}"""
     for row in snapshot.stream(sql, where.values):
-        key = (row["object_kind"], row["object_name"], row["metric"], row["labels"], row["le"], row["status_code"])
-        if current is None or key != (
-            current.kind,
-            current.object,
-            current.metric,
-            current.labels,
-            current.le,
-            current.status,
-        ):
-            if current is not None:
-                yield current
-            current = Series(*key)
-        if row["time"] and row["value"] is not None and not (current.times and current.times[-1] == row["time"]):
-            current.times.append(row["time"])
-            current.values.append(row["value"])
-    if current is not None:
-        yield current
+        times, values = row.pop("times"), row.pop("points")
+        series = Series(*row.values())
+        for index, moment in enumerate(times):
+            if index == 0 or moment != times[index - 1]:
+                series.times.append(datetime.fromtimestamp(moment, UTC))
+                series.values.append(values[index])
+        yield series
 
 
 def metric_objects(call: Call, text: str) -> list[tuple[str, str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import mul
 from statistics import fmean, median
 
 _COUNTER_SUFFIXES = ("_total", "_count", "_sum", "_bucket")
@@ -81,7 +82,7 @@ def season(values: Sequence[float]) -> int | None:
         return None
     best, best_lag = 0.7, None
     for lag in range(3, count // 3 + 1):
-        likeness = sum(a * b for a, b in zip(steps, steps[lag:], strict=False)) / power * count / (count - lag)
+        likeness = sum(map(mul, steps, steps[lag:])) / power * count / (count - lag)
         if likeness > best:
             best, best_lag = likeness, lag
     return best_lag
