@@ -104,11 +104,23 @@ def test_leaders_keep_their_leases(cluster: Assembly) -> None:
             assert age < lease["spec"]["leaseDurationSeconds"]
 
 
+def test_every_controller_has_its_account(cluster: Assembly) -> None:
+    accounts = {name_of(o) for o in cluster.world.store.objects("serviceaccounts", "kube-system")}
+    bound = {
+        subject["name"]
+        for binding in cluster.world.store.objects("clusterrolebindings.rbac.authorization.k8s.io")
+        for subject in binding.get("subjects") or ()
+        if name_of(binding).startswith("system:controller:")
+    }
+    assert bound - accounts == {"route-controller", "selinux-warning-controller", "service-controller"}
+
+
 def test_the_cluster_tells_how_it_was_set_up(cluster: Assembly) -> None:
     held = {(o["metadata"]["namespace"], name_of(o)) for o in cluster.world.store.objects("configmaps")}
     assert {
         ("kube-public", "cluster-info"),
         ("kube-system", "extension-apiserver-authentication"),
+        ("kube-system", "kube-apiserver-legacy-service-account-token-tracking"),
         ("kube-system", "kubeadm-config"),
         ("kube-system", "kubelet-config"),
     } <= held

@@ -47,6 +47,7 @@ def assemble(options: ClusterOptions, root_certificate: str = "") -> Assembly:
     objects.create_namespaces(world)
     objects.create_roles(world)
     objects.create_server_objects(world)
+    objects.create_controller_accounts(world)
     running = controllers.start_all(world)
     authorizer = Authorizer(world.store)
     network = Network(world)

@@ -260,3 +260,9 @@ CONTROLLER_RULES: dict[str, list[Obj]] = {
         rule("storage.k8s.io", "csidrivers", READ),
     ],
 }
+
+_CLOUD_OR_DISABLED = frozenset(("route-controller", "selinux-warning-controller", "service-controller"))
+RUNNING_CONTROLLERS = sorted(
+    {"bootstrap-signer", "token-cleaner", *CONTROLLER_RULES} - _CLOUD_OR_DISABLED,
+)
+"""Those that run in a cluster without a cloud; all but two have a role of their own for the whole cluster."""

@@ -11,6 +11,7 @@ from typing import cast
 import yaml
 
 from srearena.cluster.embedded.bootstrap import flow_control, settings
+from srearena.cluster.embedded.bootstrap.controller_roles import RUNNING_CONTROLLERS
 from srearena.cluster.embedded.bootstrap.roles import bootstrap_roles
 from srearena.cluster.embedded.objects import Obj, copy_of
 from srearena.cluster.embedded.registry.identity import SUPERUSERS, User
@@ -64,6 +65,15 @@ def create_server_objects(world: World) -> None:
     }
     client.set_status(_SERVICE_RANGES, client.create(_SERVICE_RANGES, services), {"conditions": [ready]})
     client.create("configmaps", settings.server_settings(world.root_certificate))
+    client.create("configmaps", settings.token_tracking(now))
+
+
+def create_controller_accounts(world: World) -> None:
+    """The service accounts under which the controller manager runs its controllers."""
+    client = world.component_client("kube-controller-manager")
+    for name in RUNNING_CONTROLLERS:
+        metadata = {"name": name, "namespace": "kube-system"}
+        client.create("serviceaccounts", {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
 
 
 def create_system(world: World) -> None:

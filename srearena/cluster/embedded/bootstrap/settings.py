@@ -93,6 +93,11 @@ def server_settings(authority: str) -> Obj:
     return _map("kube-system", "extension-apiserver-authentication", {**trust, **_REQUEST_HEADERS})
 
 
+def token_tracking(now: str) -> Obj:
+    """Since when the server has watched the use of tokens that were made by hand."""
+    return _map("kube-system", "kube-apiserver-legacy-service-account-token-tracking", {"since": now[:10]})
+
+
 def kubeadm_settings(host: str, encoded_authority: str) -> Iterator[Obj]:
     info = _CLUSTER_INFO.format(authority=encoded_authority, host=host)
     yield _map("kube-public", "cluster-info", {"kubeconfig": info})
