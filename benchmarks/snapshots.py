@@ -131,9 +131,7 @@ def measure(root: Path, cache: Path) -> None:
                 reply = call_tool(workspace, name, CALLS.get(name))
                 took.append(1000 * (time.perf_counter() - begun))
             length = len(json.dumps(reply))
-            print(
-                f"{name:<26} first {took[0]:7.0f} ms   warm, worst of ten {max(took[1:]):7.0f} ms   {length:6d} characters"
-            )
+            print(f"{name:<26} first {took[0]:7.0f} ms   worst of ten warm {max(took[1:]):6.0f} ms   {length:6d} chars")
     print(f"most memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 
 
