@@ -52,6 +52,29 @@ def test_pods_leave_a_node_out_of_service_without_its_kubelet(stage: Stage) -> N
     assert stage.get("pods", "p") is None
 
 
+def test_a_disruption_that_did_not_happen_is_forgotten(stage: Stage) -> None:
+    pod = lone_pod(stage)
+    target = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+    target["lastTransitionTime"] = stage.world.clock.timestamp()
+    status = {**pod["status"], "conditions": [*pod["status"]["conditions"], target]}
+    stage.client.set_status("pods", pod, status)
+    stage.advance(110)
+    assert stage.condition("pods", "p", "DisruptionTarget") == ("True", "EvictionByEvictionAPI", "")
+    stage.advance(15)
+    assert stage.condition("pods", "p", "DisruptionTarget") == ("False", "", "")
+
+
+def test_a_node_that_says_itself_that_it_is_not_ready_speaks_for_itself(stage: Stage) -> None:
+    stage.set_ready(stage.the("nodes", "node-1"), "False")
+    stage.advance(20)
+    assert "NodeNotReady" not in {reason for _, reason, _ in stage.events("nodes", "node-1")}
+    stage.set_ready(stage.the("nodes", "node-1"), "True")
+    stage.silent_nodes.add("node-1")
+    stage.advance(70)
+    told = ("Normal", "NodeNotReady", "Node node-1 status is now: NodeNotReady")
+    assert told in stage.events("nodes", "node-1")
+
+
 def test_a_pod_under_two_budgets_is_told_so(stage: Stage) -> None:
     for name in ("one", "two"):
         spec = {"selector": {"matchLabels": {"app": "web"}}, "minAvailable": 1}

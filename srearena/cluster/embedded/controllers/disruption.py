@@ -11,6 +11,7 @@ from srearena.cluster.embedded.durations import parse_time
 from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.objects import (
     Obj,
+    condition,
     condition_is,
     controller_of,
     dig,
@@ -29,6 +30,7 @@ BUDGETS = "poddisruptionbudgets.policy"
 _REACTION = 0.1
 _EVICTION_GRACE = 120.0
 """How long an evicted pod that did not go yet counts as gone."""
+_STALE = "stale:"
 _SCALED = ("replicasets.apps", "deployments.apps", "statefulsets.apps", "replicationcontrollers")
 
 
@@ -45,6 +47,8 @@ class DisruptionController(Controller):
     def _pod_changed(self, change: Change) -> None:
         for pod in (change.new,) if change.old is None else (change.new, change.old):
             keys = self._budgets_of(pod)
+            if pod is change.new and change.type != "DELETED" and _stale_since(pod) is not None:
+                self.enqueue(f"{_STALE}{key_of(pod)}")
             for key in keys:
                 self.enqueue(key, _REACTION)
             if len(keys) > 1 and pod is change.new and change.type != "DELETED":
@@ -66,6 +70,9 @@ class DisruptionController(Controller):
         ]
 
     def reconcile(self, key: str) -> None:
+        if key.startswith(_STALE):
+            self._clear_stale(key.removeprefix(_STALE))
+            return
         namespace, name = split_key(key)
         budget = self.client.get(BUDGETS, namespace, name)
         if budget is None or is_terminating(budget):
@@ -93,6 +100,26 @@ class DisruptionController(Controller):
             "expectedPods": expected,
         }
         self._write(budget, counts, "SufficientPods" if allowed else "InsufficientPods", "", leaving)
+
+    def _clear_stale(self, key: str) -> None:
+        """A pod that was said to be going and did not go is no longer said to be."""
+        pod = self.client.get("pods", *split_key(key))
+        since = _stale_since(pod) if pod is not None else None
+        if pod is None or since is None:
+            return
+        left = since + _EVICTION_GRACE - self.clock.now
+        if left > 0:
+            self.enqueue(f"{_STALE}{key}", left)
+            return
+        cleared = {
+            "type": "DisruptionTarget",
+            "status": "False",
+            "lastProbeTime": None,
+            "observedGeneration": meta(pod).get("generation", 1),
+        }
+        kept = [c for c in pod["status"]["conditions"] if c["type"] != "DisruptionTarget"]
+        conditions = [*kept, *with_condition((), cleared, self.clock.timestamp())]
+        self.client.set_status("pods", pod, {**pod["status"], "conditions": conditions})
 
     def _give_up(self, budget: Obj, problem: str) -> None:
         """Nothing can be computed, so nothing may be disrupted."""
@@ -185,6 +212,16 @@ class DisruptionController(Controller):
             status["disruptedPods"] = leaving
         if status != budget.get("status"):
             self.client.set_status(BUDGETS, budget, status)
+
+
+def _stale_since(pod: Obj) -> float | None:
+    """Since when a pod is said to be going away that neither goes nor has ended; its kubelet is given all the time."""
+    target = condition(pod, "DisruptionTarget")
+    if target is None or target.get("status") != "True" or target.get("reason") == "TerminationByKubelet":
+        return None
+    if is_terminating(pod) or dig(pod, "status", "phase") in ("Succeeded", "Failed"):
+        return None
+    return parse_time(target["lastTransitionTime"]) if target.get("lastTransitionTime") else 0.0
 
 
 class _Unscalable(Exception):

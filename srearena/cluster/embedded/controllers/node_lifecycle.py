@@ -103,7 +103,10 @@ class NodeLifecycleController(Controller):
                 watch.heard = max(watch.heard, self.clock.now)
         left = watch.heard + GRACE_SECONDS - self.clock.now
         if left <= 0:
+            was_ready = _ready_status(node) == "True"
             node = self._mark_silent(node)
+            if was_ready and _ready_status(node) != "True":
+                self._give_up_on(node)
         self._follow_ready(node, watch)
         self._taint(node)
         self.enqueue(key, left if left > 0 else GRACE_SECONDS)
@@ -137,13 +140,15 @@ class NodeLifecycleController(Controller):
         status["conditions"] = conditions
         return self.client.set_status("nodes", node, status) or node
 
+    def _give_up_on(self, node: Obj) -> None:
+        """A node that reports itself not ready is left to its kubelet; only for a silent one others must speak."""
+        text = f"Node {name_of(node)} status is now: NodeNotReady"
+        self.recorder.event(node, "Normal", "NodeNotReady", text)
+        self._pods_not_ready(name_of(node))
+
     def _follow_ready(self, node: Obj, watch: _Watch) -> None:
         status, before = _ready_status(node), watch.ready
         watch.ready = status
-        if before == "True" and status in ("False", "Unknown"):
-            text = f"Node {name_of(node)} status is now: NodeNotReady"
-            self.recorder.event(node, "Normal", "NodeNotReady", text)
-            self._pods_not_ready(name_of(node))
         if before != status:
             for other in self._nodes:  # how many are gone decides about all of them
                 if other != name_of(node):
