@@ -237,3 +237,11 @@ def test_a_hanging_hook_does_not_hold_up_the_deletion(lab: Lab) -> None:
     lab.delete()
     lab.pass_time(35)
     assert not lab.exists()
+
+
+def test_a_node_says_which_storage_drivers_it_has(lab: Lab) -> None:
+    node = lab.client.get("nodes", "", "worker")
+    drivers = lab.client.get("csinodes.storage.k8s.io", "", "worker")
+    assert node is not None and drivers is not None
+    assert drivers["spec"]["drivers"] == []
+    assert drivers["metadata"]["ownerReferences"][0]["uid"] == node["metadata"]["uid"]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from srearena.cluster.embedded.clock import Timer
 from srearena.cluster.embedded.durations import format_micro_time
-from srearena.cluster.embedded.node.node_object import node_object, node_status
+from srearena.cluster.embedded.node.node_object import csi_node_object, node_object, node_status
 from srearena.cluster.embedded.objects import Obj, condition, dig, meta
 from srearena.cluster.embedded.registry.errors import AlreadyExists, ApiError
 
@@ -18,6 +19,7 @@ LEASE_SECONDS = 40
 PERIOD = 10.0
 REPORT_PERIOD = 300.0
 LEASES = "leases.coordination.k8s.io"
+CSI_NODES = "csinodes.storage.k8s.io"
 
 
 class Heartbeat:
@@ -92,10 +94,12 @@ class Heartbeat:
     def _register(self) -> None:
         kubelet = self._kubelet
         if kubelet.client.get("nodes", "", kubelet.name) is None:
-            try:
+            with suppress(AlreadyExists):
                 kubelet.client.create("nodes", node_object(kubelet.machine))
-            except AlreadyExists:
-                return
+        node = kubelet.client.get("nodes", "", kubelet.name)
+        if node is not None and kubelet.client.get(CSI_NODES, "", kubelet.name) is None:
+            with suppress(ApiError):
+                kubelet.client.create(CSI_NODES, csi_node_object(node))
 
     def _state(self) -> tuple[object, ...]:
         machine = self._kubelet.machine

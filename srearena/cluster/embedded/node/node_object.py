@@ -14,6 +14,7 @@ EVICTION_MEMORY = 100 * 1024**2
 """Memory the kubelet keeps free, which therefore is not allocatable."""
 EVICTION_DISK = 0.10
 _ROLE = "node-role.kubernetes.io/"
+_MOVED_STORAGE = ("aws-ebs", "azure-disk", "azure-file", "cinder", "gce-pd", "portworx-volume", "vsphere-volume")
 
 _GOOD = {
     "MemoryPressure": ("KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -86,6 +87,23 @@ def node_object(machine: Machine) -> Obj:
     if taints:
         node["spec"]["taints"] = taints
     return node
+
+
+def csi_node_object(node: Obj) -> Obj:
+    """What a node says of its storage drivers: none yet, and which built-in ones have moved out."""
+    name = node["metadata"]["name"]
+    owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"]}
+    moved = ",".join(f"kubernetes.io/{plugin}" for plugin in _MOVED_STORAGE)
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSINode",
+        "metadata": {
+            "name": name,
+            "annotations": {"storage.alpha.kubernetes.io/migrated-plugins": moved},
+            "ownerReferences": [owner],
+        },
+        "spec": {"drivers": []},
+    }
 
 
 def node_status(

@@ -75,8 +75,9 @@ class PodStart:
         if self.sandbox is not None and not self.sandbox.ready and self._may_not_start_over(spec):
             return
         if self.sandbox is None or not self.sandbox.ready:
-            inits = spec.get("initContainers") or ()
-            self.start = [inits[0]] if inits else self._wanted(spec["containers"])
+            inits, wanted = spec.get("initContainers") or (), self._wanted(spec["containers"])
+            if wanted or not any(self._latest(container["name"]) for container in spec["containers"]):
+                self.start = [inits[0]] if inits else wanted
             return
         for container in spec.get("ephemeralContainers") or ():
             if self._latest(container["name"]) is None:
