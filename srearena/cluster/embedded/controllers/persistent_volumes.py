@@ -171,7 +171,7 @@ class PersistentVolumeBinder(Controller):
         ]
         if waiting:
             noun = "pod" if len(waiting) == 1 else "pods"
-            text = f"waiting for {noun} {', '.join(waiting)} to be scheduled"
+            text = f"waiting for {noun} {','.join(waiting)} to be scheduled"
             self._complain(claim, "Normal", "WaitForPodScheduled", text)
         else:
             text = "waiting for first consumer to be created before binding"
