@@ -12,6 +12,7 @@ from sre_tools.offline_incident_analysis.object_versions import Change, all_chan
 from sre_tools.offline_incident_analysis.registry import Arguments, Call, Paged, instant, tool
 from sre_tools.offline_incident_analysis.replies import Answer
 
+_NO_EFFECT = "taken for older prompts' sake, without effect: objects say themselves when they came and went"
 _FILE = Field(None, description="the objects table; leave out for the server's snapshot")
 
 
@@ -23,13 +24,13 @@ class ChangeArguments(Paged):
     include_flat_change_items: bool = Field(True, description="add path, old and new of what changed")
     include_no_change: bool = Field(False, description="also list objects that did not change")
     sort_by: Literal["time", "entity", "change_count"] = "time"
-    time_basis: Literal["observation", "effective_update"] = "effective_update"
+    time_basis: Literal["observation", "effective_update"] = Field("effective_update", description=_NO_EFFECT)
     lifecycle_inference: Literal["none", "window", "k8s_metadata"] = Field(
         "k8s_metadata", description="none leaves out objects added and removed"
     )
-    lifecycle_scope: Literal["global", "per_kind"] = "global"
-    removal_grace_period_sec: float | None = None
-    removal_min_cycles: int | None = None
+    lifecycle_scope: Literal["global", "per_kind"] = Field("global", description=_NO_EFFECT)
+    removal_grace_period_sec: float | None = Field(None, description=_NO_EFFECT)
+    removal_min_cycles: int | None = Field(None, description=_NO_EFFECT)
 
 
 @tool(
