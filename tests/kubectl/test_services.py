@@ -1,195 +1,315 @@
-"""Services that lead nowhere, and what the caller sees; names that do not resolve; doors that policies close."""
+"""Services that lead nowhere, names that do not resolve, and traffic that is not allowed."""
 
 from __future__ import annotations
 
-import json
+from typing import Any
 
-from .operator import Operator
+import pytest
 
-COREFILE_POISON = """
-    template IN A web.default.svc.cluster.local {
-      rcode NXDOMAIN
-    }
-"""
+from .operator import Operator, Result
 
 
-def with_web(operator: Operator, *, port: str = "80") -> Operator:
-    operator.kubectl("create", "deployment", "web", "--image=nginx:1.27", "--replicas=2")
-    operator.kubectl("expose", "deployment", "web", "--port=80", f"--target-port={port}")
-    operator.kubectl("run", "caller", "--image=busybox:1.36", "--labels=role=caller", "--", "sleep", "1d")
+@pytest.fixture
+def shop(operator: Operator) -> Operator:
+    """Two web servers, and somebody who asks them."""
+    operator.apply("""
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers: [{name: web, image: "nginx:1.27", ports: [{name: http, containerPort: 80}]}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: client, labels: {app: client}}
+spec:
+  containers: [{name: client, image: "nicolaka/netshoot", command: [sleep, "360000"]}]
+""")
     operator.wait(30)
     return operator
 
 
-def call(operator: Operator, url: str = "http://web", seconds: int = 3) -> tuple[int, str]:
-    """(exit code, what wget printed) of one request from the caller's pod."""
-    result = operator.run("exec", "caller", "--", "wget", "-T", str(seconds), "-qO-", url)
-    return result.code, result.out + result.err
+def service(**spec: Any) -> dict[str, Any]:
+    defaults: dict[str, Any] = {"selector": {"app": "web"}, "ports": [{"port": 80}]}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": {**defaults, **spec}}
 
 
-def test_a_service_without_endpoints_refuses(operator: Operator) -> None:
-    with_web(operator)
-    assert "Welcome to nginx" in call(operator)[1]
-    operator.kubectl("scale", "deployment/web", "--replicas=0")
-    operator.wait(40)
-    assert operator.path("{.items[*].endpoints}", "endpointslices", "-l", "kubernetes.io/service-name=web") in (
-        "",
-        "[]",
+def curl(operator: Operator, url: str = "http://web", pod: str = "client") -> Result:
+    return operator.run("exec", pod, "--", "curl", "-sS", "-m", "3", "-o", "/dev/null", "-w", "%{http_code}", url)
+
+
+def works(operator: Operator, url: str = "http://web", pod: str = "client") -> bool:
+    result = curl(operator, url, pod)
+    return result.code == 0 and result.out == "200"
+
+
+def endpoints(operator: Operator) -> list[str]:
+    slices = operator.get("endpointslices", "-l", "kubernetes.io/service-name=web")["items"]
+    return sorted(
+        f"{address}:{port['port']}"
+        for piece in slices
+        for port in piece.get("ports") or ()
+        for endpoint in piece.get("endpoints") or ()
+        if endpoint["conditions"]["ready"]
+        for address in endpoint["addresses"]
     )
-    code, text = call(operator)
-    assert code == 1 and "Connection refused" in text
-    operator.kubectl("scale", "deployment/web", "--replicas=1")
-    operator.wait(20)
-    assert call(operator)[0] == 0
 
 
-def test_a_wrong_selector_finds_nobody(operator: Operator) -> None:
-    with_web(operator)
-    operator.kubectl("patch", "service", "web", "-p", '{"spec":{"selector":{"app":"web","track":"stable"}}}')
-    operator.wait(5)
-    assert operator.columns("endpoints", "web")[1][1] == "<none>"
-    assert "Connection refused" in call(operator)[1]
-    operator.kubectl("set", "selector", "service/web", "app=web")
-    operator.wait(5)
-    assert call(operator)[0] == 0
+def test_a_service_finds_its_pods(shop: Operator) -> None:
+    shop.apply(service())
+    shop.wait(5)
+    addresses = sorted(f"{pod['status']['podIP']}:80" for pod in shop.pods("app=web"))
+    assert endpoints(shop) == addresses
+    assert shop.row("endpoints", "web")["ENDPOINTS"] == ",".join(addresses)
+    assert works(shop)
+    for name in ("web.default", "web.default.svc", "web.default.svc.cluster.local"):
+        assert works(shop, f"http://{name}")
 
 
-def test_a_wrong_target_port_breaks_callers_and_heals_when_fixed(operator: Operator) -> None:
-    with_web(operator, port="9999")
-    endpoints = operator.columns("endpoints", "web")[1][1]
-    assert endpoints.count(":9999") == 2, "the endpoints look fine"
-    assert "Connection refused" in call(operator)[1]
-    operator.kubectl("patch", "service", "web", "-p", '{"spec":{"ports":[{"port":80,"targetPort":80}]}}')
-    operator.wait(5)
-    assert call(operator)[0] == 0
+def test_a_wrong_selector_finds_nobody(shop: Operator) -> None:
+    shop.apply(service(selector={"app": "wbe"}))
+    shop.wait(5)
+    assert endpoints(shop) == []
+    assert shop.row("endpoints", "web")["ENDPOINTS"] == "<none>"
+    assert "Endpoints:                \n" in shop.kubectl("describe", "service", "web")
+    result = curl(shop)
+    assert result.code == 7
+    address = shop.path("{.spec.clusterIP}", "service", "web")
+    assert "Failed to connect to web port 80" in result.err
+    assert shop.kubectl("exec", "client", "--", "getent", "hosts", "web").split()[0] == address, "the name is known"
+    shop.kubectl("patch", "service", "web", "-p", '{"spec":{"selector":{"app":"web"}}}')
+    shop.wait(5)
+    assert works(shop)
 
 
-def test_named_ports_follow_the_pod(operator: Operator) -> None:
-    operator.kubectl("create", "deployment", "web", "--image=nginx:1.27")
-    named = (
-        '[{"op":"add","path":"/spec/template/spec/containers/0/ports","value":[{"name":"http","containerPort":80}]}]'
+def test_a_wrong_target_port_is_refused_by_the_pods(shop: Operator) -> None:
+    shop.apply(service(ports=[{"port": 80, "targetPort": 8080}]))
+    shop.wait(5)
+    assert all(endpoint.endswith(":8080") for endpoint in endpoints(shop))
+    result = curl(shop)
+    assert result.code == 7
+    shop.kubectl("patch", "service", "web", "-p", '{"spec":{"ports":[{"port":80,"targetPort":80}]}}')
+    shop.wait(5)
+    assert works(shop)
+
+
+def test_a_named_target_port_follows_the_containers(shop: Operator) -> None:
+    shop.apply(service(ports=[{"port": 8000, "targetPort": "http"}]))
+    shop.wait(5)
+    assert works(shop, "http://web:8000")
+    shop.kubectl("patch", "service", "web", "-p", '{"spec":{"ports":[{"port":8000,"targetPort":"https"}]}}')
+    shop.wait(5)
+    assert endpoints(shop) == [], "no container has a port of that name"
+    assert curl(shop, "http://web:8000").code == 7
+
+
+def test_a_port_that_the_service_does_not_have(shop: Operator) -> None:
+    shop.apply(service())
+    shop.wait(5)
+    assert curl(shop, "http://web:81").code == 28, "nobody answers on a cluster address but its own ports"
+
+
+def test_pods_that_are_not_ready_or_gone_get_no_traffic(shop: Operator) -> None:
+    shop.apply(service())
+    shop.kubectl("scale", "deployment", "web", "--replicas=0")
+    shop.wait(10)
+    assert curl(shop).code == 7
+    shop.kubectl("scale", "deployment", "web", "--replicas=1")
+    shop.wait(10)
+    assert works(shop)
+
+
+def test_a_headless_service_names_its_pods(shop: Operator) -> None:
+    shop.apply(service(clusterIP="None"))
+    shop.wait(5)
+    answer = shop.kubectl("exec", "client", "--", "dig", "+short", "web.default.svc.cluster.local")
+    assert sorted(answer.split()) == sorted(pod["status"]["podIP"] for pod in shop.pods("app=web"))
+    shop.kubectl("scale", "deployment", "web", "--replicas=0")
+    shop.wait(40)
+    result = curl(shop)
+    assert result.code == 6
+    assert "Could not resolve host: web" in result.err
+
+
+def test_an_external_name_is_another_name(shop: Operator) -> None:
+    shop.apply(service(), {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "alias"},
+        "spec": {"type": "ExternalName", "externalName": "web.default.svc.cluster.local"},
+    })  # fmt: skip
+    shop.wait(5)
+    assert shop.row("service", "alias")["EXTERNAL-IP"] == "web.default.svc.cluster.local"
+    assert works(shop, "http://alias")
+    lookup = shop.kubectl("exec", "client", "--", "dig", "alias.default.svc.cluster.local")
+    assert "CNAME" in lookup
+    assert "web.default.svc.cluster.local." in lookup
+
+
+def test_a_node_port_opens_on_every_node(shop: Operator) -> None:
+    shop.apply(service(type="NodePort", ports=[{"port": 80, "nodePort": 30080}]))
+    shop.wait(5)
+    addresses = [row["address"] for node in shop.get("nodes")["items"] for row in node["status"]["addresses"]
+                 if row["type"] == "InternalIP"]  # fmt: skip
+    assert all(works(shop, f"http://{address}:30080") for address in addresses)
+    refusal = shop.fails("create", "service", "nodeport", "other", "--tcp=80", "--node-port=30080")
+    assert "spec.ports[0].nodePort: Invalid value: 30080: provided port is already allocated" in refusal
+
+
+def test_a_load_balancer_nobody_provides_stays_pending(shop: Operator) -> None:
+    shop.apply(service(type="LoadBalancer"))
+    shop.wait(30)
+    assert shop.row("service", "web")["EXTERNAL-IP"] == "<pending>"
+
+
+# Policies
+
+DENY = """
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: web}
+spec:
+  podSelector: {matchLabels: {app: web}}
+  policyTypes: [Ingress]
+"""
+
+ALLOW = """
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: allow-client}
+spec:
+  podSelector: {matchLabels: {app: web}}
+  ingress:
+  - from: [{podSelector: {matchLabels: {app: client}}}]
+    ports: [{port: 80}]
+"""
+
+
+def test_a_policy_that_allows_nothing_makes_callers_wait_in_vain(shop: Operator) -> None:
+    shop.apply(service())
+    shop.wait(5)
+    assert works(shop)
+    shop.apply(DENY)
+    shop.wait(5)
+    result = curl(shop)
+    assert result.code == 28
+    assert "timed out" in result.err
+    assert shop.row("deployment", "web")["READY"] == "2/2", "probes and pods do not notice"
+    shop.apply(ALLOW)
+    shop.wait(5)
+    assert works(shop)
+    shop.kubectl("label", "pod", "client", "app=stranger", "--overwrite")
+    shop.wait(5)
+    assert curl(shop).code == 28
+    shop.kubectl("delete", "networkpolicy", "--all")
+    shop.wait(5)
+    assert works(shop)
+
+
+def test_a_policy_on_egress_cuts_off_names_too(shop: Operator) -> None:
+    shop.apply(service())
+    shop.apply("""
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: out}
+spec:
+  podSelector: {matchLabels: {app: client}}
+  policyTypes: [Egress]
+  egress:
+  - to: [{podSelector: {matchLabels: {app: web}}}]
+""")
+    shop.wait(5)
+    result = curl(shop)
+    assert result.code in (6, 28), "the name servers are out of reach"
+    address = shop.pods("app=web")[0]["status"]["podIP"]
+    assert works(shop, f"http://{address}")
+    allow_dns = (
+        '[{"op":"add","path":"/spec/egress/-","value":{"to":[{"namespaceSelector":{}}],'
+        '"ports":[{"protocol":"UDP","port":53},{"protocol":"TCP","port":53}]}}]'
     )
-    operator.kubectl("patch", "deployment", "web", "--type=json", "-p", named)
-    operator.kubectl("expose", "deployment", "web", "--port=80", "--target-port=http")
-    operator.kubectl("run", "caller", "--image=busybox:1.36", "--", "sleep", "1d")
-    operator.wait(40)
-    assert call(operator)[0] == 0
-    operator.kubectl("patch", "service", "web", "-p", '{"spec":{"ports":[{"port":80,"targetPort":"web"}]}}')
-    operator.wait(5)
-    assert call(operator)[0] == 1
-    slices = json.loads(
-        operator.path("{.items[*].ports}", "endpointslices", "-l", "kubernetes.io/service-name=web") or "[]"
-    )
-    assert slices == [], "no container has a port of that name"
+    shop.kubectl("patch", "networkpolicy", "out", "--type=json", "-p", allow_dns)
+    shop.wait(5)
+    assert works(shop)
 
 
-def test_headless_and_external_names(operator: Operator) -> None:
-    with_web(operator)
-    operator.kubectl("expose", "deployment", "web", "--name=pods", "--port=80", "--cluster-ip=None")
-    operator.kubectl("create", "service", "externalname", "alias", "--external-name=web.default.svc.cluster.local")
-    operator.wait(10)
-    answer = operator.kubectl("exec", "caller", "--", "nslookup", "-type=a", "pods.default.svc.cluster.local")
-    for pod in operator.pods("app=web"):
-        assert pod["status"]["podIP"] in answer
-    assert call(operator, "http://alias")[0] == 0
+# Names
 
 
-def test_network_policies_close_and_open_doors(operator: Operator) -> None:
-    with_web(operator)
-    operator.apply(
-        "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: shut}\n"
-        "spec: {podSelector: {matchLabels: {app: web}}, policyTypes: [Ingress]}"
-    )
-    operator.wait(2)
-    code, text = call(operator)
-    assert code == 1 and "timed out" in text
-    operator.apply(
-        "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: ajar}\n"
-        "spec:\n  podSelector: {matchLabels: {app: web}}\n"
-        "  ingress: [{from: [{podSelector: {matchLabels: {role: caller}}}], ports: [{port: 80}]}]"
-    )
-    operator.wait(2)
-    assert call(operator)[0] == 0
-    operator.kubectl("label", "pod", "caller", "role=stranger", "--overwrite")
-    operator.wait(2)
-    assert "timed out" in call(operator)[1]
+def test_without_dns_servers_no_name_resolves(shop: Operator) -> None:
+    shop.apply(service())
+    shop.wait(5)
+    shop.kubectl("scale", "deployment", "coredns", "-n", "kube-system", "--replicas=0")
+    shop.wait(10)
+    result = curl(shop)
+    assert result.code in (6, 28)
+    address = shop.path("{.spec.clusterIP}", "service", "web")
+    assert works(shop, f"http://{address}"), "addresses still work"
+    shop.kubectl("scale", "deployment", "coredns", "-n", "kube-system", "--replicas=2")
+    shop.wait(60)
+    assert works(shop)
 
 
-def test_without_dns_names_do_not_resolve_but_addresses_work(operator: Operator) -> None:
-    with_web(operator)
-    operator.kubectl("scale", "deployment/coredns", "-n", "kube-system", "--replicas=0")
-    operator.wait(60)
-    code, text = call(operator)
-    assert code == 1 and "bad address 'web'" in text
-    address = operator.path("{.spec.clusterIP}", "service", "web")
-    assert call(operator, f"http://{address}")[0] == 0
-    operator.kubectl("scale", "deployment/coredns", "-n", "kube-system", "--replicas=2")
-    operator.wait(60)
-    assert call(operator)[0] == 0
+def corefile(operator: Operator, stanza: str) -> None:
+    """Put a stanza into the Corefile, as `kubectl edit` would, and let CoreDNS notice."""
+    found = operator.get("configmap", "coredns", "-n", "kube-system")
+    text = found["data"]["Corefile"]
+    found["data"]["Corefile"] = text.replace("    ready\n", f"    ready\n{stanza}", 1)
+    assert found["data"]["Corefile"] != text
+    operator.apply(found)
+    operator.wait(150)
 
 
-def test_a_poisoned_corefile_hides_one_name(operator: Operator) -> None:
-    with_web(operator)
-    config = operator.get("configmap", "coredns", "-n", "kube-system")
-    healthy = config["data"]["Corefile"]
-    poisoned = healthy.replace("    ready\n", f"    ready\n{COREFILE_POISON}")
-
-    def write(text: str) -> None:
-        operator.kubectl(
-            "patch",
-            "configmap",
-            "coredns",
-            "-n",
-            "kube-system",
-            "--type=merge",
-            "-p",
-            json.dumps({"data": {"Corefile": text}}),
-        )
-        operator.kubectl("rollout", "restart", "deployment/coredns", "-n", "kube-system")
-        operator.wait(90)
-
-    write(poisoned)
-    assert "bad address 'web'" in call(operator)[1]
-    assert "10.96.0.1" in operator.kubectl("exec", "caller", "--", "nslookup", "kubernetes.default.svc.cluster.local")
-    write(healthy)
-    assert call(operator)[0] == 0
+def test_a_template_in_the_corefile_denies_a_name(shop: Operator) -> None:
+    shop.apply(service())
+    shop.wait(5)
+    before = shop.get("configmap", "coredns", "-n", "kube-system")
+    corefile(shop, "    template ANY ANY web.default.svc.cluster.local {\n        rcode NXDOMAIN\n    }\n")
+    result = curl(shop)
+    assert result.code == 6
+    assert "Could not resolve host: web" in result.err
+    lookup = shop.kubectl("exec", "client", "--", "dig", "web.default.svc.cluster.local")
+    assert "status: NXDOMAIN" in lookup
+    shop.apply({**before, "metadata": {"name": "coredns", "namespace": "kube-system"}})
+    shop.wait(150)
+    assert works(shop)
 
 
-def test_without_kube_proxy_a_node_does_not_hear_of_changes(operator: Operator) -> None:
-    with_web(operator)
-    node = operator.path("{.spec.nodeName}", "pod", "caller")
-    unmatched = '{"spec":{"template":{"spec":{"nodeSelector":{"proxy":"wanted"}}}}}'
-    operator.kubectl("patch", "daemonset", "kube-proxy", "-n", "kube-system", "-p", unmatched)
-    operator.wait(90)
-    on_node = operator.get(
-        "pods", "-n", "kube-system", "-l", "k8s-app=kube-proxy", "--field-selector", f"spec.nodeName={node}"
-    )
-    assert on_node["items"] == []
-    assert call(operator)[0] == 0, "the rules of that moment stay"
-    operator.kubectl("expose", "deployment", "web", "--name=late", "--port=80")
-    operator.wait(10)
-    assert call(operator, "http://late")[0] == 1, "a service made since does not exist there"
-    operator.kubectl("label", "nodes", "--all", "proxy=wanted")
-    operator.wait(60)
-    assert call(operator, "http://late")[0] == 0
+def test_a_corefile_that_cannot_be_read_is_noticed_at_the_next_start(shop: Operator) -> None:
+    shop.apply(service())
+    shop.wait(5)
+    corefile(shop, "    no_such_plugin\n")
+    assert works(shop), "a server that runs keeps the configuration it has"
+    logs = shop.kubectl("logs", "-n", "kube-system", "-l", "k8s-app=kube-dns", "--tail=-1")
+    assert "Unknown directive 'no_such_plugin'" in logs
+    shop.kubectl("rollout", "restart", "deployment/coredns", "-n", "kube-system")
+    shop.wait(60)
+    statuses = {shop.row("pod", pod["metadata"]["name"], "-n", "kube-system")["STATUS"]
+                for pod in shop.pods("k8s-app=kube-dns", namespace="kube-system")}  # fmt: skip
+    assert statuses & {"CrashLoopBackOff", "Error"}
 
 
-def test_host_ports_are_taken_once_per_node(operator: Operator) -> None:
-    def pod(name: str) -> str:
-        return (
-            f"apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, labels: {{app: holder}}}}\n"
-            "spec: {nodeName: '', nodeSelector: {kubernetes.io/hostname: worker-1}, containers: [{name: c, "
-            "image: 'nginx:1.27', ports: [{containerPort: 80, hostPort: 8080}]}]}"
-        )
+# kube-proxy
 
-    operator.apply(pod("first"), pod("second"))
-    operator.wait(20)
-    phases = {p["metadata"]["name"]: p["status"]["phase"] for p in operator.pods("app=holder")}
-    assert sorted(phases.values()) == ["Pending", "Running"]
-    (waiting,) = [name for name, phase in phases.items() if phase == "Pending"]
-    (running,) = [name for name, phase in phases.items() if phase == "Running"]
-    message = operator.events(waiting)[0][2]
-    assert "1 node(s) didn't have free ports for the requested pod ports" in message
-    operator.kubectl("delete", "pod", running, "--wait=false")
-    operator.wait(60)
-    assert operator.path("{.status.phase}", "pod", waiting) == "Running"
+
+def test_without_kube_proxy_a_node_learns_of_nothing_new(shop: Operator) -> None:
+    shop.apply(service())
+    shop.wait(5)
+    nowhere = '{"spec":{"template":{"spec":{"nodeSelector":{"no":"node"}}}}}'
+    shop.kubectl("patch", "daemonset", "kube-proxy", "-n", "kube-system", "-p", nowhere)
+    shop.wait(60)
+    assert shop.pods("k8s-app=kube-proxy", namespace="kube-system") == []
+    assert works(shop), "rules that were written stay"
+    shop.kubectl("rollout", "restart", "deployment/web")
+    shop.wait(60)
+    assert shop.row("deployment", "web")["READY"] == "2/2"
+    assert not works(shop), "they lead to pods that are gone"
+    back = '[{"op":"remove","path":"/spec/template/spec/nodeSelector/no"}]'
+    shop.kubectl("patch", "daemonset", "kube-proxy", "-n", "kube-system", "--type=json", "-p", back)
+    shop.wait(60)
+    assert works(shop)
