@@ -351,3 +351,32 @@ def test_one_failing_metric_still_lets_it_grow(stage: Stage, load: Load) -> None
     scale(stage, metrics=[{"type": "Pods", "pods": pods}, CPU])
     stage.advance(16)
     assert replicas(stage) == 4
+
+
+def test_a_container_metric_that_fails_is_named_by_its_container(stage: Stage, load: Load) -> None:
+    deploy(stage, requests={"memory": "1Gi"})
+    target = {"type": "Utilization", "averageUtilization": 50}
+    scale(
+        stage,
+        metrics=[
+            {"type": "ContainerResource", "containerResource": {"name": "cpu", "container": "main", "target": target}}
+        ],
+    )
+    stage.advance(60)
+    told = {message for _, reason, message in stage.events(HPA, "web") if reason == "FailedComputeMetricsReplicas"}
+    assert told and all(
+        "failed to get main container metric value: failed to get cpu utilization: missing request for cpu in container"
+        in message
+        for message in told
+    )
+
+
+def test_a_pod_that_asks_as_a_whole_is_measured_as_a_whole(stage: Stage, load: Load) -> None:
+    body = template(labels={"app": "web"})
+    body["spec"]["resources"] = {"requests": {"cpu": "1"}}
+    stage.create(DEPLOYMENTS, workload("web", replicas=2, template=body))
+    stage.advance(360)
+    load.total = 2.0
+    scale(stage)
+    stage.advance(60)
+    assert stage.the(DEPLOYMENTS, "web")["spec"]["replicas"] == 4

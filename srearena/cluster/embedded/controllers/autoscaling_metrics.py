@@ -17,6 +17,7 @@ from srearena.cluster.embedded.controllers.selector_text import printed_selector
 from srearena.cluster.embedded.durations import parse_time
 from srearena.cluster.embedded.objects import Obj, condition, dig, is_terminating, labels_of, name_of, namespace_of
 from srearena.cluster.embedded.quantity import Quantity, parse
+from srearena.cluster.embedded.registry.strategies.pod_resources import aggregate
 from srearena.cluster.embedded.store import Store
 
 TOLERANCE = 0.1
@@ -119,7 +120,7 @@ def _resource(
         noun = "utilization" if percent is not None else "usage"
         message = f"failed to get {resource} {noun}: {problem}"
         if container:
-            summary = f"failed to get {resource} container metric value: {message}"
+            summary = f"failed to get {container} container metric value: {message}"
             raise MetricFailure("FailedGetContainerResourceMetric", message, summary) from None
         summary = f"failed to get {resource} resource metric value: {message}"
         raise MetricFailure("FailedGetResourceMetric", message, summary) from None
@@ -183,7 +184,13 @@ def _is_starting(pod: Obj, sample: _Sample, now: float) -> bool:
 
 
 def _request(pod: Obj, resource: str, container: str) -> int:
-    """What the pod's containers, or one of them, asked for."""
+    """What the pod as a whole, its containers together, or one of them asked for."""
+    if dig(pod, "spec", "resources", "requests") and not container:
+        spec = pod["spec"]
+        asked = {**aggregate(spec, "requests"), **{k: parse(v) for k, v in spec["resources"]["requests"].items()}}
+        if resource not in asked:
+            raise _Problem(f"missing pod-level request for {resource} in Pod {name_of(pod)}")
+        return asked[resource].milli_value()
     entries = [
         *dig(pod, "spec", "containers", default=()),
         *(c for c in dig(pod, "spec", "initContainers", default=()) if c.get("restartPolicy") == "Always"),
