@@ -1,4 +1,4 @@
-"""Pods that others take away: by name alone, from nodes declared dead, under one budget or under too many."""
+"""Pods that others take away, or do not let in: by name alone, from dead nodes, under too many budgets, in batches."""
 
 from __future__ import annotations
 
@@ -91,3 +91,16 @@ def test_a_pod_without_a_controller_is_adopted_by_the_set_that_selects_it(stage:
     (owner,) = stage.the("pods", "p")["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["name"]) == ("ReplicaSet", "web")
     assert [uid_of(each) for each in stage.pods()] == [uid_of(pod)]
+
+
+def test_a_batch_of_pods_is_tried_as_a_whole(stage: Stage) -> None:
+    stage.create("resourcequotas", {"metadata": {"name": "few"}, "spec": {"hard": {"pods": "3"}}})
+    stage.advance(2)
+    stage.create("replicasets.apps", workload("web", replicas=9))
+    refused: set[str] = set()
+    while not refused:
+        stage.advance(0.001)
+        refused = {e["message"] for e in stage.list("events") if e["reason"] == "FailedCreate"}
+    # One, two, then four at once, of which none is let in.
+    assert len(stage.pods()) == 3
+    assert len(refused) == 4

@@ -93,10 +93,14 @@ class ReplicaSetController(Controller):
         return [], None
 
     def _create(self, owner: Obj, count: int) -> tuple[list[Obj], ApiError | None]:
-        """Create in growing batches, so that a template nobody admits fails once and not a thousand times."""
+        """Create in growing batches, so that a template nobody admits fails once and not a thousand times.
+
+        A batch is always tried as a whole; the first failure in it makes it the last.
+        """
         made: list[Obj] = []
+        failure: ApiError | None = None
         batch, left = _FIRST_BATCH, count
-        while left:
+        while left and failure is None:
             for _ in range(min(batch, left)):
                 try:
                     pod = self.client.create("pods", pod_from_template(owner, dig(owner, "spec", "template")))
@@ -104,12 +108,13 @@ class ReplicaSetController(Controller):
                     if is_refused_for_good(problem):
                         return made, None
                     self.recorder.event(owner, "Warning", "FailedCreate", f"Error creating: {problem.message}")
-                    return made, problem
+                    failure = failure or problem
+                    continue
                 made.append(pod)
                 self.recorder.event(owner, "Normal", "SuccessfulCreate", f"Created pod: {name_of(pod)}")
             left -= min(batch, left)
             batch *= 2
-        return made, None
+        return made, failure
 
     def _delete(self, owner: Obj, pods: list[Obj], count: int) -> None:
         for pod in deletion_order(pods, self.clock.now, self._crowding(owner))[:count]:
