@@ -15,8 +15,8 @@ import click
 
 from srearena.cluster import running
 from srearena.cluster.base import ClusterError
-from srearena.cluster.embedded_cluster import advance as advance_time
-from srearena.cluster.embedded_cluster import checked_options, launch, stop, wait_until_ready
+from srearena.cluster.launching import advance as advance_time
+from srearena.cluster.launching import checked_options, launch, stop, wait_until_ready
 from srearena.cluster.running import RunningCluster
 
 _STOP_TIMEOUT = 10.0

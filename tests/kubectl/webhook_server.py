@@ -96,7 +96,7 @@ class WebhookServer:
     def url(self) -> str:
         return f"https://127.0.0.1:{self._server.server_address[1]}/review"
 
-    def _handler(server) -> type[BaseHTTPRequestHandler]:  # noqa: N805 - `self` is the handler's
+    def _handler(server) -> type[BaseHTTPRequestHandler]:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 review = json.loads(self.rfile.read(int(self.headers["content-length"])))
