@@ -273,3 +273,13 @@ def test_old_revisions_are_forgotten(stage: Stage) -> None:
         set_image(stage, f"nginx:1.{minor}")
         stage.advance(10)
     assert len(stage.list(REVISIONS)) == 2
+
+
+def test_a_partition_counts_from_the_first_ordinal(stage: Stage) -> None:
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
+    make(stage, replicas=2, ordinals={"start": 5}, updateStrategy=strategy)
+    stage.advance(10)
+    set_image(stage, "nginx:1.26")
+    stage.advance(30)
+    assert names(stage) == ["db-5", "db-6"]
+    assert images(stage) == ["nginx:1.25", "nginx:1.26"]

@@ -164,7 +164,7 @@ class StatefulSetController(Controller):
 
     def _roll(self, look: _Look) -> None:
         """Replace the last pod that has not the new revision yet, unless one behind it is not fine."""
-        for ordinal in range(look.end - 1, max(look.partition, look.first) - 1, -1):
+        for ordinal in range(look.end - 1, look.first + look.partition - 1, -1):
             pod = look.pods.get(ordinal)
             if pod is None:
                 return
