@@ -37,6 +37,7 @@ from srearena.cluster.embedded.api.discovery import AGGREGATED_GROUP, AGGREGATED
 from srearena.cluster.embedded.api.openapi import OUTLINE_V2, PROTOBUF_V2
 from srearena.cluster.embedded.api.presenting import show
 from srearena.cluster.embedded.api.requests import Disconnected, Receive, Request, RequestInfo, Scope, Send
+from srearena.cluster.embedded.objects import is_terminating
 from srearena.cluster.embedded.registry.errors import ApiError, BadRequest, InternalError, Unauthorized
 from srearena.cluster.embedded.registry.identity import User
 from srearena.cluster.embedded.registry.resources import Resource
@@ -64,6 +65,7 @@ COMPUTED: Final[Mapping[tuple[str, str], Mapping[str, Handler]]] = {
     ("", "componentstatuses"): {"get": components.get, "list": components.list_},
     ("", "bindings"): {"create": pod_parts.create_binding},
 }
+DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 # Subresources that are not simply another view of the object.
 SUBRESOURCES: Final[Mapping[str, Handler]] = {
     "pods/log": logs.get,
@@ -212,8 +214,16 @@ class Application:
             raise NoSuchMethod
         if row.namespaced and not info.namespace and info.verb not in ("list", "watch"):
             raise NoSuchMethod
+        if info.verb == "create" and row.custom and self._is_going(row):
+            why = "create not allowed while custom resource definition is terminating"
+            raise ApiError(why, code=405, reason="MethodNotAllowed", details={"group": row.group, "kind": row.plural})
         handlers = COMPUTED.get((row.group, "*")) or COMPUTED.get((row.group, row.plural)) or GENERIC
         return row, handlers[info.verb]
+
+    def _is_going(self, row: Resource) -> bool:
+        """Whether the definition of a custom resource is being deleted."""
+        definition = self._backend.store.get(DEFINITIONS, "", row.group_resource)
+        return definition is not None and is_terminating(definition)
 
     def _subresource(self, row: Resource, info: RequestInfo) -> Handler:
         sub = row.subresource(info.subresource)

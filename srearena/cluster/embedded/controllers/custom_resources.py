@@ -8,9 +8,11 @@ first.
 from __future__ import annotations
 
 from srearena.cluster.embedded.controllers.controller import Controller
-from srearena.cluster.embedded.objects import Obj, condition_is, dig, is_terminating, meta, name_of, with_condition
+from srearena.cluster.embedded.go_text import quoted
+from srearena.cluster.embedded.objects import Obj, dig, is_terminating, meta, name_of, with_condition
 from srearena.cluster.embedded.registry import schemas
 from srearena.cluster.embedded.registry.custom_strategy import custom_strategy
+from srearena.cluster.embedded.registry.errors import aggregate
 from srearena.cluster.embedded.registry.resources import SCALE, STATUS, Resource, Subresource
 from srearena.cluster.embedded.registry.strategies.custom_resource_definitions import CLEANUP
 from srearena.cluster.embedded.world import World
@@ -37,9 +39,9 @@ class CustomResourceController(Controller):
         if is_terminating(definition):
             self._clean_up(definition)
             return
-        conflict = self._conflict(definition)
-        if conflict:
-            self._refuse(definition, conflict)
+        reason, message = self._conflict(definition)
+        if reason:
+            self._refuse(definition, reason, message)
             return
         self._serve(definition)
         self._establish(definition)
@@ -69,22 +71,32 @@ class CustomResourceController(Controller):
 
     # Status
 
-    def _conflict(self, definition: Obj) -> str:
-        """The name that another definition of the group uses already, if any."""
+    def _conflict(self, definition: Obj) -> tuple[str, str]:
+        """Reason and message where another definition of the group has a name already; of several, the last counts."""
         names, group = definition["spec"]["names"], definition["spec"]["group"]
+        resources: set[str] = set()
+        kinds: set[str] = set()
         for other in self.store.objects(DEFINITIONS):
             if name_of(other) == name_of(definition) or dig(other, "spec", "group") != group:
                 continue
-            if not condition_is(other, "NamesAccepted"):
-                continue
             taken = dig(other, "status", "acceptedNames", default={})
-            for field in ("plural", "singular", "kind", "listKind"):
-                if names.get(field) and names[field] == taken.get(field):
-                    return f'"{names[field]}" is already in use'
-        return ""
+            resources |= {taken.get("plural", ""), taken.get("singular", ""), *(taken.get("shortNames") or ())}
+            kinds |= {taken.get("kind", ""), taken.get("listKind", "")}
+        conflict = ("", "")
+        for wanted, used, reason in (
+            ([names.get("plural")], resources, "PluralConflict"),
+            ([names.get("singular")], resources, "SingularConflict"),
+            (names.get("shortNames") or (), resources, "ShortNamesConflict"),
+            ([names.get("kind")], kinds, "KindConflict"),
+            ([names.get("listKind")], kinds, "ListKindConflict"),
+        ):
+            clashes = [name for name in wanted if name and name in used]
+            if clashes:
+                conflict = (reason, aggregate(f"{quoted(name)} is already in use" for name in clashes))
+        return conflict
 
-    def _refuse(self, definition: Obj, conflict: str) -> None:
-        verdict = {"type": "NamesAccepted", "status": "False", "reason": "PluralConflict", "message": conflict}
+    def _refuse(self, definition: Obj, reason: str, message: str) -> None:
+        verdict = {"type": "NamesAccepted", "status": "False", "reason": reason, "message": message}
         denied = {
             "type": "Established",
             "status": "False",
@@ -169,9 +181,18 @@ def _rows(definition: Obj) -> list[Resource]:
             storage_version=f"{spec['group']}/{storage}",
             custom=True,
             has_generation=True,
+            deprecation=_deprecation(spec, version),
         )
         for version in sorted(versions, key=lambda version: _version_order(version["name"]))
     ]
+
+
+def _deprecation(spec: Obj, version: Obj) -> str:
+    """What clients of a version are warned of."""
+    if not version.get("deprecated"):
+        return ""
+    usual = f"{spec['group']}/{version['name']} {spec['names']['kind']} is deprecated"
+    return version.get("deprecationWarning") or usual
 
 
 def _subresources(version: Obj) -> tuple[Subresource, ...]:
