@@ -1,153 +1,261 @@
-"""Kinds that did not exist a moment ago: defined, validated, shown, scaled and taken away again."""
+"""Kinds of one's own: served as soon as they are defined, checked by their schema, gone with their definition."""
 
 from __future__ import annotations
 
 import json
+from typing import Any
+
+import pytest
 
 from .operator import Operator
 
-DEFINITION = """
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: widgets.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {plural: widgets, singular: widget, kind: Widget, shortNames: [wd], categories: [all]}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    subresources:
-      status: {}
-      scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}
-    additionalPrinterColumns:
-    - {name: Colour, type: string, jsonPath: .spec.colour}
-    - {name: Replicas, type: integer, jsonPath: .spec.replicas}
-    schema:
-      openAPIV3Schema:
-        type: object
-        required: [spec]
-        properties:
-          spec:
-            type: object
-            required: [colour]
-            properties:
-              colour: {type: string, enum: [red, green, blue]}
-              replicas: {type: integer, minimum: 0, maximum: 9, default: 1}
-              parts:
-                type: array
-                x-kubernetes-list-type: map
-                x-kubernetes-list-map-keys: [name]
-                items:
-                  type: object
-                  required: [name]
-                  properties: {name: {type: string}, size: {type: integer}}
-          status:
-            type: object
-            properties: {replicas: {type: integer}, phase: {type: string}}
-  - name: v1beta1
-    served: true
-    storage: false
-    schema:
-      openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}
-"""
-WIDGET = """
-apiVersion: example.com/v1
-kind: Widget
-metadata: {name: one}
-spec: {colour: red}
-"""
+BACKUP_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "spec": {
+            "type": "object",
+            "required": ["database"],
+            "properties": {
+                "database": {"type": "string", "pattern": "^[a-z]+$"},
+                "replicas": {"type": "integer", "minimum": 0, "maximum": 5, "default": 1},
+                "schedule": {"type": "string", "default": "daily", "enum": ["hourly", "daily"]},
+                "targets": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "required": ["name"],
+                        "properties": {"name": {"type": "string"}, "keep": {"type": "integer", "default": 7}},
+                    },
+                },
+            },
+        },
+        "status": {
+            "type": "object",
+            "properties": {
+                "phase": {"type": "string"},
+                "replicas": {"type": "integer"},
+                "selector": {"type": "string"},
+            },
+        },
+    },
+}
 
 
-def defined(operator: Operator) -> Operator:
-    operator.apply(DEFINITION)
-    operator.kubectl("wait", "--for=condition=Established", "crd/widgets.example.com", "--timeout=10s")
+def definition(schema: dict[str, Any] | None = None, **version: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "backups.acme.io"},
+        "spec": {
+            "group": "acme.io",
+            "scope": "Namespaced",
+            "names": {"plural": "backups", "singular": "backup", "kind": "Backup", "shortNames": ["bk"]},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": schema or BACKUP_SCHEMA},
+                    "subresources": {
+                        "status": {},
+                        "scale": {
+                            "specReplicasPath": ".spec.replicas",
+                            "statusReplicasPath": ".status.replicas",
+                            "labelSelectorPath": ".status.selector",
+                        },
+                    },
+                    "additionalPrinterColumns": [
+                        {"name": "Database", "type": "string", "jsonPath": ".spec.database"},
+                        {"name": "Phase", "type": "string", "jsonPath": ".status.phase"},
+                        {"name": "Schedule", "type": "string", "jsonPath": ".spec.schedule", "priority": 1},
+                        {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+                    ],
+                    **version,
+                }
+            ],
+        },
+    }
+
+
+def backup(name: str = "nightly", **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "acme.io/v1",
+        "kind": "Backup",
+        "metadata": {"name": name},
+        "spec": {"database": "orders", **spec},
+    }
+
+
+@pytest.fixture
+def backups(operator: Operator) -> Operator:
+    """A cluster that knows what a Backup is."""
+    operator.apply(definition())
+    operator.wait(2)
+    operator.kubectl("wait", "--for=condition=Established", "crd/backups.acme.io")
     return operator
 
 
-def test_a_kind_is_born_and_behaves_like_any_other(operator: Operator) -> None:
-    assert 'no matches for kind "Widget"' in operator.fails("apply", "-f", "-", stdin=WIDGET)
-    defined(operator)
-    operator.apply(WIDGET)
-    assert operator.columns("wd")[:2] == [
-        ["NAME", "COLOUR", "REPLICAS"],
-        ["one", "red", "1"],
-    ], "the definition's columns, and its default filled in"
-    assert "widgets" in operator.kubectl("api-resources", "--api-group=example.com")
-    assert "colour" in operator.kubectl("explain", "widget.spec")
-    assert "widget.example.com/one" in operator.kubectl("get", "all")
-    widget = operator.get("widget", "one")
-    assert widget["metadata"]["generation"] == 1
-    operator.kubectl("patch", "widget", "one", "--type=merge", "-p", '{"spec":{"colour":"blue"}}')
-    assert operator.get("widget", "one")["metadata"]["generation"] == 2
-    assert operator.path("{.items[0].kind}", "widgets.v1beta1.example.com") == "Widget"
-
-
-def test_what_the_schema_forbids_is_refused_in_its_words(operator: Operator) -> None:
-    defined(operator)
-    wrong = operator.fails("apply", "-f", "-", stdin=WIDGET.replace("red", "pink"))
-    assert 'spec.colour: Unsupported value: "pink": supported values: "red", "green", "blue"' in wrong
-    many = operator.fails("apply", "-f", "-", stdin=WIDGET.replace("colour: red", "colour: red, replicas: 12"))
-    assert "spec.replicas: Invalid value: 12: spec.replicas in body should be less than or equal to 9" in many
-    missing = operator.fails("apply", "-f", "-", stdin=WIDGET.replace("colour: red", ""))
-    assert "spec.colour: Required value" in missing
-    unknown = operator.fails("apply", "-f", "-", stdin=WIDGET.replace("colour: red", "colour: red, shape: round"))
-    assert 'unknown field "spec.shape"' in unknown
-    twice = operator.fails(
-        "create", "-f", "-", stdin=WIDGET.replace("colour: red", "colour: red, parts: [{name: a}, {name: a}]")
+def test_a_kind_nobody_defined_is_unknown(operator: Operator) -> None:
+    assert 'no matches for kind "Backup" in version "acme.io/v1"' in operator.fails(
+        "apply", "-f", "-", stdin=json.dumps(backup())
     )
-    assert 'spec.parts[1]: Duplicate value: {"name":"a"}' in twice
+    assert 'the server doesn\'t have a resource type "backups"' in operator.fails("get", "backups")
 
 
-def test_status_and_scale_are_written_by_their_own_doors(operator: Operator) -> None:
-    defined(operator)
-    operator.apply(WIDGET)
-    operator.kubectl("patch", "widget", "one", "--type=merge", "-p", '{"status":{"phase":"Sneaky"}}')
-    assert operator.path("{.status}", "widget", "one") == "", "the main door does not touch the status"
-    operator.kubectl(
-        "patch", "widget", "one", "--type=merge", "--subresource=status", "-p", '{"status":{"replicas":1,"phase":"Up"}}'
+def test_a_new_kind_is_served_like_any_other(backups: Operator) -> None:
+    listed = backups.kubectl("api-resources", "--api-group=acme.io")
+    assert listed.splitlines()[1].split() == ["backups", "bk", "acme.io/v1", "true", "Backup"]
+    assert backups.row("apiservice", "v1.acme.io")["SERVICE"] == "Local"
+    backups.apply(backup())
+    found = backups.get("bk", "nightly")
+    assert found["spec"] == {"database": "orders", "replicas": 1, "schedule": "daily"}, "defaults are filled in"
+    assert found["metadata"]["generation"] == 1
+    explained = backups.kubectl("explain", "backup.spec.schedule")
+    assert "KIND:       Backup" in explained
+    backups.kubectl("label", "backup", "nightly", "team=data")
+    assert backups.kubectl("get", "backups", "-l", "team=data", "-o", "name") == "backup.acme.io/nightly\n"
+    backups.kubectl("delete", "backup", "nightly")
+    assert "No resources found" in backups.run("get", "backups").err
+
+
+def test_its_columns_are_printed(backups: Operator) -> None:
+    backups.apply(backup())
+    assert list(backups.row("backup", "nightly")) == ["NAME", "DATABASE", "PHASE", "AGE"]
+    wide = backups.row("backup", "nightly", "-o", "wide")
+    assert (wide["DATABASE"], wide["PHASE"], wide["SCHEDULE"]) == ("orders", "", "daily")
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ({"database": 7}, 'spec.database: Invalid value: "integer": spec.database in body must be of type string'),
+        (
+            {"database": "Or-ders"},
+            "spec.database: Invalid value: \"Or-ders\": spec.database in body should match '^[a-z]+$'",
+        ),
+        ({"replicas": 9}, "spec.replicas: Invalid value: 9: spec.replicas in body should be less than or equal to 5"),
+        ({"schedule": "weekly"}, 'spec.schedule: Unsupported value: "weekly": supported values: "hourly", "daily"'),
+        ({"targets": [{"keep": 1}]}, "spec.targets[0].name: Required value"),
+    ],
+)
+def test_what_the_schema_forbids_is_refused(backups: Operator, spec: dict[str, Any], problem: str) -> None:
+    refusal = backups.fails("create", "-f", "-", stdin=json.dumps(backup(**spec)))
+    assert refusal.startswith('The Backup "nightly" is invalid:')
+    assert problem in refusal
+
+
+def test_a_missing_field_is_required(backups: Operator) -> None:
+    empty = {**backup(), "spec": {}}
+    assert 'The Backup "nightly" is invalid: spec.database: Required value' in backups.fails(
+        "create", "-f", "-", stdin=json.dumps(empty)
     )
-    assert operator.path("{.status.phase}", "widget", "one") == "Up"
-    assert operator.path("{.metadata.generation}", "widget", "one") == "1"
-    operator.kubectl("scale", "widget/one", "--replicas=4")
-    assert operator.path("{.spec.replicas}", "widget", "one") == "4"
 
 
-def test_lists_with_keys_merge_under_server_side_apply(operator: Operator) -> None:
-    defined(operator)
-
-    def apply_as(manager: str, parts: str) -> None:
-        text = WIDGET.replace("colour: red", f"colour: red, parts: {parts}")
-        operator.kubectl("apply", "--server-side", f"--field-manager={manager}", "-f", "-", stdin=text)
-
-    apply_as("alice", "[{name: wheel, size: 3}]")
-    apply_as("bob", "[{name: door, size: 1}]")
-    parts = json.loads(operator.path("{.spec.parts}", "widget", "one"))
-    assert {part["name"] for part in parts} == {"wheel", "door"}
-    apply_as("bob", "[]")
-    parts = json.loads(operator.path("{.spec.parts}", "widget", "one"))
-    assert [part["name"] for part in parts] == ["wheel"]
+def test_unknown_fields_are_refused_or_dropped(backups: Operator) -> None:
+    odd = json.dumps(backup(colour="blue", targets=[{"name": "s3"}]))
+    refusal = backups.fails("create", "-f", "-", stdin=odd)
+    assert 'unknown field "spec.colour"' in refusal
+    lax = backups.run("create", "--validate=ignore", "-f", "-", stdin=odd)
+    assert lax.code == 0, lax.err
+    assert backups.get("backup", "nightly")["spec"] == {
+        "database": "orders",
+        "replicas": 1,
+        "schedule": "daily",
+        "targets": [{"name": "s3", "keep": 7}],
+    }
 
 
-def test_the_kind_takes_its_objects_with_it(operator: Operator) -> None:
-    defined(operator)
-    held = WIDGET.replace("name: one", "name: held, finalizers: [example.com/hold]")
-    operator.apply(WIDGET, held)
-    operator.kubectl("delete", "crd", "widgets.example.com", "--wait=false")
-    operator.wait(5)
-    waiting = operator.get("crd", "widgets.example.com")
-    assert any(c["type"] == "Terminating" and c["status"] == "True" for c in waiting["status"]["conditions"])
-    assert operator.kubectl("get", "widgets", "-o", "name").split() == ["widget.example.com/held"]
-    operator.kubectl("patch", "widget", "held", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
-    operator.wait(5)
-    assert "NotFound" in operator.fails("get", "crd", "widgets.example.com")
-    assert "NotFound" in operator.fails("get", "widgets"), "kubectl still knows the kind; the server does not"
+def test_status_is_written_apart_from_spec(backups: Operator) -> None:
+    backups.apply({**backup(), "status": {"phase": "Forged"}})
+    assert "status" not in backups.get("backup", "nightly")
+    patch = '{"status":{"phase":"Running"},"spec":{"database":"other"}}'
+    backups.kubectl("patch", "backup", "nightly", "--subresource=status", "--type=merge", "-p", patch)
+    found = backups.get("backup", "nightly")
+    assert found["status"] == {"phase": "Running"}
+    assert found["spec"]["database"] == "orders"
+    assert found["metadata"]["generation"] == 1
+    backups.kubectl(
+        "patch", "backup", "nightly", "--type=merge", "-p", '{"spec":{"replicas":2},"status":{"phase":"x"}}'
+    )
+    found = backups.get("backup", "nightly")
+    assert (found["spec"]["replicas"], found["status"]["phase"], found["metadata"]["generation"]) == (2, "Running", 2)
+    assert backups.row("backup", "nightly")["PHASE"] == "Running"
 
 
-def test_a_broken_definition_says_where(operator: Operator) -> None:
-    misnamed = DEFINITION.replace("metadata: {name: widgets.example.com}", "metadata: {name: gadgets.example.com}")
+def test_it_can_be_scaled(backups: Operator) -> None:
+    backups.apply(backup())
+    assert backups.kubectl("scale", "backup/nightly", "--replicas=3") == "backup.acme.io/nightly scaled\n"
+    assert backups.get("backup", "nightly")["spec"]["replicas"] == 3
+    scale = backups.get("backup", "nightly", "--subresource=scale")
+    assert (scale["kind"], scale["spec"]["replicas"]) == ("Scale", 3)
+
+
+def test_a_change_of_the_schema_holds_from_then_on(backups: Operator) -> None:
+    backups.apply(backup())
+    stricter = json.loads(json.dumps(BACKUP_SCHEMA))
+    stricter["properties"]["spec"]["properties"]["owner"] = {"type": "string", "default": "nobody"}
+    backups.apply(definition(stricter))
+    backups.wait(2)
+    backups.kubectl("label", "backup", "nightly", "touched=yes")
+    assert backups.get("backup", "nightly")["spec"]["owner"] == "nobody"
+    backups.kubectl("patch", "backup", "nightly", "--type=merge", "-p", '{"spec":{"owner":"me"}}')
+    assert backups.get("backup", "nightly")["spec"]["owner"] == "me"
+
+
+def test_more_than_one_version(operator: Operator) -> None:
+    manifest = definition()
+    old = json.loads(json.dumps(manifest["spec"]["versions"][0]))
+    old |= {"name": "v1beta1", "storage": False, "deprecated": True}
+    manifest["spec"]["versions"].append(old)
+    operator.apply(manifest)
+    operator.wait(2)
+    operator.apply(backup())
+    result = operator.run("get", "backups.v1beta1.acme.io", "nightly", "-o", "jsonpath={.apiVersion}")
+    assert result.out == "acme.io/v1beta1"
+    assert "Warning: acme.io/v1beta1 Backup is deprecated" in result.err
+    assert operator.get("crd", "backups.acme.io")["status"]["storedVersions"] == ["v1"]
+    manifest["spec"]["versions"][1]["served"] = False
+    operator.apply(manifest)
+    operator.wait(2)
+    assert operator.run("get", "backups.v1beta1.acme.io").code != 0
+
+
+def test_deleting_the_definition_deletes_every_object_first(backups: Operator) -> None:
+    backups.apply(backup("one"), backup("two"))
+    backups.kubectl("patch", "backup", "two", "--type=merge", "-p", '{"metadata":{"finalizers":["acme.io/keep"]}}')
+    backups.kubectl("delete", "crd", "backups.acme.io", "--wait=false")
+    backups.wait(10)
+    terminating = backups.condition("Terminating", "crd", "backups.acme.io")
+    assert (terminating["status"], terminating["reason"]) == ("True", "InstanceDeletionInProgress")
+    assert [b["metadata"]["name"] for b in backups.get("backups")["items"]] == ["two"]
+    refusal = backups.fails("create", "-f", "-", stdin=json.dumps(backup("three")))
+    assert "create not allowed while custom resource definition is terminating" in refusal
+    backups.kubectl("patch", "backup", "two", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+    backups.wait(20)
+    assert backups.run("get", "crd", "backups.acme.io").code != 0
+    assert "the server could not find the requested resource" in backups.fails("get", "backups")
+
+
+def test_a_definition_that_makes_no_sense_is_refused(operator: Operator) -> None:
+    unstructured = {"type": "object", "properties": {"spec": {"properties": {"a": {"type": "string"}}}}}
+    refusal = operator.fails("apply", "-f", "-", stdin=json.dumps(definition(unstructured)))
     assert (
-        'metadata.name: Invalid value: "gadgets.example.com": must be spec.names.plural+"."+spec.group'
-        in operator.fails("apply", "-f", "-", stdin=misnamed)
-    )
+        "spec.validation.openAPIV3Schema.properties[spec].type: Required value: must not be empty for specified object "
+        "fields"
+    ) in refusal
+    misnamed = definition()
+    misnamed["metadata"]["name"] = "backup.acme.io"
+    refusal = operator.fails("apply", "-f", "-", stdin=json.dumps(misnamed))
+    assert 'metadata.name: Invalid value: "backup.acme.io": must be spec.names.plural+"."+spec.group' in refusal
+
+
+def test_names_that_are_taken_are_not_accepted(backups: Operator) -> None:
+    rival = definition()
+    rival["metadata"]["name"] = "savings.acme.io"
+    rival["spec"]["names"] = {"plural": "savings", "singular": "saving", "kind": "Backup"}
+    backups.apply(rival)
+    backups.wait(2)
+    accepted = backups.condition("NamesAccepted", "crd", "savings.acme.io")
+    assert (accepted["status"], accepted["reason"]) == ("False", "ListKindConflict")
+    assert accepted["message"] == '"BackupList" is already in use'
+    assert backups.condition("Established", "crd", "savings.acme.io")["status"] == "False"
