@@ -34,3 +34,12 @@ class Debian(_Shell):
 class Ubuntu(_Shell):
     cmd = ("/bin/bash",)
     base = "ubuntu"
+
+
+@program("distroless/static", "distroless/base", "distroless/cc")
+class Distroless(Program):
+    """A base to build on: no shell, and nothing to run unless the pod brings it."""
+
+    base = "distroless"
+    follows_tag = False
+    idle_cpu = 0.0
