@@ -245,3 +245,41 @@ spec:
     status = operator.container("web")
     assert status["state"]["waiting"]["reason"] in ("CrashLoopBackOff", "RunContainerError")
     assert "not a directory" in status["lastState"]["terminated"]["message"]
+
+
+def test_an_image_without_a_command_cannot_be_made_into_a_container(operator: Operator) -> None:
+    operator.kubectl("run", "app", "--image=gcr.io/distroless/static")
+    operator.wait(20)
+    row = operator.row("pod", "app")
+    assert (row["READY"], row["STATUS"], row["RESTARTS"]) == ("0/1", "CreateContainerError", "0")
+    message = operator.container("app")["state"]["waiting"]["message"]
+    assert re.fullmatch(
+        r'failed to generate container "[0-9a-f]{64}" spec: failed to apply OCI options: no command specified', message
+    )
+    assert operator.get("pod", "app")["status"]["phase"] == "Pending"
+    failures = [text for _, reason, text in operator.events("app") if reason == "Failed"]
+    assert all(text.endswith("no command specified") for text in failures)
+    operator.kubectl("set", "image", "pod/app", "app=nginx:1.27")
+    operator.wait(30)
+    assert operator.printed_status("app") == "Running"
+
+
+def test_a_failing_hook_after_the_start_takes_the_container_down(operator: Operator) -> None:
+    operator.apply("""
+apiVersion: v1
+kind: Pod
+metadata: {name: app}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: app
+    image: busybox:1.36
+    command: [sh, -c, "sleep 3600"]
+    lifecycle: {postStart: {exec: {command: [sh, -c, "echo cannot register; exit 3"]}}}
+""")
+    operator.wait(30)
+    assert operator.printed_status("app") in ("PostStartHookError", "CrashLoopBackOff")
+    events = operator.events("app")
+    assert ("Warning", "FailedPostStartHook", "PostStartHook failed") in events
+    assert ("Normal", "Killing", "FailedPostStartHook") in events
+    assert operator.container("app")["lastState"]["terminated"]["exitCode"] == 137
