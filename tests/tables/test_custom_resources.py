@@ -75,3 +75,10 @@ def test_columns_from_a_broken_path_on_are_left_out() -> None:
     table = table_for("example.com", "backups", [OBJ], NOW, crd_columns=columns)
     assert len(table["columnDefinitions"]) == 2
     assert table["rows"][0]["cells"] == ["backup", "3"]
+
+
+def test_a_number_too_great_for_an_integer_column_is_the_lowest_one() -> None:
+    columns = [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}]
+    for size in (2.0**64, 2**63, -(2.0**70)):
+        row = shown("example.com", "things", {"metadata": meta(), "spec": {"size": size}}, columns)
+        assert row["Size"] == -(2**63)

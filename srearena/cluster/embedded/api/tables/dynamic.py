@@ -19,6 +19,7 @@ from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.quantity import ZERO, Quantity, QuantityError, parse
 from srearena.cluster.embedded.registry import jsonpath
 
+_LOWEST: Final = -(2**63)
 _AGE_COLUMN: Final = {
     "name": "Age",
     "type": "date",
@@ -68,7 +69,10 @@ def _found(path: jsonpath.Path, kind: str) -> Cell:
 
 
 def _whole(value: Any, now: float) -> int | None:
-    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    # What does not fit comes out as the lowest number there is, as in the real server's conversion.
+    return int(value) if _LOWEST <= value < -_LOWEST else _LOWEST
 
 
 def _real(value: Any, now: float) -> float | None:
