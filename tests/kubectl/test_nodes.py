@@ -164,7 +164,7 @@ spec:
     assert (status["phase"], status["reason"]) == ("Failed", "Evicted")
     assert status["message"].startswith("The node was low on resource: ephemeral-storage. Threshold quantity: ")
     assert (
-        "Container c was using 2048000Ki, request is 0, has larger consumption of ephemeral-storage. "
+        "Container c was using 2000Mi, request is 0, has larger consumption of ephemeral-storage. "
         in (status["message"])
     )
     assert "Evicted" in operator.reasons(name)
