@@ -37,7 +37,7 @@ class Client:
         """Replace an object by a changed copy; Conflict if somebody was faster than the copy's resourceVersion."""
         row = self.registry.row(resource)
         return self.registry.update(
-            row, namespace_of(obj), name_of(obj), lambda _: obj, self._options(), subresource=subresource
+            row, namespace_of(obj), name_of(obj), lambda _: obj, self._options(), subresource, copied=False
         )
 
     def update_status(self, resource: str, obj: Obj) -> Obj:
@@ -61,10 +61,15 @@ class Client:
     def set_status(self, resource: str, obj: Obj, status: Obj) -> Obj | None:
         """Write the status of an object, whatever else happened to it meanwhile; None if it is gone."""
 
-        def change(current: Obj) -> None:
-            current["status"] = status
+        def change(current: Obj) -> Obj:
+            return {**current, "metadata": dict(current["metadata"]), "status": status}
 
-        return self.modify(resource, namespace_of(obj), name_of(obj), change, "status")
+        row = self.registry.row(resource)
+        namespace, name = namespace_of(obj), name_of(obj)
+        try:
+            return self.registry.update(row, namespace, name, change, self._options(), "status", copied=False)
+        except NotFound:
+            return None
 
     def delete(
         self,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from srearena.cluster.embedded.durations import parse_time
-from srearena.cluster.embedded.objects import Obj, copy_of, name_of, namespace_of, reference_to, uid_of
+from srearena.cluster.embedded.objects import Obj, name_of, namespace_of, reference_to, uid_of
 from srearena.cluster.embedded.registry.errors import ApiError
 from srearena.cluster.embedded.registry.identity import User
 
@@ -108,7 +108,7 @@ class Recorder:
     def _write_new(self, about: Obj, key: tuple[str, ...], kind: str, reason: str, message: str, path: str) -> None:
         now = self._world.clock.timestamp()
         namespace = namespace_of(about) or "default"
-        reference = copy_of(reference_to(about))
+        reference = reference_to(about)
         if path:
             reference["fieldPath"] = path
         name = f"{name_of(about)}.{int(self._world.clock.now * 1e9) + self._world.next_serial():x}"

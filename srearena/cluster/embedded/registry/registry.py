@@ -159,10 +159,16 @@ class Registry:
         change: Callable[[Obj], Obj],
         options: WriteOptions,
         subresource: str = "",
+        *,
+        copied: bool = True,
     ) -> Obj:
-        """Replace an object by what `change` makes of a copy of it (in this row's version)."""
+        """Replace an object by what `change` makes of a copy of it (in this row's version).
+
+        Not `copied`, it is given the stored object: it may build a new one around its parts, and change none.
+        """
         old = self._stored(row, namespace, name)
-        shown = change(copy_of(conversion.from_storage(row, old)))
+        current = conversion.from_storage(row, old)
+        shown = change(copy_of(current) if copied else current)
         self._check_precondition(row, name, shown, old)
         obj = conversion.to_storage(row, shown)
         strategy, context = self.strategy(row), self._context(options)
