@@ -137,13 +137,37 @@ def paths(fields: FieldSet, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str,
             yield from paths(fields[key], (*prefix, key))
 
 
+_shared: dict[tuple[str | int, ...], FieldSet] = {}
+"""Ordered sets by their elements, each followed by the identity of what is below it, which the set keeps alive."""
+_shared_identities: set[int] = set()
+_MOST_SHARED: Final = 20_000
+
+
 def ordered(fields: FieldSet) -> FieldSet:
-    """The same set with its elements in the order the real server writes them."""
+    """The same set with its elements in the order the real server writes them.
+
+    Equal sets come out as one object, as far as memory allows: a thousand replicas own a thousand times the same.
+    """
+    if id(fields) in _shared_identities:
+        return fields
     result: FieldSet = {}
+    parts: list[str | int] = []
     for key in sorted(fields, key=_rank):
+        parts.append(key)
         below = fields[key]
-        result[key] = ordered(below) if below else LEAF
-    return result
+        if below:
+            below = ordered(below)
+            parts.append(id(below))
+        result[key] = below or LEAF
+    identity = tuple(parts)
+    found = _shared.get(identity)
+    if found is None:
+        if len(_shared) >= _MOST_SHARED:
+            _shared_identities.clear()
+            _shared.clear()
+        found = _shared[identity] = result
+        _shared_identities.add(id(result))
+    return found
 
 
 @lru_cache(maxsize=16384)

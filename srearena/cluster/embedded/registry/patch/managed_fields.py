@@ -243,7 +243,12 @@ def take_away(owners: Owners, fields: FieldSet) -> bool:
         touched = True
         if left:
             owners[identity] = Owner(
-                owner.manager, owner.operation, owner.api_version, owner.subresource, owner.time, left
+                owner.manager,
+                owner.operation,
+                owner.api_version,
+                owner.subresource,
+                owner.time,
+                field_sets.ordered(left),
             )
         else:
             del owners[identity]
