@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,12 @@ class Accounts:
     @property
     def all(self) -> list[Account]:
         return self._accounts
+
+
+@lru_cache(maxsize=64)
+def accounts_in(passwd: str, group: str) -> Accounts:
+    """What two files say; those of an image's containers say the same."""
+    return Accounts(passwd, group)
 
 
 def _account(line: str) -> Account | None:

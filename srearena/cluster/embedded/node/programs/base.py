@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from srearena.cluster.embedded.node.fileview import FileView
 from srearena.cluster.embedded.node.inodes import Directory
 from srearena.cluster.embedded.node.process import Process
-from srearena.cluster.embedded.node.programs.accounts import Account, Accounts
+from srearena.cluster.embedded.node.programs.accounts import Account, Accounts, accounts_in
 from srearena.cluster.embedded.node.programs.families import Family, family_named
 from srearena.cluster.embedded.node.programs.images import ImageReference
 from srearena.cluster.embedded.node.programs.rootfs import Folder, build_tree
@@ -79,9 +79,8 @@ class Program:
 
     def accounts(self, files: FileView) -> Accounts:
         """The users as the container's files have them now."""
-        return Accounts(
-            *(files.read_text(path) if files.is_file(path) else "" for path in ("/etc/passwd", "/etc/group"))
-        )
+        passwd, group = (files.read_text(path) if files.is_file(path) else "" for path in ("/etc/passwd", "/etc/group"))
+        return accounts_in(passwd, group)
 
     def binary(self, path: str) -> Binary:
         return Binary(path.rpartition("/")[2], self)

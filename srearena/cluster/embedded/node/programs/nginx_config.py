@@ -77,37 +77,59 @@ _FREE_BLOCKS = frozenset(("map", "types", "geo", "split_clients", "events"))
 """Blocks whose lines are not directives."""
 
 
-_shared: dict[tuple[tuple[str, str], ...], Directive] = {}
+@dataclass(slots=True)
+class _Known:
+    """A configuration, and everything that was read for it."""
+
+    tree: Directive
+    texts: list[tuple[str, str]]
+    listings: list[tuple[str, list[str]]]
+
+
+_known: list[_Known] = []
+"""The latest last."""
 
 
 class ConfigReader:
     def __init__(self, process: Process) -> None:
         self.process = process
-        self._files = 0
-        self._read: list[tuple[str, str]] = []
+        self._texts: list[tuple[str, str]] = []
+        self._listings: list[tuple[str, list[str]]] = []
 
     def read(self, path: str) -> Directive:
         """The whole configuration; replicas that read the same files share one tree, which nobody changes."""
+        for known in reversed(_known):
+            if known.texts[0][0] == path and self._finds(known):
+                return known.tree
         root = Directive("", [], path, is_block=True)
         root.children = self._file(path, 0)
-        key = tuple(self._read)
-        if key not in _shared:
-            while len(_shared) >= MAX_SHARED:
-                _shared.pop(next(iter(_shared)))
-            _shared[key] = root
-        return _shared[key]
+        _known.append(_Known(root, self._texts, self._listings))
+        del _known[:-MAX_SHARED]
+        return root
+
+    def _finds(self, known: _Known) -> bool:
+        """Whether reading everything anew would find the same."""
+        files = self.process.files
+        try:
+            same = all(files.read_text(path) == text for path, text in known.texts)
+            return same and all(self._names(folder) == names for folder, names in known.listings)
+        except OSError:
+            return False
+
+    def _names(self, folder: str) -> list[str]:
+        files = self.process.files
+        return files.listdir(folder) if files.is_dir(folder) else []
 
     def _text(self, path: str, place: str) -> str:
-        self._files += 1
-        if self._files > MAX_FILES:
+        if len(self._texts) >= MAX_FILES:
             raise NginxConfigError(f"too many included files in {place}")
         try:
             text = self.process.files.read_text(path)
-            self._read.append((path, text))
-            return text
         except OSError as error:
             where = f" in {place}" if place else ""
             raise NginxConfigError(f'open() "{path}" failed ({error.errno}: {error.strerror}){where}') from None
+        self._texts.append((path, text))
+        return text
 
     def _file(self, path: str, depth: int, place: str = "") -> list[Directive]:
         text = self._text(path, place)
@@ -161,7 +183,8 @@ class ConfigReader:
         if patterns.has_magic(pattern):
             folder, _, name = pattern.rpartition("/")
             matcher = patterns.compiled(name)
-            names = self.process.files.listdir(folder) if self.process.files.is_dir(folder) else []
+            names = self._names(folder)
+            self._listings.append((folder, names))
             paths = [
                 posixpath.join(folder, entry) for entry in names if matcher.matches(entry) and not entry.startswith(".")
             ]
