@@ -267,12 +267,9 @@ class File(Node):
                 if last in self._pages:
                     self._pages[last] = self._pages[last][:rest]
                 self._stored = min(self._stored, sum(map(len, self._pages.values())))
-        elif self._pages is None:
-            if size <= PAGE:
-                self._data += bytes(size - self._size)
-            else:
-                self._pages = {0: self._data} if self._data else {}
-                self._stored, self._data = len(self._data), b""
+        elif self._pages is None and size > self._size:
+            self._pages = {0: self._data} if self._data else {}
+            self._stored, self._data = len(self._data), b""
         self._size = size
 
     @property
