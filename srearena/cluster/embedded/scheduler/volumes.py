@@ -27,6 +27,13 @@ MISSING_VOLUME = "node(s) unavailable due to one or more pvc(s) bound to non-exi
 SINGLE_POD = (
     "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
 )
+TOO_MANY = "node(s) exceed max volume count"
+NO_ZONE = "node(s) had no available volume zone"
+_ZONE_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+_OLD_ZONE_LABELS = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+}
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
@@ -113,6 +120,56 @@ def _bindable(claim: Obj, node: Obj, store: Store) -> bool:
     if selected is None and find_volume(claim, node, store) is not None:
         return True
     return selected in (None, name_of(node)) and provisionable(claim, store, node)
+
+
+def limit_reason(needs: VolumeNeeds, node: NodeState, store: Store) -> str | None:
+    """Whether a storage driver cannot attach that many volumes to the node, going by what it said of itself."""
+    wanted = {handle for volume in needs.bound if volume is not None and (handle := _handle(volume))}
+    if not wanted:
+        return None
+    described = store.get("csinodes.storage.k8s.io", "", name_of(node.node))
+    limits = {
+        row.get("name"): dig(row, "allocatable", "count") for row in dig(described, "spec", "drivers", default=())
+    }
+    if not any(limits.get(driver) is not None for driver, _ in wanted):
+        return None
+    attached = {
+        handle
+        for other in node.pods.values()
+        for name in claim_names(other.pod)
+        if (volume := _volume_of(namespace_of(other.pod), name, store)) is not None and (handle := _handle(volume))
+    }
+    for driver in {driver for driver, _ in wanted - attached}:
+        limit = limits.get(driver)
+        if limit is not None and sum(1 for d, _ in wanted | attached if d == driver) > limit:
+            return TOO_MANY
+    return None
+
+
+def _handle(volume: Obj) -> tuple[str, str] | None:
+    """Driver and handle of a volume that a driver attaches."""
+    source = dig(volume, "spec", "csi")
+    return (source["driver"], source.get("volumeHandle", "")) if source else None
+
+
+def _volume_of(namespace: str, claim_name: str, store: Store) -> Obj | None:
+    claim = store.get("persistentvolumeclaims", namespace, claim_name)
+    return store.get("persistentvolumes", "", dig(claim, "spec", "volumeName", default="")) if claim else None
+
+
+def zone_reason(needs: VolumeNeeds, node: NodeState) -> str | None:
+    """Whether a volume is labelled with a zone that is not the node's; nodes without any zone are not judged."""
+    here = labels_of(node.node)
+    if not any(label in here for label in (*_ZONE_LABELS, *_OLD_ZONE_LABELS)):
+        return None
+    for volume in needs.bound:
+        for label, value in labels_of(volume or {}).items():
+            if label not in _ZONE_LABELS and label not in _OLD_ZONE_LABELS:
+                continue
+            mine = here.get(label) or here.get(_OLD_ZONE_LABELS.get(label, ""))
+            if mine not in value.split("__"):
+                return NO_ZONE
+    return None
 
 
 def exclusive_claims_in_use(needs: VolumeNeeds, nodes: Iterable[NodeState]) -> bool:
