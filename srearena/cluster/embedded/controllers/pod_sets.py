@@ -55,8 +55,10 @@ def ready_since(pod: Obj) -> float | None:
 
 
 def is_available(pod: Obj, min_ready_seconds: int, now: float) -> bool:
+    if not min_ready_seconds:
+        return condition_is(pod, "Ready")
     since = ready_since(pod)
-    return since is not None and (not min_ready_seconds or since + min_ready_seconds <= now)
+    return since is not None and since + min_ready_seconds <= now
 
 
 def keys_of_pod(
