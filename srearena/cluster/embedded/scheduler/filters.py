@@ -7,7 +7,7 @@ pods it rejected back into the queue.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from srearena.cluster.embedded.objects import Obj, dig, name_of
 from srearena.cluster.embedded.registry.placement import (
@@ -18,7 +18,13 @@ from srearena.cluster.embedded.registry.placement import (
 )
 from srearena.cluster.embedded.scheduler.node_state import NodeState, PodInfo
 from srearena.cluster.embedded.scheduler.topology import AffinityPicture, Spread, affinity_reason, spread_reason
-from srearena.cluster.embedded.scheduler.volumes import SINGLE_POD, VolumeNeeds, volume_reasons
+from srearena.cluster.embedded.scheduler.volumes import (
+    SINGLE_POD,
+    VolumeNeeds,
+    limit_reason,
+    volume_reasons,
+    zone_reason,
+)
 from srearena.cluster.embedded.store import Store
 
 _UNSCHEDULABLE_TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
@@ -35,6 +41,11 @@ class Cycle:
     spreads: list[Spread]
     exclusive_claim_in_use: bool = False
     now: str = ""
+    filters: tuple[Filter, ...] = field(init=False)
+    """Those that can have something against this pod; the framework skips the rest."""
+
+    def __post_init__(self) -> None:
+        self.filters = tuple(check for check in FILTERS if check.concerns(self))
 
 
 Reasons = list[str]
@@ -47,6 +58,8 @@ class Filter:
     preemption_helps: bool
     """Whether removing lower pods from the node could change the answer."""
     helped_by: frozenset[str]
+    concerns: Callable[[Cycle], bool] = lambda cycle: True
+    """Whether it needs to look at any node at all for this pod."""
 
 
 def _unschedulable(cycle: Cycle, node: NodeState) -> Reasons:
@@ -61,6 +74,11 @@ def _taints(cycle: Cycle, node: NodeState) -> Reasons:
     return [] if taint is None else [f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value') or ''}}}"]
 
 
+def _chooses_nodes(cycle: Cycle) -> bool:
+    spec = cycle.info.pod.get("spec") or {}
+    return bool(spec.get("nodeSelector") or dig(spec, "affinity", "nodeAffinity"))
+
+
 def _node_affinity(cycle: Cycle, node: NodeState) -> Reasons:
     if matches_node_selector(cycle.info.pod, node.node):
         return []
@@ -68,8 +86,6 @@ def _node_affinity(cycle: Cycle, node: NodeState) -> Reasons:
 
 
 def _ports(cycle: Cycle, node: NodeState) -> Reasons:
-    if not cycle.info.ports:
-        return []
     for other in node.pods.values():
         if any(ports_clash(mine, theirs) for mine in cycle.info.ports for theirs in other.ports):
             return ["node(s) didn't have free ports for the requested pod ports"]
@@ -97,6 +113,10 @@ def _beyond_capacity(cycle: Cycle, node: NodeState) -> bool:
     return any(wanted > node.allocatable.get(name, 0) for name, wanted in cycle.info.requests.items())
 
 
+def _uses_claims(cycle: Cycle) -> bool:
+    return bool(cycle.needs.bound or cycle.needs.to_bind)
+
+
 def _optional(reason: str | None) -> Reasons:
     return [] if reason is None else [reason]
 
@@ -104,32 +124,50 @@ def _optional(reason: str | None) -> Reasons:
 FILTERS: tuple[Filter, ...] = (
     Filter("NodeUnschedulable", _unschedulable, False, frozenset({"node"})),
     Filter("TaintToleration", _taints, False, frozenset({"node"})),
-    Filter("NodeAffinity", _node_affinity, False, frozenset({"node"})),
-    Filter("NodePorts", _ports, True, frozenset({"node", "pod-gone"})),
+    Filter("NodeAffinity", _node_affinity, False, frozenset({"node"}), _chooses_nodes),
+    Filter("NodePorts", _ports, True, frozenset({"node", "pod-gone"}), lambda cycle: bool(cycle.info.ports)),
     Filter("NodeResourcesFit", _resources, True, frozenset({"node", "pod-gone"})),
     Filter(
         "VolumeRestrictions",
-        lambda cycle, node: [SINGLE_POD] if cycle.exclusive_claim_in_use else [],
+        lambda cycle, node: [SINGLE_POD],
         True,
         frozenset({"node", "pod-gone", "volume"}),
+        lambda cycle: cycle.exclusive_claim_in_use,
+    ),
+    Filter(
+        "NodeVolumeLimits",
+        lambda cycle, node: _optional(limit_reason(cycle.needs, node, cycle.store)),
+        True,
+        frozenset({"node", "pod-gone", "volume"}),
+        _uses_claims,
     ),
     Filter(
         "VolumeBinding",
         lambda cycle, node: volume_reasons(cycle.needs, node, cycle.store),
         False,
         frozenset({"node", "volume"}),
+        _uses_claims,
+    ),
+    Filter(
+        "VolumeZone",
+        lambda cycle, node: _optional(zone_reason(cycle.needs, node)),
+        False,
+        frozenset({"node", "volume"}),
+        _uses_claims,
     ),
     Filter(
         "PodTopologySpread",
         lambda cycle, node: _optional(spread_reason(cycle.spreads, node)),
         True,
         frozenset({"node", "pod-gone", "pod"}),
+        lambda cycle: bool(cycle.spreads),
     ),
     Filter(
         "InterPodAffinity",
         lambda cycle, node: _optional(affinity_reason(cycle.affinity, node)),
         True,
         frozenset({"node", "pod-gone", "pod"}),
+        lambda cycle: bool(cycle.affinity.wanted or cycle.affinity.avoided or cycle.affinity.repelling),
     ),
 )
 
@@ -173,7 +211,7 @@ def reject(cycle: Cycle, node: NodeState) -> Rejection | None:
     wanted = dig(cycle.info.pod, "spec", "nodeName")
     if wanted and wanted != name_of(node.node):
         return Rejection("NodeName", ["node(s) didn't match the requested node name"], False, frozenset({"node"}))
-    for check in FILTERS:
+    for check in cycle.filters:
         reasons = check.reasons(cycle, node)
         if reasons:
             helps = check.preemption_helps
