@@ -247,6 +247,48 @@ def test_a_volume_of_a_driver_that_is_not_installed(operator: Operator) -> None:
     assert operator.printed_status("app") == "Running"
 
 
+def test_a_driver_attaches_only_so_many_volumes_to_a_node(operator: Operator) -> None:
+    assert operator.row("csinode", "worker-1")["DRIVERS"] == "0"
+    drivers = '{"spec":{"drivers":[{"name":"disk.csi.acme.io","nodeID":"n","allocatable":{"count":1}}]}}'
+    operator.kubectl("patch", "csinode", "worker-1", "--type=merge", "-p", drivers)
+    here = {"kubernetes.io/hostname": "worker-1"}
+    operator.apply(DRIVER)
+    for name in ("one", "two"):
+        operator.apply(
+            volume(name, csi={**DISK, "volumeHandle": name}, storageClassName="manual"),
+            claim(name, storageClassName="manual", volumeName=name),
+        )
+    operator.wait(5)
+    operator.apply(user("first", of="one", nodeSelector=here))
+    operator.wait(20)
+    operator.apply(user("second", of="two", nodeSelector=here))
+    operator.wait(5)
+    assert why_pending(operator, "second").startswith(
+        f"0/4 nodes are available: 1 node(s) exceed max volume count, {TAINTED}, "
+        "2 node(s) didn't match Pod's node affinity/selector."
+    )
+    operator.kubectl("delete", "pod", "first")
+    operator.wait(30)
+    assert operator.printed_status("second") == "Running"
+
+
+def test_a_volume_of_another_zone(operator: Operator) -> None:
+    for node, zone in (("worker-1", "a"), ("worker-2", "b"), ("worker-3", "b")):
+        operator.kubectl("label", "node", node, f"topology.kubernetes.io/zone={zone}")
+    labelled = volume(storageClassName="manual")
+    labelled["metadata"]["labels"] = {"topology.kubernetes.io/zone": "c"}
+    operator.apply(labelled, claim(storageClassName="manual", volumeName="disk"))
+    operator.wait(5)
+    operator.apply(user())
+    operator.wait(5)
+    assert why_pending(operator) == (
+        f"0/4 nodes are available: {TAINTED}, 3 node(s) had no available volume zone. {NOT_HELPFUL}"
+    )
+    operator.kubectl("label", "node", "worker-3", "topology.kubernetes.io/zone=c", "--overwrite")
+    operator.wait(20)
+    assert operator.row("pod", "app", "-o", "wide")["NODE"] == "worker-3"
+
+
 def test_two_replicas_cannot_share_a_volume_of_one_pod(operator: Operator) -> None:
     operator.apply({**claim(), "spec": {**claim()["spec"], "accessModes": ["ReadWriteOncePod"]}}, user("first"))
     operator.wait(20)
