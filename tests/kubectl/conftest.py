@@ -12,10 +12,11 @@ from .operator import KUBECTL, Operator
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if KUBECTL is None:
-        skip = pytest.mark.skip(reason="kubectl is not installed")
-        for item in items:
-            if Path(__file__).parent in item.path.parents:
+    skip = pytest.mark.skip(reason="kubectl is not installed")
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.kubectl)
+            if KUBECTL is None:
                 item.add_marker(skip)
 
 
