@@ -33,6 +33,8 @@ class ResourceMeter:
         "nr_throttled",
         "peak_memory",
         "throttled_seconds",
+        "wanted_cores",
+        "working_set",
     )
 
     def __init__(
@@ -52,6 +54,10 @@ class ResourceMeter:
         self.nr_throttled = 0.0
         self.throttled_seconds = 0.0
         self.peak_memory = 0
+        self.wanted_cores = 0.0
+        """What all steady loads ask for together."""
+        self.working_set = 0
+        """Bytes of memory in use: container_memory_working_set_bytes."""
         self._on_out_of_memory = on_out_of_memory
         self._loads: dict[Hashable, float] = {}
         self._memory: dict[Hashable, int] = {}
@@ -70,16 +76,16 @@ class ResourceMeter:
             self._loads[source] = cores
         else:
             self._loads.pop(source, None)
-
-    @property
-    def wanted_cores(self) -> float:
-        return sum(self._loads.values())
+        self.wanted_cores = sum(self._loads.values())
 
     @property
     def granted_cores(self) -> float:
         """Of the steady load, what the quota and the node let through."""
-        bounds = [self.wanted_cores, self.cpu_limit, self.available_cores]
-        return min(bound for bound in bounds if bound is not None)
+        granted = self.wanted_cores
+        for bound in (self.cpu_limit, self.available_cores):
+            if bound is not None and bound < granted:
+                granted = bound
+        return granted
 
     def cpu_seconds(self) -> float:
         """Processor time used so far: the counter behind container_cpu_usage_seconds_total."""
@@ -138,17 +144,15 @@ class ResourceMeter:
 
     def set_memory(self, source: Hashable, size: int) -> None:
         """`source` has that many bytes resident. Too much for the limit is answered by the kernel, at once."""
-        if size > 0:
-            self._memory[source] = size
-        else:
-            self._memory.pop(source, None)
+        self.working_set -= self._memory.pop(source, 0)
+        if size <= 0:
             return
-        used = self.working_set
-        self.peak_memory = max(self.peak_memory, used)
-        if self.memory_limit is not None and used > self.memory_limit and self._on_out_of_memory is not None:
+        self._memory[source] = size
+        self.working_set += size
+        self.peak_memory = max(self.peak_memory, self.working_set)
+        if (
+            self.memory_limit is not None
+            and self.working_set > self.memory_limit
+            and self._on_out_of_memory is not None
+        ):
             self._on_out_of_memory(source)
-
-    @property
-    def working_set(self) -> int:
-        """Bytes of memory in use: container_memory_working_set_bytes."""
-        return sum(self._memory.values())
