@@ -46,27 +46,26 @@ class Resource:
     deprecation: str = ""
     """What every answer about a deprecated resource warns of."""
 
-    @property
-    def api_version(self) -> str:
-        return f"{self.group}/{self.version}" if self.group else self.version
+    # What follows from the above; asked for at every write.
+    api_version: str = field(init=False)
+    group_resource: str = field(init=False)
+    """`deployments.apps`, as error messages and RBAC show it."""
+    group_kind: str = field(init=False)
+    """`Deployment.apps`, as validation errors show it."""
+    storage_key: str = field(init=False)
+    has_status: bool = field(init=False)
 
-    @property
-    def group_resource(self) -> str:
-        """`deployments.apps`, as error messages and RBAC show it."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
-
-    @property
-    def storage_key(self) -> str:
-        return self.stored_as or self.group_resource
-
-    @property
-    def group_kind(self) -> str:
-        """`Deployment.apps`, as validation errors show it."""
-        return f"{self.kind}.{self.group}" if self.group else self.kind
-
-    @property
-    def has_status(self) -> bool:
-        return any(sub.name == "status" for sub in self.subresources)
+    def __post_init__(self) -> None:
+        suffix = f".{self.group}" if self.group else ""
+        derived = {
+            "api_version": f"{self.group}/{self.version}" if self.group else self.version,
+            "group_resource": f"{self.plural}{suffix}",
+            "group_kind": f"{self.kind}{suffix}",
+            "storage_key": self.stored_as or f"{self.plural}{suffix}",
+            "has_status": any(sub.name == "status" for sub in self.subresources),
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
 
     def subresource(self, name: str) -> Subresource | None:
         return next((sub for sub in self.subresources if sub.name == name), None)
@@ -411,6 +410,7 @@ class ResourceTable:
     """Groups and versions that somebody else serves who is away."""
     _by_path: dict[tuple[str, str, str], Resource] = field(default_factory=dict)
     _by_kind: dict[tuple[str, str, str], Resource] = field(default_factory=dict)
+    _preferred: dict[str, Resource | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for row in (*BUILT_IN, *METRICS):
@@ -419,12 +419,16 @@ class ResourceTable:
     def add(self, row: Resource) -> None:
         self._by_path[row.group, row.version, row.plural] = row
         self._by_kind[row.group, row.version, row.kind] = row
-        self.serial += 1
+        self._changed()
 
     def remove(self, row: Resource) -> None:
         self._by_path.pop((row.group, row.version, row.plural), None)
         self._by_kind.pop((row.group, row.version, row.kind), None)
+        self._changed()
+
+    def _changed(self) -> None:
         self.serial += 1
+        self._preferred.clear()
 
     def set_available(self, group: str, version: str, available: bool) -> None:
         """Whether whoever serves a group and version can be reached now."""
@@ -441,8 +445,10 @@ class ResourceTable:
 
     def preferred(self, group_resource: str) -> Resource | None:
         """The first served version of `deployments.apps` or `pods`."""
-        plural, _, group = group_resource.partition(".")
-        return next((row for row in self._by_path.values() if row.plural == plural and row.group == group), None)
+        if group_resource not in self._preferred:
+            rows = self._by_path.values()
+            self._preferred[group_resource] = next((row for row in rows if row.group_resource == group_resource), None)
+        return self._preferred[group_resource]
 
     def groups(self) -> dict[str, list[str]]:
         """Served groups in the server's order, each with its versions, preferred first."""
