@@ -30,12 +30,7 @@ class Effort:
 
     def charge(self, seconds: float) -> float:
         """Account for work, and return how long to sleep for it now; small amounts are gathered first."""
-        now = self.clock.now
-        if self.level:
-            self.level = max(0.0, self.level - 10 * (now - self._at))
-            seconds = max(seconds, min(LONGEST_STEP, seconds * (1 + self.level / 2) ** 2))
-        self._at = now
-        self._debt += seconds
+        self._debt += self._weighed(seconds)
         if self._debt < COMMAND_COST:
             return 0.0
         due, self._debt = self._debt, 0.0
@@ -44,14 +39,21 @@ class Effort:
         return due
 
     def take(self, seconds: float) -> bool:
-        """Account for work that calls for no sleep yet; False, and nothing is done, where it might."""
-        now = self.clock.now
-        if self._debt + seconds >= COMMAND_COST or self.level > 10 * (now - self._at):
+        """Account for work that calls for no sleep yet; False, and nothing is charged, where it does."""
+        weight = self._weighed(seconds)
+        if self._debt + weight >= COMMAND_COST:
             return False
-        self.level = 0.0
-        self._at = now
-        self._debt += seconds
+        self._debt += weight
         return True
+
+    def _weighed(self, seconds: float) -> float:
+        """How much work counts now, after the rest since the last."""
+        now = self.clock.now
+        if self.level:
+            self.level = max(0.0, self.level - 10 * (now - self._at))
+            seconds = max(seconds, min(LONGEST_STEP, seconds * (1 + self.level / 2) ** 2))
+        self._at = now
+        return seconds
 
     def held_up(self, seconds: float) -> None:
         """Work takes that much longer than its processor time: waiting for the processor is no rest."""
