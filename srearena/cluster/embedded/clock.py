@@ -24,26 +24,20 @@ T = TypeVar("T")
 class Timer:
     """A scheduled callback; cancelling it is cheap and may be done at any time."""
 
-    __slots__ = ("_arguments", "_callback", "when")
+    __slots__ = ("arguments", "callback", "when")
 
     def __init__(self, when: float, callback: Callable[..., object], arguments: tuple[Any, ...]) -> None:
         self.when = when
-        self._callback: Callable[..., object] | None = callback
-        self._arguments = arguments
+        self.callback: Callable[..., object] | None = callback
+        self.arguments = arguments
 
     @property
     def pending(self) -> bool:
-        return self._callback is not None
+        return self.callback is not None
 
     def cancel(self) -> None:
-        self._callback = None
-        self._arguments = ()
-
-    def fire(self) -> None:
-        callback, arguments = self._callback, self._arguments
-        if callback is not None:
-            self._callback, self._arguments = None, ()
-            callback(*arguments)
+        self.callback = None
+        self.arguments = ()
 
 
 class Clock:
@@ -56,6 +50,8 @@ class Clock:
         self.on_earlier: Callable[[], None] | None = None
         """Called when something was scheduled before everything else, so that a sleeping driver can wake."""
         self._tasks: set[Task[Any]] = set()
+        self.awaited = 0
+        """How many answers from outside the simulation are on their way; whoever makes time fly waits for them."""
 
     def at(self, when: float, callback: Callable[..., object], *arguments: Any) -> Timer:
         when = max(when, self.now)
@@ -81,10 +77,12 @@ class Clock:
         queue = self._queue
         while queue and queue[0][0] <= moment:
             when, _, timer = heapq.heappop(queue)
-            if not timer.pending:
+            callback, arguments = timer.callback, timer.arguments
+            if callback is None:
                 continue
             self.now = when
-            timer.fire()
+            timer.cancel()
+            callback(*arguments)
             if should_pause is not None and should_pause():
                 return False
         self.now = max(self.now, moment)

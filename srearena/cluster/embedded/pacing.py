@@ -18,6 +18,7 @@ __all__ = ["Pacer", "wall_now"]
 
 _SLICE_SECONDS = 0.005
 _LONGEST_NAP = 0.5
+_OUTSIDE_POLL = 0.001
 
 
 class Pacer:
@@ -55,15 +56,19 @@ class Pacer:
 
     def _run_slice(self, until: float) -> bool:
         pause_at = self._wall() + _SLICE_SECONDS
-        return self._clock.run_until(until, lambda: self._wall() >= pause_at)
+        return self._clock.run_until(until, lambda: self._wall() >= pause_at or self._is_held())
+
+    def _is_held(self) -> bool:
+        """Whether time must not fly on: an answer from outside the simulation takes the time it takes."""
+        return bool(self._advancing and self._clock.awaited)
 
     async def advance(self, seconds: float) -> None:
         """Let that many virtual seconds pass at full speed."""
         until = max(self._due(), self._clock.now) + seconds
         self._advancing += 1
         try:
-            while not self._run_slice(until):
-                await asyncio.sleep(0)
+            while self._is_held() or not self._run_slice(until):
+                await asyncio.sleep(_OUTSIDE_POLL if self._is_held() else 0)
         finally:
             self._advancing -= 1
             self._anchor(self._clock.now)

@@ -94,8 +94,12 @@ class WebhookCalls:
     # A URL, outside of it
 
     def _call_url(self, webhook: Webhook, body: bytes, answered: Signal[Answer]) -> None:
-        call = asyncio.get_running_loop().run_in_executor(self._executor, _post, webhook, body)
-        call.add_done_callback(lambda done: answered.set(done.result()))
+        def settle(done: asyncio.Future[Answer]) -> None:
+            self._clock.awaited -= 1
+            answered.set(done.result())
+
+        self._clock.awaited += 1
+        asyncio.get_running_loop().run_in_executor(self._executor, _post, webhook, body).add_done_callback(settle)
 
 
 def _post(webhook: Webhook, body: bytes) -> Answer:
