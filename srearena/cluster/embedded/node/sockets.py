@@ -203,6 +203,8 @@ class Listener:
     waiting: int = 0
     """Connections the kernel took that the process has not accepted yet."""
     open: bool = True
+    server: object | None = None
+    """The model that answers here, for those who ask it in bulk instead of sending bytes (see `datastore`)."""
     _descriptor_freed: Change | None = None
 
     def covers(self, address: str) -> bool:
