@@ -1,0 +1,164 @@
+"""Spans, and the store that keeps the youngest of them.
+
+Whoever walks a request hands over its whole trace at once; adding keeps references and nothing else. What a query
+wants to know about a trace (which services took part, when it began, how long it took) is worked out when the first
+query asks. The store is bounded in spans and in age: the oldest traces go first, and their number is counted.
+
+Attributes of the process a span was recorded in live in a `Resource` that all its spans share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Value = str | bool | int | float
+Attributes = tuple[tuple[str, Value], ...]
+Kind = Literal["internal", "server", "client", "producer", "consumer"]
+Status = Literal["unset", "ok", "error"]
+
+MAX_SPANS = 200_000
+MAX_AGE = 6 * 3600.0
+
+
+@dataclass(slots=True, frozen=True, eq=False)
+class Resource:
+    """The process that records spans: one for each container's life, shared by reference."""
+
+    service: str
+    attributes: Attributes = ()
+    """Beside `service.name`: `k8s.namespace.name`, `k8s.pod.name`, `telemetry.sdk.language`..."""
+    scope: str = ""
+    """The instrumentation library, such as `go.opentelemetry.io/contrib/instrumentation/...`."""
+
+
+@dataclass(slots=True)
+class SpanEvent:
+    """Something that happened at one instant of a span; an exception is an event named `exception`."""
+
+    time: float
+    name: str
+    attributes: Attributes = ()
+
+
+def exception(time: float, type_: str, message: str, stacktrace: str = "") -> SpanEvent:
+    """The event the semantic conventions prescribe for an exception."""
+    attributes: Attributes = (("exception.type", type_), ("exception.message", message))
+    if stacktrace:
+        attributes = (*attributes, ("exception.stacktrace", stacktrace))
+    return SpanEvent(time, "exception", attributes)
+
+
+@dataclass(slots=True)
+class Span:
+    trace_id: int
+    """128 bits."""
+    span_id: int
+    """64 bits."""
+    parent_id: int
+    """0 for a root span."""
+    resource: Resource
+    name: str
+    kind: Kind
+    start: float
+    duration: float
+    status: Status = "unset"
+    message: str = ""
+    """Of a status that is an error."""
+    attributes: Attributes = ()
+    events: tuple[SpanEvent, ...] = ()
+    links: tuple[tuple[int, int], ...] = ()
+    """(trace, span) that caused this one without waiting for it: the producer of a consumed message."""
+
+    @property
+    def end(self) -> float:
+        return self.start + self.duration
+
+    @property
+    def service(self) -> str:
+        return self.resource.service
+
+
+@dataclass(slots=True)
+class Trace:
+    """The spans of one request, with what queries ask about them most."""
+
+    trace_id: int
+    spans: tuple[Span, ...]
+    start: float
+    duration: float
+    services: frozenset[str]
+
+
+class SpanStore:
+    """Keeps at most `max_spans` spans, none older than `max_age` seconds before the youngest."""
+
+    def __init__(self, max_spans: int = MAX_SPANS, max_age: float = MAX_AGE) -> None:
+        self.max_spans = max_spans
+        self.max_age = max_age
+        self.spans = 0
+        """How many are kept."""
+        self.dropped_traces = 0
+        self.dropped_spans = 0
+        self._kept: dict[int, tuple[Span, ...]] = {}
+        self._studied: dict[int, Trace] = {}
+
+    def add(self, trace: Sequence[Span]) -> None:
+        """Take in spans of one trace; those that come later for the same trace join it."""
+        if not trace:
+            return
+        first = trace[0]
+        earlier = self._kept.get(first.trace_id)
+        if earlier is None:
+            self._kept[first.trace_id] = tuple(trace)
+        else:
+            self._kept[first.trace_id] = (*earlier, *trace)
+            self._studied.pop(first.trace_id, None)
+        self.spans += len(trace)
+        if self.spans > self.max_spans or not len(self._kept) % 64:
+            self._make_room(first.start)
+
+    def _make_room(self, now: float) -> None:
+        oldest = now - self.max_age
+        while self._kept:
+            trace_id = next(iter(self._kept))
+            spans = self._kept[trace_id]
+            if self.spans <= self.max_spans and spans[0].start >= oldest:
+                return
+            del self._kept[trace_id]
+            self._studied.pop(trace_id, None)
+            self.spans -= len(spans)
+            self.dropped_traces += 1
+            self.dropped_spans += len(spans)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, trace_id: int) -> Trace | None:
+        spans = self._kept.get(trace_id)
+        return None if spans is None else self._study(trace_id, spans)
+
+    def traces(self, start: float = float("-inf"), end: float = float("inf")) -> Iterator[Trace]:
+        """The traces that began within the window, youngest arrival first."""
+        for trace_id in reversed(self._kept):
+            trace = self._study(trace_id, self._kept[trace_id])
+            if start <= trace.start <= end:
+                yield trace
+
+    def all_spans(self) -> Iterator[Span]:
+        for spans in self._kept.values():
+            yield from spans
+
+    def _study(self, trace_id: int, spans: tuple[Span, ...]) -> Trace:
+        known = self._studied.get(trace_id)
+        if known is None:
+            start = min(span.start for span in spans)
+            known = self._studied[trace_id] = Trace(
+                trace_id,
+                spans,
+                start,
+                max(span.start + span.duration for span in spans) - start,
+                frozenset([span.resource.service for span in spans]),
+            )
+        return known
