@@ -14,9 +14,10 @@ from typing import Any, TypeVar
 
 from srearena.cluster.embedded.api.authentication import Credentials
 from srearena.cluster.embedded.api.server import ApiServer
-from srearena.cluster.embedded.assembly import Assembly, assemble
+from srearena.cluster.embedded.assembly import CONTROL_PLANE, Assembly, assemble
 from srearena.cluster.embedded.control import ControlError
 from srearena.cluster.embedded.node.access import NodeOperationError
+from srearena.cluster.embedded.node.control_plane import API_PORT
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.options import ClusterOptions
 from srearena.cluster.embedded.pacing import Pacer, wall_now
@@ -38,6 +39,8 @@ class Host:
         self.pacer = Pacer(world.clock, 0.0 if options.behind else options.speed)
         self.server = ApiServer(world, credentials, options.port, self.assembly.nodes.agent)
         self.server.before_request = self.pacer.catch_up
+        control_plane = self.assembly.nodes.kubelets[CONTROL_PLANE].machine
+        control_plane.handlers[API_PORT] = self.server.in_cluster.answer
         self._flow: asyncio.Task[None] | None = None
 
     async def start(self) -> None:

@@ -19,6 +19,7 @@ from srearena.cluster.embedded.api.pod_containers import (
     stored_pod,
 )
 from srearena.cluster.embedded.api.requests import Request
+from srearena.cluster.embedded.api.waiting import IN_WORLD
 from srearena.cluster.embedded.durations import TimeError, format_time, parse_time
 from srearena.cluster.embedded.node.containerlog import LogLine
 from srearena.cluster.embedded.objects import Obj, dig, name_of
@@ -64,7 +65,7 @@ async def get(backend: Backend, request: Request, row: Resource) -> None:
     printer = _Printer(options)
     start = view.log.end
     text = printer.first(view.log.lines())
-    if not options.follow or not view.running:
+    if not options.follow or not view.running or IN_WORLD.get():
         await request.reply(200, text, TEXT)
         return
     await request.start(200, TEXT)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from srearena.cluster.embedded.api.pod_containers import KUBELET_PORT, node_address
 from srearena.cluster.embedded.api.requests import Request
-from srearena.cluster.embedded.api.writing import happened
+from srearena.cluster.embedded.api.waiting import happened
 from srearena.cluster.embedded.node.httpmessage import HttpRequest
 from srearena.cluster.embedded.node.reachability import HttpResult, Outcome
 from srearena.cluster.embedded.objects import Obj, dig, labels_of

@@ -24,6 +24,7 @@ from srearena.cluster.embedded.api.connections import (
     WebSocketConnection,
 )
 from srearena.cluster.embedded.api.discovery import Discovery
+from srearena.cluster.embedded.api.in_cluster import InClusterApi
 from srearena.cluster.embedded.api.node_agent import NodeAgent
 from srearena.cluster.embedded.api.openapi import OpenApi
 from srearena.cluster.embedded.api.watching import Feeds
@@ -55,6 +56,8 @@ class ApiServer:
             feeds=Feeds(world.store),
             agent=agent,
         )
+        self.in_cluster = InClusterApi(Application(self.backend, lambda: None))
+        """The same API for programs in pods, which are part of the time that flows."""
         self._state = ServerState()
         self._server: asyncio.Server | None = None
 

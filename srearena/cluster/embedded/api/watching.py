@@ -19,6 +19,7 @@ from srearena.cluster.embedded.api.presenting import shape, wanted
 from srearena.cluster.embedded.api.reading import check_not_future, parse_revision
 from srearena.cluster.embedded.api.requests import Disconnected, Request
 from srearena.cluster.embedded.api.selection import Selection, selection_of
+from srearena.cluster.embedded.api.waiting import IN_WORLD, VirtualWake, Wake
 from srearena.cluster.embedded.objects import Obj, meta
 from srearena.cluster.embedded.registry import conversion
 from srearena.cluster.embedded.registry.errors import ApiError, Expired, FieldError, Invalid
@@ -70,9 +71,9 @@ class Watcher:
 
     __slots__ = ("_queue", "overflowed", "selection", "wake")
 
-    def __init__(self, selection: Selection) -> None:
+    def __init__(self, selection: Selection, wake: Wake) -> None:
         self.selection = selection
-        self.wake = asyncio.Event()
+        self.wake = wake
         self.overflowed = False
         self._queue: deque[tuple[str, Event]] = deque()
 
@@ -143,14 +144,18 @@ async def watch(backend: Backend, request: Request, row: Resource) -> None:
     _check_options(request)
     revision = parse_revision(request.query.text("resourceVersion"))
     check_not_future(backend, revision)
-    watcher = Watcher(selection_of(request, row, backend.store))
+    wake = VirtualWake(backend.world.clock) if IN_WORLD.get() else asyncio.Event()
+    watcher = Watcher(selection_of(request, row, backend.store), wake)
     stream = _Stream(backend, request, row, wanted(request))
     backend.feeds.join(row.storage_key, watcher)
     try:
         # Between joining and here nothing has run, so the past ends exactly where the feed begins.
         first = _first_lines(backend, request, watcher, stream, revision)
         await request.start(200, stream.content_type)
-        await _run(backend, request, watcher, stream, first)
+        if isinstance(wake, VirtualWake):
+            await _one_round(request, watcher, wake, stream, first)
+        else:
+            await _run(request, watcher, wake, stream, first)
         await request.finish()
     except Disconnected:
         return
@@ -240,8 +245,20 @@ def _first_lines(
     return [stream.change(kind, event) for kind, event in watcher.take()]
 
 
+async def _one_round(
+    request: Request, watcher: Watcher, wake: VirtualWake, stream: _Stream, first: list[bytes] | Expired
+) -> None:
+    """A watch of a client inside the simulation: over as soon as there is something to tell."""
+    if isinstance(first, Expired):
+        first = [stream.error(first)]
+    if not first:
+        await wake.wait(request.query.number("timeoutSeconds") or DEFAULT_SECONDS)
+        first = [stream.change(kind, event) for kind, event in watcher.take()]
+    await request.write(b"".join(first))
+
+
 async def _run(
-    backend: Backend, request: Request, watcher: Watcher, stream: _Stream, first: list[bytes] | Expired
+    request: Request, watcher: Watcher, wake: asyncio.Event, stream: _Stream, first: list[bytes] | Expired
 ) -> None:
     if isinstance(first, Expired):
         await request.write(stream.error(first))
@@ -250,7 +267,7 @@ async def _run(
     seconds = request.query.number("timeoutSeconds")
     ends_at = loop.time() + (seconds if seconds is not None and seconds > 0 else DEFAULT_SECONDS)
     bookmark_at = loop.time() + BOOKMARK_SECONDS if stream.bookmarks else ends_at
-    forget = request.connection.on_lost(watcher.wake.set) if request.connection else None
+    forget = request.connection.on_lost(wake.set) if request.connection else None
     pending = first
     try:
         while True:
@@ -258,9 +275,9 @@ async def _run(
                 await request.write(piece)
             if watcher.overflowed:
                 raise Disconnected
-            if not watcher.wake.is_set():
-                alarm = loop.call_at(min(ends_at, bookmark_at), watcher.wake.set)
-                await watcher.wake.wait()
+            if not wake.is_set():
+                alarm = loop.call_at(min(ends_at, bookmark_at), wake.set)
+                await wake.wait()
                 alarm.cancel()
             if request.gone:
                 raise Disconnected

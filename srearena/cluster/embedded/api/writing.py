@@ -6,7 +6,6 @@ answer is there; that is why each is written as a function that can be called mo
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -17,7 +16,7 @@ from srearena.cluster.embedded.api.presenting import show, show_list, show_objec
 from srearena.cluster.embedded.api.requests import Request
 from srearena.cluster.embedded.api.selection import selection_of
 from srearena.cluster.embedded.api.views import View, view_of, view_of_kind
-from srearena.cluster.embedded.clock import Signal
+from srearena.cluster.embedded.api.waiting import happened
 from srearena.cluster.embedded.objects import Obj, copy_of, meta, name_of, namespace_of, uid_of
 from srearena.cluster.embedded.registry import conversion, deletion
 from srearena.cluster.embedded.registry.admission.chain import AdmissionPending
@@ -70,23 +69,6 @@ async def settled(write: Callable[[], T]) -> T:
             return write()
         except AdmissionPending as pending:
             await happened(pending.ready)
-
-
-async def happened(signal: Signal[T]) -> None:
-    """Wait, in the server's event loop, for something that happens in virtual time."""
-    if signal.is_set:
-        return
-    woken = asyncio.get_running_loop().create_future()
-
-    def wake() -> None:
-        if not woken.done():
-            woken.set_result(None)
-
-    signal.then(wake)
-    try:
-        await woken
-    finally:
-        signal.forget(wake)
 
 
 def namespace_in(request: Request, row: Resource) -> str:

@@ -20,6 +20,7 @@ from srearena.cluster.embedded.node.sockets import HttpRequest, HttpResponse
 from srearena.cluster.embedded.objects import Obj
 
 VERSION = "v1.34.0"
+API_PORT = 6443
 ETCD_IMAGE = "registry.k8s.io/etcd:3.6.4-0"
 PRELOADED = (
     ETCD_IMAGE,
@@ -46,6 +47,8 @@ class ControlPlaneProgram(Program):
     follows_tag = False
     port = 0
     tls = True
+    names: tuple[str, ...] = ()
+    """What its certificate is valid for, besides the machine itself."""
     greeting: tuple[str, ...] = ()
 
     def stamp(self, now: float) -> str:
@@ -55,9 +58,11 @@ class ControlPlaneProgram(Program):
     async def run(self, process: Process) -> int:
         stop = process.catch(Signals.SIGTERM, Signals.SIGINT)
         process.set_memory(self.idle_memory)
-        identity = TlsIdentity(("localhost", process.container.host.hostname), "kubernetes") if self.tls else None
         host = process.container.host
         served = host.machine.handlers if isinstance(host, Sandbox) else {}
+        authority = host.machine.root_certificate if isinstance(host, Sandbox) else b""
+        names = ("localhost", host.hostname, *self.names)
+        identity = TlsIdentity(names, "kubernetes", authority) if self.tls else None
 
         async def answer(request: HttpRequest) -> HttpResponse:
             handler = served.get(self.port)
@@ -83,7 +88,11 @@ class ControlPlaneProgram(Program):
 class ApiServerProgram(ControlPlaneProgram):
     entrypoint = ("kube-apiserver",)
     binaries = ("/usr/local/bin/kube-apiserver",)
-    port = 6443
+    port = API_PORT
+    names = (
+        *("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"),
+        "10.96.0.1",
+    )
     idle_cpu = 0.05
     idle_memory = 260 * 1024**2
     greeting = (

@@ -107,6 +107,8 @@ class Machine:
         """By pod UID and name: what is mounted stays so without a kubelet."""
         self.handlers: dict[int, HttpHandler] = {}
         """What programs of the control plane answer on their ports, where the simulator lends them its own voice."""
+        self.root_certificate = b""
+        """The certificate (PEM) of the authority that signed those of the control plane."""
         self.live: dict[str, ContainerRecord] = {}
         """The containers that run now, by id."""
         self._addresses: dict[str, Sandbox] = {}

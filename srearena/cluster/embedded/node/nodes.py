@@ -66,6 +66,7 @@ class Nodes:
             world.randomness.stream(f"node/{spec.name}"),
             self.catalogue,
         )
+        machine.root_certificate = world.root_certificate.encode()
         machine.plug_into(self._network)
         kubelet = Kubelet(world, machine, self._services, self.storage, self._refresh, self._token)
         machine.images.preload(*PRELOADED)

@@ -1,0 +1,68 @@
+"""Waiting for something that happens in virtual time, from either side of it.
+
+Requests from outside are answered in the server's asyncio loop; those from pods are answered on the cluster's own
+clock (see `in_cluster`), and `IN_WORLD` tells a handler which of the two it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Protocol, TypeVar
+
+from srearena.cluster.embedded.clock import Clock, Signal
+
+T = TypeVar("T")
+
+IN_WORLD: ContextVar[bool] = ContextVar("in_world", default=False)
+
+
+async def happened(signal: Signal[T]) -> None:
+    """Wait until the signal is set."""
+    if signal.is_set:
+        return
+    if IN_WORLD.get():
+        await signal.wait()
+        return
+    woken = asyncio.get_running_loop().create_future()
+
+    def wake() -> None:
+        if not woken.done():
+            woken.set_result(None)
+
+    signal.then(wake)
+    try:
+        await woken
+    finally:
+        signal.forget(wake)
+
+
+class Wake(Protocol):
+    """What a watcher is woken by; an `asyncio.Event` for clients outside."""
+
+    def set(self) -> None: ...
+
+    def clear(self) -> None: ...
+
+    def is_set(self) -> bool: ...
+
+
+class VirtualWake:
+    """The same for a client inside: it can be waited for on the clock."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._signal: Signal[None] = Signal(clock)
+
+    def set(self) -> None:
+        self._signal.set(None)
+
+    def clear(self) -> None:
+        self._signal = Signal(self._clock)
+
+    def is_set(self) -> bool:
+        return self._signal.is_set
+
+    async def wait(self, timeout: float) -> bool:
+        return await self._signal.wait(timeout)
