@@ -1,0 +1,184 @@
+"""Jaeger's query API over a store of spans: what its user interface and every client of it ask.
+
+The undocumented but universal `/api/...` answers in Jaeger's own JSON, `/api/v3/...` in OTLP.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import unquote
+
+from srearena.cluster.embedded.clock import Clock
+from srearena.cluster.embedded.durations import DurationError, TimeError, parse_duration, parse_time
+from srearena.cluster.embedded.telemetry.answers import Answer, Params, first, json_answer, no_such_path, text_answer
+from srearena.cluster.embedded.telemetry.traces import otlp
+from srearena.cluster.embedded.telemetry.traces.jaeger_json import trace_json
+from srearena.cluster.embedded.telemetry.traces.jaeger_query import (
+    DEFAULT_LOOKBACK,
+    BadQuery,
+    TraceQuery,
+    read_integer,
+    read_query,
+    read_trace_id,
+)
+from srearena.cluster.embedded.telemetry.traces.spans import SpanStore, Trace
+
+_DAY = 24 * 3600.0
+_V3_LIMIT = 100
+
+
+class JaegerApi:
+    def __init__(self, store: SpanStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    def handle(self, method: str, path: str, params: Params) -> Answer:
+        if method not in ("GET", "HEAD"):
+            return text_answer("", 405)
+        match path.strip("/").split("/"):
+            case ["api", "services"]:
+                return _structured(self._services())
+            case ["api", "services", service, "operations"]:
+                return _structured(sorted({name for name, _ in self._operations(unquote(service))}))
+            case ["api", "v3", *rest]:
+                return self._v3(rest, params)
+            case ["api", *rest]:
+                try:
+                    return self._query(rest, params)
+                except BadQuery as problem:
+                    return _error(400, str(problem))
+            case [""] | ["status"]:
+                return text_answer("")
+            case _:
+                return no_such_path()
+
+    def _query(self, rest: list[str], params: Params) -> Answer:
+        match rest:
+            case ["operations"]:
+                return self._kinds_of_operations(params)
+            case ["traces"]:
+                return self._search(params)
+            case ["traces", trace_id]:
+                trace = self._store.get(read_trace_id(trace_id))
+                return _error(404, "trace not found") if trace is None else _structured([trace_json(trace)], total=0)
+            case ["dependencies"]:
+                return self._dependencies(params)
+            case _:
+                return no_such_path()
+
+    def _search(self, params: Params) -> Answer:
+        identifiers = params.get("traceID", ())
+        if not identifiers:
+            found = read_query(params, self._clock.now).find(self._store)
+            return _structured([trace_json(trace) for trace in found], total=0)
+        traces, missing = [], []
+        for text in identifiers:
+            trace = self._store.get(read_trace_id(text))
+            if trace is None:
+                missing.append({"code": 404, "msg": "trace not found", "traceID": text})
+            else:
+                traces.append(trace_json(trace))
+        return _structured(traces, errors=missing or None, total=0)
+
+    def _services(self) -> list[str]:
+        return sorted({span.resource.service for span in self._store.all_spans()})
+
+    def _operations(self, service: str) -> set[tuple[str, str]]:
+        return {(span.name, span.kind) for span in self._store.all_spans() if span.resource.service == service}
+
+    def _kinds_of_operations(self, params: Params) -> Answer:
+        service, kind = first(params, "service"), first(params, "spanKind")
+        if not service:
+            raise BadQuery("parameter 'service' is required")
+        found = sorted(pair for pair in self._operations(service) if not kind or pair[1] == kind)
+        return _structured([{"name": name, "spanKind": span_kind} for name, span_kind in found])
+
+    def _dependencies(self, params: Params) -> Answer:
+        end = self._clock.now
+        if text := first(params, "endTs"):
+            end = read_integer(text, "endTs") / 1000
+        lookback = _DAY
+        if text := first(params, "lookback"):
+            lookback = read_integer(text, "lookback") / 1000
+        calls: Counter[tuple[str, str]] = Counter()
+        for trace in self._store.traces(end - lookback, end):
+            calls.update(_calls(trace))
+        links = [
+            {"parent": parent, "child": child, "callCount": count} for (parent, child), count in sorted(calls.items())
+        ]
+        return _structured(links)
+
+    # The third API
+
+    def _v3(self, rest: list[str], params: Params) -> Answer:
+        try:
+            match rest:
+                case ["services"]:
+                    return json_answer({"services": self._services()})
+                case ["operations"]:
+                    found = sorted(self._operations(first(params, "service")))
+                    return json_answer({"operations": [{"name": name, "spanKind": kind} for name, kind in found]})
+                case ["traces"]:
+                    return self._v3_traces(self._v3_query(params).find(self._store))
+                case ["traces", trace_id]:
+                    trace = self._store.get(read_trace_id(trace_id))
+                    return self._v3_traces([trace] if trace else [])
+                case _:
+                    return no_such_path()
+        except BadQuery as problem:
+            return json_answer({"error": {"httpCode": 400, "message": str(problem)}}, 400)
+
+    def _v3_traces(self, traces: list[Trace]) -> Answer:
+        if not traces:
+            return json_answer({"error": {"httpCode": 404, "message": "No traces found"}}, 404)
+        return json_answer({"result": otlp.export(span for trace in traces for span in trace.spans)})
+
+    def _v3_query(self, params: Params) -> TraceQuery:
+        def value(name: str) -> str:
+            return first(params, f"query.{name}")
+
+        def read(name: str, parse: Any, default: float) -> float:
+            try:
+                return float(parse(value(name))) if value(name) else default
+            except (TimeError, DurationError) as problem:
+                raise BadQuery(f"malformed parameter query.{name}: {problem}") from problem
+
+        now = self._clock.now
+        if not value("service_name"):
+            raise BadQuery("malformed parameter query.service_name: it is required")
+        limit = value("num_traces") or value("search_depth")
+        return TraceQuery(
+            value("service_name"),
+            value("operation_name"),
+            {},
+            read("start_time_min", parse_time, now - DEFAULT_LOOKBACK),
+            read("start_time_max", parse_time, now),
+            read("duration_min", parse_duration, 0.0),
+            read("duration_max", parse_duration, 0.0),
+            read_integer(limit, "query.num_traces") if limit else _V3_LIMIT,
+        )
+
+
+def _calls(trace: Trace) -> Iterable[tuple[str, str]]:
+    """Who called whom: every span whose parent was recorded by another service."""
+    services = {span.span_id: span.resource.service for span in trace.spans}
+    for span in trace.spans:
+        parent = services.get(span.parent_id)
+        if parent is not None and parent != span.resource.service:
+            yield parent, span.resource.service
+        for linked_trace, linked_span in span.links:
+            origin = services.get(linked_span) if linked_trace == trace.trace_id else None
+            if origin is not None and origin != span.resource.service:
+                yield origin, span.resource.service
+
+
+def _structured(data: list[Any], *, errors: list[Any] | None = None, total: int | None = None) -> Answer:
+    count = len(data) if total is None else total
+    return json_answer({"data": data, "total": count, "limit": 0, "offset": 0, "errors": errors})
+
+
+def _error(status: int, message: str) -> Answer:
+    body = {"data": None, "total": 0, "limit": 0, "offset": 0, "errors": [{"code": status, "msg": message}]}
+    return json_answer(body, status)

@@ -1,0 +1,111 @@
+"""A trace in the JSON of Jaeger's query service, as it makes it from OpenTelemetry spans.
+
+Kind, status and instrumentation scope become tags; events become logs; the processes of a trace are numbered in the
+order in which their spans appear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from srearena.cluster.embedded.telemetry.traces.spans import Attributes, Resource, Span, Trace, Value
+
+Json = dict[str, Any]
+
+
+def trace_id_text(trace_id: int) -> str:
+    """Sixteen digits where they are enough, else thirty-two."""
+    return f"{trace_id:016x}" if trace_id < 1 << 64 else f"{trace_id:032x}"
+
+
+def span_id_text(span_id: int) -> str:
+    return f"{span_id:016x}"
+
+
+def micros(seconds: float) -> int:
+    return round(seconds * 1e6)
+
+
+def tags(span: Span) -> Iterator[tuple[str, Value]]:
+    """What a span is tagged with, and can be searched by."""
+    if span.resource.scope:
+        yield "otel.scope.name", span.resource.scope
+    yield from span.attributes
+    yield "span.kind", span.kind
+    if span.status == "error":
+        yield "error", True
+        yield "otel.status_code", "ERROR"
+        if span.message:
+            yield "otel.status_description", span.message
+    elif span.status == "ok":
+        yield "otel.status_code", "OK"
+
+
+def as_text(value: Value) -> str:
+    """A tag's value as searches spell it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def trace_json(trace: Trace) -> Json:
+    numbers: dict[int, str] = {}
+    processes: dict[str, Json] = {}
+    spans = []
+    trace_id = trace_id_text(trace.trace_id)
+    for span in sorted(trace.spans, key=lambda span: (span.start, -span.duration)):
+        process = numbers.get(id(span.resource))
+        if process is None:
+            process = numbers[id(span.resource)] = f"p{len(numbers) + 1}"
+            processes[process] = _process(span.resource)
+        spans.append(_span(span, trace_id, process))
+    return {"traceID": trace_id, "spans": spans, "processes": processes, "warnings": None}
+
+
+def _process(resource: Resource) -> Json:
+    return {"serviceName": resource.service, "tags": _pairs(sorted(resource.attributes))}
+
+
+def _span(span: Span, trace_id: str, process: str) -> Json:
+    references = []
+    if span.parent_id:
+        references.append({"refType": "CHILD_OF", "traceID": trace_id, "spanID": span_id_text(span.parent_id)})
+    for linked_trace, linked_span in span.links:
+        references.append(
+            {
+                "refType": "FOLLOWS_FROM",
+                "traceID": trace_id_text(linked_trace),
+                "spanID": span_id_text(linked_span),
+            }
+        )
+    return {
+        "traceID": trace_id,
+        "spanID": span_id_text(span.span_id),
+        "operationName": span.name,
+        "references": references,
+        "startTime": micros(span.start),
+        "duration": micros(span.duration),
+        "tags": _pairs(tuple(tags(span))),
+        "logs": [
+            {
+                "timestamp": micros(event.time),
+                "fields": _pairs((("event", event.name), *event.attributes)),
+            }
+            for event in span.events
+        ],
+        "processID": process,
+        "warnings": None,
+    }
+
+
+def _pairs(attributes: Attributes | list[tuple[str, Value]]) -> list[Json]:
+    return [{"key": key, "type": _type(value), "value": value} for key, value in attributes]
+
+
+def _type(value: Value) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int):
+        return "int64"
+    return "float64" if isinstance(value, float) else "string"

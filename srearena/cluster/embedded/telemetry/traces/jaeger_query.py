@@ -1,0 +1,136 @@
+"""What a search for traces asks, read from a request's parameters as Jaeger's query service reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+
+import orjson
+
+from srearena.cluster.embedded.durations import DurationError, parse_duration
+from srearena.cluster.embedded.go_text import quoted
+from srearena.cluster.embedded.telemetry.answers import Params, first
+from srearena.cluster.embedded.telemetry.traces.jaeger_json import as_text, tags
+from srearena.cluster.embedded.telemetry.traces.spans import Span, SpanStore, Trace
+
+DEFAULT_LIMIT = 100
+DEFAULT_LOOKBACK = 48 * 3600.0
+_INT64 = 1 << 63
+
+
+class BadQuery(ValueError):
+    """The parameters cannot be understood; the text is Jaeger's."""
+
+
+@dataclass(slots=True)
+class TraceQuery:
+    service: str
+    operation: str = ""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    start: float = float("-inf")
+    end: float = float("inf")
+    min_duration: float = 0.0
+    max_duration: float = 0.0
+    """0: no bound."""
+    limit: int = DEFAULT_LIMIT
+
+    def find(self, store: SpanStore) -> list[Trace]:
+        """The youngest traces with one span of the service that is all that is asked for, youngest first."""
+        found = sorted(self._matching(store), key=lambda trace: -trace.start)
+        return list(islice(found, self.limit if self.limit > 0 else None))
+
+    def _matching(self, store: SpanStore) -> Iterator[Trace]:
+        for trace in store.traces(end=self.end):
+            if self.service in trace.services and any(map(self._matches, trace.spans)):
+                yield trace
+
+    def _matches(self, span: Span) -> bool:
+        if span.resource.service != self.service or (self.operation and span.name != self.operation):
+            return False
+        if not self.start <= span.start <= self.end or span.duration < self.min_duration:
+            return False
+        if self.max_duration and span.duration > self.max_duration:
+            return False
+        return not self.tags or self._is_tagged(span)
+
+    def _is_tagged(self, span: Span) -> bool:
+        held = {(key, as_text(value)) for key, value in tags(span)}
+        held.update((key, as_text(value)) for key, value in span.resource.attributes)
+        for event in span.events:
+            held.add(("event", event.name))
+            held.update((key, as_text(value)) for key, value in event.attributes)
+        return all(wanted in held for wanted in self.tags.items())
+
+
+def read_query(params: Params, now: float) -> TraceQuery:
+    service = first(params, "service")
+    start = _moment(params, "start", now - DEFAULT_LOOKBACK)
+    end = _moment(params, "end", now)
+    wanted = _tags(params)
+    limit = read_integer(first(params, "limit"), "limit") if first(params, "limit") else DEFAULT_LIMIT
+    shortest = _duration(params, "minDuration")
+    longest = _duration(params, "maxDuration")
+    if not service:
+        raise BadQuery("parameter 'service' is required")
+    if longest and shortest > longest:
+        raise BadQuery("'maxDuration' should be greater than 'minDuration'")
+    return TraceQuery(service, first(params, "operation"), wanted, start, end, shortest, longest, limit)
+
+
+def read_integer(text: str, name: str) -> int:
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    complaint = ""
+    if not digits.isascii() or not digits.isdigit():
+        complaint = "invalid syntax"
+    elif len(digits) > 19 or abs(int(text)) >= _INT64:
+        complaint = "value out of range"
+    if complaint:
+        raise BadQuery(f"unable to parse param '{name}': strconv.ParseInt: parsing {quoted(text)}: {complaint}")
+    return int(text)
+
+
+def read_trace_id(text: str) -> int:
+    if len(text) > 32:
+        raise BadQuery(f"TraceID cannot be longer than 32 hex characters: {text}")
+    parts = (text[:-16], text[-16:]) if len(text) > 16 else (text,)
+    for part in parts:
+        if not part or part.strip("0123456789abcdefABCDEF"):
+            raise BadQuery(f"strconv.ParseUint: parsing {quoted(part)}: invalid syntax")
+    return int(text, 16)
+
+
+def _moment(params: Params, name: str, default: float) -> float:
+    text = first(params, name)
+    return read_integer(text, name) / 1e6 if text else default
+
+
+def _duration(params: Params, name: str) -> float:
+    text = first(params, name)
+    if not text:
+        return 0.0
+    try:
+        return parse_duration(text)
+    except DurationError as problem:
+        raise BadQuery(f"unable to parse param '{name}': {problem}") from problem
+
+
+def _tags(params: Params) -> dict[str, str]:
+    wanted: dict[str, str] = {}
+    for pair in params.get("tag", ()):
+        key, colon, value = pair.partition(":")
+        if not colon:
+            raise BadQuery(f"malformed 'tag' parameter, expecting key:value, received: {pair}")
+        wanted[key] = value
+    for text in params.get("tags", ()):
+        try:
+            pairs = orjson.loads(text)
+        except orjson.JSONDecodeError as problem:
+            raise BadQuery(f"malformed 'tags' parameter, cannot unmarshal JSON: {problem}") from problem
+        if not isinstance(pairs, dict) or not all(isinstance(value, str) for value in pairs.values()):
+            raise BadQuery(
+                "malformed 'tags' parameter, cannot unmarshal JSON: json: cannot unmarshal "
+                "what is not an object of strings into Go value of type map[string]string"
+            )
+        wanted.update(pairs)
+    return wanted

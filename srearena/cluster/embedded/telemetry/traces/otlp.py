@@ -1,0 +1,78 @@
+"""Traces as OTLP JSON: the form in which OpenTelemetry's exporters, and Jaeger's third API, hand them on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from srearena.cluster.embedded.telemetry.traces.spans import Attributes, Resource, Span, SpanEvent, Value
+
+Json = dict[str, Any]
+
+_KINDS = {"internal": 1, "server": 2, "client": 3, "producer": 4, "consumer": 5}
+_STATUSES = {"unset": 0, "ok": 1, "error": 2}
+
+
+def export(spans: Iterable[Span]) -> Json:
+    """An ExportTraceServiceRequest: spans grouped by the process that recorded them."""
+    by_resource: dict[int, tuple[Resource, list[Span]]] = {}
+    for span in spans:
+        by_resource.setdefault(id(span.resource), (span.resource, []))[1].append(span)
+    return {"resourceSpans": [_resource_spans(resource, group) for resource, group in by_resource.values()]}
+
+
+def _resource_spans(resource: Resource, spans: list[Span]) -> Json:
+    attributes: Attributes = (("service.name", resource.service), *resource.attributes)
+    scope = {"name": resource.scope} if resource.scope else {}
+    return {
+        "resource": {"attributes": _pairs(attributes)},
+        "scopeSpans": [{"scope": scope, "spans": [_span(span) for span in spans]}],
+    }
+
+
+def _span(span: Span) -> Json:
+    answer: Json = {"traceId": f"{span.trace_id:032x}", "spanId": f"{span.span_id:016x}"}
+    if span.parent_id:
+        answer["parentSpanId"] = f"{span.parent_id:016x}"
+    answer |= {
+        "name": span.name,
+        "kind": _KINDS[span.kind],
+        "startTimeUnixNano": _nanos(span.start),
+        "endTimeUnixNano": _nanos(span.end),
+        "attributes": _pairs(span.attributes),
+    }
+    if span.events:
+        answer["events"] = [_event(event) for event in span.events]
+    if span.links:
+        answer["links"] = [{"traceId": f"{trace:032x}", "spanId": f"{linked:016x}"} for trace, linked in span.links]
+    answer["status"] = {"code": _STATUSES[span.status]} if span.status != "unset" else {}
+    if span.message:
+        answer["status"]["message"] = span.message
+    return answer
+
+
+def _event(event: SpanEvent) -> Json:
+    return {
+        "timeUnixNano": _nanos(event.time),
+        "name": event.name,
+        "attributes": _pairs(event.attributes),
+    }
+
+
+def _nanos(seconds: float) -> str:
+    """Nanoseconds, which JSON carries as text; more than microseconds a double does not hold."""
+    return str(round(seconds * 1e6) * 1000)
+
+
+def _pairs(attributes: Attributes) -> list[Json]:
+    return [{"key": key, "value": _value(value)} for key, value in attributes]
+
+
+def _value(value: Value) -> Json:
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(value)}
+    if isinstance(value, float):
+        return {"doubleValue": value}
+    return {"stringValue": value}
