@@ -1,0 +1,1 @@
+"""Applications, and the ways to a cluster they are deployed through."""
