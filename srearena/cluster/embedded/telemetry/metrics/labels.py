@@ -1,0 +1,50 @@
+"""Label sets: what identifies a series.
+
+A label set is a sorted tuple of (name, value) pairs. It never holds an empty value, since Prometheus does not tell an
+empty label from a missing one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+Labels = tuple[tuple[str, str], ...]
+
+NAME = "__name__"
+
+
+def labels_of(mapping: Mapping[str, str]) -> Labels:
+    return tuple(sorted((name, value) for name, value in mapping.items() if value))
+
+
+def without(labels: Labels, names: Iterable[str]) -> Labels:
+    return tuple(pair for pair in labels if pair[0] not in names)
+
+
+def keeping(labels: Labels, names: Iterable[str]) -> Labels:
+    return tuple(pair for pair in labels if pair[0] in names)
+
+
+def value_of(labels: Labels, name: str) -> str:
+    for key, value in labels:
+        if key == name:
+            return value
+    return ""
+
+
+def with_labels(labels: Labels, changes: Mapping[str, str]) -> Labels:
+    """The label set with some values set; an empty value takes the label away."""
+    return labels_of({**dict(labels), **changes})
+
+
+def quoted(text: str) -> str:
+    """A string as Go's %q prints it, as far as labels need it."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+    return f'"{escaped}"'
+
+
+def written(labels: Labels) -> str:
+    """The label set as Prometheus writes it: name{a="b"}."""
+    name = value_of(labels, NAME)
+    inner = ", ".join(f"{key}={quoted(value)}" for key, value in labels if key != NAME)
+    return f"{name}{{{inner}}}" if inner or not name else name

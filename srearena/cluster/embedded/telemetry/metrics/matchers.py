@@ -1,0 +1,69 @@
+"""Label matchers, and the regular expressions in them.
+
+Expressions are Go's (RE2), anchored at both ends, and matched in time proportional to the text (see
+`network.patterns`), so that nobody who may ask a question can hold the cluster up with it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from srearena.cluster.embedded.network.patterns import Pattern, PatternError, pattern
+
+__all__ = ["Matcher", "PatternError", "anchored"]
+
+_ALTERNATIVES = re.compile(r"[\w|\-/ :,]*", re.ASCII)
+
+
+@lru_cache(maxsize=512)
+def anchored(expression: str) -> Pattern:
+    """Raises PatternError where the expression is not one."""
+    pattern(expression)  # so that `a)(b` does not become valid by the parentheses around it
+    return pattern(f"^(?:{expression})$")
+
+
+@dataclass(frozen=True, slots=True)
+class Matcher:
+    name: str
+    operator: str
+    """One of =, !=, =~, !~."""
+    value: str
+    _literals: frozenset[str] | None = field(init=False, repr=False, compare=False, default=None)
+
+    def __post_init__(self) -> None:
+        if self.is_regular:
+            if _ALTERNATIVES.fullmatch(self.value):
+                object.__setattr__(self, "_literals", frozenset(self.value.split("|")))
+            else:
+                anchored(self.value)
+
+    @property
+    def is_regular(self) -> bool:
+        return self.operator in ("=~", "!~")
+
+    @property
+    def is_negative(self) -> bool:
+        return self.operator in ("!=", "!~")
+
+    @property
+    def literals(self) -> frozenset[str] | None:
+        """The only values that can match, where they can be listed."""
+        if self.operator == "=":
+            return frozenset((self.value,))
+        return self._literals if self.operator == "=~" else None
+
+    def holds(self, value: str) -> bool:
+        if not self.is_regular:
+            matched = value == self.value
+        elif self._literals is not None:
+            matched = value in self._literals
+        else:
+            matched = anchored(self.value).search(value) is not None
+        return matched is not self.is_negative
+
+    def __str__(self) -> str:
+        from srearena.cluster.embedded.telemetry.metrics.labels import quoted
+
+        return f"{self.name}{self.operator}{quoted(self.value)}"
