@@ -1,0 +1,1 @@
+"""Requests through applications, given the cluster as it is: flows, queues, caches, messages, and sampled walks."""
