@@ -7,7 +7,6 @@ clock (see `in_cluster`), and `IN_WORLD` tells a handler which of the two it is.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Protocol, TypeVar
 
