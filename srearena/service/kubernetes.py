@@ -142,7 +142,12 @@ class Kubernetes:
         found: _Objects = []
         token = ""
         while True:
-            query: dict[str, Any] = {"labelSelector": labels, "fieldSelector": fields, "limit": _PAGE, "continue": token}
+            query: dict[str, Any] = {
+                "labelSelector": labels,
+                "fieldSelector": fields,
+                "limit": _PAGE,
+                "continue": token,
+            }
             page = self._transport.json("GET", row.path(namespace), query=query)
             found += [{"apiVersion": row.api_version, "kind": row.kind, **item} for item in page.get("items") or ()]
             token = (page.get("metadata") or {}).get("continue") or ""
@@ -186,12 +191,20 @@ class Kubernetes:
         path = self._path_of(obj, namespace, named=False)
         return self._transport.json("POST", path, query={"fieldManager": manager}, body=obj)
 
-    def apply(self, obj: Obj, namespace: str | None = None, *, manager: str = "kubectl", force: bool = True) -> Obj:
-        """Server-side apply."""
+    def apply(
+        self,
+        obj: Obj,
+        namespace: str | None = None,
+        *,
+        manager: str = "kubectl",
+        force: bool = True,
+        rehearsal: bool = False,
+    ) -> Obj:
+        """Server-side apply; a rehearsal (a dry run) is judged by the server and changes nothing."""
         return self._transport.json(
             "PATCH",
             self._path_of(obj, namespace),
-            query={"fieldManager": manager, "force": force},
+            query={"fieldManager": manager, "force": force, "dryRun": "All" if rehearsal else None},
             body=obj,
             content_type="application/apply-patch+yaml",
         )
@@ -319,4 +332,3 @@ class Kubernetes:
         return while_time_passes(
             lambda: self._transport.send(method, url, content=body, headers=wanted, timeout=timeout), self._pass_time
         )
-

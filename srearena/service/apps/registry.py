@@ -1,0 +1,132 @@
+"""Which applications there are: the folders beside this module, installed packages, and folders a user names.
+
+An application is a folder with a `metadata.json`; a class in it (`__init__.py`, or `app.py`) is optional. Packages add
+theirs with the entry-point group `srearena.applications` (a class), users with `SREARENA_APPS`, a list of folders that
+are applications or hold some. A broken application of a package or user is warned about; one of ours fails loudly.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+from difflib import get_close_matches
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+
+from srearena.errors import SreArenaError
+from srearena.service.apps.base import METADATA, Application
+from srearena.service.errors import ApplicationError
+
+ENTRY_POINTS = "srearena.applications"
+VARIABLE = "SREARENA_APPS"
+_HERE = Path(__file__).parent
+_OWN = frozenset({"base", "registry"})
+
+
+def all_applications() -> list[Application]:
+    """Every application that is known here, by name; a user's comes before a package's and ours of the same name."""
+    found: dict[str, Application] = {}
+    for application in (*_users(), *_installed(), *_ours()):
+        found.setdefault(_plain(application.name), application)
+    return sorted(found.values(), key=lambda application: application.name)
+
+
+def find_application(name: str) -> Application:
+    """By name, namespace or folder (`Hotel Reservation`, `hotel-reservation`), or by the path of its folder."""
+    if os.sep in name and (Path(name) / "metadata.json").is_file():
+        return load_folder(Path(name))
+    wanted = _plain(name)
+    own = _HERE / wanted.replace("-", "_")
+    if not os.environ.get(VARIABLE) and (own / "metadata.json").is_file():
+        return load_folder(own)
+    known = all_applications()
+    for application in known:
+        if wanted in names_of(application):
+            return application
+    near = get_close_matches(wanted, sorted({other for app in known for other in names_of(app)}), 3, 0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(_plain(a.name) for a in known)}"
+    raise ApplicationError(f"there is no application {name!r}: {hint}")
+
+
+def names_of(application: Application) -> set[str]:
+    return {_plain(name) for name in (application.name, application.namespace, application.folder.name)}
+
+
+def load_folder(folder: Path) -> Application:
+    """The application in a folder: of the class it has, or of the base class."""
+    module = _module(folder)
+    kind = _class_in(module) if module is not None else None
+    if kind is not None:
+        return kind()
+    return Application(folder / "metadata.json")
+
+
+def _ours() -> Iterator[Application]:
+    for entry in sorted(_HERE.iterdir()):
+        if (entry / "metadata.json").is_file():
+            yield load_folder(entry)
+        elif entry.suffix == ".py" and entry.stem not in _OWN and not entry.stem.startswith("_"):
+            kind = _class_in(import_module(f"{__package__}.{entry.stem}"))
+            if kind is not None:
+                yield kind()
+    for path in sorted(METADATA.glob("*.json")):
+        if not (_HERE / path.stem.replace("-", "_")).is_dir():
+            yield Application(path)
+
+
+def _installed() -> Iterator[Application]:
+    for entry in entry_points(group=ENTRY_POINTS):
+        try:
+            yield entry.load()()
+        except Exception as problem:
+            warnings.warn(f"the application {entry.name} ({entry.value}) cannot be loaded: {problem}", stacklevel=3)
+
+
+def _users() -> Iterator[Application]:
+    for name in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
+        place = Path(name).expanduser()
+        folders = [place] if (place / "metadata.json").is_file() else sorted(place.glob("*/"))
+        if not place.is_dir():
+            warnings.warn(f"{VARIABLE} names {place}, which is not a folder", stacklevel=3)
+        for folder in folders:
+            if not (folder / "metadata.json").is_file():
+                continue
+            try:
+                yield load_folder(folder)
+            except (SreArenaError, ImportError, SyntaxError) as problem:
+                warnings.warn(f"the application in {folder} cannot be loaded: {problem}", stacklevel=3)
+
+
+def _module(folder: Path) -> ModuleType | None:
+    """The code of an application; a folder that is no part of an installed package gets a name of its own."""
+    if folder.resolve().parent == _HERE:
+        return import_module(f"{__package__}.{folder.name}") if (folder / "__init__.py").is_file() else None
+    for file in (folder / "__init__.py", folder / "app.py"):
+        if file.is_file():
+            name = f"srearena_application_{re.sub('[^a-z0-9]', '_', str(folder.resolve()).lower())}"
+            spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=[str(folder)])
+            if spec is None or spec.loader is None:
+                continue
+            module = importlib.util.module_from_spec(spec)
+            sys.modules[name] = module
+            spec.loader.exec_module(module)
+            return module
+    return None
+
+
+def _class_in(module: ModuleType) -> type[Application] | None:
+    """The application class that a module defines itself."""
+    for value in vars(module).values():
+        if isinstance(value, type) and issubclass(value, Application) and value.__module__ == module.__name__:
+            return value
+    return None
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_]+", "-", name.strip().lower())

@@ -1,0 +1,57 @@
+"""The real kubectl on one cluster, for people and agents: what they type is what runs.
+
+The harness itself uses `srearena.service.kubernetes`, which needs no program and parses no text.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import orjson
+
+from srearena.service.shell import Shell, found_tool
+
+_ADVICE = "get it from https://kubernetes.io/docs/tasks/tools/"
+
+
+class KubeCtl:
+    """kubectl with a kubeconfig and a discovery cache of its own; close it, or use it as a context manager."""
+
+    def __init__(self, kubeconfig: Path | str, namespace: str = "") -> None:
+        self._program = found_tool("kubectl", _ADVICE)
+        self._cache = tempfile.mkdtemp(prefix="kubectl-")
+        self._options = [f"--kubeconfig={kubeconfig}", f"--cache-dir={self._cache}"]
+        if namespace:
+            self._options.append(f"--namespace={namespace}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        shutil.rmtree(self._cache, ignore_errors=True)
+
+    def run(self, *arguments: str, stdin: str | None = None, timeout: float = 120.0) -> str:
+        """What kubectl prints; CommandFailed with its complaint where it fails."""
+        return Shell().run(self._program, *self._options, *arguments, stdin=stdin, timeout=timeout).stdout
+
+    def exec_command(self, command: str, timeout: float = 120.0) -> str:
+        """A whole command line as a person types it (`kubectl get pods -A`): output and complaints together."""
+        words = shlex.split(command)
+        if words[:1] == ["kubectl"]:
+            words = words[1:]
+        done = Shell().run(self._program, *self._options, *words, timeout=timeout, check=False)
+        return done.stdout + done.stderr
+
+    def get_json(self, *arguments: str) -> Any:
+        """`kubectl get ... -o json`, decoded."""
+        return orjson.loads(self.run("get", *arguments, "-o", "json"))

@@ -1,0 +1,88 @@
+"""Is a workload up, and if not, why: in a line a person can act on.
+
+Judged as `kubectl rollout status` does, from what the controllers report about the present generation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from srearena.service.kubernetes import Kubernetes
+
+Obj = dict[str, Any]
+WORKLOADS = ("deployments.apps", "statefulsets.apps", "daemonsets.apps")
+
+
+def not_ready(api: Kubernetes, namespaces: Iterable[str]) -> list[str]:
+    """One line for each workload in the namespaces that is not up as wished."""
+    complaints = []
+    for namespace in namespaces:
+        waiting = [obj for kind in WORKLOADS for obj in api.list(kind, namespace) if missing_replicas(obj) is not None]
+        if not waiting:
+            continue
+        pods = api.list("pods", namespace)
+        complaints += [complaint(obj, pods) for obj in waiting]
+    return complaints
+
+
+def missing_replicas(obj: Obj) -> str | None:
+    """What the controller still has to do; None where the workload is as its spec wants it."""
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    if status.get("observedGeneration", 0) < obj["metadata"].get("generation", 1):
+        return "its controller has not looked at it yet"
+    if obj["kind"] == "DaemonSet":
+        wanted = status.get("desiredNumberScheduled", 0)
+        ready, updated = status.get("numberAvailable", 0), status.get("updatedNumberScheduled", 0)
+        total = wanted
+    else:
+        wanted = spec.get("replicas", 1)
+        ready = status.get("availableReplicas", 0)
+        updated, total = status.get("updatedReplicas", 0), status.get("replicas", 0)
+    if ready < wanted:
+        return f"{ready} of {wanted} pods available"
+    if updated < wanted:
+        return f"{updated} of {wanted} pods updated"
+    if total > wanted:
+        return f"{total - wanted} old pods are still there"
+    return None
+
+
+def complaint(obj: Obj, pods: Iterable[Obj]) -> str:
+    """`deployment geo: 0 of 1 pods available (geo-5d9-x: CrashLoopBackOff: back-off 10s ...)`."""
+    labels = ((obj.get("spec") or {}).get("selector") or {}).get("matchLabels") or {}
+    reasons = []
+    for pod in pods:
+        own = pod["metadata"].get("labels") or {}
+        if labels and all(own.get(key) == value for key, value in labels.items()):
+            reason = trouble(pod)
+            if reason:
+                reasons.append(f"{pod['metadata']['name']}: {reason}")
+    for condition in (obj.get("status") or {}).get("conditions") or ():
+        if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True":
+            reasons.append(str(condition.get("message")))
+    what = f"{obj['kind'].lower()} {obj['metadata']['name']}: {missing_replicas(obj)}"
+    return f"{what} ({'; '.join(reasons)})" if reasons else what
+
+
+def trouble(pod: Obj) -> str:
+    """Why a pod is not ready; empty where it is."""
+    status = pod.get("status") or {}
+    conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
+    if (conditions.get("Ready") or {}).get("status") == "True" or status.get("phase") == "Succeeded":
+        return ""
+    scheduled = conditions.get("PodScheduled") or {}
+    if scheduled.get("status") == "False":
+        return f"{scheduled.get('reason')}: {scheduled.get('message')}"
+    for container in [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]:
+        state = container.get("state") or {}
+        waiting, ended = state.get("waiting") or {}, state.get("terminated") or {}
+        if waiting.get("reason") not in (None, "PodInitializing", "ContainerCreating"):
+            message = waiting.get("message") or ""
+            return f"{container['name']}: {waiting['reason']}{': ' if message else ''}{message}"
+        if ended and ended.get("exitCode"):
+            return f"{container['name']}: {ended.get('reason')} (exit code {ended['exitCode']})"
+    if any("running" in (c.get("state") or {}) for c in status.get("containerStatuses") or ()):
+        late = [c["name"] for c in status["containerStatuses"] if not c.get("ready")]
+        return f"{', '.join(late)} runs but is not ready"
+    return str(status.get("reason") or status.get("phase") or "not started")
