@@ -1,0 +1,140 @@
+"""Series that are written together, kept in pages so that a change of one object does not disturb the others.
+
+A collector puts a section into its book for each thing it watches (a pod, a Service, a container): the labels once,
+the values as often as they change. `write` then appends one row per page, whatever changed. Only a page in which
+the set of series itself changed gets a new block; series that are gone are marked stale, as Prometheus does when a
+scrape no longer shows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+import numpy as np
+
+from srearena.cluster.embedded.telemetry.metrics.blocks import Block
+from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
+
+Labels = Mapping[str, str]
+PAGE_SERIES = 256
+"""A page takes sections until it has about so many series: few enough to rebuild, many enough to append at once."""
+
+
+class _Section:
+    __slots__ = ("labels", "page", "start", "values")
+
+    def __init__(self, page: _Page, labels: Sequence[Labels], values: Sequence[float]) -> None:
+        self.page = page
+        self.labels = labels
+        self.values = values
+        self.start = 0
+
+
+class _Page:
+    __slots__ = ("block", "changed", "count", "row", "sections")
+
+    def __init__(self) -> None:
+        self.sections: dict[Hashable, _Section] = {}
+        self.block: Block | None = None
+        self.row = np.empty(0)
+        self.count = 0
+        self.changed = True
+        """Whether the set of series is not the block's any more."""
+
+
+class Book:
+    def __init__(self, store: MetricStore, constant: Labels | None = None) -> None:
+        self._store = store
+        self._constant = dict(constant or {})
+        """Labels of every series that does not say otherwise: those of the target."""
+        self._sections: dict[Hashable, _Section] = {}
+        self._pages: list[_Page] = []
+        self._room: list[_Page] = []
+        """Pages that can take further sections."""
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._sections
+
+    def __len__(self) -> int:
+        """How many series there are."""
+        return sum(page.count for page in self._pages)
+
+    def keys(self) -> Iterable[Hashable]:
+        return self._sections.keys()
+
+    def put(self, key: Hashable, labels: Sequence[Labels], values: Sequence[float]) -> None:
+        """Write a section from now on, instead of what was there under that key."""
+        section = self._sections.get(key)
+        if section is None:
+            page = self._page_with_room()
+            section = self._sections[key] = page.sections[key] = _Section(page, labels, values)
+        elif section.labels == labels:
+            self.set(key, values)
+            return
+        else:
+            page = section.page
+            page.count -= len(section.labels)
+            section.labels, section.values = labels, values
+        page.count += len(labels)
+        page.changed = True
+        if page.count >= PAGE_SERIES and page in self._room:
+            self._room.remove(page)
+
+    def set(self, key: Hashable, values: Sequence[float]) -> None:
+        """New values for a section that is there, in the order of its labels."""
+        section = self._sections[key]
+        section.values = values
+        if not section.page.changed:
+            section.page.row[section.start : section.start + len(values)] = values
+
+    def drop(self, key: Hashable) -> None:
+        """Take a section out; one that is not there is no error."""
+        section = self._sections.pop(key, None)
+        if section is not None:
+            page = section.page
+            del page.sections[key]
+            page.count -= len(section.labels)
+            page.changed = True
+            if page not in self._room:
+                self._room.append(page)
+
+    def write(self, now: float) -> int:
+        """Append one sample of every series; returns how many."""
+        written = 0
+        for page in self._pages:
+            if page.changed:
+                self._rebuild(page, now)
+            if page.block is not None:
+                page.block.append(now, page.row)
+                written += page.count
+        return written
+
+    def end(self, now: float) -> None:
+        """Nothing is known any more: every series becomes stale, and the book is empty."""
+        for page in self._pages:
+            if page.block is not None:
+                page.block.end(now)
+        self._pages, self._room, self._sections = [], [], {}
+
+    def _page_with_room(self) -> _Page:
+        if not self._room:
+            page = _Page()
+            self._pages.append(page)
+            self._room.append(page)
+        return self._room[-1]
+
+    def _rebuild(self, page: _Page, now: float) -> None:
+        if page.block is not None:
+            page.block.end(now)
+            page.block = None
+        page.changed = False
+        labels: list[Labels] = []
+        values: list[float] = []
+        for section in page.sections.values():
+            section.start = len(labels)
+            labels.extend(section.labels)
+            values.extend(section.values)
+        page.row = np.array(values, dtype=np.float64)
+        if labels:
+            constant = self._constant
+            page.block = self._store.block([{**constant, **own} for own in labels])
