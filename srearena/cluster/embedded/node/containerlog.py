@@ -27,13 +27,25 @@ class LogLine(NamedTuple):
 
 
 class ContainerLog:
-    __slots__ = ("_attached", "_bytes", "_changed", "_lines", "_pending", "clock", "dropped", "limit")
+    __slots__ = (
+        "_attached",
+        "_bytes",
+        "_changed",
+        "_lines",
+        "_pending",
+        "before_rotation",
+        "clock",
+        "dropped",
+        "limit",
+    )
 
     def __init__(self, clock: Clock, limit: int = MAX_BYTES) -> None:
         self.clock = clock
         self.limit = limit
         self.dropped = 0
         """Lines that rotation took away; line numbers go on counting."""
+        self.before_rotation: Callable[[], object] | None = None
+        """The last chance of whoever follows the log to read what is about to go."""
         self._lines: list[LogLine] = []
         self._bytes = 0
         self._pending: dict[str, bytes] = {}
@@ -106,6 +118,8 @@ class ContainerLog:
 
     def _add(self, line: LogLine) -> None:
         if self._bytes > self.limit:
+            if self.before_rotation is not None:
+                self.before_rotation()
             self.dropped += len(self._lines)
             self._lines = []
             self._bytes = 0

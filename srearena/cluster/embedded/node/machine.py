@@ -5,7 +5,7 @@ It lives without its kubelet: containers go on running when the kubelet is stopp
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 from random import Random
@@ -111,6 +111,8 @@ class Machine:
         """The certificate (PEM) of the authority that signed those of the control plane."""
         self.live: dict[str, ContainerRecord] = {}
         """The containers that run now, by id."""
+        self.on_container: Callable[[Sandbox, ContainerRecord], object] | None = None
+        """Told of every container that is created."""
         self._addresses: dict[str, Sandbox] = {}
         self._last_address = 1
 

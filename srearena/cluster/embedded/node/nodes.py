@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from srearena.cluster.embedded.node.access import NodeAccess
@@ -15,7 +15,7 @@ from srearena.cluster.embedded.node.kubelet import Kubelet
 from srearena.cluster.embedded.node.machine import Machine, NodeSpec
 from srearena.cluster.embedded.node.pod_worker import PodWorker
 from srearena.cluster.embedded.node.projections import DEFAULT_TOKEN_SECONDS, TokenProvider
-from srearena.cluster.embedded.node.runtime import Sandbox
+from srearena.cluster.embedded.node.runtime import ContainerRecord, Sandbox
 from srearena.cluster.embedded.node.usage import UsageSampler
 from srearena.cluster.embedded.node.volume_refresh import VolumeRefresh
 from srearena.cluster.embedded.node.volumes import PersistentStorage
@@ -40,6 +40,8 @@ class Nodes:
         self.kubelets: dict[str, Kubelet] = {}
         self.token_provider: TokenProvider = self._issue_token
         """Makes service account tokens for projected volumes."""
+        self.on_container: Callable[[Sandbox, ContainerRecord], object] | None = None
+        """Told of every container that is created; to be set before the machines are added."""
         self._network: PodNetwork = NoNetwork()
         self._by_range: dict[str, Machine] = {}
         """By the first three numbers of the addresses of its pods."""
@@ -68,6 +70,7 @@ class Nodes:
         )
         machine.root_certificate = world.root_certificate.encode()
         machine.plug_into(self._network)
+        machine.on_container = self.on_container
         kubelet = Kubelet(world, machine, self._services, self.storage, self._refresh, self._token)
         machine.images.preload(*PRELOADED)
         self._by_range[machine.gateway.rpartition(".")[0]] = machine

@@ -193,6 +193,8 @@ class Sandbox:
         attempts = self.records.setdefault(config.name, [])
         attempts.insert(0, record)
         del attempts[1 + KEPT_DEAD :]
+        if self.machine.on_container is not None:
+            self.machine.on_container(self, record)
         return record
 
     def start(self, record: ContainerRecord, message_path: str, message_from_log: bool) -> None:
