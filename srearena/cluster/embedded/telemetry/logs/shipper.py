@@ -1,0 +1,119 @@
+"""What Promtail does on every node: follow each container's log and ship its lines to the store, labelled by pod.
+
+A container's log is followed from the moment it is created. Nothing happens when a line is written: rounds at an
+interval, before every query and before the runtime rotates a log carry over what is new, by reference. Lines
+therefore stay readable after their container, its pod and its node are gone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import partial
+
+from srearena.cluster.embedded.clock import Clock
+from srearena.cluster.embedded.node.containerlog import ContainerLog
+from srearena.cluster.embedded.node.runtime import ContainerRecord, Sandbox
+from srearena.cluster.embedded.objects import Obj, controller_of, meta, name_of, namespace_of, uid_of
+from srearena.cluster.embedded.telemetry.logs.store import LogStore, LogStream
+
+_TEMPLATE_HASH = re.compile(r"(.+?)(-[0-9a-f]{8,10})?")
+_BY_POD_LABEL = {
+    "app": ("app.kubernetes.io/name", "app"),
+    "instance": ("app.kubernetes.io/instance", "instance"),
+    "component": ("app.kubernetes.io/component", "component"),
+}
+"""Which of a pod's labels become which of its streams' labels, as the Helm chart of Promtail sets it up."""
+
+
+class Shipper:
+    def __init__(self, store: LogStore, clock: Clock) -> None:
+        self.store = store
+        self._clock = clock
+        self._followed: dict[str, _Follower] = {}
+        """By container id."""
+        store.before_reading = self.ship
+
+    def follow(self, sandbox: Sandbox, record: ContainerRecord) -> None:
+        """Ship the log of a container that was just created."""
+        labels = stream_labels(sandbox.pod, sandbox.node_name, record.name, record.attempt)
+        follower = self._followed[record.id] = _Follower(self.store, record, labels)
+        record.log.before_rotation = partial(self._rescue, follower)
+
+    def ship(self) -> None:
+        """Carry over what was written since the last round."""
+        ended = []
+        for identifier, follower in self._followed.items():
+            if follower.record.exited:
+                ended.append(identifier)
+            follower.carry()
+        for identifier in ended:
+            # A log goes on to be written for as long as its container runs, so this was its last round.
+            follower = self._followed.pop(identifier)
+            follower.record.log.before_rotation = None
+
+    def round(self) -> None:
+        """One round at an interval, after which the store may have to make room."""
+        self.ship()
+        self.store.make_room(self._clock.now)
+
+    def _rescue(self, follower: _Follower) -> None:
+        follower.carry()
+        self.store.make_room(self._clock.now)
+
+
+class _Follower:
+    """How far one container's log was shipped."""
+
+    __slots__ = ("_labels", "_next", "_partial", "_store", "record")
+
+    def __init__(self, store: LogStore, record: ContainerRecord, labels: Mapping[str, str]) -> None:
+        self.record = record
+        self._store = store
+        self._labels = labels
+        self._partial: dict[str, bytes] = {}
+        self._next = 0
+
+    def carry(self) -> None:
+        log: ContainerLog = self.record.log
+        end = log.end
+        if end == self._next:
+            return
+        streams: dict[str, LogStream] = {}
+        for moment, stream, text, is_partial in log.lines(self._next):
+            if is_partial:
+                self._partial[stream] = self._partial.get(stream, b"") + text
+                continue
+            if self._partial:
+                text = self._partial.pop(stream, b"") + text
+            target = streams.get(stream)
+            if target is None:
+                target = streams[stream] = self._store.stream({**self._labels, "stream": stream})
+            target.append(moment, text)
+        self._next = end
+
+
+def stream_labels(pod: Obj, node: str, container: str, attempt: int) -> dict[str, str]:
+    """The labels Promtail gives to a container's lines."""
+    namespace, name = namespace_of(pod), name_of(pod)
+    held = meta(pod).get("labels") or {}
+    labels = {label: next((held[key] for key in keys if held.get(key)), "") for label, keys in _BY_POD_LABEL.items()}
+    app = labels["app"] or _controller_name(pod) or name
+    labels |= {
+        "app": app,
+        "container": container,
+        "filename": f"/var/log/pods/{namespace}_{name}_{uid_of(pod)}/{container}/{attempt}.log",
+        "job": f"{namespace}/{app}",
+        "namespace": namespace,
+        "node_name": node,
+        "pod": name,
+        "service_name": app,
+    }
+    return {label: value for label, value in labels.items() if value}
+
+
+def _controller_name(pod: Obj) -> str:
+    """The owner's name, without the hash that a Deployment puts after the names of its ReplicaSets."""
+    owner = controller_of(pod)
+    found = _TEMPLATE_HASH.fullmatch(owner["name"]) if owner else None
+    return found[1] if found else ""
