@@ -10,7 +10,8 @@ import pytest
 from srearena.cluster.embedded.clock import Clock
 from srearena.cluster.embedded.telemetry.traces import otlp
 from srearena.cluster.embedded.telemetry.traces.jaeger_api import JaegerApi
-from srearena.cluster.embedded.telemetry.traces.spans import Resource, Span, SpanStore, exception
+from srearena.cluster.embedded.telemetry.traces.store import SpanStore
+from srearena.cluster.embedded.traffic.spans import Resource, Span, exception
 
 NOW = 1_800_000_000.0
 FRONTEND = Resource("frontend", (("k8s.pod.name", "frontend-1"), ("k8s.namespace.name", "shop")), "otelhttp")

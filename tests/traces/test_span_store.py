@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srearena.cluster.embedded.telemetry.traces.spans import Resource, Span, SpanStore
+from srearena.cluster.embedded.telemetry.traces.store import SpanStore
+from srearena.cluster.embedded.traffic.spans import Resource, Span
 
 FRONTEND = Resource("frontend")
 BACKEND = Resource("backend")

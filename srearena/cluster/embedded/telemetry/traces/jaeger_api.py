@@ -23,7 +23,7 @@ from srearena.cluster.embedded.telemetry.traces.jaeger_query import (
     read_query,
     read_trace_id,
 )
-from srearena.cluster.embedded.telemetry.traces.spans import SpanStore, Trace
+from srearena.cluster.embedded.telemetry.traces.store import SpanStore, Trace
 
 _DAY = 24 * 3600.0
 _V3_LIMIT = 100

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from srearena.cluster.embedded.telemetry.traces.spans import Attributes, Resource, Span, Trace, Value
+from srearena.cluster.embedded.telemetry.traces.store import Trace
+from srearena.cluster.embedded.traffic.spans import Attributes, Resource, Span, Value
 
 Json = dict[str, Any]
 

@@ -12,7 +12,8 @@ from srearena.cluster.embedded.durations import DurationError, parse_duration
 from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.telemetry.answers import Params, first
 from srearena.cluster.embedded.telemetry.traces.jaeger_json import as_text, tags
-from srearena.cluster.embedded.telemetry.traces.spans import Span, SpanStore, Trace
+from srearena.cluster.embedded.telemetry.traces.store import SpanStore, Trace
+from srearena.cluster.embedded.traffic.spans import Span
 
 DEFAULT_LIMIT = 100
 DEFAULT_LOOKBACK = 48 * 3600.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from srearena.cluster.embedded.telemetry.traces.spans import Attributes, Resource, Span, SpanEvent, Value
+from srearena.cluster.embedded.traffic.spans import Attributes, Resource, Span, SpanEvent, Value
 
 Json = dict[str, Any]
 

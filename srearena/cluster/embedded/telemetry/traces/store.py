@@ -10,29 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from srearena.cluster.embedded.traffic.spans import (
-    Attributes,
-    Kind,
-    Resource,
-    Span,
-    SpanEvent,
-    Status,
-    Value,
-    exception,
-)
-
-__all__ = [
-    "Attributes",
-    "Kind",
-    "Resource",
-    "Span",
-    "SpanEvent",
-    "SpanStore",
-    "Status",
-    "Trace",
-    "Value",
-    "exception",
-]
+from srearena.cluster.embedded.traffic.spans import Span
 
 MAX_SPANS = 200_000
 MAX_AGE = 6 * 3600.0
