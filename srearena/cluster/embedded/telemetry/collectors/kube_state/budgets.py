@@ -67,7 +67,6 @@ AUTOSCALERS = Kind(
     "horizontalpodautoscalers.autoscaling",
     named("horizontalpodautoscaler"),
     (
-        created(_H),
         info(
             f"{_H}_info",
             "What the autoscaler scales.",
