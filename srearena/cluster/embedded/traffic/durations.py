@@ -7,6 +7,7 @@ sample cost a few array operations each.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -70,4 +71,4 @@ def drawn(mean: float, variance: float, chance: float) -> float:
     variation = max(variance, 0.0) ** 0.5 / mean
     shape = float(np.interp(variation, _VARIATIONS[::-1], _SHAPES[::-1]))
     scale = mean / float(np.interp(shape, _SHAPES, _MEANS))
-    return scale * float(-np.log(max(chance, 1e-9))) ** (1 / shape)
+    return scale * math.pow(-math.log(max(chance, 1e-9)), 1 / shape)

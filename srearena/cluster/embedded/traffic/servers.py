@@ -1,0 +1,159 @@
+"""Who can be called: running programs with a model, and datastores. Both are a process that works at some speed.
+
+A server lives as long as its process. What it carries from one interval to the next (requests in line, memory it
+leaked, what it knows of others) is kept here, so that the arrays of a circuit can be built anew at any time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from srearena.cluster.embedded.node.process import Process
+from srearena.cluster.embedded.objects import dig, labels_of, name_of, namespace_of, uid_of
+from srearena.cluster.embedded.traffic.settings import Settings
+from srearena.cluster.embedded.traffic.spans import Resource
+
+if TYPE_CHECKING:
+    from srearena.cluster.embedded.network.stations import Station
+    from srearena.service.model.schema import ProgramModel
+
+_SINGLE = frozenset(("node", "python", "ruby", "lua"))
+"""Runtimes that use one processor, however many there are."""
+_LANGUAGES = {"cpp": "cpp", "node": "nodejs", "dotnet": "dotnet"}
+
+
+class Server:
+    """A process that requests wait for. `protocol` is what a datastore speaks; programs speak what they listen for."""
+
+    __slots__ = (
+        "busy",
+        "container",
+        "cpu_held",
+        "index",
+        "leaked",
+        "meter",
+        "name",
+        "namespace",
+        "node",
+        "pod",
+        "process",
+        "received",
+        "resource",
+        "sent",
+        "station",
+        "thread_held",
+    )
+
+    def __init__(self, process: Process, station: Station, name: str) -> None:
+        self.process = process
+        self.container = process.container
+        self.meter = process.container.meter
+        pod = process.container.host.pod
+        self.pod = name_of(pod)
+        self.namespace = namespace_of(pod)
+        self.node = process.container.host.node_name
+        self.station = station
+        self.name = name
+        self.index = -1
+        self.cpu_held = 0.0
+        self.thread_held = 0.0
+        self.leaked = 0.0
+        self.busy = 0.0
+        self.received = 0.0
+        self.sent = 0.0
+        self.resource = self._resource(pod)
+
+    @property
+    def alive(self) -> bool:
+        return not self.process.done.is_set
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the process stands still (SIGSTOP, a frozen node)."""
+        return self.process.stopped
+
+    @property
+    def single(self) -> bool:
+        return False
+
+    @property
+    def runtime(self) -> str:
+        return ""
+
+    def _resource(self, pod: Any) -> Resource:
+        labels = labels_of(pod)
+        owners = dig(pod, "metadata", "ownerReferences", default=[]) or []
+        deployment = next((str(o["name"]).rpartition("-")[0] for o in owners if o.get("kind") == "ReplicaSet"), "")
+        attributes: list[tuple[str, str]] = [
+            ("k8s.namespace.name", self.namespace),
+            ("k8s.pod.name", self.pod),
+            ("k8s.pod.uid", uid_of(pod)),
+            ("k8s.node.name", self.node),
+            ("k8s.container.name", self.container.config.name),
+        ]
+        if deployment:
+            attributes.append(("k8s.deployment.name", deployment))
+        if "app.kubernetes.io/version" in labels:
+            attributes.append(("service.version", str(labels["app.kubernetes.io/version"])))
+        if self.runtime:
+            attributes.append(("telemetry.sdk.language", _LANGUAGES.get(self.runtime, self.runtime)))
+        return Resource(self.name, tuple(attributes))
+
+
+class Store(Server):
+    """A datastore behind a listening socket; `model` answers what it allows."""
+
+    __slots__ = ("model", "protocol", "warm")
+
+    def __init__(self, process: Process, station: Station, model: object, protocol: str) -> None:
+        super().__init__(process, station, process.container.config.name)
+        self.model = model
+        self.protocol = protocol
+        self.warm: dict[str, float] = {}
+        """As a cache: per key space, the share of keys that are there."""
+
+
+class Instance(Server):
+    """A running program of an application."""
+
+    __slots__ = ("crashed", "known", "listening", "program", "ready", "settings", "version")
+
+    def __init__(self, process: Process, station: Station, program: ProgramModel, settings: Settings) -> None:
+        self.program = program
+        super().__init__(process, station, program.name)
+        self.settings = settings
+        self.ready = False
+        """Whether it has started and serves."""
+        self.known: dict[str, list[tuple[str, int]]] = {}
+        """Addresses of services it has discovered, kept when the registry cannot be asked."""
+        self.crashed = False
+
+    @property
+    def single(self) -> bool:
+        return self.program.runtime in _SINGLE
+
+    @property
+    def runtime(self) -> str:
+        return self.program.runtime
+
+    def fill(self, text: str, **words: object) -> str:
+        """A log line or message: settings and words put in, and the time as the program writes it."""
+        filled = self.settings.fill(text)
+        if "{" not in filled:
+            return filled
+        for name, value in words.items():
+            filled = filled.replace(f"{{{name}}}", str(value))
+        if "{time}" in filled:
+            filled = filled.replace("{time}", self.timestamp())
+        return filled
+
+    def timestamp(self) -> str:
+        from srearena.cluster.embedded.node.programs.timestamps import stamp
+
+        return stamp(self.process, self.program.time)
+
+    def say(self, text: str, **words: object) -> None:
+        """Write a line (or several) to the container's log."""
+        if text and self.alive:
+            stream = "stderr" if self.program.stderr else "stdout"
+            self.container.log.write(stream, self.fill(text, **words).encode(errors="replace") + b"\n")

@@ -1,0 +1,143 @@
+"""A program's settings: the values its model names, read where the running container has them.
+
+They are read once, when the process starts, as a real program reads its configuration: a file changed later changes
+nothing until a restart.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from srearena.cluster.embedded.node.fileview import FileView
+from srearena.service.model.amounts import SETTING, seconds
+from srearena.service.model.schema import Condition, Configuration, Setting
+
+_FALSE = frozenset(("", "0", "false", "off", "no", "none", "disabled"))
+
+
+class ConfigurationMissing(Exception):
+    """The configuration file cannot be read or understood; the text says why."""
+
+
+class Settings:
+    """Values by name, and texts with `${name}` filled in."""
+
+    def __init__(self, values: Mapping[str, str | None]) -> None:
+        self.values = dict(values)
+
+    def __getitem__(self, name: str) -> str | None:
+        return self.values.get(name)
+
+    def fill(self, text: str) -> str:
+        """The text with settings put in; a setting without a value is empty, as an unset variable is."""
+        if "${" not in text:
+            return text
+        return SETTING.sub(lambda found: self.values.get(found[1]) or "", text)
+
+    def number(self, given: float | str | None, otherwise: float) -> float:
+        if given is None:
+            return otherwise
+        if not isinstance(given, str):
+            return given
+        try:
+            return float(self.fill(given))
+        except ValueError:
+            return otherwise
+
+    def seconds(self, given: float | str | None, otherwise: float) -> float:
+        if given is None:
+            return otherwise
+        try:
+            return seconds(self.fill(given) if isinstance(given, str) else given)
+        except ValueError:
+            return otherwise
+
+    def satisfy(self, condition: Condition) -> bool:
+        """Whether the part of a condition that is about settings holds."""
+        return condition.setting is None or holds(self.values.get(condition.setting), condition)
+
+
+def holds(value: Any, condition: Condition) -> bool:
+    """Whether a value is what a condition asks for."""
+    text = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    if condition.equals is not None:
+        return any(
+            text == (str(wanted).lower() if isinstance(wanted, bool) else str(wanted)) for wanted in condition.equals
+        )
+    if condition.below is not None or condition.above is not None:
+        try:
+            number = float(text)
+        except ValueError:
+            return False
+        return (condition.below is None or number < condition.below) and (
+            condition.above is None or number > condition.above
+        )
+    return text.lower() not in _FALSE
+
+
+def read_settings(
+    wanted: Mapping[str, Setting],
+    configuration: Configuration | None,
+    env: Mapping[str, str],
+    arguments: Sequence[str],
+    files: FileView,
+    workdir: str,
+) -> Settings:
+    """ConfigurationMissing where there is a configuration file that cannot be read."""
+    config = _configuration(configuration, files, workdir) if configuration is not None else {}
+    values: dict[str, str | None] = {}
+    for name, setting in wanted.items():
+        found = _found(setting, config, env, arguments, files)
+        if found is not None and setting.match is not None:
+            part = re.search(setting.match, found)
+            found = part[1] if part is not None else None
+        values[name] = found if found is not None else None if setting.default is None else str(setting.default)
+    return Settings(values)
+
+
+def _found(
+    setting: Setting, config: Mapping[str, Any], env: Mapping[str, str], arguments: Sequence[str], files: FileView
+) -> str | None:
+    if setting.value is not None:
+        return str(setting.value)
+    if setting.env is not None and env.get(setting.env) not in (None, ""):
+        return env[setting.env]
+    if setting.config is not None:
+        value: Any = config
+        for part in setting.config.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+        if value is not None:
+            return str(value)
+    if setting.argument is not None:
+        for position, word in enumerate(arguments):
+            name, equals, value = word.partition("=")
+            if name == setting.argument:
+                return value if equals else arguments[position + 1] if position + 1 < len(arguments) else ""
+    if setting.file is not None and files.is_file(setting.file):
+        return files.read_text(setting.file).strip()
+    return None
+
+
+def _configuration(configuration: Configuration, files: FileView, workdir: str) -> Mapping[str, Any]:
+    path = configuration.path if configuration.path.startswith("/") else f"{workdir.rstrip('/')}/{configuration.path}"
+    if not files.is_file(path):
+        raise ConfigurationMissing(f"open {configuration.path}: no such file or directory")
+    text = files.read_text(path)
+    try:
+        if configuration.format == "json":
+            loaded = json.loads(text)
+        elif configuration.format == "yaml":
+            loaded = yaml.safe_load(text)
+        else:
+            lines = (line.partition("=") for line in text.splitlines() if "=" in line)
+            loaded = {name.strip(): value.strip() for name, _, value in lines}
+    except (ValueError, yaml.YAMLError, RecursionError) as problem:
+        raise ConfigurationMissing(f"{configuration.path}: {str(problem).splitlines()[0]}") from None
+    if not isinstance(loaded, Mapping):
+        raise ConfigurationMissing(f"{configuration.path}: not a mapping")
+    return loaded

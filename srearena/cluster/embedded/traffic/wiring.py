@@ -1,0 +1,455 @@
+"""From models and the cluster's state to a graph: every call is resolved as the network stands now.
+
+Exploration starts at what drives load and follows calls to whoever would answer them. Whether a name resolves, a
+Service has endpoints, a policy lets packets through, somebody listens, a login is accepted, a flag is on: each is
+asked here, once, and built in until something changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from srearena.cluster.embedded.network.network import Network
+from srearena.cluster.embedded.network.routes import Path
+from srearena.cluster.embedded.node.process import Process
+from srearena.cluster.embedded.node.programs.datastore import Broker, Datastore, Discovery, Login
+from srearena.cluster.embedded.node.reachability import Outcome
+from srearena.cluster.embedded.traffic.costs import STORES, cost_of
+from srearena.cluster.embedded.traffic.failures import Failure, connect_failure, remote_failure
+from srearena.cluster.embedded.traffic.graph import (
+    Action,
+    ActiveEffect,
+    CacheSpace,
+    Call,
+    Graph,
+    Link,
+    Missing,
+    Node,
+    Pause,
+    Target,
+    Together,
+)
+from srearena.cluster.embedded.traffic.routing import find_operation
+from srearena.cluster.embedded.traffic.servers import Instance, Server, Store
+from srearena.cluster.embedded.traffic.settings import holds
+from srearena.service.model.schema import Condition, Dependency, Effect, Operation, Step
+
+CONNECT_TIMEOUT = 20.0
+"""How long a client without a limit of its own waits for a connection that never comes, before somebody gives up."""
+HANGING = 120.0
+"""How long a request that nobody answers is waited for."""
+RESEND = 0.2
+"""The kernel's first retransmission."""
+MAX_LEVEL = 40
+
+
+class Wiring:
+    """Builds one graph. `instances` and `stores` are by process."""
+
+    def __init__(self, network: Network, instances: dict[Process, Instance], stores: dict[Process, Store]) -> None:
+        self.network = network
+        self.instances = instances
+        self.stores = stores
+        self._nodes: dict[tuple[int, str, str], Node] = {}
+        self._ordinals: dict[Node, int] = {}
+        self._group = 0
+        self._caches: list[CacheSpace] = []
+        self._targets: dict[tuple[int, str], Target] = {}
+        self._ways: dict[tuple[int, str], list[tuple[float, Path | Failure]]] = {}
+        self._watched: dict[int, tuple[object, int]] = {}
+        self._flags: dict[tuple[int, str], object] = {}
+
+    def graph(self, roots: Sequence[Node]) -> Graph:
+        """Everything the roots lead to."""
+        pending = list(roots)
+        for node in roots:
+            self._nodes[node.key] = node
+        while pending:
+            node = pending.pop()
+            if isinstance(node.server, Instance) and not node.plan and node.operation is not None:
+                self._plan(node, node.operation.does, pending)
+        self._set_levels(roots)
+        nodes = sorted(self._nodes.values(), key=lambda node: node.level)
+        servers: dict[int, Server] = {}
+        for index, node in enumerate(nodes):
+            node.index = index
+            servers.setdefault(id(node.server), node.server)
+        for index, server in enumerate(servers.values()):
+            server.index = index
+        calls = [call for node in nodes for call in calls_of(node.plan)]
+        for index, call in enumerate(calls):
+            call.index = index
+        for index, cache in enumerate(self._caches):
+            cache.index = index
+        return Graph(
+            nodes,
+            calls,
+            list(self._targets.values()),
+            list(servers.values()),
+            self._caches,
+            roots,
+            list(self._watched.values()),
+        )
+
+    def _set_levels(self, roots: Iterable[Node]) -> None:
+        """Each node one level below the deepest that calls it; a loop is cut where it would go on forever."""
+        pending = [(node, 0) for node in roots]
+        while pending:
+            node, level = pending.pop()
+            if level > MAX_LEVEL:
+                continue
+            node.level = max(node.level, level)
+            for call in calls_of(node.plan):
+                for link in call.links:
+                    if link.callee is not None and link.callee.level < level + 1:
+                        if level + 1 > MAX_LEVEL:
+                            link.callee, link.failure = None, Failure("error", "too many hops", 0.0)
+                        else:
+                            pending.append((link.callee, level + 1))
+
+    # Operations
+
+    def node(self, instance: Instance, name: str, operation: Operation, route: str) -> Node:
+        """The node of an operation, made on first sight."""
+        key = (id(instance.process), name, route)
+        found = self._nodes.get(key)
+        if found is None:
+            found = self._nodes[key] = self._made(instance, name, operation, route)
+        return found
+
+    def _made(self, instance: Instance, name: str, operation: Operation, route: str) -> Node:
+        settings = instance.settings
+        cpu = settings.seconds(operation.cpu, 0.0005)
+        latency = settings.seconds(operation.latency, 0.0)
+        variance = ((cpu + latency) * operation.spread) ** 2
+        passes = 1 - settings.number(operation.fails, 0.0)
+        active: list[ActiveEffect] = []
+        error = operation.error
+        for effect in instance.program.effects:
+            if effect.operation not in ("*", name):
+                continue
+            value = self.value_of(instance, effect.when)
+            if value is None:
+                continue
+            settled = _settled(effect, value)
+            active.append(settled)
+            cpu = cpu * effect.cpu_factor + effect.share * effect.cpu
+            latency += effect.share * effect.latency
+            variance += effect.share * (1 - effect.share) * effect.latency**2
+            passes *= 1 - effect.share * settled.fails
+        return Node(
+            instance,
+            name,
+            route,
+            operation,
+            cpu,
+            latency,
+            variance,
+            1 - passes,
+            error,
+            operation.payload,
+            tuple(active),
+        )
+
+    def value_of(self, instance: Instance, condition: Condition) -> object | None:
+        """What makes a condition true (a flag's value, a setting's), or None where it does not hold."""
+        value: object = True
+        if condition.setting is not None:
+            if not instance.settings.satisfy(condition):
+                return None
+            value = instance.settings[condition.setting]
+        if condition.flag is not None:
+            value = self._flag(instance, condition.flag)
+            if value is None or not holds(value, condition):
+                return None
+        return value
+
+    def _flag(self, instance: Instance, flag: str) -> object | None:
+        """The flag's value as the flag service tells it; None where that cannot be asked."""
+        key = (id(instance.process), flag)
+        if key not in self._flags:
+            self._flags[key] = None
+            if "flags" in instance.program.dependencies:
+                for _, way in self._ways_to(instance, "flags"):
+                    server = getattr(way, "listener", None) and way.listener.server  # type: ignore[union-attr]
+                    evaluate = getattr(server, "evaluate", None)
+                    if evaluate is not None:
+                        self._watch(server)
+                        self._flags[key] = evaluate(flag)
+                        break
+        return self._flags[key]
+
+    def _watch(self, server: object) -> None:
+        if id(server) not in self._watched:
+            self._watched[id(server)] = (server, getattr(server, "epoch", 0))
+
+    # Plans
+
+    def _plan(self, node: Node, steps: Sequence[Step], pending: list[Node]) -> None:
+        self._group = 0
+        node.plan = self._actions(node, steps, None, pending)
+
+    def plan_task(self, node: Node, steps: Sequence[Step]) -> list[Node]:
+        """Give a node (a simulated user's task) these steps; the nodes found on the way are returned."""
+        pending: list[Node] = []
+        self._nodes[node.key] = node
+        self._plan(node, steps, pending)
+        return pending
+
+    def _actions(
+        self,
+        node: Node,
+        steps: Sequence[Step],
+        cache: CacheSpace | None,
+        pending: list[Node],
+        *,
+        together: bool = False,
+    ) -> tuple[Action, ...]:
+        actions: list[Action] = []
+        instance = node.server
+        assert isinstance(instance, Instance)
+        for step in steps:
+            if step.when is not None and self.value_of(instance, step.when) is None:
+                continue
+            if not together:
+                self._group += 1
+            if step.call is not None:
+                actions.append(self._call(node, step, step.call, cache, pending))
+            elif step.publish is not None:
+                name, _, topic = step.publish.partition(" ")
+                actions.append(self._call(node, step, f"{name} produce {topic.strip()}", cache, pending))
+            elif step.cache is not None:
+                lookup = self._call(node, step, step.cache, cache, pending)
+                actions.append(lookup)
+                space = CacheSpace(f"{node.server.name}/{step.cache}", step.keys, step.space, step.fill, lookup)
+                self._caches.append(space)
+                actions.append(Missing(space, self._actions(node, step.miss, space, pending)))
+            elif step.parallel is not None:
+                branches = tuple(
+                    self._actions(node, [branch], cache, pending, together=True) for branch in step.parallel
+                )
+                actions.append(Together(branches))
+            elif step.do is not None:
+                actions.extend(self._actions(node, step.do, cache, pending, together=together))
+            elif step.wait is not None:
+                actions.append(Pause(step.wait))
+        return tuple(actions)
+
+    def _call(self, node: Node, step: Step, text: str, cache: CacheSpace | None, pending: list[Node]) -> Call:
+        name, _, operation = text.partition(" ")
+        operation = operation.strip()
+        if operation == "same":
+            operation = node.route
+        instance = node.server
+        assert isinstance(instance, Instance)
+        call = Call(
+            node,
+            self._target(instance, name),
+            step,
+            operation,
+            self._ordinals.setdefault(node, 0),
+            instance.settings.number(step.times, 1.0),
+            step.share,
+            cache=cache,
+            group=self._group,
+            crashes=step.on_error == "crash",
+            optional=step.on_error == "ignore",
+        )
+        self._ordinals[node] += 1
+        for weight, way in self._ways_to(instance, name):
+            call.links.append(self._link(call, weight, way, pending))
+        return call
+
+    def _target(self, instance: Instance, name: str) -> Target:
+        key = (id(instance.process), name)
+        found = self._targets.get(key)
+        if found is None:
+            dependency = instance.program.dependencies[name]
+            settings = instance.settings
+            found = self._targets[key] = Target(
+                name,
+                dependency,
+                instance,
+                settings.seconds(dependency.timeout, float("inf")) or float("inf"),
+                max(1, int(settings.number(dependency.attempts, 1.0))),
+                settings.seconds(dependency.backoff.initial, 0.0),
+                settings.number(dependency.backoff.multiplier, 1.0),
+                settings.number(dependency.pool, float("inf")),
+                settings.seconds(dependency.pool_timeout, float("inf")),
+            )
+        return found
+
+    # Ways
+
+    def _ways_to(self, instance: Instance, name: str) -> list[tuple[float, Path | Failure]]:
+        """The ways connections to a dependency can go, with their shares."""
+        key = (id(instance.process), name)
+        found = self._ways.get(key)
+        if found is None:
+            found = self._ways[key] = self._find_ways(instance, instance.program.dependencies[name])
+        return found
+
+    def _find_ways(self, instance: Instance, dependency: Dependency) -> list[tuple[float, Path | Failure]]:
+        if dependency.discover:
+            addresses = self._discovered(instance, instance.settings.fill(dependency.discover))
+            if not addresses:
+                text = remote_failure(instance.runtime, "http", "there is no address available")
+                if instance.runtime == "go":
+                    text = "rpc error: code = Unavailable desc = there is no address available"
+                return [(1.0, Failure("unreachable", text, 0.0005))]
+        else:
+            address = instance.settings.fill(dependency.address)
+            host, _, port = address.rpartition(":")
+            if not host or not port.isdigit():
+                text = f"invalid address {address!r}" if address else "missing address"
+                return [(1.0, Failure("name", text, 0.0))]
+            addresses = [(host, int(port))]
+        ways: list[tuple[float, Path | Failure]] = []
+        for host, number in addresses:
+            ways.extend(self._ways_of(instance, dependency, host, number, 1 / len(addresses)))
+        return ways
+
+    def _discovered(self, instance: Instance, text: str) -> list[tuple[str, int]]:
+        registry, _, service = text.partition("/")
+        for _, way in self._ways_to(instance, registry):
+            server = way.listener.server if isinstance(way, Path) and way.listener is not None else None
+            if isinstance(server, Discovery):
+                self._watch(server)
+                instance.known[service] = [(one.ip, one.port) for one in server.instances(service)]
+                break
+        return instance.known.get(service, [])
+
+    def _ways_of(
+        self, instance: Instance, dependency: Dependency, host: str, port: int, share: float
+    ) -> list[tuple[float, Path | Failure]]:
+        forecast = self.network.forecast(instance.station, host, port)
+        patience = instance.settings.seconds(
+            dependency.connect_timeout,
+            instance.settings.seconds(dependency.timeout, CONNECT_TIMEOUT) or CONNECT_TIMEOUT,
+        )
+        runtime, protocol = instance.runtime, dependency.protocol
+
+        def failed(outcome: Outcome, address: str, seconds: float) -> Failure:
+            return connect_failure(outcome, runtime, protocol, host, address, port, min(seconds, patience))
+
+        ways: list[tuple[float, Path | Failure]] = []
+        unresolved = 1.0 if not forecast.paths else forecast.lookup.failing
+        if unresolved > 0:
+            outcome = forecast.lookup.outcome if not forecast.paths else Outcome.DNS_FAILURE
+            ways.append((share * unresolved, failed(outcome, "", forecast.lookup.seconds)))
+        for path in forecast.paths:
+            weight = share * (1 - unresolved) / len(forecast.paths)
+            if path.outcome is Outcome.CONNECTED and path.lost < 1:
+                ways.append((weight, path))
+            else:
+                outcome = Outcome.TIMEOUT if path.outcome is Outcome.CONNECTED else path.outcome
+                slow = outcome is Outcome.TIMEOUT
+                ways.append((weight, failed(outcome, path.address, patience if slow else path.round_trip or 0.001)))
+        return ways
+
+    def _link(self, call: Call, weight: float, way: Path | Failure, pending: list[Node]) -> Link:
+        if isinstance(way, Failure):
+            return Link(weight, None, way, way.seconds)
+        round_trip = way.round_trip + way.there.delay + way.back.delay
+        variance = way.there.jitter**2 + way.back.jitter**2
+        lost = way.lost
+        if lost > 0:
+            # A lost packet is sent again after a fifth of a second, then twice that; after six times nobody waits.
+            resent = lost / (1 - lost)
+            round_trip += resent * RESEND * 2
+            variance += resent * (RESEND * 2) ** 2
+        reached = self._callee(call, way, pending)
+        if isinstance(reached, Failure):
+            return Link(weight, None, reached, round_trip + reached.seconds, address=way.address, port=way.port)
+        return Link(weight, reached, None, round_trip, variance, lost**6, way.address, way.port)
+
+    def _callee(self, call: Call, path: Path, pending: list[Node]) -> Node | Failure:
+        assert path.listener is not None
+        server = path.listener.server
+        instance = call.target.instance
+        protocol = call.target.dependency.protocol
+        if isinstance(server, Instance):
+            return self._at_instance(call, server, pending)
+        if server is not None and isinstance(server, Datastore | Broker):
+            return self._at_store(call, server, path)
+        if protocol in STORES or path.listener.http is None:
+            text = remote_failure(instance.runtime, protocol, "connection closed by peer")
+            return Failure("protocol", text, 0.001)
+        return Failure("error", remote_failure(instance.runtime, protocol, "unexpected answer"), 0.001)
+
+    def _at_instance(self, call: Call, server: Instance, pending: list[Node]) -> Node | Failure:
+        protocol = call.target.dependency.protocol
+        if protocol in STORES:
+            return Failure("protocol", "unexpected message from server", 0.001)
+        found = find_operation(server.program, protocol, call.operation)
+        if found is None:
+            words = "404 Not Found" if protocol == "http" else f"unknown method {call.operation}"
+            return Failure("error", remote_failure(call.target.instance.runtime, protocol, words), 0.001)
+        name, operation = found
+        route = call.operation if operation.route is not None and "*" in operation.route else ""
+        key = (id(server.process), name, route)
+        fresh = key not in self._nodes
+        node = self.node(server, name, operation, route)
+        if fresh:
+            pending.append(node)
+        return node
+
+    def _at_store(self, call: Call, model: Datastore | Broker, path: Path) -> Node | Failure:
+        target = call.target
+        protocol = target.dependency.protocol
+        assert path.listener is not None and path.station is not None
+        self._watch(model)
+        login = None
+        if target.dependency.login is not None:
+            given, fill = target.dependency.login, target.instance.settings.fill
+            login = Login(fill(given.user), fill(given.password), fill(given.database), "admin")
+        cost = cost_of(protocol, call.operation)
+        goal = call.step.target or call.operation.partition(" ")[2]
+        refusal = model.refuses(login, "connect", "") or model.refuses(login, "write" if cost.writes else "read", goal)
+        if refusal is not None:
+            if refusal.kind == "locked":
+                return Failure("timeout", refusal.message, HANGING)
+            return Failure("error", refusal.message, 0.002)
+        owner = path.listener.owner
+        assert isinstance(owner, Process)
+        store = self.stores.get(owner)
+        if store is None:
+            store = self.stores[owner] = Store(owner, path.station, model, protocol)
+        verb = call.operation.split(None, 1)[0]
+        key = (id(owner), verb, "")
+        found = self._nodes.get(key)
+        if found is None:
+            own = cost.cpu + cost.latency
+            found = self._nodes[key] = Node(
+                store, verb, "", None, cost.cpu, cost.latency, (own * cost.spread) ** 2, 0.0, "", call.step.payload
+            )
+        return found
+
+
+def _settled(effect: Effect, value: object) -> ActiveEffect:
+    number = float(value) if isinstance(value, int | float | str) and _is_number(value) else 1.0
+    fails = number if effect.fails == "value" else float(effect.fails or 0.0)
+    leaks = effect.leaks * (number if effect.leak_factor == "value" else 1.0)
+    return ActiveEffect(effect, min(max(fails, 0.0), 1.0), leaks)
+
+
+def _is_number(value: object) -> bool:
+    try:
+        float(str(value))
+    except ValueError:
+        return False
+    return True
+
+
+def calls_of(plan: Iterable[Action]) -> list[Call]:
+    """All calls of a plan, in order."""
+    found: list[Call] = []
+    for action in plan:
+        if isinstance(action, Call):
+            found.append(action)
+        elif isinstance(action, Together):
+            for branch in action.branches:
+                found.extend(calls_of(branch))
+        elif isinstance(action, Missing):
+            found.extend(calls_of(action.plan))
+    return found
