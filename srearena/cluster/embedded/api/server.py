@@ -6,13 +6,8 @@ is its chance to let time catch up with the wall before a request looks at the w
 
 from __future__ import annotations
 
-import asyncio
-import socket
 from collections.abc import Callable
 from types import TracebackType
-
-from uvicorn import Config
-from uvicorn.server import ServerState
 
 from srearena.cluster.embedded.api.application import Application
 from srearena.cluster.embedded.api.authentication import Authenticator, Credentials
@@ -28,13 +23,11 @@ from srearena.cluster.embedded.api.in_cluster import InClusterApi
 from srearena.cluster.embedded.api.node_agent import NodeAgent
 from srearena.cluster.embedded.api.openapi import OpenApi
 from srearena.cluster.embedded.api.watching import Feeds
+from srearena.cluster.embedded.listening import HOST, Listener
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.registry.identity import User
 from srearena.cluster.embedded.registry.tokens import TokenIssuer
 from srearena.cluster.embedded.world import World
-
-HOST = "127.0.0.1"
-_HANDSHAKE_SECONDS = 10.0
 
 
 class ApiServer:
@@ -43,7 +36,7 @@ class ApiServer:
     def __init__(self, world: World, credentials: Credentials, port: int = 0, agent: NodeAgent | None = None) -> None:
         self.world = world
         self.credentials = credentials
-        self.port = port
+        self._listener = Listener(port)
         self.before_request: Callable[[], object] = lambda: None
         issuer = TokenIssuer(world.clock, world.store, world.randomness)
         self.backend = Backend(
@@ -58,8 +51,10 @@ class ApiServer:
         )
         self.in_cluster = InClusterApi(Application(self.backend, lambda: None))
         """The same API for programs in pods, which are part of the time that flows."""
-        self._state = ServerState()
-        self._server: asyncio.Server | None = None
+
+    @property
+    def port(self) -> int:
+        return self._listener.port
 
     @property
     def url(self) -> str:
@@ -68,59 +63,25 @@ class ApiServer:
     @property
     def busy(self) -> bool:
         """Whether any request is being answered."""
-        return bool(self._state.tasks)
+        return self._listener.busy
 
     def kubeconfig(self, user: User, *, namespace: str = "", with_token: bool = False) -> Obj:
         return self.credentials.kubeconfig(self.url, user, namespace=namespace, with_token=with_token)
 
     async def start(self) -> None:
         application = Application(self.backend, lambda: self.before_request())
-        config = Config(
+        await self._listener.start(
             application,
-            http=HttpConnection,
+            HttpConnection,
             ws=WebSocketConnection,
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            interface="asgi3",
+            tls=self.credentials.authority.server_context(),
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             ws_per_message_deflate=False,
-        )
-        config.load()
-        # Only sockets that say they are TCP get TCP_NODELAY from asyncio; without it small answers take 40 ms.
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((HOST, self.port))
-        except OSError:
-            listener.close()
-            raise
-        self.port = listener.getsockname()[1]
-        self._server = await asyncio.get_running_loop().create_server(
-            lambda: HttpConnection(config=config, server_state=self._state, app_state={}),
-            sock=listener,
-            ssl=self.credentials.authority.server_context(),
-            backlog=2048,
-            ssl_handshake_timeout=_HANDSHAKE_SECONDS,
-            ssl_shutdown_timeout=1.0,
         )
 
     async def stop(self) -> None:
         """Stop listening and drop every client, also those in the middle of something."""
-        if self._server is None:
-            return
-        self._server.close()
-        self._server = None
-        tasks = list(self._state.tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        for connection in list(self._state.connections):
-            connection.transport.abort()
-        while self._state.connections:
-            await asyncio.sleep(0)
+        await self._listener.stop()
 
     async def __aenter__(self) -> ApiServer:
         await self.start()

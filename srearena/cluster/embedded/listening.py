@@ -1,0 +1,84 @@
+"""A socket on the loopback interface with an ASGI application behind it, in the asyncio loop that starts it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Any
+
+from uvicorn import Config
+from uvicorn.server import ServerState
+
+HOST = "127.0.0.1"
+_HANDSHAKE_SECONDS = 10.0
+_TLS_GOODBYE_SECONDS = 1.0
+
+
+class Listener:
+    """`port` 0 takes a free one, known once it listens."""
+
+    def __init__(self, port: int = 0) -> None:
+        self.port = port
+        self._state = ServerState()
+        self._server: asyncio.Server | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether any request is being answered."""
+        return bool(self._state.tasks)
+
+    async def start(
+        self,
+        application: Callable[..., Any],
+        connection: type[Any],
+        *,
+        tls: ssl.SSLContext | None = None,
+        **options: Any,
+    ) -> None:
+        """Listen. `connection` is uvicorn's protocol for one client, or a subclass; `options` are uvicorn's."""
+        config = Config(
+            application,
+            http=connection,
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            interface="asgi3",
+            **options,
+        )
+        config.load()
+        # Only sockets that say they are TCP get TCP_NODELAY from asyncio; without it small answers take 40 ms.
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((HOST, self.port))
+        except OSError:
+            listener.close()
+            raise
+        self.port = listener.getsockname()[1]
+        timeouts = {"ssl_handshake_timeout": _HANDSHAKE_SECONDS, "ssl_shutdown_timeout": _TLS_GOODBYE_SECONDS}
+        self._server = await asyncio.get_running_loop().create_server(
+            lambda: connection(config=config, server_state=self._state, app_state={}),
+            sock=listener,
+            ssl=tls,
+            backlog=2048,
+            **(timeouts if tls else {}),
+        )
+
+    async def stop(self) -> None:
+        """Stop listening and drop every client, also those in the middle of something."""
+        if self._server is None:
+            return
+        self._server.close()
+        self._server = None
+        tasks = list(self._state.tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for connection in list(self._state.connections):
+            connection.transport.abort()
+        while self._state.connections:
+            await asyncio.sleep(0)
