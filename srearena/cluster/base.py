@@ -10,6 +10,7 @@ Everything else about a cluster is reached through the Kubernetes API that the k
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -41,6 +42,18 @@ class NodeAccess(ABC):
         """Do something to a node; NodeAccessError where it is unknown or fails."""
 
 
+@dataclass(frozen=True, slots=True)
+class TelemetryEndpoints:
+    """Where a cluster's telemetry is read: base URLs of HTTP APIs, "" where there is none."""
+
+    prometheus: str = ""
+    loki: str = ""
+    jaeger: str = ""
+    alertmanager: str = ""
+    token: str = ""
+    """A bearer token for all of them, or the password of any user; "" where none is asked for."""
+
+
 class Cluster(ABC):
     """One running environment; use it as a context manager, or call `close` when done."""
 
@@ -56,6 +69,11 @@ class Cluster(ABC):
     @property
     @abstractmethod
     def nodes(self) -> NodeAccess: ...
+
+    @property
+    def telemetry(self) -> TelemetryEndpoints:
+        """Where metrics, logs, traces and alerts are read; ClusterError where the environment has none."""
+        raise ClusterError(f"cluster {self.name!r} offers no telemetry")
 
     @abstractmethod
     def wait(self, seconds: float) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from srearena.cluster.base import Cluster, ClusterUnavailable, NodeAccess, NodeAccessError
+from srearena.cluster.base import Cluster, ClusterUnavailable, NodeAccess, NodeAccessError, TelemetryEndpoints
 from srearena.cluster.embedded.control import ControlError
 from srearena.cluster.embedded.hosting import HostThread
 from srearena.cluster.embedded.options import ClusterOptions
@@ -39,6 +39,10 @@ class InProcessCluster(Cluster):
     @property
     def nodes(self) -> NodeAccess:
         return _ThreadNodes(self._thread)
+
+    @property
+    def telemetry(self) -> TelemetryEndpoints:
+        return TelemetryEndpoints(**self._thread.host.telemetry_endpoints())
 
     def wait(self, seconds: float) -> None:
         self._thread.call(self._thread.host.pacer.advance(seconds))

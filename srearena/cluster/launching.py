@@ -26,7 +26,14 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from srearena.cluster.base import Cluster, ClusterError, ClusterUnavailable, NodeAccess, NodeAccessError
+from srearena.cluster.base import (
+    Cluster,
+    ClusterError,
+    ClusterUnavailable,
+    NodeAccess,
+    NodeAccessError,
+    TelemetryEndpoints,
+)
 from srearena.cluster.embedded.control import ControlError, ControlLine
 from srearena.cluster.embedded.options import ClusterOptions
 
@@ -104,6 +111,10 @@ class ChildCluster(Cluster):
     @property
     def nodes(self) -> NodeAccess:
         return _ControlledNodes(self._control)
+
+    @property
+    def telemetry(self) -> TelemetryEndpoints:
+        return telemetry_of(self._directory)
 
     def wait(self, seconds: float) -> None:
         _asked(self._control, "advance", seconds=seconds)
@@ -198,6 +209,11 @@ def _alarm(process: subprocess.Popen[bytes]) -> Iterator[None]:
 def advance(directory: Path, seconds: float) -> None:
     """Let time pass in a cluster whose files are in `directory`, whoever started it."""
     _asked(ControlLine(directory / "control"), "advance", seconds=seconds)
+
+
+def telemetry_of(directory: Path) -> TelemetryEndpoints:
+    """Where the telemetry of a cluster is read whose files are in `directory`, whoever started it."""
+    return TelemetryEndpoints(**_asked(ControlLine(directory / "control"), "telemetry"))
 
 
 def stop(pid: int) -> None:

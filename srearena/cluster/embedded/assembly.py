@@ -20,6 +20,7 @@ from srearena.cluster.embedded.options import SETTLING_SECONDS, ClusterOptions
 from srearena.cluster.embedded.pacing import wall_now
 from srearena.cluster.embedded.registry.admission.plugins import install
 from srearena.cluster.embedded.scheduler.scheduler import Scheduler
+from srearena.cluster.embedded.telemetry.pipeline import Telemetry
 from srearena.cluster.embedded.webhook_calls import WebhookCalls
 from srearena.cluster.embedded.world import World
 
@@ -36,6 +37,7 @@ class Assembly:
     nodes: Nodes
     scheduler: Scheduler
     controllers: dict[str, Controller]
+    telemetry: Telemetry
 
 
 def assemble(options: ClusterOptions, root_certificate: str = "") -> Assembly:
@@ -56,6 +58,8 @@ def assemble(options: ClusterOptions, root_certificate: str = "") -> Assembly:
     )
     nodes = Nodes(world)
     nodes.connect(network)
+    telemetry = Telemetry(world, nodes)
+    telemetry.start()
     for spec in _machines(options):
         nodes.add(spec)
     scheduler = Scheduler(world)
@@ -69,7 +73,7 @@ def assemble(options: ClusterOptions, root_certificate: str = "") -> Assembly:
     objects.create_api_service(world, nodes.address_of(CONTROL_PLANE))
     objects.create_system(world)
     world.clock.run_until(handed_over_at)
-    return Assembly(world, network, nodes, scheduler, running)
+    return Assembly(world, network, nodes, scheduler, running, telemetry)
 
 
 def _machines(options: ClusterOptions) -> list[NodeSpec]:

@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from srearena.cluster.embedded.api.authentication import Credentials
+from srearena.cluster.embedded.api.connections import HttpConnection
 from srearena.cluster.embedded.api.server import ApiServer
 from srearena.cluster.embedded.assembly import CONTROL_PLANE, Assembly, assemble
 from srearena.cluster.embedded.control import ControlError
@@ -22,9 +23,12 @@ from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.options import ClusterOptions
 from srearena.cluster.embedded.pacing import Pacer, wall_now
 from srearena.cluster.embedded.registry.identity import User
+from srearena.cluster.embedded.telemetry.apis import query_apis
+from srearena.cluster.embedded.telemetry.serving import TelemetryServer
 
 T = TypeVar("T")
 
+_TOKEN_LENGTH = 40
 ADMINISTRATOR = User("kubernetes-admin", ("system:masters", "system:authenticated"))
 
 
@@ -39,16 +43,21 @@ class Host:
         self.pacer = Pacer(world.clock, 0.0 if options.behind else options.speed)
         self.server = ApiServer(world, credentials, options.port, self.assembly.nodes.agent)
         self.server.before_request = self.pacer.catch_up
+        token = world.randomness.secret("telemetry token").hex()[:_TOKEN_LENGTH]
+        self.telemetry = TelemetryServer(query_apis(self.assembly.telemetry), token, HttpConnection)
+        self.telemetry.before_request = self.pacer.catch_up
         control_plane = self.assembly.nodes.kubelets[CONTROL_PLANE].machine
         control_plane.handlers[API_PORT] = self.server.in_cluster.answer
         self._flow: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         await self.server.start()
+        await self.telemetry.start()
         self._flow = asyncio.create_task(self.pacer.run())
 
     async def stop(self) -> None:
         await self.server.stop()
+        await self.telemetry.stop()
         if self._flow is not None:
             self._flow.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -57,6 +66,10 @@ class Host:
 
     def kubeconfig(self, user: User = ADMINISTRATOR) -> Obj:
         return self.server.kubeconfig(user)
+
+    def telemetry_endpoints(self) -> dict[str, str]:
+        """The base URL of every telemetry API, and the token they ask for."""
+        return {**self.telemetry.urls(), "token": self.telemetry.token}
 
     async def catch_up(self) -> None:
         """Let a cluster that started behind live up to the present, and time flow from there on."""
@@ -70,6 +83,8 @@ class Host:
             case {"operation": "status"}:
                 clock = self.assembly.world.clock
                 return {"url": self.server.url, "now": clock.now, "speed": self.pacer.speed}
+            case {"operation": "telemetry"}:
+                return self.telemetry_endpoints()
             case {"operation": "advance", "seconds": int() | float() as seconds} if seconds >= 0:
                 await self.pacer.advance(seconds)
                 return {"now": self.assembly.world.clock.now}
