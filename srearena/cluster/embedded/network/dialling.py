@@ -157,6 +157,14 @@ class Dialler:
         if quality.lost:
             delay += self._resending(packets, quality.lost, here.round_trip + quality.delay)
         yield delay
+        target = path.station
+        if target is not None and target.sockets is not source.sockets:
+            here_counts, there_counts = source.sockets.carried, target.sockets.carried
+            sender, receiver = (there_counts, here_counts) if back else (here_counts, there_counts)
+            sender.sent_bytes += size
+            sender.sent_packets += packets
+            receiver.received_bytes += size
+            receiver.received_packets += packets
         return True
 
     def _resending(self, packets: int, lost: float, round_trip: float) -> float:

@@ -8,6 +8,7 @@ something only when enough answers in a row agree. Questions that are answered a
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from srearena.cluster.embedded.clock import Task, Timer
@@ -40,10 +41,13 @@ class Probe:
         "_timer",
         "container",
         "delay",
+        "failures",
         "kind",
         "period",
         "record",
         "result",
+        "successes",
+        "unknowns",
     )
 
     def __init__(self, owner: PodProbes, container: Obj, kind: str) -> None:
@@ -59,6 +63,8 @@ class Probe:
         self.record: ContainerRecord | None = None
         self.result: bool | None = None
         """What enough answers in a row have said of the present container; None before that."""
+        self.successes = self.failures = self.unknowns = 0
+        """How the questions asked so far were answered."""
         self._last: bool | None = None
         self._row = 0
         self._on_hold = False
@@ -125,6 +131,7 @@ class Probe:
         elif answer[0] and not answer[1] and self.result and self.kind is not STARTUP:
             # The usual case: all is well, and was before.
             self._last = True
+            self.successes += 1
             if self._due:
                 self._due += self.period
                 self._timer = worker.kubelet.clock.at(self._due, self._tick)
@@ -144,8 +151,13 @@ class Probe:
             reason = "ProbeWarning" if good else "Unhealthy"
             self._owner.worker.container_event(self.container, "Warning", reason, f"{_TITLES[self.kind]} {text}")
         if good is None:
+            self.unknowns += 1
             self.plan()
             return
+        if good:
+            self.successes += 1
+        else:
+            self.failures += 1
         if good == self._last:
             self._row += 1
         else:
@@ -194,6 +206,11 @@ class PodProbes:
                 own[kind] = Probe(self, container, kind)
         for kind in kinds:
             own[kind].attach(record, known.get(kind))
+
+    def __iter__(self) -> Iterator[Probe]:
+        """Every probe, container by container."""
+        for own in self._probes.values():
+            yield from own.values()
 
     def started(self, name: str) -> bool:
         own = self._probes.get(name)

@@ -14,6 +14,7 @@ from ipaddress import ip_address
 from typing import Any, Protocol
 
 from srearena.cluster.embedded.clock import Clock, Task
+from srearena.cluster.embedded.node.carried import Carried
 from srearena.cluster.embedded.node.httpmessage import (
     HttpRequest,
     HttpResponse,
@@ -338,6 +339,7 @@ class NetworkNamespace:
     connections: list[Connection] = field(default_factory=list)
     changed: Callable[[], object] | None = None
     """Called after each change of who listens, so that the network need not look every time."""
+    carried: Carried = field(default_factory=Carried)
     _listeners: dict[tuple[str, int], list[Listener]] = field(default_factory=dict)
     _next_port: int = EPHEMERAL_PORTS.start
 

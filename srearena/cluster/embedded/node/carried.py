@@ -1,0 +1,15 @@
+"""What a network interface has carried since it is there: what `ip -s link` and every exporter count."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Carried:
+    """Whoever carries data over an interface, packet by packet or as a flow, counts it here."""
+
+    received_bytes: float = 0.0
+    sent_bytes: float = 0.0
+    received_packets: float = 0.0
+    sent_packets: float = 0.0
