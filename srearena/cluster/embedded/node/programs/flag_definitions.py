@@ -1,0 +1,84 @@
+"""Feature flags as flagd's files define them, and what each evaluates to.
+
+A flag has variants, a default one and a state. Targeting rules are kept but not evaluated: a flag that has some gets
+its default variant, which the simulation says where it logs (no application of ours uses any).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+
+class BadDefinitions(Exception):
+    """The file is no set of flags; the text says why, as flagd does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    value: Any
+    variant: str
+    reason: str = "STATIC"
+
+
+class FlagError(Exception):
+    """A flag cannot be evaluated: `code` as OpenFeature names it."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class FlagDefinitions:
+    def __init__(self, flags: Mapping[str, Mapping[str, Any]]) -> None:
+        self._flags = flags
+
+    @classmethod
+    def parse(cls, data: bytes, path: str) -> FlagDefinitions:
+        """Read a file; its name says whether it is JSON or YAML."""
+        try:
+            text = data.decode()
+            document = yaml.load(text, Loader=yaml.CSafeLoader) if path.endswith(("yaml", "yml")) else json.loads(text)
+        except (ValueError, yaml.YAMLError) as problem:
+            reason = str(problem).splitlines()[0]
+            raise BadDefinitions(f"flag configuration is not valid: {reason}") from None
+        flags = document.get("flags") if isinstance(document, dict) else None
+        if not isinstance(flags, dict):
+            raise BadDefinitions("flag definition does not conform to the schema: (root): flags is required")
+        for name, flag in flags.items():
+            complaint = _complaint(flag)
+            if complaint:
+                raise BadDefinitions(f"flag definition does not conform to the schema: flags.{name}: {complaint}")
+        return cls(flags)
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._flags)
+
+    def evaluate(self, name: str) -> Evaluation:
+        flag = self._flags.get(name)
+        if flag is None:
+            raise FlagError("FLAG_NOT_FOUND", f"flag `{name}` does not exist")
+        if flag["state"] != "ENABLED":
+            raise FlagError("FLAG_DISABLED", f"flag `{name}` is disabled")
+        variant = str(flag["defaultVariant"])
+        return Evaluation(flag["variants"][variant], variant, "DEFAULT" if flag.get("targeting") else "STATIC")
+
+
+def _complaint(flag: Any) -> str:
+    if not isinstance(flag, dict):
+        return "Invalid type. Expected: object"
+    for field in ("state", "variants", "defaultVariant"):
+        if field not in flag:
+            return f"{field} is required"
+    if flag["state"] not in ("ENABLED", "DISABLED"):
+        return 'state must be one of the following: "ENABLED", "DISABLED"'
+    if not isinstance(flag["variants"], dict) or not flag["variants"]:
+        return "variants: Must have at least 1 properties"
+    if str(flag["defaultVariant"]) not in flag["variants"]:
+        return f"default variant: '{flag['defaultVariant']}' isn't a valid variant of flag"
+    return ""
