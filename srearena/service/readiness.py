@@ -77,12 +77,20 @@ def trouble(pod: Obj) -> str:
     for container in [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]:
         state = container.get("state") or {}
         waiting, ended = state.get("waiting") or {}, state.get("terminated") or {}
+        last = (container.get("lastState") or {}).get("terminated")
+        if waiting.get("reason") == "CrashLoopBackOff" and last:
+            said = f": {last['message'].strip()}" if last.get("message") else ""
+            return f"{container['name']}: crashed {container.get('restartCount')} times, {_ending(last)}{said}"
         if waiting.get("reason") not in (None, "PodInitializing", "ContainerCreating"):
             message = waiting.get("message") or ""
             return f"{container['name']}: {waiting['reason']}{': ' if message else ''}{message}"
         if ended and ended.get("exitCode"):
-            return f"{container['name']}: {ended.get('reason')} (exit code {ended['exitCode']})"
+            return f"{container['name']}: {_ending(ended)}"
     if any("running" in (c.get("state") or {}) for c in status.get("containerStatuses") or ()):
         late = [c["name"] for c in status["containerStatuses"] if not c.get("ready")]
         return f"{', '.join(late)} runs but is not ready"
     return str(status.get("reason") or status.get("phase") or "not started")
+
+
+def _ending(terminated: Obj) -> str:
+    return f"{terminated.get('reason')} (exit code {terminated.get('exitCode')})"

@@ -1,0 +1,22 @@
+"""Social Network: OpenResty in front of C++ Thrift services, with MongoDB, Redis and memcached behind."""
+
+from __future__ import annotations
+
+from srearena.cluster import Cluster
+from srearena.service.apps.base import Application
+from srearena.service.apps.social_network.certificates import tls_secret
+from srearena.service.kubernetes import Kubernetes
+
+TLS_SECRET = "mongodb-tls"
+
+
+class SocialNetwork(Application):
+    def __init__(self) -> None:
+        super().__init__("metadata.json")
+
+    def deploy(self, cluster: Cluster) -> None:
+        """Its databases can be switched to TLS: the certificate for that is made here, since keys are no manifests."""
+        super().deploy(cluster)
+        with Kubernetes.of(cluster) as api:
+            if api.find("secrets", TLS_SECRET, self.namespace) is None:
+                api.create(tls_secret(TLS_SECRET, self.namespace), self.namespace)
