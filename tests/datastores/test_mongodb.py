@@ -1,0 +1,226 @@
+"""MongoDB as an operator meets it through exec, and as an application's traffic asks it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from srearena.cluster.embedded.node.container import Container, Mount
+from srearena.cluster.embedded.node.filesystem import Volume
+from srearena.cluster.embedded.node.inodes import Space
+from srearena.cluster.embedded.node.programs.datastore import Datastore, Login
+from tests.containers.machine import Machine, Outcome
+
+from .stores import folder, served, stopped
+
+ADMIN = Login("admin", "admin", "geo-db", "admin")
+SCRIPT = """\
+#!/bin/bash
+ADMIN_USER="admin"
+until mongo --quiet --eval "print('up')"; do sleep 1; done
+mongo <<EOF
+use admin
+db.createUser({
+  user: '$ADMIN_USER', pwd: 'admin',
+  roles: [{role: 'userAdminAnyDatabase', db: 'admin'}, {role: 'readWrite', db: 'geo-db'}]
+})
+db.createUser({user: 'root', pwd: 'root', roles: [{role: 'root', db: 'admin'}]})
+EOF
+"""
+
+
+def hotel(machine: Machine, data: Volume, image: str = "mongo:4.4.6") -> Container:
+    """A database of Hotel Reservation: authentication on, its users made by a script."""
+    scripts = Mount("/docker-entrypoint-initdb.d", folder(init__sh=SCRIPT))
+    container = machine.container(image, args=["--auth"], mounts=[Mount("/data/db", data), scripts])
+    machine.clock.advance(10)
+    return container
+
+
+def as_admin(machine: Machine, container: Container, script: str, *, database: str = "admin") -> Outcome:
+    login = ["-u", "admin", "-p", "admin", "--authenticationDatabase", "admin"]
+    return machine.run(container, ["mongo", database, *login, "--quiet", "--eval", script])
+
+
+def server(machine: Machine) -> Datastore:
+    found = served(machine, 27017)
+    assert isinstance(found, Datastore)
+    return found
+
+
+def lines(container: Container) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in container.log.text().splitlines() if line.startswith("{")]
+
+
+def test_scripts_make_the_users_on_an_empty_directory_and_never_again(machine: Machine) -> None:
+    data = folder()
+    container = hotel(machine, data)
+    assert "running /docker-entrypoint-initdb.d/init.sh" in container.log.text()
+    users = json.loads(as_admin(machine, container, "JSON.stringify(db.getUsers())").out)
+    assert [user["user"] for user in users] == ["admin", "root"]
+    assert as_admin(machine, container, "db.dropUser('root')").out == "true\n"
+    machine.clock.advance(1)
+    assert stopped(machine, container) == 0
+    again = hotel(machine, data)
+    assert "running /docker-entrypoint-initdb.d" not in again.log.text()
+    assert as_admin(machine, again, "db.getUser('root')").out == "null\n"
+
+
+def test_a_revoked_role_forbids_and_a_granted_one_allows_again(machine: Machine) -> None:
+    container = hotel(machine, folder())
+    store = server(machine)
+    assert store.refuses(ADMIN, "connect", "") is None
+    assert store.refuses(ADMIN, "read", "geo") is None
+    before = store.epoch
+    as_admin(machine, container, "db.revokeRolesFromUser('admin', [{role: 'readWrite', db: 'geo-db'}])")
+    assert store.epoch > before
+    refusal = store.refuses(ADMIN, "read", "geo")
+    assert refusal is not None
+    assert refusal.kind == "permission"
+    assert refusal.message == 'not authorized on geo-db to execute command { find: "geo", $db: "geo-db" }'
+    outcome = as_admin(machine, container, "db.geo.find()", database="geo-db")
+    assert "not authorized on geo-db" in outcome.out
+    assert outcome.status == 252
+    as_admin(machine, container, "db.grantRolesToUser('admin', [{role: 'readWrite', db: 'geo-db'}])")
+    assert store.refuses(ADMIN, "write", "geo") is None
+
+
+def test_a_dropped_user_cannot_log_in_and_the_log_says_so(machine: Machine) -> None:
+    container = hotel(machine, folder())
+    store = server(machine)
+    assert store.attach("geo-7d9", ADMIN, 2) is None
+    assert store.attached("geo-7d9") == 2
+    assert as_admin(machine, container, "db.dropUser('admin')").out == "true\n"
+    refusal = store.refuses(ADMIN, "connect", "")
+    assert refusal is not None
+    assert refusal.kind == "auth"
+    assert store.attach("geo-8e0", ADMIN, 1) == refusal
+    failed = [line for line in lines(container) if line["msg"] == "Authentication failed"]
+    assert failed[-1]["c"] == "ACCESS"
+    assert failed[-1]["attr"]["error"] == 'UserNotFound: Could not find user "admin" for db "admin"'
+    outcome = as_admin(machine, container, "1")
+    assert outcome.status == 1
+    assert outcome.out.startswith("Error: Authentication failed. :\n")
+
+
+def test_a_changed_password_leaves_who_is_in(machine: Machine) -> None:
+    container = hotel(machine, folder())
+    store = server(machine)
+    store.attach("geo-7d9", ADMIN, 3)
+    as_admin(machine, container, "db.changeUserPassword('admin', 'other')")
+    assert store.attached("geo-7d9") == 3
+    refusal = store.refuses(ADMIN, "connect", "")
+    assert refusal is not None
+    assert refusal.kind == "auth"
+
+
+def test_what_applications_seed_an_operator_finds_and_a_restart_keeps(machine: Machine) -> None:
+    data = folder()
+    container = hotel(machine, data)
+    assert server(machine).put("geo-db", "geo", [{"hotelId": str(i), "lat": 37.5 + i} for i in range(1, 81)]) is None
+    assert as_admin(machine, container, "db.geo.count()", database="geo-db").out == "80\n"
+    found = as_admin(machine, container, "db.geo.find({hotelId: '3'}, {_id: 0})", database="geo-db")
+    assert found.out == '{ "hotelId" : "3", "lat" : 40.5 }\n'
+    as_admin(machine, container, "db.geo.deleteMany({hotelId: {$in: ['1', '2']}})", database="geo-db")
+    machine.clock.advance(1)
+    assert stopped(machine, container) == 0
+    hotel(machine, data)
+    assert server(machine).count("geo-db", "geo") == 78
+
+
+def test_an_incompatible_version_refuses_the_data_and_the_old_one_still_opens_it(machine: Machine) -> None:
+    data = folder()
+    assert stopped(machine, hotel(machine, data)) == 0
+    newer = machine.container("mongo:8.0.14-rc0", mounts=[Mount("/data/db", data)])
+    machine.clock.advance(10)
+    assert newer.done.value.code == 62
+    fatal = next(line for line in lines(newer) if line["s"] == "F")
+    assert fatal["msg"] == "Wrong mongod version"
+    assert "Invalid feature compatibility version value '4.4'; expected '7.0' or '8.0'" in fatal["attr"]["error"]
+    older = hotel(machine, data)
+    assert older.running
+    assert as_admin(machine, older, "db.getUsers().length").out == "2\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "line"),
+    [
+        ({}, "fopen:No such file or directory"),
+        ({"tls__pem": "not a certificate"}, "PEM routines:get_name:no start line"),
+    ],
+)
+def test_unusable_certificates_keep_it_from_starting(machine: Machine, files: dict[str, str], line: str) -> None:
+    config = "net:\n  tls:\n    mode: requireTLS\n    certificateKeyFile: /etc/tls/tls.pem\n"
+    mounts = [Mount("/etc/mongo", folder(mongod__conf=config)), Mount("/etc/tls", folder(**files))]
+    container = machine.container("mongo:4.4.6", args=["--config", "/etc/mongo/mongod.conf"], mounts=mounts)
+    machine.clock.advance(10)
+    assert container.done.value.code == 1
+    assert line in container.log.text()
+    assert "InvalidSSLConfiguration" in container.log.text()
+
+
+def test_required_tls_turns_plain_clients_away(machine: Machine) -> None:
+    pem = "-----BEGIN PRIVATE KEY-----\nAA==\n-----END PRIVATE KEY-----\n-----BEGIN CERTIFICATE-----\nAA==\n"
+    args = ["--tlsMode", "requireTLS", "--tlsCertificateKeyFile", "/etc/tls/tls.pem"]
+    container = machine.container("mongo:4.4.6", args=args, mounts=[Mount("/etc/tls", folder(tls__pem=pem))])
+    machine.clock.advance(10)
+    refusal = server(machine).attach("url-shorten-1", None, 1)
+    assert refusal is not None
+    assert refusal.kind == "closed"
+    assert "The server is configured to only allow SSL connections" in container.log.text()
+
+
+def test_mongosh_prints_as_mongosh_does(machine: Machine) -> None:
+    container = machine.container("mongo:8.0")
+    machine.clock.advance(5)
+
+    def run(*words: str, stdin: bytes = b"") -> Outcome:
+        return machine.run(container, ["mongosh", "--quiet", *words], stdin=stdin)
+
+    assert run("--eval", "db.runCommand({ping: 1})").out == "{ ok: 1 }\n"
+    assert run("--eval", "db.a.insertOne({_id: 7, tags: ['x', 'y']})").out == "{ acknowledged: true, insertedId: 7 }\n"
+    assert run("--eval", "db.a.find()").out == "[ { _id: 7, tags: [ 'x', 'y' ] } ]\n"
+    assert run("--eval", "db.a.updateOne({_id: 7}, {$set: {n: 1}}); db.a.findOne().n + 1").out == "2\n"
+    assert run("shop", "--eval", "db.getName()").out == "shop\n"
+    assert run(stdin=b"use shop\ndb.c.insertMany([{x: 1}, {x: 2}]).acknowledged\nshow collections\n").out == (
+        "switched to db shop\ntrue\nc\n"
+    )
+    unknown = run("--eval", "db.runCommand({flush: 1})")
+    assert unknown.err == "MongoServerError[CommandNotFound]: no such command: 'flush'\n"
+    assert unknown.status == 1
+    assert run("--eval", "let total = 0; for (const d of [1, 2, 3]) { total += d }; total").out == "6\n"
+    assert run("--eval", "nonsense(").err.startswith("SyntaxError: ")
+    assert run("--port", "1").err == "MongoNetworkError: connect ECONNREFUSED 127.0.0.1:1\n"
+
+
+def test_a_read_only_disk_refuses_writes_and_ends_the_server_that_tries(machine: Machine) -> None:
+    mount = Mount("/data/db", folder())
+    container = machine.container("mongo:4.4.6", mounts=[mount])
+    machine.clock.advance(5)
+    store = server(machine)
+    assert store.refuses(None, "write", "geo") is None
+    before = store.epoch
+    mount.volume.read_only = True
+    machine.clock.advance(10)
+    assert store.epoch > before
+    refusal = store.refuses(None, "write", "geo")
+    assert refusal is not None
+    assert refusal.kind == "readonly"
+    assert store.refuses(None, "read", "geo") is None
+    machine.run(container, ["mongo", "--quiet", "--eval", "db.a.insert({x: 1})"])
+    machine.clock.advance(1)
+    assert container.done.value.code == 14
+    assert "Read-only file system" in container.log.text()
+    assert "***aborting after fassert() failure" in container.log.text()
+
+
+def test_a_full_disk_refuses_writes(machine: Machine) -> None:
+    space = Space(4 * 1024 * 1024)
+    machine.container("mongo:4.4.6", mounts=[Mount("/data/db", Volume(space=space))])
+    machine.clock.advance(5)
+    space.take(4 * 1024 * 1024 - space.used - 1000)
+    refusal = server(machine).refuses(None, "write", "geo")
+    assert refusal is not None
+    assert refusal.kind == "full"
