@@ -1,4 +1,4 @@
-"""Blueprint Hotel Reservation: the hotel site built with Blueprint, with tunable RPC timeouts, retries and garbage collection."""
+"""Blueprint Hotel Reservation: the hotel site with tunable RPC timeouts and retries, built with Blueprint."""
 
 from __future__ import annotations
 
