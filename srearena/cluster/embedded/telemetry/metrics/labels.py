@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from srearena.cluster.embedded.go_text import quoted
+
 Labels = tuple[tuple[str, str], ...]
 
 NAME = "__name__"
@@ -35,12 +37,6 @@ def value_of(labels: Labels, name: str) -> str:
 def with_labels(labels: Labels, changes: Mapping[str, str]) -> Labels:
     """The label set with some values set; an empty value takes the label away."""
     return labels_of({**dict(labels), **changes})
-
-
-def quoted(text: str) -> str:
-    """A string as Go's %q prints it, as far as labels need it."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
-    return f'"{escaped}"'
 
 
 def written(labels: Labels) -> str:

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.network.patterns import Pattern, PatternError, pattern
 
 __all__ = ["Matcher", "PatternError", "anchored"]
@@ -64,6 +65,4 @@ class Matcher:
         return matched is not self.is_negative
 
     def __str__(self) -> str:
-        from srearena.cluster.embedded.telemetry.metrics.labels import quoted
-
         return f"{self.name}{self.operator}{quoted(self.value)}"

@@ -205,6 +205,13 @@ class MetricStore:
     def label_values(self, name: str) -> list[str]:
         return sorted(self._postings.get(name, ()))
 
+    def series_count(self, name: str, value: str) -> int:
+        return len(self._postings.get(name, {}).get(value, ()))
+
+    @property
+    def pair_count(self) -> int:
+        return len(self._pairs)
+
     def metric_names(self) -> list[str]:
         return self.label_values(NAME)
 

@@ -1,0 +1,235 @@
+"""From a query's text to its parts, by way of `promql-parser`.
+
+Its complaints are turned into the words of the real server as far as they say the same thing; where it knows no
+position, the first place that fits is named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any
+
+import promql_parser
+
+from srearena.cluster.embedded.telemetry.metrics.labels import NAME
+from srearena.cluster.embedded.telemetry.metrics.matchers import Matcher, PatternError
+from srearena.cluster.embedded.telemetry.metrics.promql.errors import BadQuery
+from srearena.cluster.embedded.telemetry.metrics.promql.nodes import (
+    Aggregation,
+    Call,
+    Matching,
+    Moment,
+    Negation,
+    Node,
+    Number,
+    Operation,
+    RangeSelector,
+    Selector,
+    Subquery,
+    Text,
+)
+
+__all__ = ["parse", "parse_selector"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MAX_QUERY = 20_000
+_MAX_DEPTH = 200
+_OPERATORS = {"Equal": "=", "NotEqual": "!=", "Re": "=~", "NotRe": "!~"}
+_HOLT_WINTERS = promql_parser.Function(
+    "holt_winters",
+    [promql_parser.ValueType.Matrix, promql_parser.ValueType.Scalar, promql_parser.ValueType.Scalar],
+    promql_parser.ValueType.Vector,
+)
+promql_parser.clear_extra_functions()
+promql_parser.register_extra_functions([_HOLT_WINTERS])
+
+
+@lru_cache(maxsize=1024)
+def parse(query: str) -> Node:
+    """The parts of a query; BadQuery where it is none."""
+    if not query.strip():
+        raise BadQuery(
+            "1:1: parse error: no expression found in input"
+            if query
+            else "unknown position: parse error: no expression found in input"
+        )
+    if len(query) > _MAX_QUERY or _depth(query) > _MAX_DEPTH:
+        raise BadQuery("1:1: parse error: the query is too long or too deeply nested")
+    if re.search(r"@\s*-", query):
+        raise BadQuery(_located(query, "timestamps before 1970 are not supported in the @ modifier", "@"))
+    try:
+        parsed = promql_parser.parse(query)
+    except ValueError as error:
+        raise BadQuery(_complaint(query, str(error))) from None
+    try:
+        return _converted(parsed)
+    except PatternError as error:
+        raise BadQuery(f"1:1: parse error: error parsing regexp: {error}") from None
+
+
+def parse_selector(text: str) -> Selector:
+    """A series selector alone, as `match[]` takes it."""
+    node = parse(text)
+    if not isinstance(node, Selector) or node.moment != Moment():
+        raise BadQuery(f"1:1: parse error: {text!r} is not a series selector")
+    return node
+
+
+def _depth(query: str) -> int:
+    depth = deepest = 0
+    for char in query:
+        if char == "(":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif char == ")":
+            depth -= 1
+    return max(deepest, query.count("-") if re.search(r"(-\s*){50}", query) else 0)
+
+
+# Conversion
+
+
+def _converted(expr: Any) -> Node:
+    match expr:
+        case promql_parser.NumberLiteral():
+            return Number(expr.val)
+        case promql_parser.StringLiteral():
+            return Text(expr.val)
+        case promql_parser.ParenExpr():
+            return _converted(expr.expr)
+        case promql_parser.UnaryExpr():
+            return Negation(_converted(expr.expr))
+        case promql_parser.VectorSelector():
+            return _selector(expr)
+        case promql_parser.MatrixSelector():
+            return RangeSelector(_selector(expr.vector_selector), _duration(expr.range))
+        case promql_parser.SubqueryExpr():
+            step = None if expr.step is None else _duration(expr.step)
+            return Subquery(_converted(expr.expr), _duration(expr.range or timedelta()), step or None, _moment(expr))
+        case promql_parser.Call():
+            return Call(expr.func.name, tuple(_converted(argument) for argument in expr.args))
+        case promql_parser.AggregateExpr():
+            return _aggregation(expr)
+        case promql_parser.BinaryExpr():
+            return _operation(expr)
+        case _:
+            raise BadQuery(f"1:1: parse error: {type(expr).__name__} is not supported")
+
+
+def _duration(delta: timedelta) -> int:
+    return round(delta.total_seconds() * 1000)
+
+
+def _moment(expr: Any) -> Moment:
+    offset = 0 if expr.offset is None else _duration(expr.offset)
+    if expr.at is None:
+        return Moment(offset)
+    match expr.at.type:
+        case promql_parser.AtModifierType.Start:
+            return Moment(offset, "start")
+        case promql_parser.AtModifierType.End:
+            return Moment(offset, "end")
+        case _:
+            return Moment(offset, _duration(expr.at.at - _EPOCH))
+
+
+def _selector(expr: Any) -> Selector:
+    named = [] if expr.name is None else [Matcher(NAME, "=", expr.name)]
+    groups = expr.matchers.or_matchers or [expr.matchers.matchers]
+    alternatives = tuple(
+        (*named, *(Matcher(matcher.name, _OPERATORS[_name(matcher.op)], matcher.value) for matcher in group))
+        for group in groups
+    )
+    return Selector(alternatives, _moment(expr))
+
+
+def _aggregation(expr: Any) -> Aggregation:
+    labels = () if expr.modifier is None else tuple(expr.modifier.labels)
+    without = expr.modifier is not None and expr.modifier.type == promql_parser.AggModifierType.Without
+    parameter = None if expr.param is None else _converted(expr.param)
+    return Aggregation(str(expr.op), _converted(expr.expr), parameter, labels, without)
+
+
+_MANY = {"ManyToOne": "left", "OneToMany": "right"}
+
+
+def _name(member: Any) -> str:
+    """The name of a member of the parser's enumerations, which cannot be hashed."""
+    return str(member).rpartition(".")[2]
+
+
+def _operation(expr: Any) -> Operation:
+    left, right = _converted(expr.lhs), _converted(expr.rhs)
+    modifier = expr.modifier
+    if modifier is None:
+        return Operation(str(expr.op), left, right, Matching())
+    matching = Matching(
+        labels=() if modifier.matching is None else tuple(modifier.matching.labels),
+        on=modifier.matching is not None and modifier.matching.type == promql_parser.LabelModifierType.Include,
+        many=_MANY.get(_name(modifier.card), ""),
+        include=tuple(modifier.group_labels or ()),
+        fill_left=modifier.fill_values.lhs,
+        fill_right=modifier.fill_values.rhs,
+    )
+    return Operation(str(expr.op), left, right, matching, modifier.return_bool)
+
+
+# Complaints
+
+_TYPES = {"matrix": "range vector", "vector": "instant vector", "scalar": "scalar", "string": "string"}
+
+
+def _argument_type(found: re.Match[str]) -> tuple[str, str]:
+    wanted, function, given = found.groups()
+    return (
+        f'expected type {_TYPES[wanted]} in call to function "{function}", got {_TYPES[given]}',
+        rf"\b{re.escape(function)}\s*\(",
+    )
+
+
+_COMPLAINTS: list[tuple[str, Callable[[re.Match[str]], tuple[str, str]]]] = [
+    (r"unknown function with name '(.*)'", lambda m: (f'unknown function with name "{m[1]}"', re.escape(m[1]))),
+    (r"expected type (\w+) in call to function '(\w+)', got (\w+)", _argument_type),
+    (
+        r"expected (\d+) argument\(s\) in call to '(\w+)', got (\d+)",
+        lambda m: (f'expected {m[1]} argument(s) in call to "{m[2]}", got {m[3]}', rf"\b{re.escape(m[2])}\s*\("),
+    ),
+    (
+        r"expected at least (\d+) argument\(s\) in call to '(\w+)', got (\d+)",
+        lambda m: (f'expected at least {m[1]} argument(s) in call to "{m[2]}", got {m[3]}', re.escape(m[2])),
+    ),
+    (
+        r"expected at most (\d+) argument\(s\) in call to '(\w+)', got (\d+)",
+        lambda m: (f'expected at most {m[1]} argument(s) in call to "{m[2]}", got {m[3]}', re.escape(m[2])),
+    ),
+    (
+        r"set operator '(\w+)' not allowed in binary scalar expression",
+        lambda m: (f'set operator "{m[1]}" not allowed in binary scalar expression', ""),
+    ),
+    (r"unterminated quoted string (.*)", lambda m: ("unterminated quoted string", re.escape(m[1]))),
+    (r"unexpected end of input inside braces", lambda m: ("unexpected end of input inside braces", "$")),
+    (r"unclosed left parenthesis", lambda m: ("unclosed left parenthesis", "$")),
+    (r"unexpected right parenthesis '\)'", lambda m: ("unexpected right parenthesis ')'", r"\)")),
+]
+
+
+def _complaint(query: str, text: str) -> str:
+    for form, words in _COMPLAINTS:
+        found = re.fullmatch(form, text, re.DOTALL)
+        if found:
+            message, place = words(found)
+            return _located(query, message, place)
+    if text == "invalid promql query":
+        return _located(query, "unexpected token: the query could not be parsed", "")
+    return _located(query, text, "")
+
+
+def _located(query: str, message: str, place: str) -> str:
+    found = re.search(place, query) if place else None
+    at = found.start() if found else 0
+    line = query.count("\n", 0, at) + 1
+    column = at - (query.rfind("\n", 0, at) + 1) + 1
+    return f"{line}:{column}: parse error: {message}"

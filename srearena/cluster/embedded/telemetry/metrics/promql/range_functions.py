@@ -1,0 +1,177 @@
+"""The functions that take a range vector, as a table from name to rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from srearena.cluster.embedded.telemetry.metrics.blocks import Flags, Floats
+from srearena.cluster.embedded.telemetry.metrics.promql import rates, windowing
+from srearena.cluster.embedded.telemetry.metrics.promql.errors import QueryError
+from srearena.cluster.embedded.telemetry.metrics.promql.values import Matrix, Vector, Windows, joined
+
+Result = tuple[Floats, Flags]
+Rule = Callable[[Matrix, Windows, Sequence[Floats]], Result]
+"""Matrix, group and scalar arguments in; values (series by steps) and which steps have one out."""
+
+
+@dataclass(frozen=True, slots=True)
+class RangeFunction:
+    rule: Rule
+    keeps_name: bool = False
+
+
+def applied(function: RangeFunction, matrix: Matrix, scalars: Sequence[Floats]) -> Vector:
+    steps = len(matrix.steps)
+    parts = []
+    with np.errstate(all="ignore"):
+        for group in matrix.groups:
+            if not (group.counts > 0).any():
+                continue
+            values, present = function.rule(matrix, group, scalars)
+            parts.append(Vector(group.series, values, np.broadcast_to(present, values.shape)).pruned())
+    vector = joined(parts, steps)
+    if len(parts) > 1:
+        vector = vector.only(sorted(range(len(vector.series)), key=vector.series.__getitem__))
+    return vector if function.keeps_name else vector.nameless().unified(strict=True)
+
+
+def _reduced(ufunc: np.ufunc) -> Rule:
+    """A reduction over each window: windows overlap, so `reduceat` gets begin and end of each in turn."""
+
+    def rule(matrix: Matrix, group: Windows, scalars: Sequence[Floats]) -> Result:
+        return _totals(ufunc, group), group.counts > 0
+
+    return rule
+
+
+def _totals(ufunc: np.ufunc, group: Windows) -> Floats:
+    width = group.values.shape[1]
+    padded = np.concatenate([group.values, np.zeros((len(group.series), 1))], axis=1)
+    edges = np.stack([np.minimum(group.first, width), group.last], axis=1).ravel()
+    totals: Floats = ufunc.reduceat(padded, edges, axis=1)[:, ::2]
+    return totals
+
+
+def _average(matrix: Matrix, group: Windows, scalars: Sequence[Floats]) -> Result:
+    counts = group.counts
+    return _totals(np.add, group) / np.maximum(counts, 1), counts > 0
+
+
+def _picked(position: str) -> Rule:
+    def rule(matrix: Matrix, group: Windows, scalars: Sequence[Floats]) -> Result:
+        some = group.counts > 0
+        chosen = group.first if position == "first" else group.last - 1
+        return group.values[:, np.where(some, chosen, 0)], some
+
+    return rule
+
+
+def _count(matrix: Matrix, group: Windows, scalars: Sequence[Floats]) -> Result:
+    shape = (len(group.series), len(group.first))
+    return np.broadcast_to(group.counts.astype(np.float64), shape), group.counts > 0
+
+
+def _present(matrix: Matrix, group: Windows, scalars: Sequence[Floats]) -> Result:
+    return np.ones((len(group.series), len(group.first))), group.counts > 0
+
+
+def _windowed(function: Callable[[windowing.Spread], Floats]) -> Rule:
+    def rule(matrix: Matrix, group: Windows, scalars: Sequence[Floats]) -> Result:
+        return windowing.by_window(group, function), group.counts > 0
+
+    return rule
+
+
+def _quantile(matrix: Matrix, group: Windows, scalars: Sequence[Floats]) -> Result:
+    def of_part(part: windowing.Spread) -> Floats:
+        steps, values, inside, _ = part
+        return windowing.quantiles(values, np.broadcast_to(inside, values.shape), scalars[0][steps])
+
+    return windowing.by_window(group, of_part), group.counts > 0
+
+
+def _slope(matrix: Matrix, group: Windows, scalars: Sequence[Floats]) -> Result:
+    # The origin is free; the first sample of each window keeps the sums small.
+    enough = group.counts >= 2
+    origin = group.times[np.where(enough, group.first, 0)] / 1000
+    return windowing.by_window(group, lambda part: windowing.regression(part, origin)[0]), enough
+
+
+def _prediction(matrix: Matrix, group: Windows, scalars: Sequence[Floats]) -> Result:
+    origin = matrix.steps / 1000
+
+    def of_part(part: windowing.Spread) -> Floats:
+        slope, level = windowing.regression(part, origin)
+        return slope * scalars[0][part[0]] + level
+
+    return windowing.by_window(group, of_part), group.counts >= 2
+
+
+def _smoothing(matrix: Matrix, group: Windows, scalars: Sequence[Floats]) -> Result:
+    smoothing, trend = float(scalars[0][0]), float(scalars[1][0])
+    if not 0 < smoothing < 1:
+        raise QueryError(f"invalid smoothing factor. Expected: 0 < sf < 1, got: {smoothing:f}")
+    if not 0 < trend < 1:
+        raise QueryError(f"invalid trend factor. Expected: 0 < tf < 1, got: {trend:f}")
+    return windowing.by_window(group, lambda part: windowing.smoothed(part, smoothing, trend)), group.counts >= 2
+
+
+def _extreme_time(best: np.ufunc) -> Rule:
+    """When the smallest or largest value was last seen in the window."""
+
+    def of_part(part: windowing.Spread) -> Floats:
+        _, values, inside, times = part
+        shown = np.where(inside, values, np.nan)
+        extreme = best.reduce(shown, axis=2, keepdims=True)
+        hit = (shown == extreme) | (np.isnan(extreme) & inside)
+        latest: Floats = np.where(hit, times, -np.inf).max(axis=2)
+        return latest
+
+    return _windowed(of_part)
+
+
+def _edge_time(position: str) -> Rule:
+    def rule(matrix: Matrix, group: Windows, scalars: Sequence[Floats]) -> Result:
+        some = group.counts > 0
+        chosen = np.where(some, group.first if position == "first" else group.last - 1, 0)
+        return np.broadcast_to(group.times[chosen] / 1000, (len(group.series), len(chosen))), some
+
+    return rule
+
+
+def _rate(counter: bool, per_second: bool) -> RangeFunction:
+    return RangeFunction(lambda matrix, group, _: rates.extrapolated(matrix, group, counter, per_second))
+
+
+RANGE_FUNCTIONS: dict[str, RangeFunction] = {
+    "rate": _rate(counter=True, per_second=True),
+    "increase": _rate(counter=True, per_second=False),
+    "delta": _rate(counter=False, per_second=False),
+    "irate": RangeFunction(lambda matrix, group, _: rates.instantaneous(group, per_second=True)),
+    "idelta": RangeFunction(lambda matrix, group, _: rates.instantaneous(group, per_second=False)),
+    "changes": RangeFunction(lambda matrix, group, _: rates.transitions(group, resets=False)),
+    "resets": RangeFunction(lambda matrix, group, _: rates.transitions(group, resets=True)),
+    "sum_over_time": RangeFunction(_reduced(np.add)),
+    "min_over_time": RangeFunction(_reduced(np.fmin)),
+    "max_over_time": RangeFunction(_reduced(np.fmax)),
+    "avg_over_time": RangeFunction(_average),
+    "count_over_time": RangeFunction(_count),
+    "last_over_time": RangeFunction(_picked("last"), keeps_name=True),
+    "first_over_time": RangeFunction(_picked("first"), keeps_name=True),
+    "present_over_time": RangeFunction(_present),
+    "stdvar_over_time": RangeFunction(_windowed(windowing.variance)),
+    "stddev_over_time": RangeFunction(_windowed(lambda part: np.sqrt(windowing.variance(part)))),
+    "mad_over_time": RangeFunction(_windowed(windowing.deviation_from_median)),
+    "quantile_over_time": RangeFunction(_quantile),
+    "deriv": RangeFunction(_slope),
+    "predict_linear": RangeFunction(_prediction),
+    "holt_winters": RangeFunction(_smoothing),
+    "double_exponential_smoothing": RangeFunction(_smoothing),
+    "ts_of_min_over_time": RangeFunction(_extreme_time(np.fmin)),
+    "ts_of_max_over_time": RangeFunction(_extreme_time(np.fmax)),
+    "ts_of_first_over_time": RangeFunction(_edge_time("first")),
+    "ts_of_last_over_time": RangeFunction(_edge_time("last")),
+}

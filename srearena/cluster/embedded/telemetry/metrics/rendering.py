@@ -1,0 +1,78 @@
+"""Values, times and whole results as Prometheus' answers have them.
+
+Results are put together as bytes: an answer may hold a million points, and each is two short pieces of text.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+import numpy as np
+import orjson
+
+from srearena.cluster.embedded.telemetry.metrics.blocks import Flags, Floats, Integers
+from srearena.cluster.embedded.telemetry.metrics.labels import Labels
+
+
+def go_float(value: float) -> str:
+    """Go's shortest form without an exponent, as labels and messages have it."""
+    text = repr(value)
+    if text.endswith(".0"):
+        return text[:-2]
+    if "n" in text:
+        return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+    return format(Decimal(text), "f") if "e" in text else text
+
+
+def json_float(value: float) -> str:
+    """A sample's value in an answer: with an exponent only where it is very small or large."""
+    text = repr(value)
+    if text.endswith(".0"):
+        return text[:-2]
+    if "e" not in text:
+        return text if "n" not in text else go_float(value)
+    if 1e-6 <= abs(value) < 1e21:
+        return format(Decimal(text), "f")
+    mantissa, _, exponent = text.partition("e")
+    return f"{mantissa}e{exponent[0]}{exponent[1:]:0>2}"
+
+
+def time_text(milliseconds: int) -> str:
+    """A time in seconds, without a fraction where it has none."""
+    whole, rest = divmod(milliseconds, 1000)
+    return f"{whole}.{rest:03d}" if rest else str(whole)
+
+
+def point(milliseconds: int, value: str) -> str:
+    return f'[{time_text(milliseconds)},"{value}"]'
+
+
+def series_json(labels: Labels, points: str, many: bool) -> str:
+    metric = orjson.dumps(dict(labels)).decode()
+    return f'{{"metric":{metric},"{"values" if many else "value"}":{points}}}'
+
+
+def points_json(prefixes: list[str], values: Floats) -> str:
+    """Points of one series; a prefix is `[time,"`, made once for all series that share their times."""
+    texts = map(json_float, values.tolist())
+    return "[" + ",".join([f'{prefix}{text}"]' for prefix, text in zip(prefixes, texts, strict=True)]) + "]"
+
+
+def time_prefixes(times: Integers) -> list[str]:
+    return [f'[{time_text(time)},"' for time in times.tolist()]
+
+
+def rows_json(series: list[Labels], times: Integers, values: Floats, present: Flags) -> list[str]:
+    """Each series with its points, in label order."""
+    prefixes = time_prefixes(times)
+    complete: Flags = np.asarray(present.all(axis=1))
+    written = []
+    for row in sorted(range(len(series)), key=series.__getitem__):
+        if complete[row]:
+            points = points_json(prefixes, values[row])
+        else:
+            where = np.flatnonzero(present[row])
+            points = points_json([prefixes[step] for step in where], values[row, where])
+        written.append(series_json(series[row], points, many=True))
+    return written

@@ -1,0 +1,68 @@
+"""The same samples and the same queries give the same answers as the real Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import pytest
+
+from srearena.cluster.embedded.telemetry.metrics.api import PrometheusApi
+from tests.promql.corpus import INSTANTS, Question, compact, differences, queries, questions, recorded
+from tests.promql.real_prometheus import BINARY, RealPrometheus, running
+from tests.promql.samples import dataset, loaded
+
+
+@dataclass
+class StoppedClock:
+    now: float
+
+
+@pytest.fixture(scope="module")
+def api() -> PrometheusApi:
+    return PrometheusApi(loaded(dataset()), StoppedClock(INSTANTS[-1] / 1000))
+
+
+@pytest.fixture(scope="module")
+def answers() -> dict[str, list[Any]]:
+    return recorded()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealPrometheus]:
+    with running(tmp_path_factory.mktemp("prometheus")) as found:
+        found.write(dataset())
+        yield found
+
+
+def ask(api: PrometheusApi, question: Question) -> dict[str, Any]:
+    params = {name: [value] for name, value in question.parameters.items()}
+    _, _, body = api.handle("GET", f"/api/v1/{question.path}", params)
+    found: dict[str, Any] = orjson.loads(body)
+    return found
+
+
+def test_the_corpus_is_large_and_recorded_whole(answers: dict[str, list[Any]]) -> None:
+    assert len(queries()) >= 300
+    assert list(answers) == sorted(set(queries()))
+
+
+@pytest.mark.parametrize("query", queries())
+def test_the_answer_is_the_recorded_one(api: PrometheusApi, answers: dict[str, list[Any]], query: str) -> None:
+    for number, at in enumerate((*INSTANTS, None)):
+        found = differences(compact(ask(api, Question(query, at))), answers[query][number])
+        assert not found, f"{query} at {at}: {found}"
+
+
+@pytest.mark.skipif(BINARY is None, reason="Prometheus is not installed (Debian: apt-get install prometheus)")
+def test_an_installed_prometheus_gives_the_recorded_answers(
+    server: RealPrometheus, answers: dict[str, list[Any]]
+) -> None:
+    found: dict[str, list[Any]] = {}
+    for question in questions():
+        found.setdefault(question.query, []).append(compact(server.ask(question.path, **question.parameters)))
+    for query, real in found.items():
+        for ours, theirs in zip(answers[query], real, strict=True):
+            assert not differences(ours, theirs), query
