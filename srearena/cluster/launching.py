@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -36,6 +36,7 @@ from srearena.cluster.base import (
 )
 from srearena.cluster.embedded.control import ControlError, ControlLine
 from srearena.cluster.embedded.options import ClusterOptions
+from srearena.service.model import load_model
 
 _START_TIMEOUT = 60.0
 _STOP_TIMEOUT = 10.0
@@ -50,6 +51,7 @@ def start_embedded(
     start: float | None = None,
     behind: float = 0.0,
     secret: str | None = None,
+    models: Sequence[Path | str] = (),
     name: str = "embedded",
     directory: Path | None = None,
     in_process: bool = False,
@@ -58,12 +60,22 @@ def start_embedded(
 
     `behind` hands it over that many seconds in the past, with time standing still: deploy, wait, break something, then
     `catch_up`, and whoever looks then finds a history that ends now.
+    `models` are folders of applications (`Application.folder`): what their images do is in a `model.yaml` there.
     `directory` is where its private files go (a temporary one by default). `secret` fixes keys and tokens, for runs
     that must repeat to the byte; leave it out everywhere else.
     """
     options = checked_options(
-        workers=nodes, seed=seed, speed=speed, port=port, start=start, behind=behind, secret=secret or token_hex(16)
+        workers=nodes,
+        seed=seed,
+        speed=speed,
+        port=port,
+        start=start,
+        behind=behind,
+        secret=secret or token_hex(16),
+        models=tuple(str(Path(folder).resolve()) for folder in models),
     )
+    for folder in options.models:
+        load_model(Path(folder))
     if in_process:
         from srearena.cluster.in_process import InProcessCluster
 

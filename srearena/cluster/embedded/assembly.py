@@ -7,6 +7,7 @@ control loops, then the system workloads, and enough virtual time for all of it 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from srearena.cluster.embedded import controllers
 from srearena.cluster.embedded.api.authorization import Attributes, Authorizer
@@ -21,8 +22,11 @@ from srearena.cluster.embedded.pacing import wall_now
 from srearena.cluster.embedded.registry.admission.plugins import install
 from srearena.cluster.embedded.scheduler.scheduler import Scheduler
 from srearena.cluster.embedded.telemetry.pipeline import Telemetry
+from srearena.cluster.embedded.traffic.engine import Traffic
+from srearena.cluster.embedded.traffic.programs import register_model
 from srearena.cluster.embedded.webhook_calls import WebhookCalls
 from srearena.cluster.embedded.world import World
+from srearena.service.model import load_model
 
 CONTROL_PLANE = "control-plane"
 _SYSTEM_AFTER = 1.0
@@ -38,6 +42,7 @@ class Assembly:
     scheduler: Scheduler
     controllers: dict[str, Controller]
     telemetry: Telemetry
+    traffic: Traffic
 
 
 def assemble(options: ClusterOptions, root_certificate: str = "") -> Assembly:
@@ -58,7 +63,12 @@ def assemble(options: ClusterOptions, root_certificate: str = "") -> Assembly:
     )
     nodes = Nodes(world)
     nodes.connect(network)
+    traffic = Traffic(world, network)
+    nodes.offers[Traffic] = traffic
+    for folder in options.models:
+        register_model(load_model(Path(folder)))
     telemetry = Telemetry(world, nodes)
+    traffic.on_trace.append(telemetry.spans.add)
     telemetry.start()
     for spec in _machines(options):
         nodes.add(spec)
@@ -73,7 +83,7 @@ def assemble(options: ClusterOptions, root_certificate: str = "") -> Assembly:
     objects.create_api_service(world, nodes.address_of(CONTROL_PLANE))
     objects.create_system(world)
     world.clock.run_until(handed_over_at)
-    return Assembly(world, network, nodes, scheduler, running, telemetry)
+    return Assembly(world, network, nodes, scheduler, running, telemetry, traffic)
 
 
 def _machines(options: ClusterOptions) -> list[NodeSpec]:

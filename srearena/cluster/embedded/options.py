@@ -24,6 +24,8 @@ class ClusterOptions:
     is done meanwhile, and what is waited for, lies in the past when others first look."""
     secret: str = field(default_factory=lambda: token_hex(16))
     """Where keys and tokens come from. Not derived from the seed: who knows the seed must not be able to forge them."""
+    models: tuple[str, ...] = ()
+    """Folders with a `model.yaml`: what the images of applications do here."""
     worker_cpu: str = "8"
     worker_memory: str = "16Gi"
     pods_per_node: int = 110

@@ -374,6 +374,8 @@ class ProgramModel(Part):
     drives: Driving | None = None
     threads: OpenNumber | None = None
     """Requests it works on at once; without it, as many as come."""
+    paced: OpenNumber | None = None
+    """Requests a second it works off at most, one after the other; the rest waits."""
     queue: OpenNumber | None = None
     """Requests that may wait; beyond it they are turned away."""
     queue_error: str = "too many requests"

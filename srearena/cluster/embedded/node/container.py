@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from signal import Signals
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from srearena.cluster.embedded.clock import Clock, Signal
 from srearena.cluster.embedded.node.containerlog import ContainerLog, LogLine
@@ -47,6 +47,8 @@ __all__ = [
     "RuntimeFailure",
     "StartError",
 ]
+
+T = TypeVar("T")
 
 MAX_INTERPRETERS = 4
 
@@ -83,6 +85,10 @@ class HostContext(Protocol):
 
     @property
     def kernel(self) -> KernelFacts: ...
+
+    def offered(self, kind: type[T]) -> T | None:
+        """What the cluster offers to programs beyond the machine, if it offers that."""
+        ...
 
     @property
     def network(self) -> NetworkFacade: ...

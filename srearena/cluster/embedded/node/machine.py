@@ -109,6 +109,8 @@ class Machine:
         """What programs of the control plane answer on their ports, where the simulator lends them its own voice."""
         self.root_certificate = b""
         """The certificate (PEM) of the authority that signed those of the control plane."""
+        self.offers: dict[type, object] = {}
+        """What the cluster offers to programs beyond the machine, by type."""
         self.live: dict[str, ContainerRecord] = {}
         """The containers that run now, by id."""
         self.on_container: Callable[[Sandbox, ContainerRecord], object] | None = None

@@ -38,6 +38,8 @@ class Nodes:
         self.catalogue = Catalogue()
         self.storage = PersistentStorage()
         self.kubelets: dict[str, Kubelet] = {}
+        self.offers: dict[type, object] = {}
+        """What programs may ask of the cluster beyond their machine, by type: the traffic engine, for one."""
         self.token_provider: TokenProvider = self._issue_token
         """Makes service account tokens for projected volumes."""
         self.on_container: Callable[[Sandbox, ContainerRecord], object] | None = None
@@ -69,6 +71,7 @@ class Nodes:
             self.catalogue,
         )
         machine.root_certificate = world.root_certificate.encode()
+        machine.offers = self.offers
         machine.plug_into(self._network)
         machine.on_container = self.on_container
         kubelet = Kubelet(world, machine, self._services, self.storage, self._refresh, self._token)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from srearena.cluster.embedded.node.container import Container, ContainerConfig, ContainerLog, KernelFacts, StartError
 from srearena.cluster.embedded.node.image_store import Image
@@ -20,6 +20,8 @@ from srearena.cluster.embedded.objects import Obj, dig, meta, name_of, namespace
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.node.machine import Machine
+
+T = TypeVar("T")
 
 KEPT_DEAD = 1
 MAX_MESSAGE = 4096
@@ -157,6 +159,10 @@ class Sandbox:
     @property
     def kernel(self) -> KernelFacts:
         return self.machine.kernel
+
+    def offered(self, kind: type[T]) -> T | None:
+        found = self.machine.offers.get(kind)
+        return found if isinstance(found, kind) else None
 
     @property
     def network(self) -> NetworkFacade:

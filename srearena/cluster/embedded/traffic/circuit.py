@@ -95,6 +95,9 @@ class Circuit:
         self.round_trips = np.array([min(link.round_trip, FOREVER) for link in self.links])
         self.link_variance = np.array([link.variance for link in self.links])
         self.link_fails = np.array([1.0 if link.callee is None else link.lost for link in self.links])
+        self.nodes_by_server: dict[int, list[Node]] = {}
+        for node in nodes:
+            self.nodes_by_server.setdefault(node.server.index, []).append(node)
         self._prepare_lines()
         self.levels = self._levels()
         self._prepare_reach()
@@ -106,7 +109,11 @@ class Circuit:
         self.pooled = [target for target in self.graph.targets if target.pool < FOREVER]
         for index, target in enumerate(self.pooled):
             target.index = index
-        self.threaded = [s for s in servers if isinstance(s, Instance) and s.program.threads is not None]
+        self.threaded = [
+            server
+            for server in servers
+            if isinstance(server, Instance) and (server.program.threads or server.program.paced) is not None
+        ]
         count = len(servers)
         self.held = np.concatenate(
             [
@@ -116,6 +123,7 @@ class Circuit:
             ]
         )
         self.threads = np.array([s.settings.number(s.program.threads, 1.0) for s in self.threaded])
+        self.paces = np.array([s.settings.number(s.program.paced, np.inf) for s in self.threaded])
         self.pools = np.array([target.pool for target in self.pooled])
         self.thread_servers = np.array([server.index for server in self.threaded], dtype=np.intp)
         room = np.full(count + len(self.threaded) + len(self.pooled), np.inf)
@@ -137,6 +145,8 @@ class Circuit:
         self.cores = np.ones(count)
         self.stretch = np.ones(count)
         self.passed = np.ones(count)
+        self.server_waits = np.zeros(count)
+        self.refused = np.zeros(count)
         self.single = np.array([server.single for server in servers])
         self.mean_cpu = np.full(count, 0.0005)
 
@@ -212,14 +222,14 @@ class Circuit:
             rates = done[level.call_nodes] * self.multipliers[level.calls]
             self.call_rates[level.calls] = rates
             flows = rates[level.link_calls] * self.weights[level.links]
-            arrivals += np.bincount(self.callees[level.links], flows, minlength=count + 1)
+            arrivals += _sums(self.callees[level.links], flows, count + 1)
         self.arrivals = arrivals[:count]
         self.completed = self.arrivals * passed
 
     def _move_lines(self, seconds: float) -> None:
         count = len(self.graph.servers)
-        offered: Array = np.bincount(self.servers, self.arrivals, minlength=count)
-        work = np.bincount(self.servers, self.arrivals * self.cpu, minlength=count)
+        offered = _sums(self.servers, self.arrivals, count)
+        work = _sums(self.servers, self.arrivals * self.cpu, count)
         self.offered = offered
         self.mean_cpu = np.where(offered > _NONE, work / np.maximum(offered, _NONE), self.mean_cpu)
         usable = np.where(self.single, np.minimum(self.cores, 1.0), self.cores)
@@ -233,13 +243,13 @@ class Circuit:
             waits = self.lines.waits[count : count + len(self.threaded)]
             arrivals.append(offered[self.thread_servers])
             counts.append(self.threads)
-            each.append(1 / np.maximum(holding - waits, 1e-6))
+            each.append(np.minimum(1 / np.maximum(holding - waits, 1e-6), self.paces))
         if self.pooled:
             pools = len(self.pooled)
             mask = self.has_pool
             which = self.call_pools[mask]
-            rate = np.bincount(which, self.call_rates[mask], minlength=pools)
-            busy = np.bincount(which, (self.call_rates * self.call_seconds)[mask], minlength=pools)
+            rate = _sums(which, self.call_rates[mask], pools)
+            busy = _sums(which, (self.call_rates * self.call_seconds)[mask], pools)
             arrivals.append(rate)
             counts.append(self.pools)
             waits = self.lines.waits[count + len(self.threaded) :]
@@ -261,10 +271,8 @@ class Circuit:
 
     def _mean_of_servers(self, values: Array) -> Array:
         count = len(self.graph.servers)
-        total = np.bincount(self.servers, self.arrivals * values, minlength=count)
-        plain = np.bincount(self.servers, values, minlength=count) / np.maximum(
-            np.bincount(self.servers, minlength=count), 1
-        )
+        total = _sums(self.servers, self.arrivals * values, count)
+        plain = _sums(self.servers, values, count) / np.maximum(np.bincount(self.servers, minlength=count), 1)
         result: Array = np.where(self.offered > _NONE, total / np.maximum(self.offered, _NONE), plain)
         return result
 
@@ -311,9 +319,9 @@ class Circuit:
             seconds = cut
         weights = self.weights[links]
         size = calls.stop - calls.start
-        mean: Array = np.bincount(level.link_calls, weights * seconds, minlength=size)
-        square = np.bincount(level.link_calls, weights * (spread + seconds**2), minlength=size)
-        failing: Array = np.bincount(level.link_calls, weights * fails, minlength=size)
+        mean = _sums(level.link_calls, weights * seconds, size)
+        square = _sums(level.link_calls, weights * (spread + seconds**2), size)
+        failing = _sums(level.link_calls, weights * fails, size)
         if self.pooled:
             pools = self.call_pools[calls]
             waits = np.where(pools >= 0, pool_waits[np.maximum(pools, 0)], 0.0)
@@ -333,11 +341,11 @@ class Circuit:
         group_means = np.maximum.reduceat(taken * whole, level.group_starts)
         group_spreads = np.maximum.reduceat(taken * spread * tries, level.group_starts)
         size = level.nodes.stop - level.nodes.start
-        response[level.nodes] += np.bincount(level.group_nodes, group_means, minlength=size)
-        variance[level.nodes] += np.bincount(level.group_nodes, group_spreads, minlength=size)
+        response[level.nodes] += _sums(level.group_nodes, group_means, size)
+        variance[level.nodes] += _sums(level.group_nodes, group_spreads, size)
         lost = np.where(self.retried[calls], failing ** self.attempts[calls], failing)
         goes_well = 1 - self.matters[calls] * self.taken[calls] * _any_of(lost, self.times[calls])
-        good = np.bincount(level.call_nodes, np.log(np.maximum(goes_well, 1e-9)), minlength=size)
+        good = _sums(level.call_nodes, np.log(np.maximum(goes_well, 1e-9)), size)
         passes[level.nodes] *= np.exp(good)
 
     # What outlives the arrays
@@ -353,6 +361,12 @@ class Circuit:
             call.key: (float(self.call_fails[index]), float(self.call_seconds[index]))
             for index, call in enumerate(self.graph.calls)
         }
+
+
+def _sums(places: np.ndarray, values: Array, size: int) -> Array:
+    """What comes together at each place."""
+    result: Array = np.asarray(np.bincount(places, values, minlength=size), dtype=np.float64)
+    return result
 
 
 def _any_of(failing: Array, times: Array) -> Array:

@@ -59,9 +59,9 @@ class Wiring:
         self._watched: dict[int, tuple[object, int]] = {}
         self._flags: dict[tuple[int, str], object] = {}
 
-    def graph(self, roots: Sequence[Node]) -> Graph:
-        """Everything the roots lead to."""
-        pending = list(roots)
+    def graph(self, roots: Sequence[Node], further: Sequence[Node] = ()) -> Graph:
+        """Everything the roots lead to, and nodes that were found on the way to them."""
+        pending = [*roots, *further]
         for node in roots:
             self._nodes[node.key] = node
         while pending:
@@ -170,7 +170,7 @@ class Wiring:
         if key not in self._flags:
             self._flags[key] = None
             if "flags" in instance.program.dependencies:
-                for _, way in self._ways_to(instance, "flags"):
+                for _, way in self.ways_to(instance, "flags"):
                     server = getattr(way, "listener", None) and way.listener.server  # type: ignore[union-attr]
                     evaluate = getattr(server, "evaluate", None)
                     if evaluate is not None:
@@ -256,7 +256,7 @@ class Wiring:
             optional=step.on_error == "ignore",
         )
         self._ordinals[node] += 1
-        for weight, way in self._ways_to(instance, name):
+        for weight, way in self.ways_to(instance, name):
             call.links.append(self._link(call, weight, way, pending))
         return call
 
@@ -281,7 +281,7 @@ class Wiring:
 
     # Ways
 
-    def _ways_to(self, instance: Instance, name: str) -> list[tuple[float, Path | Failure]]:
+    def ways_to(self, instance: Instance, name: str) -> list[tuple[float, Path | Failure]]:
         """The ways connections to a dependency can go, with their shares."""
         key = (id(instance.process), name)
         found = self._ways.get(key)
@@ -311,7 +311,7 @@ class Wiring:
 
     def _discovered(self, instance: Instance, text: str) -> list[tuple[str, int]]:
         registry, _, service = text.partition("/")
-        for _, way in self._ways_to(instance, registry):
+        for _, way in self.ways_to(instance, registry):
             server = way.listener.server if isinstance(way, Path) and way.listener is not None else None
             if isinstance(server, Discovery):
                 self._watch(server)

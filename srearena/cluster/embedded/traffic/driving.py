@@ -1,0 +1,163 @@
+"""What sends requests by itself: simulated users, fixed rates, and consumers of messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from srearena.cluster.embedded.clock import Clock
+from srearena.cluster.embedded.node.programs.datastore import Broker
+from srearena.cluster.embedded.traffic.circuit import Circuit
+from srearena.cluster.embedded.traffic.durations import beyond, shapes_and_scales
+from srearena.cluster.embedded.traffic.graph import Call, Node
+from srearena.cluster.embedded.traffic.servers import Instance
+from srearena.cluster.embedded.traffic.wiring import calls_of
+from srearena.service.model.schema import Consumption, Driving, Operation, Task
+
+_UNCONNECTED = frozenset(("refused", "name", "unreachable", "port", "reset"))
+
+
+class Tally:
+    """What became of the requests of one source of load."""
+
+    def __init__(self) -> None:
+        self.answered = 0.0
+        self.refused = 0.0
+        """Answered with an error."""
+        self.late = 0.0
+        self.unconnected = 0.0
+        self.received = 0.0
+        self._parts: list[tuple[float, float, float]] = []
+        """Of each interval and kind of request: how many, their mean time and its variance."""
+
+    def add(self, count: float, mean: float, variance: float, payload: float) -> None:
+        self.answered += count
+        self.received += count * payload
+        if count > 0:
+            self._parts.append((count, mean, variance))
+
+    def moments(self) -> tuple[float, float]:
+        """Mean and standard deviation."""
+        total = sum(count for count, _, _ in self._parts) or 1.0
+        mean = sum(count * part for count, part, _ in self._parts) / total
+        square = sum(count * (variance + part**2) for count, part, variance in self._parts) / total
+        return mean, max(square - mean**2, 0.0) ** 0.5
+
+    def quantile(self, share: float) -> float:
+        """The time within which that share of requests was answered."""
+        if not self._parts:
+            return 0.0
+        counts, means, variances = (np.array(column) for column in zip(*self._parts, strict=True))
+        shapes, scales = shapes_and_scales(means, variances)
+        low, high = 0.0, float(np.max(means)) * 50 + 1e-6
+        for _ in range(50):
+            middle = (low + high) / 2
+            within = float(np.sum(counts * (1 - beyond(middle, shapes, scales))) / np.sum(counts))
+            low, high = (middle, high) if within < share else (low, middle)
+        return high
+
+
+@dataclass(slots=True, eq=False)
+class Driver:
+    """The load one running program makes: a node per task, and what became of its requests."""
+
+    instance: Instance
+    driving: Driving
+    clock: Clock
+    began: float
+    rate: float | None = None
+    """Overrides the model's, for generators whose rate changes with time."""
+    nodes: list[Node] = field(default_factory=list)
+    tally: Tally = field(default_factory=Tally)
+    by_task: dict[str, Tally] = field(default_factory=dict)
+
+    def node_for(self, number: int, task: Task) -> Node:
+        name = task.name or f"task-{number}"
+        operation = Operation(span=None if task.name else "", span_kind="internal", cpu=0.0002)
+        return Node(self.instance, name, "", operation, 0.0002, 0.0, 0.0, 0.0, "")
+
+    def rates(self, circuit: Circuit | None) -> list[float]:
+        """How many tasks of each kind begin per second now."""
+        settings = self.instance.settings
+        weights = [task.weight for task in self.driving.tasks]
+        total = sum(weights) or 1.0
+        if self.rate is not None:
+            whole = self.rate
+        elif self.driving.rate is not None:
+            whole = settings.number(self.driving.rate, 0.0)
+        else:
+            users = settings.number(self.driving.users, 0.0)
+            ramp = settings.number(self.driving.ramp, float("inf"))
+            users = min(users, ramp * (self.clock.now - self.began))
+            thinking = sum(self.driving.wait) / 2
+            whole = users / max(thinking + self._response(circuit, weights, total), 0.001)
+        return [whole * weight / total for weight in weights]
+
+    def note(self, circuit: Circuit, seconds: float) -> None:
+        """Count what became of an interval's requests."""
+        for node in self.nodes:
+            begun = float(circuit.arrivals[node.index]) * seconds
+            if begun <= 0:
+                continue
+            for call in calls_of(node.plan):
+                self._note_call(circuit, node, call, float(circuit.call_rates[call.index]) * seconds)
+
+    def _note_call(self, circuit: Circuit, node: Node, call: Call, count: float) -> None:
+        mean, variance = float(circuit.call_seconds[call.index]), float(circuit.call_variance[call.index])
+        failing = float(circuit.call_fails[call.index])
+        lost = sum(link.weight for link in call.links if link.failure is not None and link.failure.kind in _UNCONNECTED)
+        late = sum(link.weight for link in call.links if link.failure is not None and link.failure.kind == "timeout")
+        for tally in (self.tally, self.by_task.setdefault(call.operation, Tally())):
+            answered = count * max(0.0, 1 - lost - late)
+            tally.unconnected += count * lost
+            tally.late += count * late
+            tally.refused += count * max(0.0, failing - lost - late)
+            tally.add(
+                answered, mean, variance, call.links[0].callee.payload if call.links and call.links[0].callee else 0
+            )
+
+    def _response(self, circuit: Circuit | None, weights: list[float], total: float) -> float:
+        if circuit is None:
+            return 0.0
+        known = [
+            float(circuit.response[node.index]) * weight
+            for node, weight in zip(self.nodes, weights, strict=False)
+            if 0 <= node.index < circuit.node_count and circuit.graph.nodes[node.index] is node
+        ]
+        return sum(known) / total
+
+
+@dataclass(slots=True, eq=False)
+class Consumer:
+    """A program's share of a topic."""
+
+    instance: Instance
+    consumption: Consumption
+    node: Node
+    broker: Broker | None = None
+    owed: float = 0.0
+    """The fraction of a message that could have been taken."""
+
+    def rate(self, circuit: Circuit | None, seconds: float) -> float:
+        """Messages a second it takes now: as many as there are, and as it gets done."""
+        if self.broker is None:
+            return 0.0
+        topic, group = self.consumption.topic, self.consumption.group or self.instance.name
+        if topic not in self.broker.topics:
+            return 0.0
+        parallel = self.instance.settings.number(self.consumption.parallel, 1.0)
+        each = self.node.cpu + self.node.latency
+        if circuit is not None and 0 <= self.node.index < circuit.node_count:
+            each = max(float(circuit.response[self.node.index]), each)
+        able = parallel / max(each, 1e-4) * seconds + self.owed
+        whole = int(min(able, 1e6))
+        taken = self.broker.fetch(group, topic, whole) if whole else 0
+        self.owed = min(able - taken, 1.0) if taken == whole else 0.0
+        return taken / seconds
+
+
+def jittered(rates: list[float], seconds: float, random: np.random.Generator) -> np.ndarray:
+    """Rates as they come in life: so many requests in an interval, more or less."""
+    expected = np.array(rates) * seconds
+    return random.poisson(np.minimum(expected, 1e9)) / seconds

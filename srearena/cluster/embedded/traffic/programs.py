@@ -1,0 +1,226 @@
+"""Programs made from models: what a container of an application's image does.
+
+It reads its settings, goes through the steps of its start, listens, takes part in the traffic until it is told to
+stop or something kills it, and answers requests that come over the wire by walking them through the same circuit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from signal import Signals
+from typing import ClassVar
+
+from srearena.cluster.embedded.node.catalogue import register_images
+from srearena.cluster.embedded.node.process import Process
+from srearena.cluster.embedded.node.programs.base import Program
+from srearena.cluster.embedded.node.programs.images import ImageReference
+from srearena.cluster.embedded.node.programs.registry import program
+from srearena.cluster.embedded.node.programs.serving import stop_signal
+from srearena.cluster.embedded.node.sockets import Connection, GrpcHealth, HttpRequest, HttpResponse, Listener
+from srearena.cluster.embedded.traffic import wrk
+from srearena.cluster.embedded.traffic.engine import Traffic
+from srearena.cluster.embedded.traffic.servers import Instance
+from srearena.cluster.embedded.traffic.settings import ConfigurationMissing, Settings, read_settings
+from srearena.cluster.embedded.traffic.startup import StartFailed, Startup, bind_trouble
+from srearena.service.model.schema import ApplicationModel, ProgramModel
+
+_IMAGE_SIZE = 45_000_000
+GENERATORS = (wrk,)
+"""Modules whose import registers programs that send load."""
+
+
+class ModelledProgram(Program):
+    """The programs of one image; which of them runs, the command says."""
+
+    models: ClassVar[tuple[ProgramModel, ...]] = ()
+
+    def __init__(self, reference: ImageReference) -> None:
+        super().__init__(reference)
+        tag = reference.tag or "latest"
+        self.chosen = tuple(model for model in self.models if tag in model.tags) or self.models
+
+    def model_for(self, binary: str) -> ProgramModel | None:
+        named = {model.command.rpartition("/")[2]: model for model in self.chosen if model.command}
+        if binary in named:
+            return named[binary]
+        return next((model for model in self.chosen if not model.command), None)
+
+    async def run(self, process: Process) -> int:
+        model = self.model_for(process.binary)
+        if model is None:
+            await process.error(f"{process.binary}: unknown program\n")
+            return 127
+        return await Life(process, model, self.working_dir).run()
+
+
+class Life:
+    """One run of one program."""
+
+    def __init__(self, process: Process, model: ProgramModel, workdir: str) -> None:
+        self.process = process
+        self.model = model
+        self.workdir = workdir
+        traffic = process.container.host.offered(Traffic)
+        assert traffic is not None
+        self.traffic = traffic
+
+    async def run(self) -> int:
+        process, model = self.process, self.model
+        stop = stop_signal(process)
+        process.set_memory(model.memory)
+        station = self.traffic.network.fabric.stations.pods[str(process.container.host.pod["metadata"]["uid"])]
+        try:
+            settings = read_settings(
+                model.settings, model.config, process.env, process.argv, process.files, process.cwd or self.workdir
+            )
+        except ConfigurationMissing as problem:
+            instance = Instance(process, station, model, Settings({}))
+            instance.say((model.config.missing if model.config is not None else "") or "{error}", error=problem)
+            return 1
+        instance = Instance(process, station, model, settings)
+        listeners: list[Listener] = []
+        startup = Startup(instance, self.traffic.network)
+        early = next((number for number, step in enumerate(model.start) if step.listen), len(model.start))
+        try:
+            await startup.run(model.start[:early])
+            code = self._listen(instance, listeners)
+            if code is not None:
+                return code
+            await startup.run(model.start[early:])
+        except StartFailed as failed:
+            return failed.code
+        instance.ready = True
+        self.traffic.join(instance)
+        await stop.wait()
+        for listener in listeners:
+            listener.close()
+        self.traffic.leave(process)
+        for line in model.stop_log if isinstance(model.stop_log, list) else [model.stop_log]:
+            instance.say(line)
+        return 0 if stop.value == Signals.SIGTERM and model.runtime != "java" else 143
+
+    def _listen(self, instance: Instance, listeners: list[Listener]) -> int | None:
+        """Bind all ports; the status to end with where one is taken."""
+        namespace = self.process.container.namespace
+        for listening in self.model.listen:
+            text = instance.settings.fill(str(listening.port)).rpartition(":")[2]
+            if not text.isdigit():
+                return bind_trouble(self.model.bind_error, instance, 0)
+            answering = Answering(self.traffic, instance)
+            try:
+                listener = namespace.listen(
+                    self.process,
+                    int(text),
+                    http=answering.http if listening.protocol == "http" else None,
+                    grpc_health=answering.health if listening.protocol == "grpc" else None,
+                    stream=answering.stream if listening.protocol in ("thrift", "tcp") else None,
+                )
+            except OSError:
+                return bind_trouble(self.model.bind_error, instance, int(text))
+            listener.server = instance
+            listeners.append(listener)
+        return None
+
+
+class Answering:
+    """What comes over the wire from outside the load: probes, curl, an operator's port-forward, an oracle."""
+
+    def __init__(self, traffic: Traffic, instance: Instance) -> None:
+        self.traffic = traffic
+        self.instance = instance
+
+    async def http(self, request: HttpRequest) -> HttpResponse:
+        instance, process = self.instance, self.instance.process
+        await process.spend(0.0002)
+        if not instance.ready:
+            return HttpResponse.text("starting\n", 503)
+        answer = self.traffic.request(instance, request.method, request.target)
+        if answer is None:
+            return HttpResponse.text("404 page not found\n", 404)
+        result, node = answer
+        await process.sleep(result.seconds)
+        operation = node.operation
+        if operation is None:
+            return HttpResponse(200)
+        if self._unhealthy(operation.health):
+            return HttpResponse.text("unhealthy\n", 503)
+        if not result.ok:
+            body = instance.fill(operation.failure_body, error=result.error)
+            return HttpResponse(result.status, body.encode(), {"Content-Type": "text/plain; charset=utf-8"})
+        body = operation.body if operation.body is not None else json.dumps({"status": "ok"})
+        return HttpResponse(200, instance.fill(body).encode(), {"Content-Type": operation.content_type})
+
+    def _unhealthy(self, asked: bool) -> bool:
+        return asked and any(
+            active.effect.unhealthy
+            for node in (
+                self.traffic.circuit.nodes_by_server.get(self.instance.index, ()) if self.traffic.circuit else ()
+            )
+            for active in node.effects
+        )
+
+    async def health(self, service: str) -> GrpcHealth:
+        await self.instance.process.spend(0.0002)
+        if not self.instance.ready or self._unhealthy(True):
+            return GrpcHealth.NOT_SERVING
+        return GrpcHealth.SERVING
+
+    async def stream(self, connection: Connection) -> None:
+        while await connection.read():
+            pass
+
+
+def register_model(model: ApplicationModel) -> None:
+    """Let the images of an application run its programs, and registries hold them."""
+    by_image: dict[str, list[ProgramModel]] = {}
+    for one in model.programs:
+        for image in one.images:
+            by_image.setdefault(image, []).append(one)
+    for image, models in by_image.items():
+        tags = sorted({tag for one in models for tag in one.tags})
+        register_images(image, tags=tags, size=_IMAGE_SIZE)
+        program(*_names(image))(_program_class(models))
+
+
+def _names(image: str) -> tuple[str, ...]:
+    """The names the registry of programs knows a repository by: whole, and without the registry's host."""
+    host, _, rest = image.partition("/")
+    return (image, rest) if rest and ("." in host or ":" in host) else (image,)
+
+
+def _program_class(models: Sequence[ProgramModel]) -> type[ModelledProgram]:
+    first = models[0]
+    binaries: list[str] = []
+    files: dict[str, str] = {}
+    for model in models:
+        command = model.command or (model.entrypoint[0] if model.entrypoint else f"/app/{model.name}")
+        name = command.rpartition("/")[2]
+        binaries += [command] if command.startswith("/") else [f"/usr/local/bin/{name}", f"{model.workdir}/{name}"]
+        files |= {
+            path if path.startswith("/") else f"{model.workdir}/{path}": text for path, text in model.files.items()
+        }
+        if model.config is not None and model.config.content is not None:
+            content = model.config.content
+            path = model.config.path
+            text = content if isinstance(content, str) else json.dumps(content, indent=2)
+            files[path if path.startswith("/") else f"{model.workdir}/{path}"] = text
+    entrypoint = tuple(first.entrypoint) or (binaries[0],)
+    return type(
+        "ApplicationProgram",
+        (ModelledProgram,),
+        {
+            "models": tuple(models),
+            "entrypoint": entrypoint,
+            "cmd": tuple(first.arguments),
+            "base": "scratch" if first.base == "distroless" else first.base,
+            "user": first.user,
+            "working_dir": first.workdir,
+            "env": {**Program.env, **first.env},
+            "binaries": tuple(dict.fromkeys(binaries)),
+            "files": files,
+            "idle_cpu": first.idle_cpu,
+            "idle_memory": first.memory,
+            "follows_tag": False,
+        },
+    )
