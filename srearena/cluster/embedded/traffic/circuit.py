@@ -139,8 +139,8 @@ class Circuit:
         self.call_pools = np.array([call.target.index for call in self.graph.calls], dtype=np.intp)
         self.has_pool = self.call_pools >= 0
         self.pool_timeouts = np.array([call.target.pool_timeout for call in self.graph.calls])
-        self.lines = queues.Lines(self.held, np.zeros_like(room), np.zeros_like(room), np.zeros_like(room), room * 0)
-        self.lines.refused = np.zeros(len(room))
+        empty = np.zeros_like(room)
+        self.lines = queues.Lines(self.held, empty, empty, empty, empty)
         self.offered = np.zeros(count)
         self.cores = np.ones(count)
         self.stretch = np.ones(count)

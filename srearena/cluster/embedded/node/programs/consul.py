@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.programs.accounts import Account
 from srearena.cluster.embedded.node.programs.base import Program
+from srearena.cluster.embedded.node.programs.datastore import Instance
 from srearena.cluster.embedded.node.programs.registry import program
 from srearena.cluster.embedded.node.programs.rootfs import Folder
 from srearena.cluster.embedded.node.programs.serving import Flags, go_bind_error, until_stopped
@@ -68,6 +69,7 @@ class Consul(Program):
         )
         try:
             listeners = [process.container.namespace.listen(process, HTTP_PORT, address=address, http=catalog.answer)]
+            listeners[0].server = catalog
             listeners += [process.container.namespace.listen(process, port, stream=quiet) for port in OTHER_PORTS]
         except OSError as error:
             await process.error(f"==> {go_bind_error(HTTP_PORT, error)}\n")
@@ -116,6 +118,36 @@ class Catalog:
         self.keys: dict[str, bytes] = {}
         self.index = 1
 
+    # As the traffic of applications asks it (`datastore.Discovery`)
+
+    @property
+    def epoch(self) -> int:
+        return self.index
+
+    def register(self, service: str, ip: str, port: int) -> None:
+        self._enter(f"{service}-{ip}-{port}", service, ip, port)
+
+    def deregister(self, service: str, ip: str, port: int) -> None:
+        if self.services.pop(f"{service}-{ip}-{port}", None) is not None:
+            self.index += 1
+
+    def instances(self, service: str) -> list[Instance]:
+        """All that ever registered and did not leave: without health checks nobody is taken out."""
+        found = [one for one in self.services.values() if one["Service"] == service]
+        return [Instance(service, str(one["Address"]), int(one["Port"])) for one in found]
+
+    def _enter(self, identifier: str, name: str, address: str, port: int, tags: Any = None) -> None:
+        self.index += 1
+        self.services[identifier] = {
+            "ID": identifier,
+            "Service": name,
+            "Tags": tags or [],
+            "Port": port,
+            "Address": address,
+        }
+
+    # Over HTTP
+
     async def answer(self, request: HttpRequest) -> HttpResponse:
         await self.process.spend(0.0002)
         path = request.path
@@ -150,14 +182,7 @@ class Catalog:
         except (ValueError, KeyError, TypeError, RecursionError):
             return HttpResponse.text("Missing service name", 400)
         identifier = str(given.get("ID") or name)
-        self.index += 1
-        self.services[identifier] = {
-            "ID": identifier,
-            "Service": name,
-            "Tags": given.get("Tags") or [],
-            "Port": given.get("Port", 0),
-            "Address": given.get("Address", ""),
-        }
+        self._enter(identifier, name, given.get("Address", ""), given.get("Port", 0), given.get("Tags"))
         return HttpResponse(200)
 
     def _instances(self, name: str, *, health: bool) -> HttpResponse:
