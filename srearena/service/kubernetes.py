@@ -14,21 +14,22 @@ Managers and user agent are those of kubectl, per verb: what the harness does lo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 from srearena.cluster import Cluster
 from srearena.service.errors import ApiRefused, NotFound
 from srearena.service.remote_command import Finished, run_command
 from srearena.service.resources import Obj, Resource, ResourceTable, discover
 from srearena.service.transport import Reply, Transport, decoded
-from srearena.service.waiting import PassTime, while_time_passes
+from srearena.service.waiting import PassTime, doze, wait_until, while_time_passes
 
 __all__ = ["ApiRefused", "Finished", "Kubernetes", "NotFound", "Obj", "Reply", "Resource"]
 
+T = TypeVar("T")
 PatchKind = Literal["strategic", "merge", "json"]
 _Objects = list[Obj]
 _Words = list[str]
@@ -263,6 +264,10 @@ class Kubernetes:
         stamp = {"kubectl.kubernetes.io/restartedAt": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
         template = {"spec": {"template": {"metadata": {"annotations": stamp}}}}
         self.patch(resource, name, template, namespace, manager="kubectl-rollout")
+
+    def wait_for(self, check: Callable[[], T | None], timeout: float = 60.0, *, what: str = "it") -> T:
+        """Look until `check` finds something, on the cluster's time; TimedOut where it never does."""
+        return wait_until(check, self._pass_time or doze, timeout, what=what)
 
     # Into the pods
 

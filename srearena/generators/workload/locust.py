@@ -1,0 +1,141 @@
+"""Locust: users in a closed loop, by a Deployment in the application's namespace.
+
+Where the application brings a load generator of its own, its Deployment is started, stopped and given other settings.
+Where it does not, a mix of users is enough: Locust is deployed with a locustfile made of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from srearena.generators.workload.jobs import LABELS
+from srearena.generators.workload.locust_stats import LocustResult, read_statistics, read_table
+from srearena.generators.workload.user_mix import UserMix
+from srearena.service.errors import ApplicationError, Unreachable
+from srearena.service.kubernetes import Kubernetes
+
+Obj = dict[str, Any]
+IMAGE = "locustio/locust:2.32.3"
+WEB_PORT = 8089
+_LOG_LINES = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Locust:
+    deployment: str = "load-generator"
+    container: str = ""
+    """Which container it is; empty for the first."""
+    users: int | None = None
+    """How many users; None leaves it as it is."""
+    spawn_rate: float | None = None
+    """Users added per second."""
+    users_variable: str = "LOCUST_USERS"
+    spawn_variable: str = "LOCUST_SPAWN_RATE"
+    web: str = ""
+    """The Service of its web interface, where it has one."""
+    host: str = ""
+    """With a mix: the address that the users visit."""
+    mix: UserMix | None = None
+
+    def __post_init__(self) -> None:
+        if (self.users is not None and self.users < 0) or (self.spawn_rate is not None and self.spawn_rate <= 0):
+            raise ApplicationError("users cannot be fewer than none, and come at a rate above zero")
+        if self.mix is not None and not re.match(r"https?://", self.host):
+            raise ApplicationError("a mix of users needs a host to visit, such as http://frontend:8080")
+
+    def start(self, api: Kubernetes, namespace: str) -> None:
+        if self.mix is not None:
+            for obj in self.objects():
+                api.apply(obj, namespace)
+            return
+        workload = api.get("deployments", self.deployment, namespace)
+        settings = [
+            {"name": name, "value": f"{value:g}"}
+            for name, value in ((self.users_variable, self.users), (self.spawn_variable, self.spawn_rate))
+            if value is not None
+        ]
+        change: Obj = {"replicas": max(1, workload["spec"].get("replicas", 1))}
+        if settings:
+            containers = workload["spec"]["template"]["spec"]["containers"]
+            name = self.container or containers[0]["name"]
+            change["template"] = {"spec": {"containers": [{"name": name, "env": settings}]}}
+        api.patch("deployments", self.deployment, {"spec": change}, namespace, manager="kubectl-edit")
+
+    def stop(self, api: Kubernetes, namespace: str) -> None:
+        if self.mix is not None:
+            for obj in self.objects():
+                api.delete(obj["kind"], obj["metadata"]["name"], namespace)
+        elif api.find("deployments", self.deployment, namespace) is not None:
+            api.scale("deployments", self.deployment, 0, namespace)
+
+    def result(self, api: Kubernetes, namespace: str) -> LocustResult | None:
+        web = self.web or (self.deployment if self.mix is not None else "")
+        if web:
+            try:
+                reply = api.request_service(web, WEB_PORT, "/stats/requests", namespace)
+                return read_statistics(orjson.loads(reply.body)) if reply.ok else None
+            except (Unreachable, ValueError):
+                return None
+        labels = api.get("deployments", self.deployment, namespace)["spec"]["selector"]["matchLabels"]
+        selector = ",".join(f"{key}={value}" for key, value in labels.items())
+        for pod in api.list("pods", namespace, labels=selector):
+            if pod.get("status", {}).get("phase") == "Running":
+                return read_table(
+                    api.logs(pod["metadata"]["name"], namespace, container=self.container, tail=_LOG_LINES)
+                )
+        return None
+
+    def objects(self) -> list[Obj]:
+        """ConfigMap, Service and Deployment for a mix of users."""
+        assert self.mix is not None
+        name, labels = self.deployment, {"app": self.deployment, **LABELS}
+        metadata = {"name": name, "labels": labels}
+        container = {
+            "name": self.container or "locust",
+            "image": IMAGE,
+            "args": ["--autostart", "-f", "/mnt/locust/locustfile.py"],
+            "env": [
+                {"name": "LOCUST_HOST", "value": self.host},
+                {"name": self.users_variable, "value": str(self.users if self.users is not None else 10)},
+                {"name": self.spawn_variable, "value": f"{self.spawn_rate or 1:g}"},
+            ],
+            "ports": [{"containerPort": WEB_PORT, "name": "web"}],
+            "volumeMounts": [{"name": "locustfile", "mountPath": "/mnt/locust"}],
+        }
+        pod = {"containers": [container], "volumes": [{"name": "locustfile", "configMap": {"name": name}}]}
+        template = {"metadata": {"labels": labels}, "spec": pod}
+        selector = {"app": name}
+        ports = [{"name": "web", "port": WEB_PORT, "targetPort": WEB_PORT}]
+        return [
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": metadata,
+                "data": {"locustfile.py": self.mix.locustfile()},
+            },
+            {
+                "apiVersion": "v1",
+                "kind": "Service",
+                "metadata": metadata,
+                "spec": {"selector": selector, "ports": ports},
+            },
+            {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "metadata": metadata,
+                "spec": {"replicas": 1, "selector": {"matchLabels": selector}, "template": template},
+            },
+        ]
+
+
+def from_settings(folder: Path, settings: Mapping[str, Any]) -> Locust:
+    """From an application's `workload.yaml`; `mix` is a mapping (see `user_mix`)."""
+    options = dict(settings)
+    mix = options.pop("mix", None)
+    return Locust(mix=None if mix is None else UserMix.parse(mix), **options)
