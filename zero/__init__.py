@@ -1,0 +1,10 @@
+"""Zero gives a coding CLI a workspace and gets a diagnosis back.
+
+run     one run from a `Request`: workspace, sandbox, attempts, validated output, trajectory; what `python -m zero` does
+"""
+
+from zero.errors import ZeroError
+from zero.request import Request
+from zero.runner import Outcome, RunResult, run
+
+__all__ = ["Outcome", "Request", "RunResult", "ZeroError", "run"]

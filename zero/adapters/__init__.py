@@ -1,0 +1,6 @@
+"""One file for each coding CLI, all behind `Adapter`."""
+
+from zero.adapters.base import Adapter, Event, Invocation, Plan
+from zero.adapters.registry import adapter, adapters, find
+
+__all__ = ["Adapter", "Event", "Invocation", "Plan", "adapter", "adapters", "find"]

@@ -1,0 +1,108 @@
+"""Is there an answer, and if not, what exactly is wrong with it: in words that an agent can act on.
+
+The contract is `itbench_evaluations.AgentOutput`; the judge reads more leniently, but an agent that can still be asked
+is asked for the exact form. An answer is looked at only if this run wrote it: `set_aside` moves away what an earlier
+one left, before anything starts.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from itbench_evaluations.agent_output import AgentOutput
+from itbench_evaluations.submission import read_bytes
+from zero.errors import RequestError
+
+FORMS = ("diagnosis", "json", "none")
+MAX_BYTES = 8_000_000
+_MAX_COMPLAINTS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was found. No complaints: it is good. `readable`: the judge could make something of it all the same."""
+
+    complaints: tuple[str, ...] = ()
+    readable: bool = True
+
+    @property
+    def good(self) -> bool:
+        return not self.complaints
+
+
+def known_form(form: str) -> str:
+    if form not in FORMS:
+        raise RequestError(f"unknown form of output {form!r}: one of {', '.join(FORMS)}")
+    return form
+
+
+def set_aside(path: Path, shelf: Path) -> Path | None:
+    """Move an answer of an earlier run away, so that it can never count for this one."""
+    if not path.exists() and not path.is_symlink():
+        return None
+    shelf.mkdir(parents=True, exist_ok=True)
+    number = sum(1 for _ in shelf.iterdir()) + 1
+    return path.rename(shelf / f"{number}-{path.name}")
+
+
+def _wrong(text: str) -> list[str]:
+    try:
+        AgentOutput.model_validate_json(text, strict=True)
+    except ValidationError as problem:
+        found = []
+        for error in problem.errors(include_url=False, include_input=False):
+            place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error["loc"]).lstrip(".")
+            found.append(f"{place}: {error['msg']}" if place else error["msg"])
+        return found
+    return []
+
+
+def examine(path: Path, form: str) -> Answer:
+    """Look at the answer of this run."""
+    if form == "none":
+        return Answer()
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        return Answer((f"{path.name} is not a regular file",), readable=False)
+    if not path.exists():
+        return Answer((f"the file {path} does not exist",), readable=False)
+    data = path.read_bytes()
+    if len(data) > MAX_BYTES:
+        return Answer((f"{path.name} is {len(data):,} bytes long; the limit is {MAX_BYTES:,}",), readable=False)
+    if not data.strip():
+        return Answer((f"{path.name} is empty",), readable=False)
+    try:
+        text = data.decode("utf-8")
+        json.loads(text)
+    except UnicodeDecodeError as problem:
+        return Answer((f"{path.name} is not UTF-8: {problem.reason} at byte {problem.start}",), _readable(data, form))
+    except (ValueError, RecursionError) as problem:
+        return Answer((f"{path.name} is not JSON: {problem}",), _readable(data, form))
+    if form == "json":
+        return Answer()
+    wrong = _wrong(text)
+    if len(wrong) > _MAX_COMPLAINTS:
+        wrong = [*wrong[:_MAX_COMPLAINTS], f"and {len(wrong) - _MAX_COMPLAINTS} more of the kind"]
+    return Answer(tuple(wrong), readable=not wrong or _readable(data, form))
+
+
+def _readable(data: bytes, form: str) -> bool:
+    return form == "diagnosis" and read_bytes(data).readable
+
+
+_CONTRACT = (
+    'It must be one JSON object: {"entities": [{"name": "namespace/Kind/name", "contributing_factor": true or false, '
+    '"reasoning": "...", "evidence": "..."}], "propagations": [{"source": "...", "target": "...", "condition": "...", '
+    '"effect": "..."}], "alerts_explained": [{"alert": "...", "explanation": "...", "explained": true or false}]}. '
+    "All three lists must be there."
+)
+
+
+def request_again(answer: Answer, path: Path, form: str) -> str:
+    """What the agent is told when it is resumed."""
+    listed = "\n".join(f"- {complaint}" for complaint in answer.complaints)
+    contract = f"\n{_CONTRACT}" if form == "diagnosis" else ""
+    return f"Your output cannot be accepted:\n{listed}\nWrite the complete result to {path} now.{contract}"

@@ -1,0 +1,261 @@
+"""From a request to a plan: everything is looked up, checked and written before anything starts.
+
+What is wrong with a request is found here, as a `ZeroError`. The workspace holds afterwards the rendered prompt
+(`AGENTS.md`), the CLI's configuration, and `traces/` for the record of the run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from zero import adapters, answers, evidence, prompts, providers, sandbox, servers
+from zero.adapters.base import Adapter, Plan
+from zero.adapters.command import split
+from zero.errors import MissingProgram, RequestError
+from zero.evidence import Evidence
+from zero.model_proxy import checked
+from zero.relay import Endpoint
+from zero.request import SANDBOXES, Request
+
+TRACES = "traces"
+PRIVATE = ".zero"  # the harness's own: locks, what earlier runs left
+COPIES = "evidence"
+_VERSION = re.compile(r"\d+\.\d+[\w.+-]*")
+# What an agent's process gets of our environment; everything else it gets by name (--pass-env) or not at all.
+_PASSED = (
+    *("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "COLORTERM", "TZ", "SHELL", "USER", "LOGNAME"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
+)
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    request: Request
+    adapter: Adapter
+    plan: Plan
+    form: str
+    evidence: tuple[Evidence, ...]
+    environment: dict[str, str]
+    endpoints: tuple[Endpoint, ...]
+    without_sandbox: str | None  # why there is none
+    through_litellm: bool
+
+    @property
+    def workspace(self) -> Path:
+        return self.plan.workspace
+
+    @property
+    def traces(self) -> Path:
+        return self.plan.workspace / TRACES
+
+
+def _program(request: Request, adapter: Adapter) -> str:
+    wanted = request.program or adapter.program or split(request.command)[0]
+    found = shutil.which(wanted)
+    if found is None:
+        if request.dry_run:
+            return wanted
+        hint = f": {adapter.install}" if adapter.install else ""
+        raise MissingProgram(f"{wanted} is not installed{hint}")
+    return str(Path(found).absolute())
+
+
+def _version(program: str, adapter: Adapter) -> str:
+    if not adapter.program or not Path(program).is_absolute():
+        return "unknown"
+    try:
+        told = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired) as problem:
+        raise MissingProgram(f"{program} --version does not answer: {problem}") from problem
+    match = _VERSION.search(told.stdout + told.stderr)
+    if match is None:
+        said = (told.stderr.strip().splitlines() or ["nothing"])[-1]
+        raise MissingProgram(f"{program} does not tell its version (code {told.returncode}, it says: {said})")
+    return match[0]
+
+
+def _workspace(request: Request) -> Path:
+    place = request.workspace.expanduser().resolve()
+    if place.exists() and not place.is_dir():
+        raise RequestError(f"{place} is not a directory: --workspace takes one, which is made if need be")
+    place.mkdir(parents=True, exist_ok=True)
+    (place / PRIVATE).mkdir(exist_ok=True)
+    return place
+
+
+@contextmanager
+def owned(workspace: Path) -> Iterator[None]:
+    """One run at a time in a workspace."""
+    with (workspace / PRIVATE / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as problem:
+            raise RequestError(f"another run is at work in {workspace}: give each its own --workspace") from problem
+        yield
+
+
+def _output(request: Request, workspace: Path) -> Path:
+    place = (workspace / request.output_file).resolve()
+    if not place.is_relative_to(workspace) or place == workspace:
+        raise RequestError(f"--output-file {request.output_file} is not inside the workspace")
+    return place
+
+
+def _variables(request: Request, workspace: Path, output: Path, shown: tuple[Evidence, ...]) -> dict[str, str]:
+    places = " ".join(str(each.seen_at) for each in shown)
+    found = {"WORKSPACE_DIR": str(workspace), "OUTPUT_FILE": str(output)}
+    if places:
+        found |= {"READ_ONLY_DIRS": places, "SNAPSHOT_DIRS": places}
+    for key, value in request.variables.items():
+        found[key.upper()] = evidence.lead(value, shown)
+    return found
+
+
+def _environment(prepared: Plan, adapter: Adapter, request: Request, given: Mapping[str, str]) -> dict[str, str]:
+    names = [*_PASSED, *request.passed_variables, *(name for each in prepared.servers for name in each.variables)]
+    if not prepared.sandboxed:
+        names += _PROXIES
+    missing = [name for name in request.passed_variables if name not in given]
+    if missing:
+        raise RequestError(f"--pass-env {missing[0]}: no such variable is set")
+    found = {name: given[name] for name in names if name in given}
+    home = prepared.workspace / ".home"
+    home.mkdir(exist_ok=True)
+    return {**found, "HOME": str(home), **adapter.environment(prepared, given)}
+
+
+def prepare(request: Request, say: Say, given: Mapping[str, str] | None = None) -> Prepared:
+    """Check a request and build its workspace."""
+    given = os.environ if given is None else given
+    if request.sandbox not in SANDBOXES:
+        raise RequestError(f"--sandbox is one of {', '.join(SANDBOXES)}")
+    adapter = adapters.find(request.cli)
+    program = _program(request, adapter)
+    version = _version(program, adapter)
+    invocation = adapter.parse(request.cli_args, version)
+    for note in invocation.notes:
+        say(note)
+    if request.max_cost is not None and not adapter.tells_cost and request.prices is None:
+        raise RequestError(
+            f"--max-cost: {adapter.name} does not tell what it costs; give --price-input and --price-output"
+        )
+
+    workspace = _workspace(request)
+    output = _output(request, workspace)
+    sources = evidence.resolve(request.read_only_dirs, workspace)
+    lacking = "switched off (--sandbox off)" if request.sandbox == "off" else sandbox.lacking()
+    if lacking and request.sandbox == "require":
+        raise MissingProgram(f"no sandbox: {lacking}; --sandbox auto would run without one")
+    if lacking:
+        shown = tuple(evidence.copy(sources, workspace / COPIES))
+        say(f"no sandbox: {lacking}. The answer key is not in the agent's copies, but it can read the rest of the disk")
+    else:
+        evidence.remove(workspace / COPIES)
+        shown = tuple(Evidence(source, source) for source in sources)
+
+    variables = _variables(request, workspace, output, shown)
+    prompt = prompts.Prompt("")
+    if request.prompt is not None:
+        prompt = prompts.render(prompts.find(request.prompt), variables)
+    form = answers.known_form(request.output_form or prompt.output or "diagnosis")
+
+    provider = None
+    name = request.provider or adapter.default_provider
+    if request.base_url or name:
+        given_or_dry = {**given, request.key_variable: "-"} if request.dry_run and request.key_variable else given
+        provider = providers.choose(
+            name or "custom",
+            given_or_dry,
+            base_url=request.base_url,
+            key_variable=request.key_variable,
+            wire_api=request.wire_api,
+        )
+    through_litellm = request.litellm_config is not None
+    if provider is not None and provider.wire_api == "chat" and adapter.name == "codex" and not through_litellm:
+        if not invocation.model:
+            raise RequestError("--wire-api chat needs the model's name: -m MODEL after --")
+        say('wire_api "chat" is refused by Codex today: going through a LiteLLM proxy that speaks responses')
+        through_litellm = True
+    if request.litellm_config is not None:
+        checked(request.litellm_config)
+
+    plan = Plan(
+        workspace=workspace,
+        program=program,
+        version=version,
+        invocation=invocation,
+        instructions=prompt.text,
+        output=output,
+        servers=servers.select(
+            servers.catalogue(request.mcp_servers),
+            prompt.mcp_servers,
+            workspace=workspace,
+            snapshots=[each.seen_at for each in shown],
+            environment=given,
+        ),
+        provider=provider,
+        evidence=[each.seen_at for each in shown],
+        sandboxed=lacking is None,
+        max_turns=request.max_turns,
+        max_cost=request.max_cost,
+        template=request.command,
+    )
+    endpoints = [Endpoint.parse(each) for each in request.endpoints]
+    endpoints += [Endpoint.parse(server.url) for server in plan.servers if server.remote]
+    environment = _environment(plan, adapter, request, given)
+    for message in [] if form != "none" or invocation.interactive else ["no output is asked for: none will be checked"]:
+        say(message)
+    return Prepared(request, adapter, plan, form, shown, environment, tuple(endpoints), lacking, through_litellm)
+
+
+def write_files(adapter: Adapter, plan: Plan) -> None:
+    """The prompt and the CLI's configuration, as they must be at the start of an attempt."""
+    names = dict.fromkeys(("AGENTS.md", adapter.instructions_file))
+    texts = {**adapter.files(plan), **{name: plan.instructions for name in names if plan.instructions}}
+    for name, text in texts.items():
+        path = plan.workspace / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_symlink():
+            path.unlink()
+        path.write_text(text, encoding="utf-8")
+
+
+def make_repository(workspace: Path) -> None:
+    """A repository of its own, so that no CLI takes a directory above for the project."""
+    if not (workspace / ".git").exists() and shutil.which("git"):
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            subprocess.run(["git", "init", "-q"], cwd=workspace, capture_output=True, timeout=20, check=False)
+
+
+def archive(workspace: Path) -> None:
+    """What an earlier run recorded goes out of the way, and stays."""
+    traces = workspace / TRACES
+    if traces.is_dir() and any(traces.iterdir()):
+        shelf = workspace / PRIVATE / "earlier"
+        shelf.mkdir(parents=True, exist_ok=True)
+        traces.rename(shelf / f"traces-{sum(1 for _ in shelf.iterdir()) + 1}")
+    traces.mkdir(exist_ok=True)
+
+
+def through(plan: Plan, url: str) -> Plan:
+    """The plan with its model behind a proxy of ours, which needs no key."""
+    assert plan.provider is not None
+    proxied = replace(plan.provider, base_url=url, key_variable="", wire_api="responses", query=())
+    return replace(plan, provider=proxied)
+
+
+def refreshed(prepared: Prepared, plan: Plan) -> Prepared:
+    """With another plan, and the environment that belongs to it."""
+    return replace(prepared, plan=plan, environment=_environment(plan, prepared.adapter, prepared.request, os.environ))

@@ -1,0 +1,314 @@
+"""One run: attempts until there is a good answer, or until something says stop, and the record of it all.
+
+Whatever happens, `traces/` tells afterwards: `run.json` (how it ended), `trajectory.json` (what the agent did),
+`stdout.log` (what the CLI printed, all attempts), `attempts/N/` (each by itself), `traces.jsonl` (its telemetry).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from zero import answers, model_proxy, preparation
+from zero.adapters.base import Adapter, Plan
+from zero.collector import collecting
+from zero.preparation import Prepared, Say
+from zero.processes import Ended, attend, converse
+from zero.record import Record, write_json
+from zero.relay import Endpoint, Relay, relaying
+from zero.request import Request
+from zero.sandbox import Room, installation
+from zero.trajectory import Trajectory, Usage
+
+RUN_SCHEMA = "zero-run-v1"
+
+
+class Outcome(StrEnum):
+    ANSWERED = "answered"
+    NO_ANSWER = "no_answer"  # none, or none that is valid, after every attempt
+    AGENT_FAILED = "agent_failed"  # the CLI itself did not work
+    TURNS = "turns"
+    COST = "cost"
+    TIMEOUT = "timeout"
+    INTERRUPTED = "interrupted"
+    CONVERSED = "conversed"  # interactive: nothing was asked of it
+    PREPARED = "prepared"  # a dry run
+
+
+EXIT_CODES = {
+    Outcome.ANSWERED: 0,
+    Outcome.CONVERSED: 0,
+    Outcome.PREPARED: 0,
+    Outcome.NO_ANSWER: 3,
+    Outcome.AGENT_FAILED: 4,
+    Outcome.TURNS: 5,
+    Outcome.COST: 6,
+    Outcome.TIMEOUT: 124,
+    Outcome.INTERRUPTED: 130,
+}
+_STOPPED = {
+    "timeout": Outcome.TIMEOUT,
+    "turns": Outcome.TURNS,
+    "cost": Outcome.COST,
+    "interrupt": Outcome.INTERRUPTED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    outcome: Outcome
+    exit_code: int
+    workspace: Path
+    output: Path
+    complaints: tuple[str, ...] = ()
+    attempts: int = 0
+    turns: int = 0
+    seconds: float = 0.0
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass
+class _Run:
+    """A prepared run with its doors open."""
+
+    prepared: Prepared
+    plan: Plan
+    relay: Relay | None
+    say: Say
+    trajectory: Trajectory
+    record: Record
+    deadline: float | None
+    telemetry: list[Usage]
+    attempts: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def adapter(self) -> Adapter:
+        return self.prepared.adapter
+
+    @contextmanager
+    def enclosed(self, command: Sequence[str]) -> Iterator[tuple[list[str], dict[str, str], list[int]]]:
+        """The command as it is really run, its environment, and the descriptors it needs."""
+        environment = dict(self.prepared.environment)
+        if self.relay is None:
+            yield list(command), environment, []
+            return
+        environment |= self.relay.environment
+        workspace = self.plan.workspace
+        room = Room(
+            workspace=workspace,
+            evidence=[each.source for each in self.prepared.evidence],
+            exposed=[*installation(Path(self.plan.program)), *self.prepared.request.exposed],
+            sealed=[self.prepared.traces],
+            hidden=[workspace / preparation.PRIVATE],
+            relay=self.relay,
+        )
+        descriptor = os.memfd_create("zero-sandbox", 0)
+        try:
+            os.write(descriptor, b"".join(word.encode() + b"\0" for word in room.arguments()))
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            yield ["bwrap", "--args", str(descriptor), "--", *room.command(command)], environment, [descriptor]
+        finally:
+            os.close(descriptor)
+
+    def brake(self) -> str | None:
+        while self.telemetry:
+            self.trajectory.spent(self.telemetry.pop(0))
+        request = self.prepared.request
+        if request.max_turns is not None and self.trajectory.turns > request.max_turns:
+            return "turns"
+        cost = self.trajectory.usage.cost_usd
+        if request.max_cost is not None and cost is not None and cost > request.max_cost:
+            return "cost"
+        return None
+
+    def attempt(self, command: Sequence[str], message: str) -> tuple[Ended, answers.Answer]:
+        number = self.trajectory.attempt
+        preparation.write_files(self.adapter, self.plan)
+        self.trajectory.told(message)
+        turns_before, began = self.trajectory.turns, time.monotonic()
+        with self.record.attempt(number) as log, self.enclosed(command) as (whole, environment, keep):
+
+            def listen(stream: str, line: str) -> None:
+                log(stream, line)
+                if stream == "stdout":
+                    self.adapter.read(line, self.trajectory)
+
+            ended = attend(
+                whole,
+                cwd=self.plan.workspace,
+                environment=environment,
+                listener=listen,
+                brake=self.brake,
+                deadline=self.deadline,
+                keep=keep,
+            )
+        reason = ended.stopped_by or self.brake()
+        answer = answers.examine(self.plan.output, self.prepared.form)
+        self.record.keep_answer(number, self.plan.output)
+        usage = self.trajectory.attempt_ended()
+        self.attempts.append(
+            {
+                "attempt": number,
+                "exit_code": ended.code,
+                "stopped_by": reason,
+                "seconds": round(time.monotonic() - began, 3),
+                "turns": self.trajectory.turns - turns_before,
+                "usage": usage.metrics(),
+                "complaints": list(answer.complaints),
+            }
+        )
+        write_json(self.prepared.traces / "trajectory.json", self.trajectory.document())
+        return replace(ended, stopped_by=reason), answer
+
+    def run(self) -> tuple[Outcome, answers.Answer]:
+        plan, limit = self.plan, self.prepared.request.max_retries + 1
+        message = plan.first_message
+        command = self.adapter.start(plan)
+        fruitless = 0
+        if plan.instructions:
+            self.trajectory.told(plan.instructions, "system")
+        while True:
+            ended, answer = self.attempt(command, message)
+            last = self.attempts[-1]
+            if ended.stopped_by == "interrupt":
+                return Outcome.INTERRUPTED, answer
+            if answer.good and (self.prepared.form != "none" or (ended.code == 0 and not ended.stopped_by)):
+                return Outcome.ANSWERED, answer
+            if ended.stopped_by:
+                return _STOPPED[ended.stopped_by], answer
+            fruitless = fruitless + 1 if ended.code != 0 and not last["turns"] else 0
+            told = (
+                self.trajectory.errors[-1] if self.trajectory.errors else f"see {self.prepared.traces / 'stdout.log'}"
+            )
+            if fruitless > 1:
+                self.say(f"{self.adapter.name} ended with code {ended.code} before its first turn, twice: {told}")
+                return Outcome.AGENT_FAILED, answer
+            if last["attempt"] >= limit:
+                failed = ended.code != 0
+                return (Outcome.AGENT_FAILED if failed and not answer.readable else Outcome.NO_ANSWER), answer
+            self.say(f"attempt {last['attempt']} of {limit}: {'; '.join(answer.complaints[:3]) or told}")
+            if fruitless or self.prepared.form == "none":
+                command = self.adapter.start(plan)
+            else:
+                message = answers.request_again(answer, plan.output, self.prepared.form)
+                command = self.adapter.resume(plan, self.trajectory.session, message)
+
+
+def _endpoints(prepared: Prepared, plan: Plan) -> list[Endpoint]:
+    urls = [plan.otel_url, plan.provider.base_url if plan.provider else ""]
+    return [*prepared.endpoints, *(Endpoint.parse(url) for url in urls if url)]
+
+
+def _proxied(prepared: Prepared, stack: ExitStack) -> Plan:
+    """The plan with its LiteLLM proxy started, where it needs one."""
+    plan, request = prepared.plan, prepared.request
+    if not prepared.through_litellm:
+        return plan
+    assert plan.provider is not None
+    config = request.litellm_config
+    if config is None:
+        config = plan.workspace / preparation.PRIVATE / "litellm_config.yaml"
+        config.write_text(model_proxy.config_for(plan.invocation.model, plan.provider), encoding="utf-8")
+    log = prepared.traces / "litellm.log"
+    return preparation.through(plan, stack.enter_context(model_proxy.running(config, log, program=request.litellm)))
+
+
+def run(request: Request, say: Say = lambda line: None) -> RunResult:
+    """Carry out a request. Raises `ZeroError` for what is wrong before the start; after it, the result tells."""
+    began = time.monotonic()
+    prepared = preparation.prepare(request, say)
+    plan, adapter, workspace = prepared.plan, prepared.adapter, prepared.workspace
+    with ExitStack() as stack:
+        stack.enter_context(preparation.owned(workspace))
+        if request.dry_run:
+            preparation.write_files(adapter, plan)
+            say("would run: " + " ".join(adapter.start(plan)))
+            return RunResult(Outcome.PREPARED, 0, workspace, plan.output)
+        stale = answers.set_aside(plan.output, workspace / preparation.PRIVATE / "stale")
+        if stale is not None:
+            say(f"{plan.output.name} of an earlier run is set aside: {stale}")
+        preparation.archive(workspace)
+        preparation.make_repository(workspace)
+        telemetry: list[Usage] = []
+
+        def watch(attributes: dict[str, Any]) -> None:
+            usage = adapter.usage_from_telemetry(attributes)
+            if usage is not None:
+                telemetry.append(usage)
+
+        if request.collect_traces or (request.max_cost is not None and not adapter.tells_cost):
+            port = stack.enter_context(collecting(prepared.traces / "traces.jsonl", request.otel_port, watch))
+            prepared = replace(prepared, plan=replace(plan, otel_url=f"http://127.0.0.1:{port}"))
+        plan = _proxied(prepared, stack)
+        prepared = preparation.refreshed(prepared, plan)
+        relay = stack.enter_context(relaying(_endpoints(prepared, plan))) if plan.sandboxed else None
+        trajectory = Trajectory(adapter.name, plan.version, plan.invocation.model, request.prices)
+        record = stack.enter_context(Record.opened(prepared.traces, say if request.verbose else None))
+        deadline = None if request.timeout is None else began + request.timeout
+        one = _Run(prepared, plan, relay, say, trajectory, record, deadline, telemetry)
+        outcome, answer, code = _carried_out(one)
+        result = RunResult(
+            outcome,
+            EXIT_CODES[outcome] or code,
+            workspace,
+            plan.output,
+            answer.complaints,
+            len(one.attempts),
+            trajectory.turns,
+            round(time.monotonic() - began, 3),
+            trajectory.usage,
+        )
+        _tell(one, result, answer)
+        return result
+
+
+def _carried_out(one: _Run) -> tuple[Outcome, answers.Answer, int]:
+    """Outcome, answer, and the CLI's own code where it is ours to hand on."""
+    plan = one.plan
+    if not plan.invocation.interactive:
+        try:
+            return (*one.run(), 0)
+        except KeyboardInterrupt:
+            return Outcome.INTERRUPTED, answers.examine(plan.output, one.prepared.form), 0
+    preparation.write_files(one.adapter, plan)
+    with one.enclosed(one.adapter.start(plan)) as (command, environment, keep):
+        code = converse(command, cwd=plan.workspace, environment=environment, keep=keep)
+    return Outcome.CONVERSED, answers.examine(plan.output, one.prepared.form), code
+
+
+def _tell(one: _Run, result: RunResult, answer: answers.Answer) -> None:
+    """Write down how the run ended, and put its configuration beside the record."""
+    prepared, plan = one.prepared, one.plan
+    document = {
+        "schema_version": RUN_SCHEMA,
+        "outcome": str(result.outcome),
+        "exit_code": result.exit_code,
+        "cli": one.adapter.name,
+        "cli_version": plan.version,
+        "model": one.trajectory.model or plan.invocation.model,
+        "provider": plan.provider.name if plan.provider else None,
+        "prompt": prepared.request.prompt,
+        "sandbox": "bubblewrap" if plan.sandboxed else None,
+        "without_sandbox": prepared.without_sandbox,
+        "refused_connections": sorted(set(one.relay.refused)) if one.relay else [],
+        "output_file": str(plan.output.relative_to(plan.workspace)),
+        "output_valid": answer.good,
+        "output_readable": answer.good or answer.readable,
+        "complaints": list(answer.complaints),
+        "seconds": result.seconds,
+        "turns": result.turns,
+        "usage": result.usage.metrics(),
+        "errors": one.trajectory.errors,
+        "attempts": one.attempts,
+    }
+    write_json(prepared.traces / "run.json", document)
+    extra = {"outcome": str(result.outcome), "seconds": result.seconds, "attempts": len(one.attempts)}
+    write_json(prepared.traces / "trajectory.json", one.trajectory.document(**extra))
+    shutil.rmtree(plan.workspace / ".home" / ".cache", ignore_errors=True)
