@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -44,18 +45,20 @@ class Tally:
         square = sum(count * (variance + part**2) for count, part, variance in self._parts) / total
         return mean, max(square - mean**2, 0.0) ** 0.5
 
-    def quantile(self, share: float) -> float:
-        """The time within which that share of requests was answered."""
+    def quantiles(self, shares: Sequence[float]) -> list[float]:
+        """The times within which these shares of requests were answered."""
         if not self._parts:
-            return 0.0
+            return [0.0] * len(shares)
         counts, means, variances = (np.array(column) for column in zip(*self._parts, strict=True))
         shapes, scales = shapes_and_scales(means, variances)
-        low, high = 0.0, float(np.max(means)) * 50 + 1e-6
-        for _ in range(50):
+        wanted = np.array(shares)
+        low, high = np.zeros(len(wanted)), np.full(len(wanted), float(np.max(means)) * 50 + 1e-6)
+        for _ in range(30):
             middle = (low + high) / 2
-            within = float(np.sum(counts * (1 - beyond(middle, shapes, scales))) / np.sum(counts))
-            low, high = (middle, high) if within < share else (low, middle)
-        return high
+            within = np.average(1 - beyond(middle[:, None], shapes, scales), axis=1, weights=counts)
+            short = within < wanted
+            low, high = np.where(short, middle, low), np.where(short, high, middle)
+        return [float(value) for value in high]
 
 
 @dataclass(slots=True, eq=False)
