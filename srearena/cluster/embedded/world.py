@@ -6,6 +6,7 @@ between two events. Two worlds share nothing but read-only tables.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from srearena.cluster.embedded.client import Client
@@ -26,6 +27,8 @@ class World:
         self.randomness = Randomness(seed, secret.encode())
         self.registry = Registry(self.clock, self.store, self.randomness)
         self._serial = 0
+        self.api_requests: Counter[tuple[str, ...]] = Counter()
+        """Requests answered over HTTP: verb, group, version, resource, subresource, scope, code."""
         self.control_plane_name = "control-plane"
         """The node that the control plane runs on."""
         self.root_certificate = ""

@@ -147,6 +147,15 @@ class Application:
         except Exception as error:
             _log.exception("%s %s", request.method, request.path)
             await refuse(request, InternalError(f"{type(error).__name__}: {error}"))
+        finally:
+            self._count(request)
+
+    def _count(self, request: Request) -> None:
+        info = request.info
+        if info.is_resource and request.status:
+            scope = "resource" if info.name else "namespace" if info.namespace else "cluster"
+            about = (info.verb.upper(), info.group, info.version, info.resource, info.subresource, scope)
+            self._backend.world.api_requests[*about, str(request.status)] += 1
 
     def _audit_id(self) -> str:
         return str(UUID(int=self._audit.getrandbits(128), version=4))

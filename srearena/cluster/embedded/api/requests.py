@@ -108,6 +108,7 @@ class Request:
         "receive",
         "scope",
         "send",
+        "status",
         "user",
         "warnings",
     )
@@ -128,6 +129,8 @@ class Request:
         self.receive = receive
         self.send = send
         self._started = False
+        self.status = 0
+        """The code of the answer; 0 before there is one."""
         self._extra_headers: list[tuple[bytes, bytes]] = []
         self.query = Query(scope["query_string"])
         self.info = request_info(self.method, self.path, self.query)
@@ -194,7 +197,7 @@ class Request:
         self._started = True
 
     async def _start(self, status: int, content_type: str, headers: Headers) -> None:
-        self._started = True
+        self._started, self.status = True, status
         fields = [
             (b"cache-control", b"no-cache, private"),
             (b"content-type", content_type.encode("latin-1")),

@@ -41,6 +41,8 @@ class Controller:
         self.client = world.controller_client(self.name)
         user = service_account("kube-system", self.name)
         self.recorder = Recorder(world, self.source or self.name, user, field_manager=CONTROLLER_MANAGER)
+        self.added = self.retried = 0
+        """How often a key was queued, and how often after a failure."""
         self._planned: dict[str, Timer] = {}
         self._failures: dict[str, int] = {}
 
@@ -77,6 +79,7 @@ class Controller:
             if planned.when <= self.clock.now + delay:
                 return
             planned.cancel()
+        self.added += 1
         self._planned[key] = self.clock.after(delay, self._look, key)
 
     def _look(self, key: str) -> None:
@@ -87,6 +90,7 @@ class Controller:
             pending.ready.then(lambda: self.enqueue(key, 0))
             return
         except ApiError:
+            self.retried += 1
             failures = self._failures[key] = self._failures.get(key, 0) + 1
             self.enqueue(key, min(_RETRY_FIRST * 2 ** min(failures - 1, 20), _RETRY_LAST))
             return

@@ -10,6 +10,7 @@ runs by itself while nothing happens.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from srearena.cluster.embedded.node.inodes import Space
 from srearena.cluster.embedded.node.pod_fields import FieldSources
 from srearena.cluster.embedded.node.pod_start import PodStart
 from srearena.cluster.embedded.node.pod_stop import stop_pod
-from srearena.cluster.embedded.node.probes import PodProbes
+from srearena.cluster.embedded.node.probes import PodProbes, Probe
 from srearena.cluster.embedded.node.resources import set_limits
 from srearena.cluster.embedded.node.runtime import ContainerRecord, Sandbox
 from srearena.cluster.embedded.node.status import FAILED, FINISHED, conditions_of, merged_conditions, phase_of
@@ -291,6 +292,11 @@ class PodWorker:
         if self._probes is None:
             self._probes = PodProbes(self)
         return self._probes
+
+    @property
+    def probes_begun(self) -> Iterable[Probe]:
+        """The probes there are, without beginning any."""
+        return self._probes or ()
 
     def _health(self, name: str, record: ContainerRecord) -> Health:
         return self.probes.health(name, record)

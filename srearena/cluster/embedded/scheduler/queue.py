@@ -52,6 +52,10 @@ class SchedulingQueue:
         heapq.heappush(self._active, (-pod.priority, pod.since, self._serial, pod))
         self._wake()
 
+    def depths(self) -> dict[str, int]:
+        """How many pods wait, by the name of the part of the queue."""
+        return {"active": len(self._active), "backoff": len(self._backing_off), "unschedulable": len(self._aside)}
+
     def pop(self) -> Waiting | None:
         while self._backing_off and not self._backs_off(self._backing_off[0][-1]):
             self.add(heapq.heappop(self._backing_off)[-1])

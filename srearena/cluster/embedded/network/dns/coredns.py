@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from random import Random
 
 from srearena.cluster.embedded.clock import Clock
@@ -16,10 +16,12 @@ from srearena.cluster.embedded.network.dns.records import ClusterRecords
 from srearena.cluster.embedded.network.fabric import Fabric
 from srearena.cluster.embedded.network.resolver import SERVER_TIME, NameServers
 from srearena.cluster.embedded.network.stations import Station
+from srearena.cluster.embedded.node.metered import Sample
 from srearena.cluster.embedded.node.reachability import Outcome
 
 MAX_NESTING = 8
 """Servers may ask each other; who is asked for the eighth time over the same question keeps silent."""
+_SERVER = {"server": "dns://:53", "zone": "."}
 
 
 class CoreDns:
@@ -119,6 +121,18 @@ class CoreDns:
         reply = self._configuration.answer(port, Exchange(question, client, self, look_up))
         self.requests[(question.kind, reply.rcode)] += 1
         return reply
+
+    def metrics(self) -> Iterable[Sample]:
+        """What its prometheus plugin shows."""
+        kinds: Counter[str] = Counter()
+        rcodes: Counter[str] = Counter()
+        for (kind, rcode), number in self.requests.items():
+            kinds[kind] += number
+            rcodes[rcode] += number
+        for kind, number in sorted(kinds.items()):
+            yield "coredns_dns_requests_total", {**_SERVER, "family": "1", "proto": "udp", "type": kind}, number
+        for rcode, number in sorted(rcodes.items()):
+            yield "coredns_dns_responses_total", {**_SERVER, "rcode": rcode}, number
 
     def looped_zone(self) -> str | None:
         """The zone whose questions come back to this very server, if the configuration watches for that."""

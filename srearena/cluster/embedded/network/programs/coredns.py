@@ -176,7 +176,9 @@ class _Run:
             for address in dict.fromkeys(setting.address for setting in configuration.settings(name)):
                 host, _, port_text = address.rpartition(":")
                 bound = "127.0.0.1" if host == "localhost" else host or "0.0.0.0"
-                self.listeners.append(sockets.listen(process, int(port_text), address=bound, http=handler))
+                listener = sockets.listen(process, int(port_text), address=bound, http=handler)
+                listener.server = self.server if name == "prometheus" else None
+                self.listeners.append(listener)
 
     def answer(self, port: int, question: Question, client: str) -> Reply | None:
         if self.process.stopped or self.server is None:
@@ -204,10 +206,10 @@ class _Run:
         return HttpResponse.text("OK")
 
     async def metrics(self, request: HttpRequest) -> HttpResponse:
-        lines = ["# TYPE coredns_dns_responses_total counter"]
-        counts = self.server.requests if self.server is not None else {}
-        for (kind, rcode), number in sorted(counts.items()):
-            lines.append(f'coredns_dns_responses_total{{rcode="{rcode}",server="dns://:53",type="{kind}"}} {number}')
+        lines: list[str] = []
+        for name, labels, value in self.server.metrics() if self.server is not None else ():
+            shown = ",".join(f'{key}="{text}"' for key, text in labels.items())
+            lines.append(f"{name}{{{shown}}} {value:g}")
         return HttpResponse.text("\n".join(lines) + "\n", content_type="text/plain; version=0.0.4")
 
     # Reload
