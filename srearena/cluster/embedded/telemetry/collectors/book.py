@@ -8,7 +8,7 @@ scrape no longer shows them.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -59,8 +59,8 @@ class Book:
         """How many series there are."""
         return sum(page.count for page in self._pages)
 
-    def keys(self) -> Iterable[Hashable]:
-        return self._sections.keys()
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self._sections)
 
     def put(self, key: Hashable, labels: Sequence[Labels], values: Sequence[float]) -> None:
         """Write a section from now on, instead of what was there under that key."""

@@ -8,8 +8,6 @@ from srearena.cluster.embedded.telemetry.collectors.book import Book
 from srearena.cluster.embedded.telemetry.collectors.collector import Target
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
 
-TIMEOUT = 10.0
-"""After how long an unanswered scrape is given up."""
 _ABOUT_SCRAPES = {
     "up": "1 where the last scrape worked.",
     "scrape_duration_seconds": "How long the scrape took.",

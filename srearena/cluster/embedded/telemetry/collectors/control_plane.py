@@ -1,0 +1,153 @@
+"""The control plane's own numbers, as far as the simulation really has them.
+
+Its programs are pods whose containers have meters, so what a Go process shows of itself is there. The API server
+counts requests that came over HTTP (the cluster's own controllers do not take that way here) and the objects it
+keeps. Nothing takes measurable time inside it, so there are no durations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from srearena.cluster.embedded.controllers.controller import Controller
+from srearena.cluster.embedded.node.metered import Sample
+from srearena.cluster.embedded.node.nodes import Nodes
+from srearena.cluster.embedded.node.runtime import ContainerRecord
+from srearena.cluster.embedded.scheduler.scheduler import Scheduler
+from srearena.cluster.embedded.telemetry.collectors.book import Book
+from srearena.cluster.embedded.telemetry.collectors.collector import Target
+from srearena.cluster.embedded.telemetry.collectors.roster import Roster
+from srearena.cluster.embedded.telemetry.collectors.vantage import Vantage
+from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
+from srearena.cluster.embedded.world import World
+
+Read = Callable[[], Iterable[Sample]]
+_NONE: Mapping[str, str] = {}
+_METRICS = (
+    ("process_cpu_seconds_total", "counter", "Processor time of the program."),
+    ("process_resident_memory_bytes", "gauge", "Memory of the program."),
+    ("process_start_time_seconds", "gauge", "When the program was started."),
+    ("apiserver_request_total", "counter", "Requests over HTTP, by what they were about and how they ended."),
+    ("apiserver_storage_objects", "gauge", "Objects that are kept, by resource."),
+    ("etcd_server_has_leader", "gauge", "1 while there is a leader."),
+    ("etcd_debugging_mvcc_current_revision", "gauge", "Revision of the last write."),
+    ("etcd_debugging_mvcc_keys_total", "gauge", "Keys that are kept."),
+    ("scheduler_pending_pods", "gauge", "Pods that wait for a node, by part of the queue."),
+    ("workqueue_adds_total", "counter", "Keys that were queued, by control loop."),
+    ("workqueue_retries_total", "counter", "Keys that were queued again after a failure, by control loop."),
+)
+_REQUEST = ("verb", "group", "version", "resource", "subresource", "scope", "code")
+
+
+class ControlPlaneCollector:
+    """One program of the control plane on its node."""
+
+    def __init__(self, job: str, program: str, port: int, nodes: Nodes, vantage: Vantage, store: MetricStore) -> None:
+        self.job = job
+        self.read: Read = lambda: ()
+        """What the program knows besides its own use of the machine."""
+        self._program = program
+        self._port = port
+        self._machine = nodes.kubelets[nodes.world.control_plane_name].machine
+        self._vantage = vantage
+        self._roster = Roster(store)
+        instance = f"{self._machine.address}:{port}"
+        labels = {
+            "job": job,
+            "instance": instance,
+            "namespace": "kube-system",
+            "pod": f"{program}-{self._machine.name}",
+            "node": self._machine.name,
+        }
+        self._roster.add(job, labels, f"https://{instance}/metrics")
+        self._book = Book(store, labels)
+        self._shape: list[tuple[str, Mapping[str, str]]] = []
+        for row in _METRICS:
+            store.describe(*row)
+
+    def scrape(self, now: float) -> None:
+        record = self._record()
+        sight = self._vantage.of_agent(self._machine.address, self._port, runs=record is not None)
+        if not sight.ok or record is None:
+            self._book.end(now)
+            self._shape = []
+            self._roster.note(self.job, now, 0, sight.seconds, sight.error)
+        else:
+            self._fill([*_of_process(record), *self.read()])
+            self._roster.note(self.job, now, self._book.write(now), sight.seconds)
+        self._roster.write(now)
+
+    def targets(self) -> Sequence[Target]:
+        return self._roster.targets()
+
+    def _record(self) -> ContainerRecord | None:
+        """The program's container, if it runs."""
+        for record in self._machine.live.values():
+            if record.name == self._program and record.container is not None:
+                return record
+        return None
+
+    def _fill(self, samples: list[Sample]) -> None:
+        shape = [(name, labels) for name, labels, _ in samples]
+        values = [value for _, _, value in samples]
+        if shape == self._shape:
+            self._book.set("", values)
+        else:
+            self._shape = shape
+            self._book.put("", [{"__name__": name, **labels} for name, labels in shape], values)
+
+
+def control_plane_collectors(
+    world: World,
+    nodes: Nodes,
+    scheduler: Scheduler,
+    controllers: Mapping[str, Controller],
+    vantage: Vantage,
+    store: MetricStore,
+) -> list[ControlPlaneCollector]:
+    readers: dict[tuple[str, str, int], Read] = {
+        ("apiserver", "kube-apiserver", 6443): lambda: _of_api_server(world),
+        ("etcd", "etcd", 2381): lambda: _of_etcd(world),
+        ("kube-scheduler", "kube-scheduler", 10259): lambda: _of_scheduler(scheduler),
+        ("kube-controller-manager", "kube-controller-manager", 10257): lambda: _of_controllers(controllers),
+    }
+    found: list[ControlPlaneCollector] = []
+    for (job, program, port), read in readers.items():
+        collector = ControlPlaneCollector(job, program, port, nodes, vantage, store)
+        collector.read = read
+        found.append(collector)
+    return found
+
+
+def _of_process(record: ContainerRecord) -> Iterable[Sample]:
+    assert record.container is not None
+    meter = record.container.meter
+    yield "process_cpu_seconds_total", _NONE, meter.cpu_seconds()
+    yield "process_resident_memory_bytes", _NONE, meter.working_set
+    yield "process_start_time_seconds", _NONE, record.started_at
+
+
+def _of_api_server(world: World) -> Iterable[Sample]:
+    for resource in world.store.resources():
+        yield "apiserver_storage_objects", {"resource": resource}, world.store.count(resource)
+    for about, number in world.api_requests.items():
+        labels = {"component": "apiserver", **dict(zip(_REQUEST, about, strict=True))}
+        yield "apiserver_request_total", labels, number
+
+
+def _of_etcd(world: World) -> Iterable[Sample]:
+    yield "etcd_server_has_leader", _NONE, 1.0
+    yield "etcd_debugging_mvcc_current_revision", _NONE, world.store.revision
+    yield "etcd_debugging_mvcc_keys_total", _NONE, sum(map(world.store.count, world.store.resources()))
+
+
+def _of_scheduler(scheduler: Scheduler) -> Iterable[Sample]:
+    for part, number in scheduler.queue.depths().items():
+        yield "scheduler_pending_pods", {"queue": part}, number
+
+
+def _of_controllers(controllers: Mapping[str, Controller]) -> Iterable[Sample]:
+    for name, controller in controllers.items():
+        labels = {"name": name.removesuffix("-controller")}
+        yield "workqueue_adds_total", labels, controller.added
+        yield "workqueue_retries_total", labels, controller.retried

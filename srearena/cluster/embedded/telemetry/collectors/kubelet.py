@@ -1,0 +1,137 @@
+"""What the kubelet tells of itself: the pods it runs, the volumes of their claims, the answers to its probes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from srearena.cluster.embedded.node.kubelet import Kubelet
+from srearena.cluster.embedded.node.node_object import KUBELET_VERSION
+from srearena.cluster.embedded.node.nodes import Nodes
+from srearena.cluster.embedded.node.pod_worker import PodWorker
+from srearena.cluster.embedded.node.volumes import MountedVolume
+from srearena.cluster.embedded.objects import name_of, namespace_of
+from srearena.cluster.embedded.telemetry.collectors.book import Book
+from srearena.cluster.embedded.telemetry.collectors.node_job import KubeletJob
+from srearena.cluster.embedded.telemetry.collectors.vantage import Vantage
+from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
+
+_STATES = ("created", "exited", "running")
+_VOLUME = (
+    "kubelet_volume_stats_capacity_bytes",
+    "kubelet_volume_stats_available_bytes",
+    "kubelet_volume_stats_used_bytes",
+    "kubelet_volume_stats_health_status_abnormal",
+)
+
+
+class KubeletCollector(KubeletJob):
+    path = "/metrics"
+    metrics = (
+        ("kubelet_running_pods", "gauge", "Pods with a running sandbox."),
+        ("kubelet_running_containers", "gauge", "Containers by state."),
+        ("kubelet_node_name", "gauge", "The node's name."),
+        ("kubernetes_build_info", "gauge", "The kubelet's version."),
+        ("kubelet_volume_stats_capacity_bytes", "gauge", "Size of a claim's volume."),
+        ("kubelet_volume_stats_available_bytes", "gauge", "What is free of it."),
+        ("kubelet_volume_stats_used_bytes", "gauge", "What is used of it."),
+        ("kubelet_volume_stats_health_status_abnormal", "gauge", "1 where the volume cannot be used."),
+    )
+
+    def fill(self, book: Book, kubelet: Kubelet, now: float) -> None:
+        if "own" not in book:
+            rows: list[Mapping[str, str]] = [{"__name__": "kubelet_running_pods"}]
+            rows += ({"__name__": "kubelet_running_containers", "container_state": state} for state in _STATES)
+            rows.append({"__name__": "kubelet_node_name"})
+            version = {"git_version": KUBELET_VERSION, "major": "1", "minor": KUBELET_VERSION.split(".")[1]}
+            rows.append({"__name__": "kubernetes_build_info", **version, "platform": "linux/amd64"})
+            book.put("own", rows, [0.0] * len(rows))
+        book.set("own", (*_running(kubelet), 1.0, 1.0))
+        self._volumes(book, kubelet)
+
+    @staticmethod
+    def _volumes(book: Book, kubelet: Kubelet) -> None:
+        found: dict[tuple[str, str], tuple[PodWorker, str, MountedVolume]] = {}
+        for worker in kubelet.workers.values():
+            if worker.volumes:
+                for spec in worker.pod["spec"].get("volumes") or ():
+                    claim = _claim_of(worker, spec)
+                    mounted = worker.volumes.get(spec["name"])
+                    if claim and mounted is not None:
+                        found[namespace_of(worker.pod), claim] = (worker, claim, mounted)
+        for key in [key for key in book if isinstance(key, tuple) and key not in found]:
+            book.drop(key)
+        for key, (_, claim, mounted) in found.items():
+            size, used = mounted.volume.space.limits
+            values = (size, max(0, size - used), used, mounted.volume.broken is not None)
+            if key in book:
+                book.set(key, values)
+            else:
+                labels = {"namespace": key[0], "persistentvolumeclaim": claim}
+                book.put(key, [{"__name__": name, **labels} for name in _VOLUME], values)
+
+
+def _claim_of(worker: PodWorker, spec: Mapping[str, object]) -> str:
+    """The claim behind a volume of a pod; empty where there is none."""
+    source = spec.get("persistentVolumeClaim")
+    if isinstance(source, dict):
+        return str(source["claimName"])
+    return f"{name_of(worker.pod)}-{spec['name']}" if spec.get("ephemeral") else ""
+
+
+def _running(kubelet: Kubelet) -> tuple[float, ...]:
+    """Pods, then containers that are created, exited and running."""
+    pods = created = exited = running = 0
+    for sandbox in kubelet.machine.sandboxes.values():
+        pods += sandbox.ready
+        for attempts in sandbox.records.values():
+            for record in attempts:
+                if record.exited:
+                    exited += 1
+                elif record.running:
+                    running += 1
+                else:
+                    created += 1
+    return pods, created, exited, running
+
+
+class ProbeCollector(KubeletJob):
+    path = "/metrics/probes"
+    metrics = (("prober_probe_total", "counter", "Answers to the probes of containers."),)
+
+    def __init__(self, nodes: Nodes, vantage: Vantage, store: MetricStore) -> None:
+        super().__init__(nodes, vantage, store)
+        self._shapes: dict[str, list[_Answer]] = {}
+        """By pod: of what its series depend on."""
+
+    def fill(self, book: Book, kubelet: Kubelet, now: float) -> None:
+        workers = kubelet.workers
+        for uid in [uid for uid in book if uid not in workers]:
+            book.drop(uid)
+        for uid, worker in workers.items():
+            shape: list[_Answer] = []
+            values: list[float] = []
+            for probe in worker.probes_begun:
+                about = (probe.container["name"], probe.kind.capitalize())
+                for result, count in (
+                    ("successful", probe.successes),
+                    ("failed", probe.failures),
+                    ("unknown", probe.unknowns),
+                ):
+                    if count or result == "successful":
+                        shape.append((*about, result))
+                        values.append(count)
+            if uid in book and self._shapes[uid] == shape:
+                book.set(uid, values)
+            elif shape:
+                self._shapes[uid] = shape
+                own = {"namespace": namespace_of(worker.pod), "pod": name_of(worker.pod), "pod_uid": str(uid)}
+                book.put(uid, [_probe_labels(own, answer) for answer in shape], values)
+
+
+_Answer = tuple[str, str, str]
+"""Container, kind of probe, and what came of it."""
+
+
+def _probe_labels(own: Mapping[str, str], answer: _Answer) -> Mapping[str, str]:
+    container, kind, result = answer
+    return {"__name__": "prober_probe_total", **own, "container": container, "probe_type": kind, "result": result}

@@ -1,0 +1,42 @@
+"""Every collector a cluster has, in the order in which they are scraped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from srearena.cluster.embedded.controllers.controller import Controller
+from srearena.cluster.embedded.network.network import Network
+from srearena.cluster.embedded.node.nodes import Nodes
+from srearena.cluster.embedded.scheduler.scheduler import Scheduler
+from srearena.cluster.embedded.telemetry.collectors.blackbox import BlackboxCollector
+from srearena.cluster.embedded.telemetry.collectors.cadvisor import CadvisorCollector
+from srearena.cluster.embedded.telemetry.collectors.collector import Collector
+from srearena.cluster.embedded.telemetry.collectors.control_plane import control_plane_collectors
+from srearena.cluster.embedded.telemetry.collectors.kube_state.collector import KubeStateCollector
+from srearena.cluster.embedded.telemetry.collectors.kubelet import KubeletCollector, ProbeCollector
+from srearena.cluster.embedded.telemetry.collectors.node_exporter import NodeExporterCollector
+from srearena.cluster.embedded.telemetry.collectors.programs import ProgramCollector
+from srearena.cluster.embedded.telemetry.collectors.vantage import Vantage
+from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
+
+
+def standard_collectors(
+    network: Network,
+    nodes: Nodes,
+    scheduler: Scheduler,
+    controllers: Mapping[str, Controller],
+    store: MetricStore,
+) -> list[Collector]:
+    """For a cluster whose machines are switched on."""
+    world = nodes.world
+    vantage = Vantage(network, world.control_plane_name)
+    return [
+        KubeStateCollector(world, store),
+        CadvisorCollector(nodes, vantage, store),
+        KubeletCollector(nodes, vantage, store),
+        ProbeCollector(nodes, vantage, store),
+        NodeExporterCollector(nodes, network.fabric.flows, vantage, store),
+        *control_plane_collectors(world, nodes, scheduler, controllers, vantage, store),
+        ProgramCollector(nodes, vantage, store),
+        BlackboxCollector(world, vantage, store),
+    ]
