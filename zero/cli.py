@@ -46,7 +46,7 @@ _DIRECTORY = click.Path(path_type=Path)
 @click.command(
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
     epilog="Exit codes: 0 a valid output; 1 set-up problem; 2 wrong usage; 3 no valid output; 4 the CLI failed; "
-    "5 turns; 6 cost; 124 timeout; 130 interrupted; 143 terminated. An interactive session ends with the CLI's own code.",
+    "5 turns; 6 cost; 124 timeout; 130 interrupted; 143 terminated. An interactive session has the CLI's own.",
 )
 @click.option("-w", "--workspace", type=_DIRECTORY, required=True, help="The agent's directory; made if need be.")
 @click.option("-r", "--read-only-dir", "read_only_dirs", type=_DIRECTORY, multiple=True, help="Evidence; repeatable.")

@@ -76,13 +76,31 @@ def collecting(file: Path, port: int = 0, watch: Watcher | None = None) -> Itera
             def do_GET(self) -> None:
                 self._reply(404)
 
+            def _body(self) -> bytes | None:
+                """The body, whole or in chunks; None if it is too long or makes no sense."""
+                try:
+                    if "chunked" not in self.headers.get("transfer-encoding", ""):
+                        length = int(self.headers.get("content-length") or 0)
+                        return self.rfile.read(length) if 0 <= length <= MAX_BODY else None
+                    body = b""
+                    while size := int(self.rfile.readline(64).partition(b";")[0], 16):
+                        if not 0 < size <= MAX_BODY - len(body):
+                            return None
+                        body += self.rfile.read(size)
+                        self.rfile.readline(64)
+                    while self.rfile.readline(65536).strip():
+                        pass
+                except ValueError:
+                    return None
+                return body
+
             def do_POST(self) -> None:
-                length = int(self.headers.get("content-length") or 0)
-                if not 0 <= length <= MAX_BODY:
+                body = self._body()
+                if body is None:
                     self.close_connection = True
                     self._reply(413)
                     return
-                body = self.rfile.read(length)
+                length = len(body)
                 if self.headers.get("content-encoding") == "gzip":
                     try:
                         body = gzip.decompress(body)

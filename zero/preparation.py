@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import re
 import shutil
@@ -72,9 +73,22 @@ def _program(request: Request, adapter: Adapter) -> str:
     return str(Path(found).absolute())
 
 
+def _packaged_version(program: Path) -> str:
+    """What the npm package says that a program lies in: starting a CLI only to ask would take a second."""
+    for parent in program.parents:
+        manifest = parent / "package.json"
+        if manifest.is_file() and "node_modules" in parent.parts:
+            with contextlib.suppress(OSError, ValueError, AttributeError):
+                return str(json.loads(manifest.read_text(encoding="utf-8")).get("version", ""))
+    return ""
+
+
 def _version(program: str, adapter: Adapter) -> str:
     if not adapter.program or not Path(program).is_absolute():
         return "unknown"
+    packaged = _packaged_version(Path(program).resolve())
+    if packaged:
+        return packaged
     try:
         told = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired) as problem:
@@ -132,8 +146,10 @@ def _environment(prepared: Plan, adapter: Adapter, request: Request, given: Mapp
         raise RequestError(f"--pass-env {missing[0]}: no such variable is set")
     found = {name: given[name] for name in names if name in given}
     home = prepared.workspace / ".home"
-    home.mkdir(exist_ok=True)
-    return {**found, "HOME": str(home), **adapter.environment(prepared, given)}
+    # A /tmp of its own also without a sandbox; and Codex refuses to work from a home below the temporary directory.
+    scratch = home / "tmp"
+    scratch.mkdir(parents=True, exist_ok=True)
+    return {**found, "HOME": str(home), "TMPDIR": str(scratch), **adapter.environment(prepared, given)}
 
 
 def prepare(request: Request, say: Say, given: Mapping[str, str] | None = None) -> Prepared:

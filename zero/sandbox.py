@@ -133,9 +133,14 @@ class Room:
                 yield from ("--tmpfs", str(path))
         yield from ("--bind", str(self.workspace), str(self.workspace))
         for source in self.evidence:
-            yield from ("--dir", str(source))
-            for piece in pieces(source):
-                yield from ("--ro-bind", str(piece), str(piece))
+            parts = [*pieces(source)]
+            if parts == [source]:
+                yield from ("--ro-bind", str(source), str(source))
+                continue
+            yield from ("--tmpfs", str(source))
+            for part in parts:
+                yield from ("--ro-bind", str(part), str(part))
+            yield from ("--remount-ro", str(source))
         for path in self.sealed:
             if path.exists():
                 yield from ("--ro-bind", str(path), str(path))

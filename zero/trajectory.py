@@ -79,6 +79,7 @@ class Trajectory:
     attempt: int = 1
     errors: list[str] = field(default_factory=list)
     _open: dict[str, Any] | None = None
+    _first: int = 0  # the attempt's first step
     _marks: dict[str, int] = field(default_factory=dict)
     _before: Usage = field(default_factory=Usage)  # of attempts that are over
     _attempt: Usage = field(default_factory=Usage)  # of the one that runs: the sum of what its steps told
@@ -159,13 +160,27 @@ class Trajectory:
         """An error that the CLI reported."""
         self.errors.append(text)
 
-    def spent(self, usage: Usage, mark: str = "") -> None:
-        """Tokens of one turn."""
+    def spent(self, usage: Usage, mark: str = "", *, partial: bool = False) -> None:
+        """Tokens of one turn: the one marked, or the first of this attempt that has not been told yet.
+
+        `partial`: told while the answer was being written, so that the completion is not counted.
+        """
         usage = self._priced(usage)
         self._attempt += usage
-        step = self._turn(mark) if mark else next((s for s in reversed(self.steps) if s["source"] == "agent"), None)
+        step: dict[str, Any] | None
+        if mark:
+            step = self._turn(mark)
+        else:
+            turns = [each for each in self.steps[self._first :] if each["source"] == "agent"]
+            step = next((each for each in turns if "metrics" not in each), turns[-1] if turns else None)
         if step is not None:
             step["metrics"] = usage.metrics()
+            if partial:
+                del step["metrics"]["completion_tokens"]
+
+    def is_new(self, mark: str) -> bool:
+        """Whether the tokens of a marked turn have not been told yet; some CLIs repeat them with every piece."""
+        return mark not in self._marks or "metrics" not in self.steps[self._marks[mark]]
 
     def totalled(self, usage: Usage) -> None:
         """Tokens of the whole attempt, where the CLI sums them up itself."""
@@ -177,6 +192,7 @@ class Trajectory:
         self._attempt, self._total, self._open = Usage(), None, None
         self._marks.clear()
         self.attempt += 1
+        self._first = len(self.steps)
         return usage
 
     def _priced(self, usage: Usage) -> Usage:

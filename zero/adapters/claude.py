@@ -130,7 +130,8 @@ class Claude(Adapter):
             elif kind == "tool_use":
                 trajectory.called(part.text("id"), part.text("name"), part.mapping("input"), mark)
         if message.child("usage").data:
-            trajectory.spent(_usage(message.child("usage")), mark)
+            if trajectory.is_new(mark):
+                trajectory.spent(_usage(message.child("usage")), mark, partial=True)
 
     def _result(self, event: Event, trajectory: Trajectory) -> None:
         cost = event.data.get("total_cost_usd")

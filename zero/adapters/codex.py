@@ -20,6 +20,7 @@ from zero.servers import Server
 from zero.trajectory import Trajectory, Usage
 
 # Secrets that the CLI needs are not for the commands that the model runs.
+_SWITCHED_OFF = ("apps", "plugins", "remote_plugin")
 _NOT_FOR_SHELLS = ["*KEY*", "*TOKEN*", "*SECRET*", "*PASSWORD*"]
 
 
@@ -119,11 +120,14 @@ class Codex(Adapter):
             "approval_policy": self._approval,
             "web_search": "disabled",
             "check_for_update_on_startup": False,
-            "project_doc_max_bytes": 1 << 20,
+            # AGENTS.md is read from Codex's home, which the workspace is; once is enough.
+            "project_doc_max_bytes": 0,
             "sandbox_workspace_write": {"writable_roots": writable, "network_access": True},
             "shell_environment_policy": {"inherit": "all", "exclude": _NOT_FOR_SHELLS},
             "analytics": {"enabled": False},
             "feedback": {"enabled": False},
+            # What it would fetch from elsewhere at every start, and wait for in vain where there is no network.
+            "features": dict.fromkeys(_SWITCHED_OFF, False),
             "projects": {str(plan.workspace): {"trust_level": "trusted"}},
         }
         if plan.servers:

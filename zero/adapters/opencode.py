@@ -41,6 +41,7 @@ class OpenCode(Adapter):
         config: dict[str, Any] = {
             "autoupdate": False,
             "share": "disabled",
+            "snapshot": False,
             "mcp": servers,
             "permission": {"webfetch": "deny", "external_directory": "allow"},
         }
