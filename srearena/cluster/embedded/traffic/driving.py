@@ -69,6 +69,9 @@ class Driver:
     driving: Driving
     clock: Clock
     began: float
+    address: str = ""
+    resting: bool = False
+    """It sends nothing at the moment, but will again."""
     rate: float | None = None
     """Overrides the model's, for generators whose rate changes with time."""
     nodes: list[Node] = field(default_factory=list)
@@ -85,6 +88,8 @@ class Driver:
         settings = self.instance.settings
         weights = [task.weight for task in self.driving.tasks]
         total = sum(weights) or 1.0
+        if self.resting or self.instance.stopped:
+            return [0.0] * len(weights)
         if self.rate is not None:
             whole = self.rate
         elif self.driving.rate is not None:

@@ -148,7 +148,7 @@ class Traffic:
                 roots.append(node)
         self.consumers = self._consumers(wiring)
         roots += [consumer.node for consumer in self.consumers]
-        for process, name, route in self._asked:
+        for process, name, route in (*self._asked, *self._unfinished()):
             instance = self.instances.get(process)
             if instance is not None:
                 roots.append(wiring.node(instance, name, instance.program.operations[name], route))
@@ -161,6 +161,18 @@ class Traffic:
         self._publishing = [call for call in graph.calls if call.step.publish is not None]
         self._crashing = [call for call in graph.calls if call.crashes]
         self._breaking = [call for call in graph.calls if call.target.dependency.breaker is not None]
+
+    def _unfinished(self) -> list[tuple[Process, str, str]]:
+        """Operations with requests still in line: they go on although nobody may be asking for more."""
+        if self.circuit is None:
+            return []
+        return [
+            (node.server.process, node.name, node.route)
+            for node in self.circuit.graph.nodes
+            if isinstance(node.server, Instance)
+            and node.server.cpu_held + node.server.thread_held > 0.5
+            and node.name in node.server.program.operations
+        ]
 
     def _consumers(self, wiring: Wiring) -> list[Consumer]:
         earlier = {(id(c.instance), c.consumption.topic): c.owed for c in self.consumers}
@@ -187,8 +199,7 @@ class Traffic:
         """Rates of the roots, in the order of the graph's."""
         by_node: dict[int, float] = {}
         for driver in self.drivers.values():
-            offered = driver.rates(circuit) if not driver.instance.stopped else [0.0] * len(driver.nodes)
-            drawn = jittered(offered, INTERVAL, self._poisson)
+            drawn = jittered(driver.rates(circuit), INTERVAL, self._poisson)
             for node, rate in zip(driver.nodes, drawn, strict=True):
                 by_node[id(node)] = float(rate)
         for consumer in self.consumers:

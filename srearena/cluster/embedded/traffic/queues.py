@@ -68,6 +68,6 @@ def _utilisation(inflow: Array, servers: Array, through: Array, powers: Array) -
         tail = used**powers / rest
         value = linear * used + tail - inflow
         slope = linear + tail * (powers / np.maximum(used, 1e-12) + 1 / rest)
-        used = np.clip(used - value / slope, 0.0, bound)
+        used = np.minimum(np.maximum(used - value / slope, 0.0), bound)
     result: Array = used
     return result

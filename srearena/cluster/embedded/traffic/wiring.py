@@ -370,8 +370,8 @@ class Wiring:
         protocol = call.target.dependency.protocol
         if isinstance(server, Instance):
             return self._at_instance(call, server, pending)
-        if server is not None and isinstance(server, Datastore | Broker):
-            return self._at_store(call, server, path)
+        if server is not None and is_store(server):
+            return self._at_store(call, server, path)  # type: ignore[arg-type]
         if protocol in STORES or path.listener.http is None:
             text = remote_failure(instance.runtime, protocol, "connection closed by peer")
             return Failure("protocol", text, 0.001)
@@ -424,6 +424,20 @@ class Wiring:
                 store, verb, "", None, cost.cpu, cost.latency, (own * cost.spread) ** 2, 0.0, "", call.step.payload
             )
         return found
+
+
+def is_store(server: object) -> bool:
+    """Whether it answers as a datastore or a broker; asked of protocols once per type, since that is slow."""
+    return _is_store(type(server), server)
+
+
+_STORE_TYPES: dict[type, bool] = {}
+
+
+def _is_store(kind: type, server: object) -> bool:
+    if kind not in _STORE_TYPES:
+        _STORE_TYPES[kind] = isinstance(server, Datastore | Broker)
+    return _STORE_TYPES[kind]
 
 
 def _settled(effect: Effect, value: object) -> ActiveEffect:

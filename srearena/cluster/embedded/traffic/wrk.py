@@ -13,7 +13,7 @@ from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.programs.base import Program
 from srearena.cluster.embedded.node.programs.registry import program
 from srearena.cluster.embedded.node.programs.serving import stop_signal
-from srearena.cluster.embedded.traffic.driving import Driver
+from srearena.cluster.embedded.traffic.driving import Driver, Tally
 from srearena.cluster.embedded.traffic.engine import Traffic
 from srearena.cluster.embedded.traffic.servers import Instance
 from srearena.cluster.embedded.traffic.settings import Settings
@@ -53,37 +53,48 @@ class Wrk(Program):
         lasts = seconds(options.get("-d", "10s"))
         await process.write(f"Running {lasts:g}s test @ {operands[0]}\n")
         await process.write(f"  {options.get('-t', '2')} threads and {options.get('-c', '10')} connections\n")
-        driver = self._driver(process, url.hostname or "", url.port or 80, mix, float(options["-R"]))
         traffic = process.container.host.offered(Traffic)
         assert traffic is not None
         stop_signal(process)
-        traffic.drive(driver)
+        driver = self._driver(traffic, process, url.hostname or "", url.port or 80, mix)
+        driver.rate, driver.tally, driver.resting = float(options["-R"]), Tally(), False
         began = process.clock.now
         # A caught signal wakes it before the time is up.
-        await process.changed(lasts)
-        traffic.leave(process)
+        try:
+            await process.changed(lasts)
+        finally:
+            driver.resting = True
         await process.write(report(driver, process.clock.now - began))
         return 0
 
-    def _driver(self, process: Process, host: str, port: int, mix: list[tuple[str, str, float]], rate: float) -> Driver:
+    def _driver(
+        self, traffic: Traffic, process: Process, host: str, port: int, mix: list[tuple[str, str, float]]
+    ) -> Driver:
+        """The container's source of load; round after round it is the same one."""
+        main = process.container.main
+        assert main is not None
         tasks = [
             Task(weight=weight, requests=[Step(call=f"target {method} {path}", span="")])
             for method, path, weight in mix
         ]
-        driving = Driving(rate=rate, tasks=tasks)
+        driving = Driving(rate=0, tasks=tasks)
+        address = f"{host}:{port}"
+        known = traffic.drivers.get(main)
+        if known is not None and known.driving == driving and known.address == address:
+            return known
         model = ProgramModel(
             name="wrk2",
             runtime="cpp",
             traced=False,
-            dependencies={"target": Dependency(address=f"{host}:{port}", timeout=60.0, connect_timeout=CLIENT_TIMEOUT)},
+            dependencies={"target": Dependency(address=address, timeout=60.0, connect_timeout=CLIENT_TIMEOUT)},
             drives=driving,
             memory=12 * 1024**2,
         )
-        traffic = process.container.host.offered(Traffic)
-        assert traffic is not None
         station = traffic.network.fabric.stations.pods[str(process.container.host.pod["metadata"]["uid"])]
-        instance = Instance(process, station, model, Settings({}))
-        return Driver(instance, driving, process.clock, process.clock.now)
+        instance = Instance(main, station, model, Settings({}))
+        driver = Driver(instance, driving, process.clock, process.clock.now, address=address)
+        traffic.drive(driver)
+        return driver
 
 
 def _arguments(words: list[str]) -> tuple[dict[str, str], list[str]]:
