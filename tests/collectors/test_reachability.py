@@ -1,0 +1,97 @@
+"""Probes of Services from outside the application: they fail when, and only when, a connection would."""
+
+from __future__ import annotations
+
+import yaml
+
+from srearena.cluster.embedded.objects import name_of
+from tests.collectors.harness import Observed, deployment, service
+
+INSTANCE = "web.shop.svc.cluster.local:80"
+
+
+def _shop(cluster: Observed, replicas: int = 2) -> None:
+    cluster.apply("{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
+    cluster.apply(deployment("web", replicas=replicas), "shop")
+    cluster.apply(service("web"), "shop")
+    cluster.pass_time(30)
+
+
+def _success(cluster: Observed) -> float:
+    return cluster.value("probe_success", instance=INSTANCE, namespace="shop", service="web")
+
+
+def test_a_service_that_answers(cluster: Observed) -> None:
+    _shop(cluster)
+    assert _success(cluster) == 1
+    assert 0 < cluster.value("probe_duration_seconds", instance=INSTANCE) < 0.01
+    assert cluster.value("up", instance=INSTANCE) == 1
+    assert {dict(labels)["service"] for labels in cluster.series("probe_success")} == {"web"}
+
+
+def test_a_wrong_target_port_fails_the_probe_until_it_is_put_right(cluster: Observed) -> None:
+    _shop(cluster)
+    cluster.change("services", "shop", "web", ports=[{"port": 80, "targetPort": 8080}])
+    cluster.pass_time()
+    assert _success(cluster) == 0
+    cluster.change("services", "shop", "web", ports=[{"port": 80, "targetPort": 80}])
+    cluster.pass_time()
+    assert _success(cluster) == 1
+
+
+def test_a_service_without_endpoints_fails_and_one_that_is_gone_is_not_probed(cluster: Observed) -> None:
+    _shop(cluster)
+    cluster.change("deployments.apps", "shop", "web", replicas=0)
+    cluster.pass_time(60)
+    assert _success(cluster) == 0
+    cluster.delete("services", "shop", "web")
+    cluster.pass_time()
+    assert not cluster.series("probe_success")
+    assert not cluster.series("up", instance=INSTANCE)
+
+
+def test_a_policy_that_lets_nobody_in_fails_the_probe(cluster: Observed) -> None:
+    _shop(cluster)
+    policy = {"podSelector": {}, "policyTypes": ["Ingress"]}
+    kind = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "closed"}}
+    cluster.apply(yaml.safe_dump({**kind, "spec": policy}), "shop")
+    cluster.pass_time()
+    assert _success(cluster) == 0
+    assert cluster.value("probe_duration_seconds", instance=INSTANCE) == 5
+    cluster.delete("networkpolicies.networking.k8s.io", "shop", "closed")
+    cluster.pass_time()
+    assert _success(cluster) == 1
+
+
+def test_one_endpoint_of_two_that_does_not_listen_fails_some_probes(cluster: Observed) -> None:
+    _shop(cluster)
+    pod = cluster.pods("web", "shop")[0]
+    for listener in cluster.nodes.sandbox("shop", name_of(pod)).namespace.listeners():  # type: ignore[union-attr]
+        listener.close()
+    seen = set()
+    for _ in range(20):
+        cluster.pass_time()
+        seen.add(_success(cluster))
+    assert seen == {0.0, 1.0}
+
+
+def test_without_dns_no_probe_succeeds(cluster: Observed) -> None:
+    _shop(cluster)
+    cluster.change("deployments.apps", "kube-system", "coredns", replicas=0)
+    cluster.pass_time(60)
+    assert _success(cluster) == 0
+    cluster.change("deployments.apps", "kube-system", "coredns", replicas=2)
+    cluster.pass_time(60)
+    assert _success(cluster) == 1
+
+
+def test_name_servers_count_questions(cluster: Observed) -> None:
+    _shop(cluster)
+    command = "while true; do nslookup web.shop.svc.cluster.local; nslookup nobody.example; sleep 1; done"
+    cluster.apply(deployment("asker", "busybox:1.36", command))
+    cluster.pass_time(60)
+    for rcode in ("NOERROR", "NXDOMAIN"):
+        answers = cluster.series("coredns_dns_responses_total", job="kube-dns", rcode=rcode)
+        assert sum(answers.values()) > 20
+    assert {dict(labels)["namespace"] for labels in answers} == {"kube-system"}
+    assert cluster.series("coredns_dns_requests_total", type="A")
