@@ -1,0 +1,141 @@
+"""`exec_shell`: a command line as an engineer on call types it, run without any shell.
+
+It may hold kubectl commands, joined by `;` and `&&`, each piped into text filters, with a here-document for `-f -`.
+Nothing else runs: no files of this machine are read, no other program is started, no variable is expanded.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from srearena.conductor.actions.filters import FILTERS
+from srearena.conductor.errors import BadAction
+
+_HEREDOC = re.compile(
+    r"<<-?\s*(?P<quote>['\"]?)(?P<mark>\w+)(?P=quote)(?P<rest>[^\n]*)\n(?P<body>.*?)\n\s*(?P=mark)[ \t]*$",
+    re.DOTALL | re.MULTILINE,
+)
+_JOINS = frozenset((";", "&&", "||"))
+_WHAT_RUNS = f"kubectl, and behind a pipe {', '.join(sorted(FILTERS))}"
+
+Kubectl = Callable[[list[str], str], tuple[int, str]]
+"""Runs kubectl with words and an input; gives its exit status and what it printed."""
+
+
+@dataclass(slots=True)
+class _Command:
+    words: list[str]
+    filters: list[list[str]]
+    stdin: str = ""
+    join: str = ";"
+    """How it is joined to the one before."""
+
+
+def run(text: str, kubectl: Kubectl, sleep: Callable[[float], None]) -> str:
+    """What the command line prints; BadAction where it cannot be run here."""
+    commands = _parse(text)
+    printed: list[str] = []
+    status = 0
+    for command in commands:
+        if (command.join == "&&" and status) or (command.join == "||" and not status):
+            continue
+        status, output = _run_one(command, kubectl, sleep)
+        lines = output.splitlines()
+        for words in command.filters:
+            lines = FILTERS[words[0]](words[1:], lines)
+        printed += lines
+        if status and not command.filters and not output.strip():
+            printed.append(f"(exit status {status})")
+    return "\n".join(printed)
+
+
+def _run_one(command: _Command, kubectl: Kubectl, sleep: Callable[[float], None]) -> tuple[int, str]:
+    name, words = command.words[0], command.words[1:]
+    if name == "kubectl":
+        return kubectl(words, command.stdin)
+    if name == "echo":
+        return 0, " ".join(words)
+    if name == "sleep" and len(words) == 1 and re.fullmatch(r"\d+(\.\d+)?s?", words[0]):
+        sleep(float(words[0].rstrip("s")))
+        return 0, ""
+    raise BadAction(f"{name!r} does not run here, only {_WHAT_RUNS}")
+
+
+def _parse(text: str) -> list[_Command]:
+    text, bodies = _without_heredocs(text.strip())
+    # A new line ends a command, unless it is escaped or inside quotes.
+    lexer = shlex.shlex(text.replace("\\\n", " "), posix=True, punctuation_chars=";|&<>\n")
+    lexer.whitespace = " \t\r"
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    try:
+        tokens = list(lexer)
+    except ValueError as problem:
+        raise BadAction(f"the command line cannot be read: {problem}") from problem
+    commands: list[_Command] = []
+    current: list[list[str]] = [[]]
+    join = ";"
+    redirected = _merge_redirections(tokens)
+    for token in [*redirected, ";"]:
+        if token.strip("\n") == "" and token:
+            token = ";"
+        if token in _JOINS:
+            if any(current):
+                commands.append(_command(current, join, bodies))
+            current, join = [[]], token
+        elif token == "|":
+            current.append([])
+        elif token and set(token) <= set(";|&<>"):
+            raise BadAction(f"{token!r} is not understood here: join commands by ; or &&, and pipe into filters")
+        else:
+            current[-1].append(token)
+    if not commands:
+        raise BadAction(f"there is no command: what runs here is {_WHAT_RUNS}")
+    return commands
+
+
+def _merge_redirections(tokens: list[str]) -> list[str]:
+    """Errors go with the output anyway, so `2>&1` and `2>/dev/null` need nothing done."""
+    kept: list[str] = []
+    position = 0
+    while position < len(tokens):
+        token, after = tokens[position], tokens[position + 1 : position + 3]
+        merged = token == "2" and after == [">&", "1"]
+        dropped = token in ("1", "2") and after == [">", "/dev/null"]
+        if merged or dropped:
+            position += 3
+        else:
+            kept.append(token)
+            position += 1
+    return kept
+
+
+def _command(parts: list[list[str]], join: str, bodies: dict[str, str]) -> _Command:
+    if not all(parts):
+        raise BadAction("there is a pipe with nothing on one side")
+    first, stdin = parts[0], ""
+    marks = [word for word in first if word in bodies]
+    if marks:
+        stdin = bodies[marks[0]]
+        first = [word for word in first if word not in bodies]
+    filters = parts[1:]
+    if first[0] == "echo" and filters and filters[0][0] == "kubectl":
+        stdin, first, filters = " ".join(first[1:]) + "\n", filters[0], filters[1:]
+    for words in filters:
+        if words[0] not in FILTERS:
+            raise BadAction(f"nothing can be piped into {words[0]!r} here, only into {', '.join(sorted(FILTERS))}")
+    return _Command(first, filters, stdin, join)
+
+
+def _without_heredocs(text: str) -> tuple[str, dict[str, str]]:
+    bodies: dict[str, str] = {}
+
+    def kept(match: re.Match[str]) -> str:
+        mark = f"@here-document-{len(bodies)}@"
+        bodies[mark] = match["body"] + "\n"
+        return f"{mark}{match['rest']}"
+
+    return _HEREDOC.sub(kept, text), bodies

@@ -1,0 +1,201 @@
+"""The few text filters that may stand behind a pipe, written here so that none of them can open a file.
+
+They understand the options people use with kubectl; anything else is refused in words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+from srearena.conductor.errors import BadAction
+
+Filter = Callable[[Sequence[str], list[str]], list[str]]
+_LONGEST_PATTERN = 500
+_NESTED_REPEAT = re.compile(r"\([^)]*[+*}][^)]*\)[+*{]")
+"""A repeat of a repeat: the kind of pattern that can take for ever."""
+
+
+def _options(
+    name: str, arguments: Sequence[str], flags: str, values: str
+) -> tuple[set[str], dict[str, str], list[str]]:
+    """The flags, options with values, and operands of a command line."""
+    seen: set[str] = set()
+    given: dict[str, str] = {}
+    operands: list[str] = []
+    words = list(arguments)
+    while words:
+        word = words.pop(0)
+        if word == "--":
+            operands += words
+            break
+        if not word.startswith("-") or word == "-":
+            operands.append(word)
+            continue
+        letters = word[1:]
+        while letters:
+            letter, letters = letters[0], letters[1:]
+            if letter in flags:
+                seen.add(letter)
+            elif letter in values:
+                given[letter] = letters or (words.pop(0) if words else "")
+                letters = ""
+            elif letter.isdigit() and "n" in values:
+                given["n"], letters = letter + letters, ""
+            else:
+                raise BadAction(f"{name} does not know -{letter} here")
+    return seen, given, operands
+
+
+def _number(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError as problem:
+        raise BadAction(f"{name} wants a number, not {text!r}") from problem
+
+
+def _no_files(name: str, operands: Sequence[str]) -> None:
+    if operands:
+        raise BadAction(f"{name} reads what is piped into it, no files")
+
+
+def grep(arguments: Sequence[str], lines: list[str]) -> list[str]:
+    flags, values, operands = _options("grep", arguments, "ivEFconwqP", "eABCm")
+    patterns = [values["e"]] if "e" in values else operands[:1]
+    _no_files("grep", operands if "e" in values else operands[1:])
+    if not patterns:
+        raise BadAction("grep wants a pattern")
+    pattern = re.escape(patterns[0]) if "F" in flags else patterns[0]
+    if not flags & {"E", "F", "P"}:
+        pattern = re.sub(r"\\([|+?(){}])", r"\1", pattern)  # basic regular expressions escape what extended ones use
+    if len(pattern) > _LONGEST_PATTERN:
+        raise BadAction(f"grep wants a pattern of at most {_LONGEST_PATTERN} characters")
+    if _NESTED_REPEAT.search(pattern):
+        raise BadAction("grep does not take a repeat of a repeat here: write the pattern more simply")
+    if "w" in flags:
+        pattern = rf"\b(?:{pattern})\b"
+    try:
+        finder = re.compile(pattern, re.IGNORECASE if "i" in flags else 0)
+    except re.error as problem:
+        raise BadAction(f"grep does not understand the pattern {patterns[0]!r}: {problem}") from problem
+    if "o" in flags:
+        return [match.group() for line in lines for match in finder.finditer(line) if match.group()]
+    hits = [number for number, line in enumerate(lines) if (finder.search(line) is None) == ("v" in flags)]
+    if "m" in values:
+        hits = hits[: _number("grep", values["m"])]
+    if "c" in flags:
+        return [str(len(hits))]
+    before = _number("grep", values.get("B", values.get("C", "0")))
+    after = _number("grep", values.get("A", values.get("C", "0")))
+    shown = sorted(
+        {n for hit in hits for n in range(hit - before, hit + after + 1) if 0 <= n < len(lines)}
+        if before or after
+        else hits
+    )
+    return [f"{n + 1}:{lines[n]}" if "n" in flags else lines[n] for n in shown]
+
+
+def head(arguments: Sequence[str], lines: list[str]) -> list[str]:
+    _, values, operands = _options("head", arguments, "", "n")
+    _no_files("head", operands)
+    return lines[: _number("head", values.get("n", "10"))]
+
+
+def tail(arguments: Sequence[str], lines: list[str]) -> list[str]:
+    _, values, operands = _options("tail", arguments, "", "n")
+    _no_files("tail", operands)
+    wanted = values.get("n", "10")
+    if wanted.startswith("+"):
+        return lines[max(_number("tail", wanted[1:]) - 1, 0) :]
+    count = _number("tail", wanted)
+    return lines[-count:] if count else []
+
+
+def sort(arguments: Sequence[str], lines: list[str]) -> list[str]:
+    flags, values, operands = _options("sort", arguments, "rnuh", "kt")
+    _no_files("sort", operands)
+    field = _number("sort", re.split(r"[,.nr]", values["k"])[0]) if "k" in values else 0
+
+    def key(line: str) -> tuple[float, str]:
+        parts = line.split(values.get("t"))
+        text = line if not field else parts[field - 1] if field <= len(parts) else ""
+        number = re.match(r"\s*-?\d+(\.\d+)?", text) if flags & {"n", "h"} else None
+        return (float(number.group()) if number else 0.0, text)
+
+    ordered = sorted(lines, key=key, reverse="r" in flags)
+    return [line for line, _ in groupby(ordered)] if "u" in flags else ordered
+
+
+def uniq(arguments: Sequence[str], lines: list[str]) -> list[str]:
+    flags, _, operands = _options("uniq", arguments, "cdu", "")
+    _no_files("uniq", operands)
+    runs = [(line, len(list(run))) for line, run in groupby(lines)]
+    if "d" in flags:
+        runs = [(line, count) for line, count in runs if count > 1]
+    if "u" in flags:
+        runs = [(line, count) for line, count in runs if count == 1]
+    return [f"{count:7d} {line}" if "c" in flags else line for line, count in runs]
+
+
+def wc(arguments: Sequence[str], lines: list[str]) -> list[str]:
+    flags, _, operands = _options("wc", arguments, "lwc", "")
+    _no_files("wc", operands)
+    counts = {
+        "l": len(lines),
+        "w": sum(len(line.split()) for line in lines),
+        "c": sum(len(line.encode()) + 1 for line in lines),
+    }
+    return [" ".join(str(counts[letter]) for letter in "lwc" if letter in (flags or set("lwc")))]
+
+
+def cut(arguments: Sequence[str], lines: list[str]) -> list[str]:
+    _, values, operands = _options("cut", arguments, "s", "dfc")
+    _no_files("cut", operands)
+    chosen = values.get("f") or values.get("c")
+    if not chosen:
+        raise BadAction("cut wants -f or -c")
+    separator = values.get("d", "\t")
+    cut_lines = []
+    for line in lines:
+        parts = line.split(separator) if "f" in values else list(line)
+        wanted = [part for span in chosen.split(",") for part in _span(span, parts)]
+        cut_lines.append((separator if "f" in values else "").join(wanted))
+    return cut_lines
+
+
+def _span(span: str, parts: Sequence[str]) -> Sequence[str]:
+    first, dash, last = span.partition("-")
+    start = _number("cut", first) if first else 1
+    end = (_number("cut", last) if last else len(parts)) if dash else start
+    return parts[start - 1 : end]
+
+
+def tr(arguments: Sequence[str], lines: list[str]) -> list[str]:
+    flags, _, operands = _options("tr", arguments, "ds", "")
+    text = "\n".join(lines)
+    sets = [operand.encode().decode("unicode_escape") for operand in operands]
+    if "d" in flags and len(sets) == 1:
+        text = text.translate(dict.fromkeys(map(ord, sets[0])))
+    elif "s" in flags and len(sets) == 1:
+        text = re.sub(f"([{re.escape(sets[0])}])\\1+", r"\1", text)
+    elif len(sets) == 2 and sets[1]:
+        padded = sets[1] + sets[1][-1] * (len(sets[0]) - len(sets[1]))
+        text = text.translate({ord(a): b for a, b in zip(sets[0], padded, strict=False)})
+    else:
+        raise BadAction("tr wants two sets of characters, or -d or -s and one")
+    return text.splitlines()
+
+
+FILTERS: dict[str, Filter] = {
+    "grep": grep,
+    "egrep": lambda arguments, lines: grep(["-E", *arguments], lines),
+    "head": head,
+    "tail": tail,
+    "sort": sort,
+    "uniq": uniq,
+    "wc": wc,
+    "cut": cut,
+    "tr": tr,
+    "cat": lambda arguments, lines: lines,
+}

@@ -1,0 +1,142 @@
+"""What an agent sees of metrics, traces and alerts, through the HTTP APIs that real ones have."""
+
+from __future__ import annotations
+
+from time import time as now  # noqa: TID251 - the agent asks about the present
+from typing import Any
+
+import httpx
+
+from srearena.cluster import Cluster, ClusterError
+from srearena.conductor.errors import BadAction
+
+_TIMEOUT = 30.0
+_MOST_SERIES = 60
+_MOST_TRACES = 20
+
+
+class Telemetry:
+    """A reader of one cluster's Prometheus, Jaeger and alerts."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._client: httpx.Client | None = None
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+
+    def _get(self, which: str, path: str, **query: Any) -> Any:
+        try:
+            endpoints = self._cluster.telemetry
+        except ClusterError as problem:
+            raise BadAction(f"there is no telemetry in this environment: {problem}") from problem
+        base = getattr(endpoints, which)
+        if not base:
+            raise BadAction(f"this environment has no {which}")
+        if self._client is None:
+            self._client = httpx.Client(timeout=_TIMEOUT, trust_env=False)
+        headers = {"authorization": f"Bearer {endpoints.token}"} if endpoints.token else {}
+        wanted = {key: value for key, value in query.items() if value is not None}
+        try:
+            answer = self._client.get(f"{base.rstrip('/')}{path}", params=wanted, headers=headers)
+        except httpx.HTTPError as problem:
+            raise BadAction(f"{which} does not answer: {problem}") from problem
+        if answer.status_code >= 400:
+            raise BadAction(f"{which} answered {answer.status_code}: {answer.text[:500]}")
+        return answer.json()
+
+    def query(self, query: str, minutes: float = 0.0) -> str:
+        """PromQL, now or over the last minutes."""
+        if minutes > 0:
+            span = minutes * 60
+            end = now()
+            data = self._get(
+                "prometheus",
+                "/api/v1/query_range",
+                query=query,
+                start=end - span,
+                end=end,
+                step=max(15, round(span / 40)),
+            )["data"]
+        else:
+            data = self._get("prometheus", "/api/v1/query", query=query)["data"]
+        result = data["result"]
+        if data["resultType"] in ("scalar", "string"):
+            return str(result[1])
+        if not result:
+            return "(no data)"
+        lines = [_series(entry) for entry in result[:_MOST_SERIES]]
+        if len(result) > _MOST_SERIES:
+            lines.append(f"... and {len(result) - _MOST_SERIES} more series: narrow the query with labels or topk()")
+        return "\n".join(lines)
+
+    def alerts(self) -> str:
+        found = self._get("prometheus", "/api/v1/alerts")["data"]["alerts"]
+        if not found:
+            return "(no alerts)"
+        lines = []
+        for alert in found:
+            labels = dict(alert.get("labels", {}))
+            name = labels.pop("alertname", "?")
+            said = alert.get("annotations", {})
+            text = said.get("summary") or said.get("description") or ""
+            lines.append(
+                f"{alert.get('state', '?')} {name} since {alert.get('activeAt', '?')} {labels} {text}".rstrip()
+            )
+        return "\n".join(lines)
+
+    def firing(self) -> list[dict[str, Any]]:
+        """The alerts that fire, as they are."""
+        alerts = self._get("prometheus", "/api/v1/alerts")["data"]["alerts"]
+        return [alert for alert in alerts if alert.get("state") == "firing"]
+
+    def traces(self, service: str, minutes: float, limit: int) -> str:
+        names = self._get("jaeger", "/api/services")["data"] or []
+        if not service:
+            return f"services with traces: {', '.join(sorted(names)) or '(none)'}"
+        if service not in names:
+            raise BadAction(f"no traces of {service!r}: there are some of {', '.join(sorted(names)) or 'nobody'}")
+        end = now()
+        found = self._get(
+            "jaeger",
+            "/api/traces",
+            service=service,
+            start=int((end - minutes * 60) * 1e6),
+            end=int(end * 1e6),
+            limit=max(1, min(limit, _MOST_TRACES)),
+        )["data"]
+        return "\n\n".join(_trace(trace) for trace in found) or "(no traces in this time)"
+
+
+def _series(entry: dict[str, Any]) -> str:
+    labels = dict(entry["metric"])
+    name = labels.pop("__name__", "")
+    inside = ", ".join(f'{key}="{value}"' for key, value in sorted(labels.items()))
+    if "values" in entry:
+        return f"{name}{{{inside}}} " + " ".join(f"{float(value):g}" for _, value in entry["values"])
+    return f"{name}{{{inside}}} {entry['value'][1]}"
+
+
+def _trace(trace: dict[str, Any]) -> str:
+    """A trace as an indented tree: service, operation, duration, and what went wrong."""
+    processes = trace.get("processes", {})
+    spans = {span["spanID"]: span for span in trace.get("spans", ())}
+    children: dict[str, list[dict[str, Any]]] = {}
+    for span in spans.values():
+        parents = [ref["spanID"] for ref in span.get("references", ()) if ref.get("refType") == "CHILD_OF"]
+        above = parents[0] if parents and parents[0] in spans else ""
+        children.setdefault(above, []).append(span)
+    lines = [f"trace {trace.get('traceID', '')}"]
+    waiting = [(span, 1) for span in sorted(children.get("", ()), key=lambda s: s["startTime"], reverse=True)]
+    while waiting:
+        span, depth = waiting.pop()
+        who = processes.get(span.get("processID"), {}).get("serviceName", "?")
+        tags = {tag["key"]: tag["value"] for tag in span.get("tags", ())}
+        wrong = tags.get("error") in (True, "true") or tags.get("otel.status_code") == "ERROR"
+        said = tags.get("otel.status_description") or tags.get("error.message") or ""
+        mark = f"  ERROR {said}".rstrip() if wrong else ""
+        lines.append(f"{'  ' * depth}{who} {span['operationName']} {span['duration'] / 1000:.1f} ms{mark}")
+        below = sorted(children.get(span["spanID"], ()), key=lambda s: s["startTime"], reverse=True)
+        waiting += [(child, depth + 1) for child in below]
+    return "\n".join(lines)

@@ -1,0 +1,196 @@
+"""The calls an agent has. Their docstrings are what the agent is told; everything runs as the agent's own identity.
+
+Every answer is bounded, and says how to see more where something was left out.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from srearena.cluster import Cluster
+from srearena.conductor.actions import command_line, kubectl_words
+from srearena.conductor.actions.parsing import Call
+from srearena.conductor.actions.telemetry import Telemetry
+from srearena.conductor.errors import BadAction
+from srearena.service.errors import ServiceError
+from srearena.service.kubernetes import Kubernetes
+
+LONGEST_ANSWER = 20_000
+_COMMAND_TIMEOUT = 60.0
+_LONGEST_WAIT = 600.0
+_ACTIONS = ("get_logs", "get_metrics", "get_traces", "get_alerts", "exec_shell", "kubectl", "wait", "submit")
+
+
+def bounded(text: str, limit: int = LONGEST_ANSWER) -> str:
+    """The beginning and the end of a long text, and a word on what is missing."""
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    left_out = len(text) - 2 * half
+    note = f"\n... {left_out} characters left out: narrow it with a selector, --tail, -o, grep or head ...\n"
+    return text[:half] + note + text[-half:]
+
+
+class Toolbox:
+    def __init__(self, cluster: Cluster, kubeconfig: Path, namespace: str) -> None:
+        self._cluster = cluster
+        self._namespace = namespace
+        self._kubeconfig = kubeconfig
+        self._kubernetes = Kubernetes(kubeconfig)
+        self._telemetry = Telemetry(cluster)
+        self._home = Path(tempfile.mkdtemp(prefix="shell-"))
+
+    def close(self) -> None:
+        self._kubernetes.close()
+        self._telemetry.close()
+        shutil.rmtree(self._home, ignore_errors=True)
+
+    @staticmethod
+    def names() -> tuple[str, ...]:
+        return _ACTIONS
+
+    @classmethod
+    def descriptions(cls) -> dict[str, str]:
+        """Each action with its signature and what it does, for the agent."""
+        described = {}
+        for name in _ACTIONS:
+            function = getattr(cls, name)
+            signature = str(inspect.signature(function)).replace("self, ", "").replace("(self)", "()")
+            described[name] = f"{name}{signature.partition(' ->')[0]}\n{inspect.getdoc(function)}"
+        return described
+
+    def perform(self, call: Call) -> str:
+        """Do what a call asks; BadAction where it cannot be done as written."""
+        function: Callable[..., str] = getattr(self, call.name)
+        try:
+            inspect.signature(function).bind(*call.arguments, **call.options)
+        except TypeError as problem:
+            raise BadAction(f"{call.name}: {problem}. {self.descriptions()[call.name]}") from problem
+        try:
+            answer = function(*call.arguments, **call.options)
+        except ServiceError as problem:
+            raise BadAction(f"{call.name}: {problem}") from problem
+        return bounded(answer) or "(nothing)"
+
+    # The actions
+
+    def get_logs(self, namespace: str, service: str, tail: int = 200) -> str:
+        """The last lines that the pods of a service, or one pod, have written, also before their latest restart."""
+        _texts(namespace=namespace, service=service)
+        lines: list[str] = []
+        pods = [
+            pod
+            for pod in self._kubernetes.list("pods", namespace)
+            if pod["metadata"]["name"] == service
+            or re.match(rf"{re.escape(service)}(-[a-z0-9]+)+$", pod["metadata"]["name"])
+            or service in (pod["metadata"].get("labels") or {}).values()
+        ]
+        if not pods:
+            return f"no pod in {namespace} belongs to {service}"
+        for pod in pods:
+            name = pod["metadata"]["name"]
+            statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+            for status in statuses:
+                for previous in (True, False) if status.get("restartCount") else (False,):
+                    mark = " (before its restart)" if previous else ""
+                    lines.append(f"==> {name}/{status['name']}{mark} <==")
+                    try:
+                        lines.append(
+                            self._kubernetes.logs(
+                                name, namespace, container=status["name"], previous=previous, tail=max(1, int(tail))
+                            ).rstrip()
+                        )
+                    except ServiceError as problem:
+                        lines.append(str(problem))
+            if not statuses:
+                lines.append(f"==> {name}: nothing has run yet <==")
+        return "\n".join(lines)
+
+    def get_metrics(self, query: str, minutes: float = 0) -> str:
+        """What Prometheus answers to a PromQL query: now, or over the last so many minutes."""
+        _texts(query=query)
+        return self._telemetry.query(query, float(minutes))
+
+    def get_traces(self, service: str = "", minutes: float = 10, limit: int = 5) -> str:
+        """Recent traces through a service, as trees of calls; without a service, the names of those that have some."""
+        _texts(service=service)
+        return self._telemetry.traces(service, float(minutes), int(limit))
+
+    def get_alerts(self) -> str:
+        """The alerts that are firing or pending now."""
+        return self._telemetry.alerts()
+
+    def exec_shell(self, command: str) -> str:
+        """Run a command line: kubectl, joined by ; or &&, piped into grep, head, tail, sort, uniq, wc, cut, tr.
+
+        A manifest can be given with `kubectl apply -f - <<EOF`. Other programs and files are not there.
+        """
+        _texts(command=command)
+        return command_line.run(command, self._run_kubectl, self._pass)
+
+    def kubectl(self, arguments: str) -> str:
+        """Run one kubectl command, for example kubectl("get pods --all-namespaces")."""
+        _texts(arguments=arguments)
+        text = arguments.strip()
+        return self.exec_shell(text if text.startswith("kubectl ") else f"kubectl {text}")
+
+    def wait(self, seconds: float) -> str:
+        """Let time pass in the system, up to ten minutes at once; it costs you that time, but no more."""
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= _LONGEST_WAIT:
+            raise BadAction(f"wait takes a number of seconds up to {_LONGEST_WAIT:g}")
+        self._pass(float(seconds))
+        return f"{seconds:g} seconds have passed"
+
+    def submit(self, solution: Any = None) -> str:
+        """Answer the question of the present stage. There is one submission per stage."""
+        raise AssertionError("a submission goes to the episode, not to the cluster")
+
+    # How they are done
+
+    def _pass(self, seconds: float) -> None:
+        self._cluster.wait(min(seconds, _LONGEST_WAIT))
+
+    def _run_kubectl(self, words: list[str], stdin: str) -> tuple[int, str]:
+        checked = kubectl_words.check(words)
+        program = shutil.which("kubectl")
+        if program is None:
+            raise BadAction("kubectl is not installed on this machine (https://kubernetes.io/docs/tasks/tools/)")
+        environment = {
+            "HOME": str(self._home),
+            "KUBECONFIG": str(self._kubeconfig),
+            "PATH": os.pathsep.join((str(Path(program).parent), "/usr/bin", "/bin")),
+            "KUBECTL_KUBERC": "false",
+        }
+        process = subprocess.Popen(
+            [program, *checked],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            cwd=self._home,
+            start_new_session=True,
+        )
+        try:
+            printed, _ = process.communicate(stdin.encode(), timeout=_COMMAND_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            printed, _ = process.communicate()
+            late = f"\n(stopped after {_COMMAND_TIMEOUT:g} s: `kubectl {shlex.join(words)}` had not ended)"
+            return 124, printed.decode("utf-8", "replace") + late
+        return process.returncode, printed.decode("utf-8", "replace")
+
+
+def _texts(**values: Any) -> None:
+    for name, value in values.items():
+        if not isinstance(value, str) or "\0" in value:
+            raise BadAction(f"{name} must be a text")

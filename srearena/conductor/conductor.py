@@ -1,0 +1,147 @@
+"""`Conductor`: runs an agent through a problem. The interface that users of the original project know.
+
+orch = Conductor()
+orch.register_agent(agent)
+problem_desc, instructs, apis = orch.init_problem("k8s_target_port-misconfig")
+asyncio.run(orch.start_problem(max_steps=30))
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from srearena.conductor.agents import Agent
+from srearena.conductor.episode import Episode
+from srearena.conductor.errors import ArenaError
+from srearena.conductor.outcome import Limits, Outcome
+from srearena.conductor.problems.registry import ProblemRegistry
+from srearena.conductor.results import folder_of, results_root, trial_document, write_summary, write_trial
+from srearena.conductor.session import Session
+from srearena.conductor.staging import Say, Timeline, embedded_cluster
+
+
+class Conductor:
+    """One episode at a time. Results go to `data/results/<run>`, unless `results` says otherwise."""
+
+    def __init__(
+        self,
+        *,
+        seed: int = 0,
+        stages: Sequence[str] | None = None,
+        limits: Limits | None = None,
+        timeline: Timeline | None = None,
+        results: Path | None = None,
+        trial: int = 0,
+        in_process: bool = False,
+        say: Say = lambda text: None,
+    ) -> None:
+        self.problems = ProblemRegistry()
+        self.agent: Any = None
+        self.agent_name = ""
+        self.episode: Episode | None = None
+        self.result: dict[str, Any] | None = None
+        self._seed = seed
+        self._stages = stages
+        self._limits = limits or Limits()
+        self._timeline = timeline or Timeline()
+        self._results = results
+        self._trial = trial
+        self._in_process = in_process
+        self._say = say
+
+    def register_agent(self, agent: Agent, name: str = "agent") -> None:
+        if not callable(getattr(agent, "get_action", None)):
+            raise ArenaError(f"{type(agent).__name__} is no agent: it has no `async def get_action(self, state)`")
+        self.agent = agent
+        self.agent_name = name
+
+    def init_problem(self, problem_id: str) -> tuple[str, str, dict[str, str]]:
+        """Set the stage for a problem; what an agent may know of it: description, instructions, actions."""
+        self.close()
+        selection = self.problems.resolve(problem_id)
+        problem = self.problems.get_problem(problem_id)
+        cluster = embedded_cluster(problem, self._seed, self._timeline, in_process=self._in_process)
+        session = Session((self._results or results_root()) / ".live")
+        try:
+            self.episode = Episode(
+                problem,
+                cluster,
+                stages=self._stages or selection.stages,
+                limits=self._limits,
+                timeline=self._timeline,
+                session=session,
+                say=self._say,
+            )
+            self.episode.prepare()
+        except BaseException:
+            self.close()
+            cluster.close()
+            raise
+        return self.episode.description, self.episode.instructions, self.episode.actions
+
+    async def start_problem(self, max_steps: int | None = None) -> dict[str, Any]:
+        """Let the agent work until it has submitted everything or a limit is reached; the graded result."""
+        episode = self.episode
+        if episode is None:
+            raise ArenaError("no problem is prepared: call init_problem first")
+        if self.agent is None:
+            raise ArenaError("no agent is registered: call register_agent first")
+        if max_steps is not None:
+            episode.limits = replace(episode.limits, steps=max_steps)
+        if callable(getattr(self.agent, "init_context", None)):
+            self.agent.init_context(episode.description, episode.instructions, episode.actions)
+        try:
+            await self._converse(episode)
+            episode.grade()
+            return self._finish(episode)
+        finally:
+            self.close()
+
+    async def _converse(self, episode: Episode) -> None:
+        state = episode.question
+        while episode.within_limits():
+            left = episode.limits.wall_seconds
+            patience = None if left is None else max(left - episode.usage.wall_seconds, 0.01)
+            try:
+                action: Any = await asyncio.wait_for(self.agent.get_action(state), patience)
+            except Exception as error:
+                if isinstance(error, TimeoutError) and not episode.within_limits():
+                    return
+                episode.end(Outcome.AGENT_ERROR, f"the agent failed: {type(error).__name__}: {error}")
+                return
+            if not isinstance(action, str):
+                episode.end(Outcome.AGENT_ERROR, f"the agent's action is a {type(action).__name__}, not a text")
+                return
+            self._take_usage(episode)
+            state = await asyncio.to_thread(episode.act, action)
+
+    def _take_usage(self, episode: Episode) -> None:
+        report = getattr(self.agent, "usage", None)
+        used = report() if callable(report) else None
+        if isinstance(used, Mapping):
+            with contextlib.suppress(TypeError, ValueError):
+                episode.usage.tokens_in = int(used.get("tokens_in", 0))
+                episode.usage.tokens_out = int(used.get("tokens_out", 0))
+                episode.usage.cost = float(used.get("cost", 0.0))
+
+    def _finish(self, episode: Episode) -> dict[str, Any]:
+        """Write the result; from here on the problem may be named."""
+        run = self._results or results_root() / episode.session.session_id
+        document = trial_document(episode, agent=self.agent_name, seed=self._seed, trial=self._trial, run=run.name)
+        episode.session.moved(folder_of(run, document["problem"], self._trial) / "session.jsonl")
+        write_trial(run, document)
+        if self._results is None:
+            write_summary(run, [document])
+        self.result = document
+        return document
+
+    def close(self) -> None:
+        """End what is running; calling it again does nothing."""
+        if self.episode is not None:
+            self.episode.close()
+            self.episode = None

@@ -1,0 +1,315 @@
+"""One episode: a staged problem, the stages an agent goes through, and the verdicts. Who drives it, a loop in this
+process, an HTTP server, or a person at a console, is not its business.
+
+What always holds: the agent learns nothing of a verdict before the end; the time to a submission is measured to the
+submission, never including any grading; an episode that cannot go on for reasons of its own is an environment error.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from srearena.conductor.actions.parsing import Call, parse
+from srearena.conductor.actions.toolbox import Toolbox
+from srearena.conductor.baseline import collateral
+from srearena.conductor.errors import BadAction, BadSubmission, EnvironmentFailure
+from srearena.conductor.identity import grant, revoke
+from srearena.conductor.oracles.base import Verdict
+from srearena.conductor.outcome import LimitReached, Limits, Outcome, Usage
+from srearena.conductor.problems.base import Problem
+from srearena.conductor.session import Session
+from srearena.conductor.stages import STAGES, chosen
+from srearena.conductor.staging import Say, Stage, TimeKeeper, Timeline
+from srearena.errors import SreArenaError
+
+_LARGEST_SUBMISSION = 65_536
+
+
+@dataclass(slots=True)
+class StageRecord:
+    """What came of one stage."""
+
+    name: str
+    opened: float
+    opened_virtual: float
+    steps_before: int
+    submission: Any = None
+    submitted: bool = False
+    wall_seconds: float = 0.0
+    virtual_seconds: float = 0.0
+    steps: int = 0
+    verdict: Verdict | None = None
+
+    def as_document(self) -> dict[str, Any]:
+        return {
+            "stage": self.name,
+            "submitted": self.submitted,
+            "submission": self.submission,
+            "wall_seconds": round(self.wall_seconds, 3),
+            "virtual_seconds": round(self.virtual_seconds, 3),
+            "steps": self.steps,
+            "verdict": self.verdict.as_document() if self.verdict else None,
+        }
+
+
+@dataclass(slots=True)
+class Ending:
+    outcome: Outcome
+    reason: str
+    collateral: list[str] = field(default_factory=list)
+
+
+class Episode:
+    def __init__(
+        self,
+        problem: Problem,
+        cluster: TimeKeeper,
+        *,
+        stages: Sequence[str] | None = None,
+        limits: Limits | None = None,
+        timeline: Timeline | None = None,
+        session: Session | None = None,
+        say: Say = lambda text: None,
+        keeps_cluster: bool = False,
+    ) -> None:
+        self.problem = problem
+        self.cluster = cluster
+        self.stages = chosen(problem.stages, stages)
+        self.limits = limits or Limits()
+        self.session = session or Session()
+        self.usage = Usage()
+        self.records: list[StageRecord] = []
+        self.ending: Ending | None = None
+        self.kubeconfig: Path | None = None
+        self._staging = Stage(problem, cluster, timeline or Timeline(), say)
+        self._keeps_cluster = keeps_cluster
+        self._folder = Path(tempfile.mkdtemp(prefix="episode-"))
+        self._toolbox: Toolbox | None = None
+        self._position = -1
+        self._misshapen = 0
+        self._began = monotonic()
+        self._began_virtual = 0.0
+        self._broken = False
+        self._closed = False
+
+    # Before the agent
+
+    def prepare(self) -> None:
+        """Set the stage; EnvironmentFailure where that is not possible."""
+        self._staging.deploy()
+        if self.stages[:1] != ("noop",):
+            self._break()
+        self._staging.hand_over()
+        try:
+            self.kubeconfig = grant(self.cluster, self.problem.kubernetes, self.problem.app.namespaces, self._folder)
+        except SreArenaError as failure:
+            raise EnvironmentFailure(f"the agent could not be given an identity: {failure}") from failure
+        self._toolbox = Toolbox(self.cluster, self.kubeconfig, self.problem.namespace)
+        self._began, self._began_virtual = monotonic(), self.cluster.passed
+        self._open_next()
+
+    def _break(self) -> None:
+        self._staging.break_it()
+        self._broken = True
+
+    @property
+    def description(self) -> str:
+        """What the agent is told about the system; nothing about what is wrong with it."""
+        app = self.problem.app
+        facts = {key: value for key, value in app.facts.items() if key not in ("Front Door",)}
+        return (
+            f"You are the engineer on call for {app.name}, which runs in the Kubernetes namespace "
+            f"{app.namespace!r}.\n\n{json.dumps(facts, indent=2)}"
+        )
+
+    @property
+    def instructions(self) -> str:
+        asked = "\n".join(f"- {name}: {STAGES[name].question} ({STAGES[name].example})" for name in self.stages)
+        return (
+            "Act by calling one of the actions at a time, in a fenced block:\n\n"
+            '```\nkubectl("get pods --all-namespaces")\n```\n\n'
+            f"You are asked, one after the other:\n{asked}\n\n"
+            "Submit once per stage. You will learn how you did at the end."
+        )
+
+    @property
+    def actions(self) -> dict[str, str]:
+        return Toolbox.descriptions()
+
+    # While the agent works
+
+    @property
+    def stage(self) -> str | None:
+        """The stage that waits for a submission; None when there is none."""
+        return self.stages[self._position] if 0 <= self._position < len(self.stages) and not self.ending else None
+
+    @property
+    def finished(self) -> bool:
+        return self.ending is not None
+
+    @property
+    def question(self) -> str:
+        name = self.stage
+        if name is None:
+            return "The episode is over."
+        stage, number = STAGES[name], self._position + 1
+        return f"Stage {number} of {len(self.stages)}. {stage.question} Answer with {stage.example}."
+
+    def act(self, text: str) -> str:
+        """Do what an agent's text asks; the next state, which says what was wrong if something was."""
+        self.usage.steps += 1
+        self.session.note("action", step=self.usage.steps, text=text)
+        try:
+            call = parse(text, Toolbox.names())
+            state = self.call(call)
+        except (BadAction, BadSubmission) as mistake:
+            self.usage.invalid_actions += 1
+            state = f"Error: {mistake}"
+        except SreArenaError as failure:
+            self.end(Outcome.ENVIRONMENT_ERROR, str(failure))
+            state = "The environment failed. This is not your fault, and the episode is over."
+        self.session.note("state", step=self.usage.steps, text=state)
+        return state
+
+    def call(self, call: Call) -> str:
+        """Do a call that was understood."""
+        if self._toolbox is None:
+            raise EnvironmentFailure("the episode is not prepared")
+        if call.name != "submit":
+            return self._toolbox.perform(call)
+        values = [*call.arguments, *call.options.values()]
+        if len(values) > 1:
+            raise BadSubmission("a submission is one value")
+        return self.submit(values[0] if values else None)
+
+    def submit(self, value: Any) -> str:
+        """Answer the present stage; the next question. BadSubmission where the answer is of the wrong shape."""
+        if self.stage is None:
+            raise BadSubmission("the episode is over: there is nothing left to submit")
+        record = self.records[-1]
+        now = monotonic()
+        try:
+            size = len(json.dumps(value, default=str))
+        except (ValueError, RecursionError) as problem:
+            raise self._refused(f"the submission cannot be read: {problem}") from problem
+        if size > _LARGEST_SUBMISSION:
+            raise self._refused(f"a submission has at most {_LARGEST_SUBMISSION} characters, this one has {size}")
+        record.wall_seconds = now - record.opened
+        record.virtual_seconds = record.wall_seconds + (self.cluster.passed - record.opened_virtual)
+        record.steps = self.usage.steps - record.steps_before
+        record.submission = value
+        if record.name != "mitigation":
+            try:
+                record.verdict = Verdict.from_answer(self.problem.oracle_for(record.name).evaluate(value))
+            except BadSubmission as problem:
+                record.submission = None
+                raise self._refused(str(problem)) from problem
+        record.submitted = True
+        self._misshapen = 0
+        self.session.note("submission", stage=record.name, value=value, seconds=record.wall_seconds)
+        if record.name == "noop":
+            self._break()
+        self._open_next()
+        return self.question
+
+    def _refused(self, why: str) -> BadSubmission:
+        self._misshapen += 1
+        if self._misshapen >= self.limits.invalid_submissions:
+            self.end(Outcome.INVALID_SUBMISSION, why)
+        return BadSubmission(why)
+
+    def _open_next(self) -> None:
+        self._position += 1
+        if self._position < len(self.stages):
+            name = self.stages[self._position]
+            self.records.append(StageRecord(name, monotonic(), self.cluster.passed, self.usage.steps))
+            self.session.note("stage", name=name)
+        else:
+            self.end(Outcome.FAIL, "")  # pass or fail is decided by grading
+
+    def within_limits(self) -> bool:
+        """Whether the episode goes on; ends it where a limit is reached."""
+        self.usage.wall_seconds = monotonic() - self._began
+        self.usage.virtual_seconds = self.usage.wall_seconds + self.cluster.passed - self._began_virtual
+        if self.ending is None:
+            try:
+                self.limits.check(self.usage)
+            except LimitReached as reached:
+                self.end(reached.outcome, str(reached))
+        return self.ending is None
+
+    def end(self, outcome: Outcome, reason: str) -> None:
+        """No more actions; what is left is grading."""
+        if self.ending is None:
+            self.usage.wall_seconds = monotonic() - self._began
+            self.usage.virtual_seconds = self.usage.wall_seconds + self.cluster.passed - self._began_virtual
+            self.ending = Ending(outcome, reason)
+            self.session.note("end of actions", outcome=outcome, reason=reason)
+
+    # After the agent
+
+    def grade(self) -> Ending:
+        """The verdicts on everything, also on a mitigation that was never submitted: a repair is a repair."""
+        if self.ending is None:
+            self.end(Outcome.AGENT_ERROR, "the agent stopped before its last submission")
+        assert self.ending is not None
+        ending = self.ending
+        try:
+            self._grade_mitigation(ending)
+        except SreArenaError as failure:
+            ending.outcome, ending.reason = Outcome.ENVIRONMENT_ERROR, f"grading failed: {failure}"
+        finished = all(record.submitted for record in self.records) and len(self.records) == len(self.stages)
+        if finished and ending.outcome in (Outcome.FAIL, Outcome.PASS):
+            verdicts = [record.verdict for record in self.records]
+            passed = all(verdict is not None and verdict.passed for verdict in verdicts)
+            ending.outcome = Outcome.PASS if passed else Outcome.FAIL
+            if not passed:
+                ending.reason = "; ".join(
+                    f"{record.name}: {record.verdict.reasons[0]}"
+                    for record in self.records
+                    if record.verdict is not None and not record.verdict.passed and record.verdict.reasons
+                )
+        for record in self.records:
+            self.session.note("verdict", **record.as_document())
+        self.session.note("ending", outcome=ending.outcome, reason=ending.reason, collateral=ending.collateral)
+        return ending
+
+    def _grade_mitigation(self, ending: Ending) -> None:
+        before, handed_over = self.problem.baseline, self._staging.handed_over
+        if before is not None and handed_over is not None:
+            ending.collateral = [str(d) for d in collateral(before, handed_over, self._staging.captured())]
+        if "mitigation" not in self.stages or not self._broken:
+            return
+        verdict = Verdict.from_answer(self.problem.oracle_for("mitigation").evaluate(None))
+        for record in self.records:
+            if record.name == "mitigation":
+                record.verdict = verdict
+                return
+        self.session.note("state at the end", repaired=verdict.passed, reasons=list(verdict.reasons))
+
+    def close(self) -> None:
+        """Give everything back; calling it again does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._toolbox is not None:
+            self._toolbox.close()
+        try:
+            if self._keeps_cluster:
+                if self.problem.fault_injected:
+                    self.problem.recover_fault()
+                revoke(self.problem.kubernetes, self.problem.app.namespaces)
+                self.problem.app.delete(self.cluster)
+        finally:
+            if "kubernetes" in self.problem.__dict__:
+                self.problem.kubernetes.close()
+            self.cluster.close()
+            self.session.close()
+            shutil.rmtree(self._folder, ignore_errors=True)

@@ -1,0 +1,154 @@
+"""The agent's own identity: an engineer on call, with the rights such a person has, and never the harness's.
+
+The roles are ordinary objects of the cluster, made through its API: an agent that looks finds what it would find in any
+company. It reads everything but other people's secrets, repairs what is in the application's namespaces, and may touch
+what on-call engineers touch beyond them: nodes, name service, webhooks, volumes. It cannot widen its own rights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+
+from srearena.cluster import Cluster
+from srearena.conductor.errors import EnvironmentFailure
+from srearena.service.errors import NotFound
+from srearena.service.kubernetes import Kubernetes, Obj
+from srearena.service.waiting import wait_until
+
+NAMESPACE = "platform"
+ACCOUNT = "oncall"
+_LIFETIME = 24 * 3600
+_READ = ["get", "list", "watch"]
+_WRITE = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"]
+_CHANGE = ["get", "list", "watch", "update", "patch"]
+
+_CORE_TO_READ = (
+    "bindings componentstatuses configmaps endpoints events limitranges namespaces nodes persistentvolumeclaims "
+    "persistentvolumes pods pods/log pods/status podtemplates replicationcontrollers resourcequotas serviceaccounts "
+    "services services/proxy pods/proxy"
+).split()
+_CORE_TO_WRITE = (
+    "configmaps endpoints events limitranges persistentvolumeclaims pods pods/exec pods/log pods/eviction "
+    "pods/portforward pods/ephemeralcontainers pods/proxy services services/proxy resourcequotas secrets "
+    "serviceaccounts replicationcontrollers"
+).split()
+_GROUPS = (
+    "apps batch autoscaling networking.k8s.io policy discovery.k8s.io storage.k8s.io apiextensions.k8s.io "
+    "scheduling.k8s.io admissionregistration.k8s.io rbac.authorization.k8s.io metrics.k8s.io coordination.k8s.io "
+    "events.k8s.io pingcap.com chaos-mesh.org"
+).split()
+
+_ROLES: dict[str, list[Obj]] = {
+    "oncall-view": [
+        {"apiGroups": [""], "resources": _CORE_TO_READ, "verbs": _READ},
+        {"apiGroups": _GROUPS, "resources": ["*"], "verbs": _READ},
+        {"nonResourceURLs": ["/healthz*", "/livez*", "/readyz*", "/version*"], "verbs": ["get"]},
+    ],
+    "oncall-cluster": [
+        {"apiGroups": [""], "resources": ["nodes", "namespaces"], "verbs": _CHANGE},
+        {"apiGroups": [""], "resources": ["persistentvolumes"], "verbs": _WRITE},
+        {
+            "apiGroups": ["admissionregistration.k8s.io", "scheduling.k8s.io", "storage.k8s.io"],
+            "resources": ["*"],
+            "verbs": _WRITE,
+        },
+    ],
+    "oncall-repair": [
+        {"apiGroups": [""], "resources": _CORE_TO_WRITE, "verbs": _WRITE},
+        {
+            "apiGroups": ["apps", "batch", "autoscaling", "networking.k8s.io", "policy", "discovery.k8s.io"],
+            "resources": ["*"],
+            "verbs": _WRITE,
+        },
+        {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles", "rolebindings"], "verbs": _WRITE},
+        {"apiGroups": ["pingcap.com", "chaos-mesh.org"], "resources": ["*"], "verbs": _WRITE},
+    ],
+    "oncall-system": [
+        {"apiGroups": [""], "resources": ["configmaps", "pods", "pods/log", "services"], "verbs": _WRITE},
+        {"apiGroups": ["apps"], "resources": ["deployments", "deployments/scale", "daemonsets"], "verbs": _WRITE},
+        {"apiGroups": ["batch"], "resources": ["cronjobs", "jobs"], "verbs": _WRITE},
+    ],
+}
+_EVERYWHERE = ("oncall-view", "oncall-cluster")
+
+
+def grant(cluster: Cluster, api: Kubernetes, namespaces: Sequence[str], folder: Path) -> Path:
+    """Make the identity and write its kubeconfig into `folder`; the file's path."""
+    for obj in _objects(namespaces):
+        api.apply(obj)
+    return _write_kubeconfig(cluster, _token(cluster, api), namespaces[0], folder)
+
+
+def revoke(api: Kubernetes, namespaces: Sequence[str]) -> None:
+    """Take the identity back, on a cluster that outlives the episode."""
+    for obj in reversed(_objects(namespaces)):
+        if obj["kind"] == "Namespace" and obj["metadata"]["name"] != NAMESPACE:
+            continue
+        api.delete(api.resource_of(obj).name, obj["metadata"]["name"], obj["metadata"].get("namespace"))
+
+
+def _objects(namespaces: Sequence[str]) -> list[Obj]:
+    rbac = "rbac.authorization.k8s.io/v1"
+    subject = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}
+    objects: list[Obj] = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": NAMESPACE}},
+    ]
+    for name, rules in _ROLES.items():
+        objects.append({"apiVersion": rbac, "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules})
+    bindings: list[tuple[str, str, str]] = [("ClusterRoleBinding", name, "") for name in _EVERYWHERE]
+    bindings += [("RoleBinding", "oncall-repair", namespace) for namespace in namespaces]
+    bindings += [("RoleBinding", "oncall-repair", "default"), ("RoleBinding", "oncall-system", "kube-system")]
+    for kind, name, namespace in bindings:
+        place: Obj = {"namespace": namespace} if namespace else {}
+        objects.append(
+            {
+                "apiVersion": rbac,
+                "kind": kind,
+                "metadata": {"name": name, **place},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+                "subjects": [subject],
+            }
+        )
+    return objects
+
+
+def _token(cluster: Cluster, api: Kubernetes) -> str:
+    path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{ACCOUNT}/token"
+    request = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": _LIFETIME},
+    }
+
+    def asked() -> str | None:
+        try:
+            return str(api.raw(path, method="POST", body=request)["status"]["token"])
+        except NotFound:
+            return None
+
+    return wait_until(asked, cluster.wait, 30, what="the service account of the engineer on call")
+
+
+def _write_kubeconfig(cluster: Cluster, token: str, namespace: str, folder: Path) -> Path:
+    admin = yaml.safe_load(cluster.kubeconfig.read_text())
+    current = admin.get("current-context")
+    contexts = {entry["name"]: entry["context"] for entry in admin.get("contexts") or ()}
+    if current not in contexts:
+        raise EnvironmentFailure(f"{cluster.kubeconfig} has no current context")
+    where = {entry["name"]: entry["cluster"] for entry in admin["clusters"]}[contexts[current]["cluster"]]
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "cluster", "cluster": where}],
+        "users": [{"name": ACCOUNT, "user": {"token": token}}],
+        "contexts": [{"name": ACCOUNT, "context": {"cluster": "cluster", "user": ACCOUNT, "namespace": namespace}}],
+        "current-context": ACCOUNT,
+    }
+    path = folder / "kubeconfig"
+    path.touch(mode=0o600)
+    path.write_text(yaml.safe_dump(config))
+    return path

@@ -1,0 +1,54 @@
+"""What was at fault can be started anew: its pods are deleted, and their successors become ready.
+
+Why it cannot be gamed: a repair inside a running container, an admission rule that only old pods escaped, or a
+configuration that nothing has read yet, does not survive it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from srearena.conductor.oracles.checks.base import Check
+from srearena.conductor.oracles.checks.readiness import Readiness
+from srearena.service.errors import TimedOut
+from srearena.service.kubernetes import Obj
+from srearena.service.waiting import wait_until
+
+if TYPE_CHECKING:
+    from srearena.conductor.problems.base import Problem
+
+
+class FreshPods(Check):
+    name = "fresh-pods"
+    disturbs = True
+
+    def __init__(self, workloads: tuple[str, ...] | None = None, patience: float = 240.0) -> None:
+        self._workloads = workloads
+        self._patience = patience
+
+    def complaints(self, problem: Problem) -> list[str]:
+        api, namespace = problem.kubernetes, problem.namespace
+        names = problem.faulty_services if self._workloads is None else self._workloads
+        for name in names:
+            workload = api.find("deployments", name, namespace) or api.find("statefulsets", name, namespace)
+            if workload is None:
+                continue
+            old = _pods(problem, workload)
+            for pod in old:
+                api.delete("pods", pod["metadata"]["name"], namespace)
+            gone = {pod["metadata"]["uid"] for pod in old}
+
+            def replaced(workload: Obj = workload, gone: set[str] = gone) -> bool:
+                return not gone & {pod["metadata"]["uid"] for pod in _pods(problem, workload)}
+
+            try:
+                wait_until(replaced, problem.cluster.wait, self._patience, what=f"the old pods of {name} to go")
+            except TimedOut as late:
+                return [str(late)]
+        return [f"after a fresh start: {line}" for line in Readiness(self._patience, hold=20.0).complaints(problem)]
+
+
+def _pods(problem: Problem, workload: Obj) -> list[Obj]:
+    wanted = workload["spec"]["selector"].get("matchLabels") or {}
+    labels = ",".join(f"{key}={value}" for key, value in wanted.items())
+    return problem.kubernetes.list("pods", problem.namespace, labels=labels)

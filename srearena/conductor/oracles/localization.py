@@ -1,0 +1,115 @@
+"""Localization: which components are at fault? A set against a set.
+
+A component goes by several names: the Service, the Deployment, a ReplicaSet of it, one of its pods. They are counted as
+one where ownership and selectors say that they belong together, as they were when the answer was given.
+
+Why it cannot be gamed: naming everything costs precision, and only an answer that names every root and nothing else
+passes; half right earns part of the score, never the verdict.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from srearena.conductor.errors import BadSubmission
+from srearena.conductor.oracles.base import Oracle, Verdict
+from srearena.service.errors import ServiceError
+from srearena.service.kubernetes import Kubernetes, Obj
+
+if TYPE_CHECKING:
+    from srearena.conductor.problems.base import Problem
+
+_MOST_NAMES = 100
+_GENERATED = re.compile(r"(?P<workload>.+?)(-[a-f0-9]{6,10})?-[a-z0-9]{5}")
+
+
+def named(submission: Any) -> list[str]:
+    """The names in an answer: a list of texts, or one text with commas; BadSubmission for anything else."""
+    if submission is None:
+        return []
+    if isinstance(submission, str):
+        submission = [part for part in re.split(r"[,\s]+", submission.strip().strip("[]")) if part]
+    if isinstance(submission, Mapping) or not isinstance(submission, Sequence | set | frozenset):
+        raise BadSubmission('this stage takes a list of names: submit(["some-component"]), or submit([]) for none')
+    names = list(submission)
+    if not all(isinstance(name, str) for name in names) or len(names) > _MOST_NAMES:
+        raise BadSubmission(f"this stage takes a list of at most {_MOST_NAMES} names, each a text")
+    return list(dict.fromkeys(name.strip().strip("'\"") for name in names if name.strip()))
+
+
+class Aliases:
+    """Which names mean the same component, found from the objects of one namespace."""
+
+    def __init__(self, workloads: Iterable[Obj], services: Iterable[Obj], owned: Iterable[Obj]) -> None:
+        self._to_workload: dict[str, str] = {}
+        templates: list[tuple[str, Mapping[str, str]]] = []
+        for workload in workloads:
+            name = workload["metadata"]["name"]
+            self._to_workload[name] = name
+            templates.append((name, workload["spec"]["template"]["metadata"].get("labels") or {}))
+        for service in services:
+            name, selector = service["metadata"]["name"], service["spec"].get("selector") or {}
+            if not selector or name in self._to_workload:
+                continue
+            fits = [other for other, labels in templates if selector.items() <= labels.items()]
+            if len(fits) == 1:
+                self._to_workload[name] = fits[0]
+        self._by_owner = {
+            obj["metadata"]["name"]: owner["name"]
+            for obj in owned
+            for owner in obj["metadata"].get("ownerReferences", ())
+            if owner.get("controller")
+        }
+
+    def component(self, name: str) -> str:
+        """The workload a name belongs to, or the name itself."""
+        short = name.rstrip("/").rpartition("/")[2]
+        seen = {short}
+        while short in self._by_owner and self._by_owner[short] not in seen:
+            short = self._by_owner[short]
+            seen.add(short)
+        if short in self._to_workload:
+            return self._to_workload[short]
+        generated = _GENERATED.fullmatch(short)  # a pod that is gone by now still tells whose it was
+        if generated is not None and generated["workload"] in self._to_workload:
+            return self._to_workload[generated["workload"]]
+        return short
+
+
+def aliases_in(kubernetes: Kubernetes, namespace: str) -> Aliases:
+    workloads = [
+        obj for kind in ("deployments", "statefulsets", "daemonsets") for obj in kubernetes.list(kind, namespace)
+    ]
+    owned = [*kubernetes.list("replicasets", namespace), *kubernetes.list("pods", namespace)]
+    return Aliases(workloads, kubernetes.list("services", namespace), owned)
+
+
+class LocalizationOracle(Oracle):
+    def __init__(self, problem: Problem, expected: Sequence[str | None] | str | None = None) -> None:
+        super().__init__(problem)
+        names = [expected] if isinstance(expected, str) or expected is None else list(expected)
+        self.expected = tuple(name for name in names if name)
+
+    def evaluate(self, submission: Any) -> Verdict:
+        answer = named(submission)
+        return self.compare(answer, self.expected)
+
+    def compare(self, answer: Sequence[str], expected: Sequence[str]) -> Verdict:
+        """Precision and recall of a set of names against another, after aliases."""
+        try:
+            aliases = aliases_in(self.problem.kubernetes, self.problem.namespace)
+        except ServiceError:
+            aliases = Aliases((), (), ())
+        said = {aliases.component(name) for name in answer}
+        right = {aliases.component(name) for name in expected}
+        hits = said & right
+        precision = len(hits) / len(said) if said else float(not right)
+        recall = len(hits) / len(right) if right else float(not said)
+        score = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+        reasons = [f"{name} is at fault, and was named" for name in sorted(hits)]
+        reasons += [f"{name} is at fault, and was not named" for name in sorted(right - said)]
+        reasons += [f"{name} was named, and is not at fault" for name in sorted(said - right)]
+        details = {"precision": round(precision, 4), "recall": round(recall, 4), "answered": sorted(said)}
+        return Verdict(said == right, score, tuple(reasons), details)

@@ -1,0 +1,70 @@
+"""How a trial can end, what bounds it, and what it used. Every trial ends in exactly one outcome."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Outcome(StrEnum):
+    PASS = "pass"
+    FAIL = "fail"
+    AGENT_ERROR = "agent error"
+    ENVIRONMENT_ERROR = "environment error"
+    TIMEOUT = "timeout"
+    BUDGET = "budget"
+    INVALID_SUBMISSION = "invalid submission"
+
+
+class LimitReached(Exception):
+    """A bound of the trial is reached; `outcome` is how it ends."""
+
+    def __init__(self, outcome: Outcome, what: str) -> None:
+        super().__init__(what)
+        self.outcome = outcome
+
+
+@dataclass(slots=True)
+class Usage:
+    """What a trial has used so far. Tokens and cost are what the agent reports, 0 where it does not."""
+
+    steps: int = 0
+    invalid_actions: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float = 0.0
+    wall_seconds: float = 0.0
+    virtual_seconds: float = 0.0
+
+    def as_document(self) -> dict[str, Any]:
+        return {key: round(value, 4) if isinstance(value, float) else value for key, value in asdict(self).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """None means without limit."""
+
+    steps: int | None = 30
+    tokens: int | None = None
+    cost: float | None = None
+    wall_seconds: float | None = 3600.0
+    virtual_seconds: float | None = 4 * 3600.0
+    invalid_submissions: int = 3
+    """How often in a row a submission may be of the wrong shape."""
+
+    def check(self, used: Usage) -> None:
+        """LimitReached where one is."""
+        bounds: tuple[tuple[float, float | None, Outcome, str], ...] = (
+            (used.steps, self.steps, Outcome.BUDGET, "steps"),
+            (used.tokens_in + used.tokens_out, self.tokens, Outcome.BUDGET, "tokens"),
+            (used.cost, self.cost, Outcome.BUDGET, "of cost"),
+            (used.wall_seconds, self.wall_seconds, Outcome.TIMEOUT, "seconds"),
+            (used.virtual_seconds, self.virtual_seconds, Outcome.TIMEOUT, "seconds of the cluster's time"),
+        )
+        for value, bound, outcome, what in bounds:
+            if bound is not None and value >= bound:
+                raise LimitReached(outcome, f"the limit of {bound:g} {what} is reached")
+
+    def as_document(self) -> dict[str, Any]:
+        return asdict(self)

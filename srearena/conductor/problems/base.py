@@ -1,0 +1,168 @@
+"""`Problem`: an application, something that goes wrong with it, and who judges the answers.
+
+A problem never keeps a cluster of its own: the conductor attaches one before it calls anything, and what a problem
+does to it goes through the Kubernetes API or the cluster's `nodes`. A subclass sets `app`, `faulty_service` and its
+oracles in `__init__`, which need not call ours; everything else has a default.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+from srearena.cluster import Cluster
+from srearena.conductor.errors import ProblemError
+from srearena.conductor.oracles.analysis import AnalysisOracle
+from srearena.conductor.oracles.base import Oracle
+from srearena.conductor.oracles.detection import DetectionOracle
+from srearena.conductor.problems.metadata import (
+    Difficulty,
+    Entity,
+    FaultType,
+    GroundTruth,
+    Level,
+    Summary,
+    SystemLevel,
+    usual_system_level,
+)
+from srearena.conductor.stages import USUAL
+from srearena.service.apps.base import Application
+from srearena.service.kubernetes import Kubernetes
+
+if TYPE_CHECKING:
+    from srearena.conductor.baseline import Baseline
+
+
+class Problem(ABC):
+    """One incident. The class attributes describe a family; an instance may override any of them."""
+
+    id: str = ""
+    family: ClassVar[str] = ""
+    level: Level = "virtualization"
+    difficulty: Difficulty = "medium"
+    runs_on: tuple[str, ...] = ("embedded", "kubernetes")
+    stages: tuple[str, ...] = USUAL
+    fault_type: FaultType = "Misconfiguration"
+    system_level: SystemLevel | None = None
+    """None stands for what usually goes with the level."""
+    explanation: str = ""
+    """What happened, in a sentence or two, for the ground truth."""
+    remedy: str = ""
+    """A shell script of kubectl commands by which an operator would repair it."""
+    post_mortem: str = ""
+    """The address of a public report of an incident like this one."""
+    restart_is_a_remedy: bool = False
+    """True where restarting the right thing is an honest repair."""
+
+    app: Application
+    faulty_service: str | list[str] | None = None
+    localization_oracle: Oracle | None = None
+    mitigation_oracle: Oracle | None = None
+    fault_injected: bool = False
+
+    _cluster: Cluster | None = None
+    baseline: Baseline | None = None
+    """How the cluster was before the fault; the conductor takes it."""
+
+    def attach(self, cluster: Cluster) -> None:
+        """Give the problem its stage; the conductor calls this before anything else."""
+        self._cluster = cluster
+        self.__dict__.pop("kubernetes", None)
+
+    @property
+    def cluster(self) -> Cluster:
+        if self._cluster is None:
+            raise ProblemError(f"problem {self.id or type(self).__name__} has no cluster yet: attach one first")
+        return self._cluster
+
+    @cached_property
+    def kubernetes(self) -> Kubernetes:
+        """The harness's own way to the cluster."""
+        return Kubernetes.of(self.cluster)
+
+    @property
+    def namespace(self) -> str:
+        return self.app.namespace
+
+    @property
+    def faulty_services(self) -> tuple[str, ...]:
+        named = self.faulty_service
+        if named is None:
+            return ()
+        return (named,) if isinstance(named, str) else tuple(named)
+
+    def set_up(self) -> None:  # noqa: B027 - most have nothing to add
+        """Add to the healthy application what this problem needs there; called before the baseline is taken."""
+
+    @abstractmethod
+    def inject_fault(self) -> None:
+        """Break it."""
+
+    @abstractmethod
+    def recover_fault(self) -> None:
+        """Undo what `inject_fault` did."""
+
+    # What the oracles compare with.
+
+    @property
+    def roots(self) -> Sequence[Entity]:
+        """The entities the trouble comes from: by default the workloads named as faulty."""
+        return tuple(Entity("Deployment", name, self.namespace) for name in self.faulty_services)
+
+    @property
+    def propagation(self) -> Sequence[tuple[Entity, Entity]]:
+        return ()
+
+    @property
+    def ground_truth(self) -> GroundTruth:
+        return GroundTruth(
+            tuple(self.roots),
+            tuple(self.propagation),
+            self.explanation,
+            self.system_level or usual_system_level(self.level),
+            self.fault_type,
+        )
+
+    @property
+    def detection_oracle(self) -> Oracle:
+        return DetectionOracle(self, expected=bool(self.faulty_services))
+
+    @property
+    def analysis_oracle(self) -> Oracle:
+        truth = self.ground_truth
+        return AnalysisOracle(self, truth.system_level, truth.fault_type)
+
+    def oracle_for(self, stage: str) -> Oracle:
+        """Who judges a stage; ProblemError where nobody does."""
+        if stage == "noop":
+            return DetectionOracle(self, expected=False)
+        oracle = self._diagnosis_oracle if stage == "diagnosis" else getattr(self, f"{stage}_oracle", None)
+        if not isinstance(oracle, Oracle):
+            raise ProblemError(f"problem {self.id} has no oracle for its {stage} stage")
+        return oracle
+
+    @property
+    def _diagnosis_oracle(self) -> Oracle:
+        from srearena.conductor.oracles.diagnosis import DiagnosisOracle  # it builds on localization, which knows us
+
+        return DiagnosisOracle(self)
+
+    def summary(self) -> Summary:
+        return Summary(
+            id=self.id,
+            application=self.app.name,
+            level=self.level,
+            difficulty=self.difficulty,
+            stages=self.stages,
+            runs_on=self.runs_on,
+            spoilers={
+                "family": self.family or type(self).__name__,
+                "faulty": list(self.faulty_services),
+                "ground_truth": self.ground_truth.as_document(),
+                "remedy": self.remedy,
+                "restart_is_a_remedy": self.restart_is_a_remedy,
+                "post_mortem": self.post_mortem,
+            },
+        )

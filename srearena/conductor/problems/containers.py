@@ -1,0 +1,78 @@
+"""Containers that run the wrong thing, or are kept from running."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from srearena.conductor.problems.injected import UNDO, InjectedProblem
+from srearena.conductor.problems.registry import problem
+
+_NODE_EXPORTER: tuple[dict[str, Any], ...] = (
+    {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "monitoring"}},
+    {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "node-exporter", "namespace": "monitoring", "labels": {"app": "node-exporter"}},
+        "spec": {
+            "selector": {"matchLabels": {"app": "node-exporter"}},
+            "template": {
+                "metadata": {"labels": {"app": "node-exporter"}},
+                "spec": {
+                    "hostNetwork": True,
+                    "tolerations": [{"operator": "Exists"}],
+                    "containers": [
+                        {
+                            "name": "node-exporter",
+                            "image": "prom/node-exporter:v1.8.2",
+                            "ports": [{"name": "metrics", "containerPort": 9100, "hostPort": 9100}],
+                        }
+                    ],
+                },
+            },
+        },
+    },
+)
+
+
+@problem("wrong_bin_usage", app="hotel_reservation", service="profile")
+class WrongBinUsage(InjectedProblem):
+    family = "wrong_bin_usage"
+    stages = ("detection", "localization", "analysis", "mitigation")
+    fault = "wrong_bin_usage"
+    explanation = "The container of {service} starts the program geo instead of its own."
+    remedy = UNDO
+
+
+@problem("sidecar_port_conflict_hotel_reservation", app="hotel_reservation", service="frontend")
+@problem("sidecar_port_conflict_social_network", app="social_network", service="user-service")
+class SidecarPortConflict(InjectedProblem):
+    family = "sidecar_port_conflict"
+    fault = "sidecar_port_conflict"
+    explanation = "A sidecar in {service} listens on the port that the main container needs."
+    remedy = UNDO
+
+
+@problem("service_port_conflict_hotel_reservation", app="hotel_reservation", service="recommendation")
+@problem("service_port_conflict_social_network", app="social_network", service="media-service")
+class ServicePortConflict(InjectedProblem):
+    family = "service_port_conflict"
+    fault = "service_port_conflict"
+    explanation = "{service} asks for port 9100 of its node, which the node exporter holds on every node."
+    remedy = UNDO
+
+    def set_up(self) -> None:
+        """A node exporter on every node, as most clusters have it."""
+        for obj in _NODE_EXPORTER:
+            self.kubernetes.apply(obj)
+        self.cluster.wait(60)
+
+
+@problem("init_container_dependency_hang_hotel_reservation", app="hotel_reservation", service="frontend")
+@problem("init_container_dependency_hang_social_network", app="social_network", service="user-service")
+class InitContainerDependencyHang(InjectedProblem):
+    family = "init_container_dependency_hang"
+    difficulty = "easy"
+    fault = "init_container_dependency_hang"
+    fault_type = "Dependency Problem"
+    explanation = "An init container of {service} waits for a Service legacy-config-service, which does not exist."
+    remedy = UNDO

@@ -1,0 +1,34 @@
+"""Nothing is wrong. The agent must say so, and leave the system alone."""
+
+from __future__ import annotations
+
+from srearena.conductor.oracles.localization import LocalizationOracle
+from srearena.conductor.oracles.mitigation import MitigationOracle
+from srearena.conductor.problems.base import Problem
+from srearena.conductor.problems.registry import problem
+from srearena.service.apps import find_application
+from srearena.utils.decorators import mark_fault_injected
+
+
+@problem("noop_hotel_reservation", app="hotel_reservation", aliases=("noop_detection_hotel_reservation", "noop"))
+@problem("noop_social_network", app="social_network", aliases=("noop_detection_social_network",))
+class Noop(Problem):
+    family = "noop"
+    level = "none"
+    difficulty = "easy"
+    stages = ("detection", "localization")
+    fault_type = "None"
+    explanation = "Nothing is wrong: the system serves its users within its objectives."
+
+    def __init__(self, app: str = "hotel_reservation") -> None:
+        self.app = find_application(app)
+        self.localization_oracle = LocalizationOracle(problem=self, expected=[])
+        self.mitigation_oracle = MitigationOracle(problem=self)
+
+    @mark_fault_injected
+    def inject_fault(self) -> None:
+        """There is nothing to break."""
+
+    @mark_fault_injected
+    def recover_fault(self) -> None:
+        """There is nothing to mend."""

@@ -1,0 +1,34 @@
+"""Services that are missing, or send their callers to the wrong place."""
+
+from __future__ import annotations
+
+from srearena.conductor.problems.injected import InjectedProblem
+from srearena.conductor.problems.registry import problem
+
+
+@problem("missing_service_hotel_reservation", app="hotel_reservation", service="mongodb-rate")
+@problem("missing_service_social_network", app="social_network", service="user-service")
+class MissingService(InjectedProblem):
+    family = "missing_service"
+    fault = "missing_service"
+    fault_type = "Operation Error"
+    root_kind = "Service"
+    explanation = "The Service {service} was deleted, so its name resolves to nothing."
+    remedy = """\
+port=$(kubectl -n {ns} get deployment {service} -o jsonpath='{..containers[0].ports[0].containerPort}')
+kubectl -n {ns} expose deployment {service} --port="$port" --target-port="$port"
+kubectl -n {ns} rollout restart deployment"""
+
+
+@problem("wrong_service_selector_hotel_reservation", app="hotel_reservation", service="frontend")
+@problem("wrong_service_selector_social_network", app="social_network", service="user-service")
+class WrongServiceSelector(InjectedProblem):
+    family = "wrong_service_selector"
+    difficulty = "easy"
+    fault = "wrong_service_selector"
+    root_kind = "Service"
+    explanation = "The Service {service} asks for a label that no pod has, so it has no endpoints."
+    remedy = (
+        "kubectl -n {ns} patch service {service} --type=json "
+        """-p '[{"op": "remove", "path": "/spec/selector/current_service_name"}]'"""
+    )

@@ -1,0 +1,31 @@
+"""A Service forwards to a port on which nothing listens."""
+
+from __future__ import annotations
+
+from srearena.conductor.problems.injected import InjectedProblem
+from srearena.conductor.problems.registry import problem
+
+
+@problem("k8s_target_port-misconfig", app="social_network", service="user-service")
+@problem("k8s_target_port-misconfig-2", app="social_network", service="text-service")
+@problem("k8s_target_port-misconfig-3", app="social_network", service="post-storage-service")
+class TargetPort(InjectedProblem):
+    family = "k8s_target_port-misconfig"
+    difficulty = "easy"
+    stages = ("detection", "localization", "analysis", "mitigation")
+    fault = "misconfig_k8s"
+    root_kind = "Service"
+    explanation = "The Service {service} forwards to port 9999, on which no container of {service} listens."
+
+    def _remedy(self) -> str:
+        """Back to the port that the application's manifests name."""
+        ports = {
+            manifest.name: manifest.obj["spec"]["ports"][0].get("targetPort", manifest.obj["spec"]["ports"][0]["port"])
+            for manifest in self.app.manifests
+            if manifest.kind == "Service"
+        }
+        patch = '[{"op": "replace", "path": "/spec/ports/0/targetPort", "value": PORT}]'
+        command = f"kubectl -n {self.namespace} patch service SERVICE --type=json -p '{patch}'"
+        return "\n".join(
+            command.replace("SERVICE", name).replace("PORT", str(ports.get(name))) for name in self.services
+        )

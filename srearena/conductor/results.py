@@ -1,0 +1,185 @@
+"""Results on disk: one JSON document per trial with a versioned schema, and a CSV of all trials of a run.
+
+`data/results/<run>/trials/<problem>/<number>/{result.json,session.jsonl}`, `summary.csv` and `run.json` beside them. A
+trial's folder appears whole, after the last submission: until then nothing on disk names the problem.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.metadata import version as installed_version
+from pathlib import Path
+from typing import Any
+
+from srearena.conductor.episode import Episode
+from srearena.conductor.errors import ArenaError
+from srearena.conductor.stages import STAGES
+
+SCHEMA = "srearena.trial/1"
+GRADER = "1"
+"""Raised whenever the same trial could be graded differently."""
+_COLUMNS = (
+    "problem",
+    "trial",
+    "seed",
+    "agent",
+    "outcome",
+    *(f"{name}_{what}" for name in STAGES for what in ("passed", "score")),
+    *(stage.clock for stage in STAGES.values()),
+    "steps",
+    "tokens_in",
+    "tokens_out",
+    "cost",
+    "wall_seconds",
+    "virtual_seconds",
+    "collateral",
+    "reason",
+)
+
+
+def results_root() -> Path:
+    """`SREARENA_RESULTS`, or `data/results` here."""
+    return Path(os.environ.get("SREARENA_RESULTS") or Path("data") / "results")
+
+
+def trial_document(episode: Episode, *, agent: str, seed: int, trial: int = 0, run: str = "") -> dict[str, Any]:
+    """Everything about a graded episode."""
+    ending = episode.ending
+    assert ending is not None, "only a graded episode has a result"
+    stages = [record.as_document() for record in episode.records]
+    return {
+        "schema": SCHEMA,
+        "srearena": installed_version("srearena"),
+        "grader": GRADER,
+        "run": run,
+        "problem": episode.problem.id,
+        "application": episode.problem.app.name,
+        "level": episode.problem.level,
+        "agent": agent,
+        "trial": trial,
+        "seed": seed,
+        "session": episode.session.session_id,
+        "outcome": str(ending.outcome),
+        "reason": ending.reason,
+        "stages": stages,
+        "asked": list(episode.stages),
+        "scores": {stage["stage"]: stage["verdict"]["score"] for stage in stages if stage["verdict"]},
+        "collateral": ending.collateral,
+        "usage": episode.usage.as_document(),
+        "limits": episode.limits.as_document(),
+        "ground_truth": episode.problem.ground_truth.as_document(),
+    }
+
+
+def failed_document(problem: str, *, agent: str, seed: int, trial: int, run: str, reason: str) -> dict[str, Any]:
+    """A trial that never came to an episode."""
+    return {
+        "schema": SCHEMA,
+        "srearena": installed_version("srearena"),
+        "grader": GRADER,
+        "run": run,
+        "problem": problem,
+        "agent": agent,
+        "trial": trial,
+        "seed": seed,
+        "outcome": "environment error",
+        "reason": reason,
+        "stages": [],
+        "asked": [],
+        "scores": {},
+        "collateral": [],
+        "usage": {},
+        "limits": {},
+    }
+
+
+def folder_of(run: Path, problem: str, trial: int) -> Path:
+    return run / "trials" / problem / str(trial)
+
+
+def write_trial(run: Path, document: dict[str, Any]) -> Path:
+    """Write a result; it appears whole or not at all."""
+    folder = folder_of(run, document["problem"], document["trial"])
+    folder.mkdir(parents=True, exist_ok=True)
+    draft = folder / "result.json.new"
+    draft.write_text(json.dumps(document, indent=2, default=str) + "\n")
+    return draft.replace(folder / "result.json")
+
+
+def read_trials(run: Path) -> Iterator[dict[str, Any]]:
+    """The results of a run, in order."""
+    for path in sorted((run / "trials").glob("*/*/result.json")):
+        try:
+            document = json.loads(path.read_text())
+        except ValueError:
+            continue
+        if str(document.get("schema", "")).startswith("srearena.trial/"):
+            yield document
+
+
+def summary_row(document: dict[str, Any]) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        key: document.get(key, "") for key in ("problem", "trial", "seed", "agent", "outcome", "reason")
+    }
+    for stage in document.get("stages", ()):
+        name, verdict = stage["stage"], stage.get("verdict") or {}
+        row[f"{name}_passed"] = verdict.get("passed", "")
+        row[f"{name}_score"] = verdict.get("score", "")
+        if stage["submitted"]:
+            row[STAGES[name].clock] = stage["wall_seconds"]
+    usage = document.get("usage", {})
+    for key in ("steps", "tokens_in", "tokens_out", "cost", "wall_seconds", "virtual_seconds"):
+        row[key] = usage.get(key, "")
+    row["collateral"] = len(document.get("collateral", ()))
+    return row
+
+
+def write_summary(run: Path, documents: Iterable[dict[str, Any]]) -> Path:
+    path = run / "summary.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, _COLUMNS)
+        writer.writeheader()
+        for document in documents:
+            writer.writerow(summary_row(document))
+    return path
+
+
+def find_run(name: str) -> Path:
+    """The folder of a run, by name or path; ArenaError where there is none."""
+    for path in (Path(name), results_root() / name):
+        if (path / "trials").is_dir():
+            return path
+    known = ", ".join(path.name for path in all_runs()) or "none yet"
+    raise ArenaError(f"there is no run {name!r} (runs in {results_root()}: {known})")
+
+
+def all_runs() -> list[Path]:
+    root = results_root()
+    runs = [path for path in root.iterdir() if (path / "trials").is_dir()] if root.is_dir() else []
+    return sorted(runs, key=lambda path: path.stat().st_mtime)
+
+
+def totals(documents: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The figures over a suite: how often each outcome, stage by stage, and false alarms on healthy systems."""
+    outcomes: dict[str, int] = {}
+    stages: dict[str, list[bool]] = {}
+    alarms: list[bool] = []
+    for document in documents:
+        outcomes[document["outcome"]] = outcomes.get(document["outcome"], 0) + 1
+        for stage in document.get("stages", ()):
+            verdict = stage.get("verdict")
+            if verdict is None:
+                continue
+            stages.setdefault(stage["stage"], []).append(bool(verdict["passed"]))
+            healthy = stage["stage"] == "noop" or (stage["stage"] == "detection" and document.get("level") == "none")
+            if healthy:
+                alarms.append(not verdict["passed"])
+    return {
+        "trials": len(documents),
+        "outcomes": outcomes,
+        "stages": {name: {"passed": sum(seen), "of": len(seen)} for name, seen in stages.items()},
+        "false_alarms": {"raised": sum(alarms), "of": len(alarms)},
+    }

@@ -1,0 +1,89 @@
+"""The stages of an episode, as a table: what each asks, how its answer looks, and what its time is called.
+
+A problem lists the stages it can be asked for, always in this order; a run may choose among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from srearena.conductor.errors import ProblemError
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    name: str
+    clock: str
+    """What the time from the stage's opening to its submission is called in results."""
+    question: str
+    example: str
+
+
+_TABLE = (
+    Stage(
+        "noop",
+        "TTN",
+        "Is anything wrong with the system right now? Answer Yes or No.",
+        'submit("No")',
+    ),
+    Stage(
+        "detection",
+        "TTD",
+        "Is anything wrong with the system right now? Answer Yes or No.",
+        'submit("Yes")',
+    ),
+    Stage(
+        "localization",
+        "TTL",
+        "Which components are at fault? Name the origin of the trouble, not everything that suffers from it. Answer "
+        "with a list of names; an empty list says that nothing is.",
+        'submit(["some-component"])',
+    ),
+    Stage(
+        "analysis",
+        "TTA",
+        "What kind of fault is it? Answer with the level of the system it is in (Hardware, Operating System, "
+        "Virtualization, Application) and its type (Misconfiguration, Code Defect, Authentication Issue, "
+        "Network/Storage Issue, Operation Error, Dependency Problem).",
+        'submit({"system_level": "Virtualization", "fault_type": "Misconfiguration"})',
+    ),
+    Stage(
+        "diagnosis",
+        "TTR",
+        "What happened, and why? Answer with the entities involved (`namespace/Kind/name`), which of them are "
+        "independent causes, and how the trouble spread; or in plain words that name them.",
+        'submit({"entities": [{"name": "some-namespace/Deployment/some-component", "contributing_factor": true}]})',
+    ),
+    Stage(
+        "mitigation",
+        "TTM",
+        "Repair the system so that its users are served again, then say that you are done.",
+        "submit()",
+    ),
+)
+STAGES: dict[str, Stage] = {stage.name: stage for stage in _TABLE}
+USUAL = ("detection", "localization", "mitigation")
+
+
+def in_order(names: Iterable[str]) -> tuple[str, ...]:
+    """The stages named, in the order of an episode; ProblemError for one that does not exist."""
+    wanted = set(names)
+    unknown = sorted(wanted - STAGES.keys())
+    if unknown:
+        raise ProblemError(f"no stage is called {unknown[0]!r}: choose from {', '.join(STAGES)}")
+    return tuple(name for name in STAGES if name in wanted)
+
+
+def chosen(offered: Sequence[str], wanted: Sequence[str] | None) -> tuple[str, ...]:
+    """The stages of a run: those a problem offers, or the part of them that was asked for.
+
+    The no-op stage comes before the fault, so every problem can have it, but only when it is asked for.
+    """
+    if wanted is None:
+        return in_order(offered)
+    names = in_order(wanted)
+    missing = [name for name in names if name not in offered and name != "noop"]
+    if missing:
+        raise ProblemError(f"this problem has no {missing[0]} stage: it offers {', '.join(offered)}")
+    return names

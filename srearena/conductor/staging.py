@@ -1,0 +1,132 @@
+"""Setting the stage: a cluster, the application on it with load, a past, the fault, and the hand-over to the present.
+
+On an embedded cluster all of it lies in the past and costs no waiting: the cluster starts behind, and when the agent
+first looks, its now is the agent's. On a real one the same steps take the time they take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from srearena.cluster import Cluster, NodeAccess, start_embedded
+from srearena.cluster.base import TelemetryEndpoints
+from srearena.conductor.baseline import Baseline, capture
+from srearena.conductor.errors import EnvironmentFailure
+from srearena.conductor.oracles.checks.probing import ProbeFailed
+from srearena.conductor.oracles.mitigation import MitigationOracle
+from srearena.conductor.problems.base import Problem
+from srearena.errors import SreArenaError
+from srearena.generators.fault.testbed import acting_on
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """How much of the cluster's time each part of the past takes, in seconds."""
+
+    before: float = 300.0
+    """Healthy life under load before the fault."""
+    after: float = 240.0
+    """Life with the fault before the agent is called."""
+    deployment: float = 360.0
+    """What deploying may take; a cluster starts this much earlier."""
+
+    @property
+    def total(self) -> float:
+        return self.deployment + self.before + self.after
+
+
+class TimeKeeper(Cluster):
+    """A cluster that counts how much of its time was let pass, so that the past can be planned."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.inner = cluster
+        self.passed = 0.0
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.inner.kubeconfig
+
+    @property
+    def nodes(self) -> NodeAccess:
+        return self.inner.nodes
+
+    @property
+    def telemetry(self) -> TelemetryEndpoints:
+        return self.inner.telemetry
+
+    def wait(self, seconds: float) -> None:
+        self.inner.wait(seconds)
+        self.passed += seconds
+
+    def catch_up(self) -> None:
+        self.inner.catch_up()
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+def embedded_cluster(problem: Problem, seed: int, timeline: Timeline, *, in_process: bool = False) -> TimeKeeper:
+    """A cluster that starts far enough behind for the whole timeline, and knows what the application's images do."""
+    model = problem.app.model_path
+    models = [model.parent] if model is not None else []
+    return TimeKeeper(start_embedded(seed=seed, behind=timeline.total, models=models, in_process=in_process))
+
+
+class Stage:
+    """One problem on one cluster, from nothing to the moment the agent takes over."""
+
+    def __init__(self, problem: Problem, cluster: TimeKeeper, timeline: Timeline, say: Say = lambda text: None) -> None:
+        self.problem = problem
+        self.cluster = cluster
+        self.timeline = timeline
+        self._say = say
+        self.handed_over: Baseline | None = None
+        problem.attach(cluster)
+
+    def deploy(self) -> None:
+        """The application, healthy, under load, with a past; and the baseline of it."""
+        problem, app = self.problem, self.problem.app
+        try:
+            self._say(f"deploying {app.name}")
+            app.deploy(self.cluster)
+            app.wait_until_ready(self.cluster)
+            problem.set_up()
+            app.wait_until_ready(self.cluster)
+            app.start_workload(self.cluster)
+            self._say("letting it run")
+            self.cluster.wait(self.timeline.before)
+            problem.baseline = self.captured()
+            problem.baseline.facts.update(self._remembered())
+        except (SreArenaError, ProbeFailed) as failure:
+            raise EnvironmentFailure(f"the application did not come up: {failure}") from failure
+
+    def _remembered(self) -> dict[str, Any]:
+        oracle = self.problem.mitigation_oracle
+        return oracle.remember() if isinstance(oracle, MitigationOracle) else {}
+
+    def break_it(self) -> None:
+        """Inject the fault, and let it show."""
+        self._say("injecting the fault")
+        try:
+            with acting_on(self.cluster):
+                self.problem.inject_fault()
+            self.cluster.wait(self.timeline.after)
+            self.handed_over = self.captured()
+        except SreArenaError as failure:
+            raise EnvironmentFailure(f"the fault could not be injected: {failure}") from failure
+
+    def hand_over(self) -> None:
+        """Bring the cluster to the present; from here on its time flows."""
+        self.cluster.catch_up()
+
+    def captured(self) -> Baseline:
+        return capture(self.problem.kubernetes, self.problem.app.namespaces)

@@ -1,0 +1,1 @@
+"""What drives and what breaks an application: `workload` and `fault`."""

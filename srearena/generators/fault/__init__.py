@@ -1,0 +1,1 @@
+"""Faults, by the level of the system they touch: each changes state, and can be undone."""

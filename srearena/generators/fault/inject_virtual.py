@@ -1,0 +1,428 @@
+"""Faults in the virtualization layer: Kubernetes objects that say the wrong thing.
+
+Each is a small function from a testbed and a microservice to a fault. Most edit one object; where a rolling update
+would hide the change behind the old pods, the edit bites (see `Edit`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from srearena.generators.fault.base import (
+    Addition,
+    Available,
+    Edit,
+    Fault,
+    FaultInjector,
+    FaultMaker,
+    PodsReplaced,
+    Removal,
+    Together,
+    fault,
+)
+from srearena.generators.fault.testbed import Testbed
+from srearena.service.kubernetes import Obj
+
+__all__ = ["FAULTS", "VirtualizationFaultInjector"]
+
+FAULTS: dict[str, FaultMaker] = {}
+
+
+class VirtualizationFaultInjector(FaultInjector):
+    """`VirtualizationFaultInjector(testbed="social-network").inject_fault(["user-service"], "misconfig")`."""
+
+    faults = FAULTS
+
+
+def pod_spec(workload: Obj) -> Obj:
+    spec: Obj = workload["spec"]["template"]["spec"]
+    return spec
+
+
+def first_container(workload: Obj) -> Obj:
+    container: Obj = pod_spec(workload)["containers"][0]
+    return container
+
+
+def first_port(workload: Obj) -> int:
+    """The first port the workload's containers declare."""
+    for container in pod_spec(workload)["containers"]:
+        for port in container.get("ports", ()):
+            return int(port["containerPort"])
+    return 8080
+
+
+def workload_edit(bed: Testbed, name: str, change: Callable[[Obj], None], resource: str = "deployments") -> Edit:
+    """A change of a pod template that takes hold of every pod at once."""
+    return Edit(bed, resource, name, change, bite=True)
+
+
+# Services
+
+
+@fault(FAULTS, "misconfig_k8s", "misconfig", "target_port")
+def target_port(bed: Testbed, service: str, port: int = 9999) -> Fault:
+    """A Service forwards to a port on which nothing listens."""
+
+    def change(obj: Obj) -> None:
+        for entry in obj["spec"]["ports"]:
+            entry["targetPort"] = port
+
+    return Edit(bed, "services", service, change)
+
+
+@fault(FAULTS, "missing_service")
+def missing_service(bed: Testbed, service: str) -> Fault:
+    """A Service is gone, and callers that had its address start anew."""
+    return Together(Removal(bed, "services", service), PodsReplaced(bed))
+
+
+@fault(FAULTS, "wrong_service_selector")
+def wrong_service_selector(bed: Testbed, service: str) -> Fault:
+    """A Service asks for a label that its pods do not have."""
+    return Edit(bed, "services", service, lambda obj: obj["spec"]["selector"].update({"current_service_name": service}))
+
+
+@fault(FAULTS, "service_wrong_pod_selection")
+def service_wrong_pod_selection(bed: Testbed, service: str, other: str = "search") -> Fault:
+    """A Service's selector is so broad that another workload's pods receive part of its requests."""
+    label = {"tier": "web"}
+
+    def add_label(obj: Obj) -> None:
+        obj["spec"]["template"]["metadata"].setdefault("labels", {}).update(label)
+
+    return Together(
+        Edit(bed, "deployments", service, add_label),
+        Edit(bed, "deployments", other, add_label),
+        Edit(bed, "services", service, lambda obj: obj["spec"].update(selector=dict(label))),
+    )
+
+
+@fault(FAULTS, "internal_traffic_policy_local")
+def internal_traffic_policy_local(bed: Testbed, service: str) -> Fault:
+    """A Service serves only callers on the nodes its own pods are on."""
+    return Edit(bed, "services", service, lambda obj: obj["spec"].update(internalTrafficPolicy="Local"))
+
+
+# Scheduling
+
+
+@fault(FAULTS, "assign_to_non_existent_node")
+def assign_to_non_existent_node(bed: Testbed, service: str, node: str = "extra-node") -> Fault:
+    """A workload asks for a node that does not exist."""
+    return workload_edit(bed, service, lambda obj: pod_spec(obj).update(nodeSelector={"kubernetes.io/hostname": node}))
+
+
+@fault(FAULTS, "scale_pods_to_zero", "scale_pod_zero")
+def scale_pods_to_zero(bed: Testbed, service: str) -> Fault:
+    """A workload is scaled to nothing."""
+    return Edit(bed, "deployments", service, lambda obj: obj["spec"].update(replicas=0))
+
+
+@fault(FAULTS, "pod_anti_affinity_deadlock")
+def pod_anti_affinity_deadlock(bed: Testbed, service: str) -> Fault:
+    """More replicas than nodes, each insisting on a node of its own."""
+
+    def change(obj: Obj) -> None:
+        labels = obj["spec"]["selector"]["matchLabels"]
+        rule = {"labelSelector": {"matchLabels": dict(labels)}, "topologyKey": "kubernetes.io/hostname"}
+        pod_spec(obj)["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}}
+        obj["spec"]["replicas"] = len(bed.kubernetes.list("nodes")) + 1
+
+    return workload_edit(bed, service, change)
+
+
+@fault(FAULTS, "taint_no_toleration")
+def taint_no_toleration(bed: Testbed, service: str) -> Fault:
+    """Every node is tainted, and the workload tolerates something else."""
+    taint = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
+
+    def tainted(obj: Obj) -> None:
+        taints = obj["spec"].setdefault("taints", [])
+        if taint not in taints:
+            taints.append(dict(taint))
+
+    def tolerate(obj: Obj) -> None:
+        wrong = {"key": "dedicated", "operator": "Equal", "value": "interactive", "effect": "NoSchedule"}
+        pod_spec(obj)["tolerations"] = [wrong]
+
+    nodes = [Edit(bed, "nodes", node["metadata"]["name"], tainted) for node in bed.kubernetes.list("nodes")]
+    return Together(*nodes, workload_edit(bed, service, tolerate))
+
+
+@fault(FAULTS, "persistent_volume_affinity_violation")
+def persistent_volume_affinity_violation(bed: Testbed, service: str) -> Fault:
+    """A workload's volume is on one node, and the workload insists on another."""
+    workers = [
+        node["metadata"]["name"]
+        for node in bed.kubernetes.list("nodes")
+        if "node-role.kubernetes.io/control-plane" not in node["metadata"].get("labels", {})
+    ]
+    here, there = workers[0], workers[-1]
+    volume, claim = f"{service}-data", f"{service}-data"
+    affinity = {
+        "required": {
+            "nodeSelectorTerms": [
+                {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [here]}]}
+            ]
+        }
+    }
+    volumes: Obj = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": volume},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "persistentVolumeReclaimPolicy": "Retain",
+            "storageClassName": "manual",
+            "local": {"path": "/mnt"},
+            "nodeAffinity": affinity,
+        },
+    }
+    claims: Obj = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": claim, "namespace": bed.namespace},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "manual",
+            "volumeName": volume,
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+
+    def change(obj: Obj) -> None:
+        spec = pod_spec(obj)
+        spec["nodeSelector"] = {"kubernetes.io/hostname": there}
+        spec.setdefault("volumes", []).append({"name": "data", "persistentVolumeClaim": {"claimName": claim}})
+        first_container(obj).setdefault("volumeMounts", []).append({"name": "data", "mountPath": "/data"})
+
+    return Together(Addition(bed, volumes), Addition(bed, claims), workload_edit(bed, service, change))
+
+
+# Containers
+
+
+@fault(FAULTS, "wrong_bin_usage")
+def wrong_bin_usage(bed: Testbed, service: str, binary: str = "geo") -> Fault:
+    """A container starts another service's program."""
+    return workload_edit(bed, service, lambda obj: first_container(obj).update(command=[binary]))
+
+
+@fault(FAULTS, "incorrect_image")
+def incorrect_image(bed: Testbed, service: str, image: str = "app-image:latest") -> Fault:
+    """A container's image does not exist."""
+    return workload_edit(bed, service, lambda obj: first_container(obj).update(image=image))
+
+
+@fault(FAULTS, "sidecar_port_conflict")
+def sidecar_port_conflict(bed: Testbed, service: str) -> Fault:
+    """A sidecar listens on the port that the main container wants."""
+
+    def change(obj: Obj) -> None:
+        port = first_port(obj)
+        sidecar = {
+            "name": "forwarder",
+            "image": "busybox:latest",
+            "command": ["sh", "-c", f"nc -lk -p {port} -e cat"],
+        }
+        pod_spec(obj)["containers"].insert(0, sidecar)
+
+    return workload_edit(bed, service, change)
+
+
+@fault(FAULTS, "service_port_conflict")
+def service_port_conflict(bed: Testbed, service: str, port: int = 9100) -> Fault:
+    """Two pods on every node want the same port of the host."""
+
+    def change(obj: Obj) -> None:
+        ports = first_container(obj).setdefault("ports", [])
+        ports.append({"containerPort": port, "hostPort": port, "protocol": "TCP"})
+
+    return workload_edit(bed, service, change)
+
+
+@fault(FAULTS, "init_container_dependency_hang")
+def init_container_dependency_hang(bed: Testbed, service: str, dependency: str = "legacy-config-service") -> Fault:
+    """An init container waits for a Service that does not exist."""
+
+    def change(obj: Obj) -> None:
+        script = f"until nslookup {dependency}; do echo waiting for {dependency}; sleep 2; done"
+        waiting = {"name": "wait-for-config", "image": "busybox:latest", "command": ["sh", "-c", script]}
+        pod_spec(obj).setdefault("initContainers", []).append(waiting)
+
+    return workload_edit(bed, service, change)
+
+
+@fault(FAULTS, "env_variable_missing", "missing_env_variable")
+def missing_env_variable(bed: Testbed, service: str, variable: str = "CART_ADDR") -> Fault:
+    """An environment variable that a program needs is gone."""
+
+    def change(obj: Obj) -> None:
+        container = first_container(obj)
+        container["env"] = [entry for entry in container.get("env", ()) if entry["name"] != variable]
+
+    return workload_edit(bed, service, change)
+
+
+@fault(FAULTS, "env_variable_value", "incorrect_port_assignment")
+def env_variable_value(bed: Testbed, service: str, variable: str, value: str) -> Fault:
+    """An environment variable holds a wrong value."""
+
+    def change(obj: Obj) -> None:
+        env = first_container(obj).setdefault("env", [])
+        for entry in env:
+            if entry["name"] == variable:
+                entry.pop("valueFrom", None)
+                entry["value"] = value
+                return
+        env.append({"name": variable, "value": value})
+
+    return workload_edit(bed, service, change)
+
+
+@fault(FAULTS, "env_variable_shadowing")
+def env_variable_shadowing(bed: Testbed, service: str, variable: str, value: str) -> Fault:
+    """The same variable twice: the later, wrong one wins."""
+
+    def change(obj: Obj) -> None:
+        first_container(obj).setdefault("env", []).append({"name": variable, "value": value})
+
+    return workload_edit(bed, service, change)
+
+
+# Probes
+
+
+def _http_probe(**settings: Any) -> Obj:
+    return {"httpGet": {"path": "/healthz", "port": 8080, "scheme": "HTTP"}, **settings}
+
+
+@fault(FAULTS, "liveness_probe_misconfiguration")
+def liveness_probe_misconfiguration(bed: Testbed, service: str) -> Fault:
+    """A liveness probe asks a port or path that the program does not serve, so it is killed again and again."""
+
+    def change(obj: Obj) -> None:
+        pod_spec(obj)["terminationGracePeriodSeconds"] = 0
+        first_container(obj)["livenessProbe"] = _http_probe(
+            initialDelaySeconds=10, periodSeconds=10, failureThreshold=1
+        )
+
+    return workload_edit(bed, service, change)
+
+
+@fault(FAULTS, "readiness_probe_misconfiguration")
+def readiness_probe_misconfiguration(bed: Testbed, service: str) -> Fault:
+    """A readiness probe asks what the program does not serve, so it never becomes ready."""
+
+    def change(obj: Obj) -> None:
+        first_container(obj)["readinessProbe"] = _http_probe(
+            initialDelaySeconds=10, periodSeconds=10, failureThreshold=1
+        )
+
+    return workload_edit(bed, service, change)
+
+
+# Resources and admission
+
+
+@fault(FAULTS, "resource_request")
+def resource_request(bed: Testbed, service: str, memory_request: str = "", memory_limit: str = "") -> Fault:
+    """A container asks for more memory than any node has, or may use less than it needs."""
+
+    def change(obj: Obj) -> None:
+        resources = first_container(obj).setdefault("resources", {})
+        if memory_request:
+            resources.setdefault("requests", {})["memory"] = memory_request
+        if memory_limit:
+            resources.setdefault("limits", {})["memory"] = memory_limit
+
+    return workload_edit(bed, service, change)
+
+
+@fault(FAULTS, "namespace_memory_limit")
+def namespace_memory_limit(bed: Testbed, service: str) -> Fault:
+    """A quota on memory, in a namespace whose pods do not say how much they need: no new pod is admitted."""
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "memory-limit-quota", "namespace": bed.namespace},
+        "spec": {"hard": {"memory": "1Gi"}},
+    }
+    selector = bed.kubernetes.get("deployments", service, bed.namespace)["spec"]["selector"]["matchLabels"]
+    labels = ",".join(f"{key}={value}" for key, value in selector.items())
+    return Together(Addition(bed, quota), PodsReplaced(bed, labels))
+
+
+@fault(FAULTS, "pod_security_restricted", "psa_restricted")
+def pod_security_restricted(bed: Testbed, service: str) -> Fault:
+    """The namespace begins to enforce a pod security level that its own pods do not meet."""
+
+    def change(obj: Obj) -> None:
+        obj["metadata"].setdefault("labels", {})["pod-security.kubernetes.io/enforce"] = "restricted"
+
+    selector = bed.kubernetes.get("deployments", service, bed.namespace)["spec"]["selector"]["matchLabels"]
+    labels = ",".join(f"{key}={value}" for key, value in selector.items())
+    return Together(Edit(bed, "namespaces", bed.namespace, change, namespace=""), PodsReplaced(bed, labels))
+
+
+# Configuration and storage
+
+
+@fault(FAULTS, "missing_configmap")
+def missing_configmap(bed: Testbed, service: str, config_map: str) -> Fault:
+    """A config map that a workload mounts is gone, and its pods start anew."""
+    selector = bed.kubernetes.get("deployments", service, bed.namespace)["spec"]["selector"]["matchLabels"]
+    labels = ",".join(f"{key}={value}" for key, value in selector.items())
+    return Together(Removal(bed, "configmaps", config_map), PodsReplaced(bed, labels))
+
+
+@fault(FAULTS, "pvc_claim_mismatch")
+def pvc_claim_mismatch(bed: Testbed, service: str) -> Fault:
+    """A workload mounts a claim that does not exist."""
+
+    def change(obj: Obj) -> None:
+        for volume in pod_spec(obj).get("volumes", ()):
+            claim = volume.get("persistentVolumeClaim")
+            if claim and not claim["claimName"].endswith("-broken"):
+                claim["claimName"] += "-data"
+
+    return workload_edit(bed, service, change)
+
+
+@fault(FAULTS, "duplicate_pvc_mounts")
+def duplicate_pvc_mounts(bed: Testbed, service: str) -> Fault:
+    """Two replicas on two nodes share a volume that only one node may mount."""
+    claim = f"{service}-cache"
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": claim, "namespace": bed.namespace},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+
+    def change(obj: Obj) -> None:
+        labels = obj["spec"]["selector"]["matchLabels"]
+        rule = {"labelSelector": {"matchLabels": dict(labels)}, "topologyKey": "kubernetes.io/hostname"}
+        spec = pod_spec(obj)
+        spec["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}}
+        spec.setdefault("volumes", []).append({"name": "cache", "persistentVolumeClaim": {"claimName": claim}})
+        first_container(obj).setdefault("volumeMounts", []).append({"name": "cache", "mountPath": "/cache"})
+
+    two = Edit(bed, "deployments", service, lambda obj: obj["spec"].update(replicas=2))
+    return Together(Addition(bed, manifest), workload_edit(bed, service, change), Available(bed, service), two)
+
+
+# Names
+
+
+@fault(FAULTS, "wrong_dns_policy")
+def wrong_dns_policy(bed: Testbed, service: str, nameserver: str = "8.8.8.8") -> Fault:
+    """A workload's pods ask a name server outside the cluster, which knows nothing of its Services."""
+
+    def change(obj: Obj) -> None:
+        pod_spec(obj).update(dnsPolicy="None", dnsConfig={"nameservers": [nameserver]})
+
+    return workload_edit(bed, service, change)

@@ -1,0 +1,1 @@
+"""Names that users of the original project import from here."""

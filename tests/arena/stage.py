@@ -1,0 +1,48 @@
+"""A small application and problems on it, for tests that want a whole episode in a second."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from srearena.conductor.episode import Episode
+from srearena.conductor.outcome import Limits
+from srearena.conductor.problems.base import Problem
+from srearena.conductor.problems.injected import InjectedProblem
+from srearena.conductor.session import Session
+from srearena.conductor.staging import Timeline, embedded_cluster
+
+SHOP = str(Path(__file__).parent / "corner_shop")
+TIMELINE = Timeline(before=60, after=120, deployment=300)
+
+
+def shop_problem(kind: type[InjectedProblem], service: str = "api", **options: Any) -> InjectedProblem:
+    """A problem of that family, on the corner shop."""
+    made = kind(app=SHOP, service=service, **options)
+    made.id = f"{kind.family}_corner_shop"
+    return made
+
+
+@contextmanager
+def staged(
+    problem: Problem,
+    *,
+    stages: tuple[str, ...] | None = None,
+    limits: Limits | None = None,
+    session: Session | None = None,
+) -> Iterator[Episode]:
+    """An episode whose agent could begin."""
+    cluster = embedded_cluster(problem, 1, TIMELINE, in_process=True)
+    episode = Episode(problem, cluster, stages=stages, limits=limits, timeline=TIMELINE, session=session)
+    try:
+        episode.prepare()
+        yield episode
+    finally:
+        episode.close()
+
+
+def call(text: str) -> str:
+    """An action as an agent writes it."""
+    return f"I will look.\n```\n{text}\n```"

@@ -1,0 +1,94 @@
+"""Every family, on a small application: healthy is content, broken is seen, the remedy heals, and undoing does too."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from typing import Any
+
+import pytest
+
+from srearena.conductor.episode import Episode
+from srearena.conductor.oracles.mitigation import MitigationOracle
+from srearena.conductor.problems import (
+    configuration,
+    containers,
+    names,
+    probes,
+    resources,
+    scheduling,
+    services,
+    target_port,
+)
+from srearena.conductor.problems.injected import InjectedProblem
+from tests.arena.stage import shop_problem, staged
+
+FAMILIES: list[tuple[type[InjectedProblem], str, dict[str, Any]]] = [
+    (target_port.TargetPort, "api", {}),
+    (services.MissingService, "api", {}),
+    (services.WrongServiceSelector, "api", {}),
+    (scheduling.AssignToNonExistentNode, "api", {}),
+    (scheduling.ScalePodZero, "api", {}),
+    (scheduling.PodAntiAffinityDeadlock, "api", {}),
+    (scheduling.TaintNoToleration, "api", {}),
+    (scheduling.PersistentVolumeAffinityViolation, "api", {}),
+    (containers.WrongBinUsage, "api", {}),
+    (containers.SidecarPortConflict, "api", {}),
+    (containers.ServicePortConflict, "api", {}),
+    (containers.InitContainerDependencyHang, "api", {}),
+    (probes.LivenessProbeMisconfiguration, "store", {}),
+    (probes.ReadinessProbeMisconfiguration, "store", {}),
+    (resources.ResourceRequestTooLarge, "store", {"memory_request": "1000Gi"}),
+    (resources.ResourceRequestTooSmall, "store", {"memory_limit": "1Mi"}),
+    (resources.NamespaceMemoryLimit, "api", {}),
+    (resources.PodSecurityRestricted, "api", {}),
+    (configuration.MissingConfigMap, "api", {"config_map": "api-site"}),
+    (configuration.PvcClaimMismatch, "store", {}),
+    (configuration.DuplicatePvcMounts, "api", {}),
+    (names.WrongDnsPolicy, "web", {}),
+]
+
+
+def as_operator(episode: Episode, script: str) -> str:
+    """Run a script as the engineer on call would, with the agent's own rights."""
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        env={"KUBECONFIG": str(episode.kubeconfig), "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/nonexistent"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.kubectl
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+@pytest.mark.parametrize(("kind", "service", "options"), FAMILIES, ids=lambda value: getattr(value, "__name__", ""))
+def test_a_family_breaks_and_its_remedy_heals(
+    kind: type[InjectedProblem], service: str, options: dict[str, Any]
+) -> None:
+    problem = shop_problem(kind, service, **options)
+    with staged(problem, stages=("noop", "detection", "localization", "mitigation")) as episode:
+        oracle = problem.oracle_for("mitigation")
+        assert isinstance(oracle, MitigationOracle)
+        healthy = oracle.evaluate(None)
+        assert healthy.passed, healthy.reasons
+        episode.submit("No")  # the fault comes after the no-op stage
+        broken = oracle.evaluate(None)
+        assert not broken.passed
+        as_operator(episode, problem.remedy)
+        healed = oracle.evaluate(None)
+        assert healed.passed, healed.reasons
+
+
+@pytest.mark.parametrize(("kind", "service", "options"), FAMILIES[:5], ids=lambda value: getattr(value, "__name__", ""))
+def test_a_fault_can_be_undone(kind: type[InjectedProblem], service: str, options: dict[str, Any]) -> None:
+    problem = shop_problem(kind, service, **options)
+    with staged(problem):
+        assert problem.fault_injected
+        problem.recover_fault()
+        assert not problem.fault_injected
+        verdict = problem.oracle_for("mitigation").evaluate(None)
+        assert verdict.passed, verdict.reasons
