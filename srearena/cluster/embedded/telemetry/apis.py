@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from srearena.cluster.embedded.telemetry.alerts.alertmanager_api import AlertmanagerApi
+from srearena.cluster.embedded.telemetry.alerts.evaluation import Rules
 from srearena.cluster.embedded.telemetry.answers import QueryApi
+from srearena.cluster.embedded.telemetry.metrics.api import PrometheusApi
 from srearena.cluster.embedded.telemetry.pipeline import Telemetry
 from srearena.cluster.embedded.telemetry.traces.jaeger_api import JaegerApi
 
 
 def query_apis(telemetry: Telemetry) -> dict[str, QueryApi]:
-    return {"jaeger": JaegerApi(telemetry.spans, telemetry.clock)}
+    rules = Rules(telemetry.metrics)
+    return {
+        "prometheus": PrometheusApi(telemetry.metrics, telemetry.clock, rules, telemetry.targets),
+        "alertmanager": AlertmanagerApi(rules, telemetry.clock),
+        "jaeger": JaegerApi(telemetry.spans, telemetry.clock),
+    }
