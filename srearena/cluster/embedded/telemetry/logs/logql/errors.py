@@ -1,0 +1,30 @@
+"""What can be wrong with a LogQL query.
+
+QueryError           refused with status 400; the text is Loki's
+├── SyntaxProblem    it cannot be read
+└── PipelineProblem  a line could not be turned into a number
+"""
+
+from __future__ import annotations
+
+
+class QueryError(ValueError):
+    """The query cannot be answered; the text says why, as Loki does."""
+
+
+class SyntaxProblem(QueryError):
+    def __init__(self, message: str, line: int = 0, column: int = 0) -> None:
+        place = f"at line {line}, col {column}" if line or column else ""
+        super().__init__(f"parse error {place}: {message}")
+
+
+class PipelineProblem(QueryError):
+    """A sample whose line met an error on its way; naming the error in a label filter skips such lines."""
+
+    def __init__(self, kind: str, series: str) -> None:
+        super().__init__(
+            f"pipeline error: '{kind}' for series: '{series}'.\n"
+            f'Use a label filter to intentionally skip this error. (e.g | __error__!="{kind}").\n'
+            'To skip all potential errors you can match empty errors.(e.g __error__="")\n'
+            'The label filter can also be specified after unwrap. (e.g | unwrap latency | __error__="" )\n'
+        )

@@ -1,0 +1,159 @@
+"""A pipeline made ready to run: first the filters that need only bytes, then one step after the other for each line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from srearena.cluster.embedded.telemetry.logs.logql.errors import SyntaxProblem
+from srearena.cluster.embedded.telemetry.logs.logql.extraction import parser
+from srearena.cluster.embedded.telemetry.logs.logql.label_filters import label_step
+from srearena.cluster.embedded.telemetry.logs.logql.line_filters import Test, test
+from srearena.cluster.embedded.telemetry.logs.logql.lines import ERROR, ERROR_DETAILS, Line
+from srearena.cluster.embedded.telemetry.logs.logql.syntax import (
+    Choose,
+    Decolorize,
+    LabelFormat,
+    LineFilter,
+    LineFormat,
+    Parse,
+    Stage,
+)
+from srearena.cluster.embedded.telemetry.logs.logql.template_functions import FUNCTIONS, Moment
+from srearena.cluster.embedded.telemetry.metrics.matchers import Matcher
+from srearena.cluster.embedded.telemetry.templates import Function, Template, TemplateError
+
+Step = Callable[[Line], bool]
+
+_COLOUR = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_TEMPLATE_FAILED = "TemplateFormatErr"
+
+
+class Pipeline:
+    """Whether a line is wanted, and what becomes of it."""
+
+    def __init__(self, stages: Sequence[Stage]) -> None:
+        early: list[Test] = []
+        rest = list(stages)
+        while rest and isinstance(rest[0], LineFilter):
+            early.append(test(rest.pop(0)))  # type: ignore[arg-type]
+        self._early = early
+        self._steps = [_step(stage) for stage in rest]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether lines and labels come out as they went in."""
+        return not self._steps
+
+    def wants(self, text: bytes) -> bool:
+        return all(passes(text) for passes in self._early)
+
+    def run(self, time: int, text: bytes, base: dict[str, str]) -> Line | None:
+        """The line at the end of the pipeline, None where it was dropped on the way."""
+        for passes in self._early:
+            if not passes(text):
+                return None
+        line = Line(time, text, base)
+        for step in self._steps:
+            if not step(line):
+                return None
+        return line
+
+
+def _step(stage: Stage) -> Step:
+    match stage:
+        case LineFilter():
+            passes = test(stage)
+            return lambda line: passes(line.text)
+        case Parse():
+            return parser(stage)
+        case LineFormat():
+            return _line_format(stage)
+        case LabelFormat():
+            return _label_format(stage)
+        case Decolorize():
+            return _decolorize
+        case Choose():
+            return _keep(stage) if stage.keeps else _drop(stage)
+        case _:
+            return label_step(stage)
+
+
+def _decolorize(line: Line) -> bool:
+    line.text = _COLOUR.sub(b"", line.text)
+    return True
+
+
+def _template(text: str, what: str) -> Template:
+    try:
+        return Template(text, FUNCTIONS)
+    except TemplateError as problem:
+        raise SyntaxProblem(f"invalid {what}: {problem}") from problem
+
+
+def _functions(line: Line) -> dict[str, Function]:
+    return {**FUNCTIONS, "__line__": lambda: line.decoded, "__timestamp__": lambda: Moment(line.time)}
+
+
+def _line_format(stage: LineFormat) -> Step:
+    template = _template(stage.template, "line template")
+
+    def step(line: Line) -> bool:
+        try:
+            line.text = template.render(line.labels, _functions(line)).encode()
+        except TemplateError as problem:
+            line.fail(_TEMPLATE_FAILED, str(problem))
+        return True
+
+    return step
+
+
+def _label_format(stage: LabelFormat) -> Step:
+    formats: list[tuple[str, str, Template | None]] = []
+    for name, source, is_label in stage.formats:
+        if name == ERROR:
+            raise SyntaxProblem(f"{name} cannot be formatted")
+        made = None if is_label else _template(source, f"template for label '{name}'")
+        formats.append((name, source, made))
+
+    def step(line: Line) -> bool:
+        for name, source, template in formats:
+            if template is None:
+                if source in line.labels:
+                    line.set(name, line.labels[source])
+                    line.remove(source)
+                continue
+            try:
+                line.set(name, template.render(line.labels, _functions(line)))
+            except TemplateError as problem:
+                line.fail(_TEMPLATE_FAILED, str(problem))
+        return True
+
+    return step
+
+
+def _drop(stage: Choose) -> Step:
+    def step(line: Line) -> bool:
+        for label in stage.labels:
+            if isinstance(label, str):
+                line.remove(label)
+            elif label.holds(line.labels.get(label.name, "")):
+                line.remove(label.name)
+        return True
+
+    return step
+
+
+def _keep(stage: Choose) -> Step:
+    names = {label for label in stage.labels if isinstance(label, str)}
+    matchers = [label for label in stage.labels if isinstance(label, Matcher)]
+
+    def step(line: Line) -> bool:
+        kept = set(names)
+        kept.update(one.name for one in matchers if one.holds(line.labels.get(one.name, "")))
+        for name in list(line.labels):
+            if name not in kept and name not in (ERROR, ERROR_DETAILS):
+                line.remove(name)
+        return True
+
+    return step

@@ -1,0 +1,271 @@
+"""Loki's HTTP API over the log store: its paths, parameters, defaults, limits, answers and refusals."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from srearena.cluster.embedded.clock import Clock
+from srearena.cluster.embedded.durations import TimeError, parse_time
+from srearena.cluster.embedded.go_text import quoted
+from srearena.cluster.embedded.telemetry.answers import Answer, Params, first, json_answer, no_such_path, text_answer
+from srearena.cluster.embedded.telemetry.logs.logql.amounts import number, prometheus_duration
+from srearena.cluster.embedded.telemetry.logs.logql.engine import Entries, Read, evaluate, find_lines, select
+from srearena.cluster.embedded.telemetry.logs.logql.errors import QueryError
+from srearena.cluster.embedded.telemetry.logs.logql.parser import parse, parse_selector
+from srearena.cluster.embedded.telemetry.logs.logql.syntax import LogQuery, VectorAggregation
+from srearena.cluster.embedded.telemetry.logs.logql.vectors import Series
+from srearena.cluster.embedded.telemetry.logs.store import LogStore, LogStream, nanos
+from srearena.cluster.embedded.telemetry.metrics.rendering import go_float
+
+DEFAULT_LIMIT = 100
+MAX_LIMIT = 5000
+MAX_POINTS = 11_000
+DEFAULT_WINDOW = 3600.0
+LABELS_WINDOW = 6 * 3600.0
+_SECOND = 10**9
+_MILLISECOND = 10**6
+_DIGITS = re.compile(r"[+-]?\d+", re.ASCII)
+_BUILD = {
+    "version": "3.5.0",
+    "revision": "8e0eba6",
+    "branch": "HEAD",
+    "buildUser": "root@buildkitsandbox",
+    "buildDate": "2025-05-01T00:00:00Z",
+    "goVersion": "",
+}
+
+
+class LokiApi:
+    def __init__(self, store: LogStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    def handle(self, method: str, path: str, params: Params) -> Answer:
+        if method not in ("GET", "HEAD", "POST"):
+            return text_answer("", 405)
+        try:
+            return self._route(path.rstrip("/"), params)
+        except QueryError as problem:
+            return text_answer(f"{problem}\n", 400)
+
+    def _route(self, path: str, params: Params) -> Answer:
+        match path.removeprefix("/").split("/"):
+            case ["ready"]:
+                return text_answer("ready\n")
+            case ["loki", "api", "v1", "query_range"]:
+                return self._query_range(params)
+            case ["loki", "api", "v1", "query"]:
+                return self._query(params)
+            case ["loki", "api", "v1", "labels" | "label"]:
+                return self._labels(params)
+            case ["loki", "api", "v1", "label", name, "values"]:
+                return self._label_values(name, params)
+            case ["loki", "api", "v1", "series"]:
+                return self._series(params)
+            case ["loki", "api", "v1", "index", "stats"]:
+                return self._stats(params)
+            case ["loki", "api", "v1", "status", "buildinfo"]:
+                return json_answer(_BUILD)
+            case _:
+                return no_such_path()
+
+    # Queries
+
+    def _query_range(self, params: Params) -> Answer:
+        start, end = self._window(params, DEFAULT_WINDOW)
+        if end < start:
+            raise QueryError("end timestamp must not be before or equal to start time")
+        step = _step(params, start, end)
+        limit = _limit(params)
+        backward = _is_backward(params)
+        query = parse(first(params, "query"))
+        read = Read()
+        if isinstance(query, LogQuery):
+            found = find_lines(self._store, query, start, end, limit, backward=backward, read=read)
+            return _answer("streams", _streams(found), read, sum(len(entries.lines) for entries in found))
+        if (end - start) // step > MAX_POINTS:
+            raise QueryError(
+                f"exceeded maximum resolution of {MAX_POINTS:,} points per time series. "
+                "Try increasing the value of the step parameter"
+            )
+        steps = range(start, end + 1, step)
+        result = evaluate(self._store, query, steps, read)
+        if isinstance(result, float):
+            points = [[_seconds(moment), go_float(result)] for moment in steps]
+            return _answer("matrix", [{"metric": {}, "values": points}], read, 1)
+        ordered = sorted(result, key=lambda series: series.key)
+        return _answer("matrix", [_matrix(series, steps) for series in ordered], read, len(ordered))
+
+    def _query(self, params: Params) -> Answer:
+        moment = _moment(params, "time", nanos(self._clock.now))
+        _limit(params)
+        query = parse(first(params, "query"))
+        if isinstance(query, LogQuery):
+            raise QueryError(
+                "log queries are not supported as an instant query type, please change your query to a range query type"
+            )
+        read = Read()
+        result = evaluate(self._store, query, (moment,), read)
+        if isinstance(result, float):
+            return _answer("scalar", [_seconds(moment), go_float(result)], read, 1)
+        if not (isinstance(query, VectorAggregation) and query.operation.startswith("sort")):
+            result = sorted(result, key=lambda series: series.key)
+        vector = [
+            {"metric": dict(series.labels), "value": [_seconds(moment), go_float(float(series.values[0]))]}
+            for series in result
+            if series.present[0]
+        ]
+        return _answer("vector", vector, read, len(vector))
+
+    # What there is
+
+    def _labels(self, params: Params) -> Answer:
+        names = {name for stream in self._within(params, _matched(params, "query")) for name in stream.labels}
+        return _listing(sorted(names))
+
+    def _label_values(self, name: str, params: Params) -> Answer:
+        streams = self._within(params, _matched(params, "query"))
+        return _listing(sorted({stream.labels[name] for stream in streams if name in stream.labels}))
+
+    def _series(self, params: Params) -> Answer:
+        selectors = _matched(params, "match[]", "match")
+        found = {tuple(stream.labels.items()): stream.labels for stream in self._within(params, selectors)}
+        return _listing([found[key] for key in sorted(found)])
+
+    def _stats(self, params: Params) -> Answer:
+        start, end = self._window(params, DEFAULT_WINDOW)
+        streams = chunks = entries = size = 0
+        for stream in select(self._store, parse_selector(first(params, "query", "{}"))):
+            low, high = stream.window(start, end)
+            if high > low:
+                streams, chunks, entries = streams + 1, chunks + 1, entries + high - low
+                size += sum(map(len, stream.lines[low:high]))
+        return json_answer({"streams": streams, "chunks": chunks, "bytes": size, "entries": entries})
+
+    def _within(self, params: Params, selectors: Sequence[Any]) -> Iterable[LogStream]:
+        start, end = self._window(params, LABELS_WINDOW)
+        for stream in self._store.streams():
+            low, high = stream.window(start, end)
+            if high > low and (
+                not selectors
+                or any(all(m.holds(stream.labels.get(m.name, "")) for m in selector) for selector in selectors)
+            ):
+                yield stream
+
+    def _window(self, params: Params, width: float) -> tuple[int, int]:
+        end = _moment(params, "end", nanos(self._clock.now) + 1)
+        if since := first(params, "since"):
+            seconds = prometheus_duration(since)
+            if seconds is None:
+                raise QueryError(f"could not parse 'since' parameter: not a valid duration string: {quoted(since)}")
+            width = seconds
+        return _moment(params, "start", end - round(width * _SECOND)), end
+
+
+# Parameters
+
+
+def _moment(params: Params, name: str, default: int) -> int:
+    """Seconds with a fraction, nanoseconds, or RFC 3339."""
+    text = first(params, name)
+    if not text:
+        return default
+    if "." in text and (seconds := number(text)) is not None:
+        return round(seconds * 1e6) * 1000
+    if _DIGITS.fullmatch(text) and len(text) <= 20:
+        value = int(text)
+        return value * _SECOND if len(text) <= 10 else value
+    try:
+        return nanos(parse_time(text))
+    except TimeError as problem:
+        raise QueryError(f"could not parse '{name}' parameter: {problem}") from problem
+
+
+def _step(params: Params, start: int, end: int) -> int:
+    text = first(params, "step")
+    if not text:
+        return max((end - start) // (250 * _SECOND), 1) * _SECOND
+    seconds = number(text)
+    if seconds is None:
+        seconds = prometheus_duration(text)
+    if seconds is None or seconds != seconds:
+        raise QueryError(f"cannot parse {quoted(text)} to a valid duration")
+    if seconds <= 0:
+        raise QueryError("zero or negative query resolution step widths are not accepted. Try a positive integer")
+    return max(round(seconds * 1000), 1) * _MILLISECOND
+
+
+def _limit(params: Params) -> int:
+    text = first(params, "limit")
+    if not text:
+        return DEFAULT_LIMIT
+    if not _DIGITS.fullmatch(text) or len(text) > 18:
+        raise QueryError(f"strconv.Atoi: parsing {quoted(text)}: invalid syntax")
+    limit = int(text)
+    if limit <= 0:
+        raise QueryError("limit must be a positive value")
+    if limit > MAX_LIMIT:
+        raise QueryError(
+            f"max entries limit per query exceeded, limit > max_entries_limit_per_query ({limit} > {MAX_LIMIT})"
+        )
+    return limit
+
+
+def _is_backward(params: Params) -> bool:
+    text = first(params, "direction", "backward")
+    if text.upper() not in ("FORWARD", "BACKWARD"):
+        raise QueryError(f"invalid direction '{text}'")
+    return text.upper() == "BACKWARD"
+
+
+def _matched(params: Params, *names: str) -> list[Any]:
+    return [parse_selector(text) for name in names for text in params.get(name, ()) if text]
+
+
+# Answers
+
+
+def _seconds(moment: int) -> float | int:
+    millis = moment // _MILLISECOND
+    return millis // 1000 if millis % 1000 == 0 else millis / 1000
+
+
+def _streams(found: Sequence[Entries]) -> list[Any]:
+    return [
+        {
+            "stream": dict(entries.labels),
+            "values": [[str(moment), text.decode("utf-8", "replace")] for moment, text in entries.lines],
+        }
+        for entries in found
+    ]
+
+
+def _matrix(series: Series, steps: range) -> Any:
+    points = [
+        [_seconds(moment), go_float(value)]
+        for moment, value, present in zip(steps, series.values.tolist(), series.present.tolist(), strict=True)
+        if present
+    ]
+    return {"metric": dict(series.labels), "values": points}
+
+
+def _listing(data: list[Any]) -> Answer:
+    """Loki leaves an empty list out."""
+    return json_answer({"status": "success", "data": data} if data else {"status": "success"})
+
+
+def _answer(kind: str, result: Any, read: Read, returned: int) -> Answer:
+    summary = {
+        "bytesProcessedPerSecond": 0,
+        "linesProcessedPerSecond": 0,
+        "totalBytesProcessed": read.bytes,
+        "totalLinesProcessed": read.lines,
+        "execTime": 0,
+        "queueTime": 0,
+        "subqueries": 0,
+        "totalEntriesReturned": returned,
+    }
+    data = {"resultType": kind, "result": result, "stats": {"summary": summary}}
+    return json_answer({"status": "success", "data": data})
