@@ -95,6 +95,9 @@ class Circuit:
         self.round_trips = np.array([min(link.round_trip, FOREVER) for link in self.links])
         self.link_variance = np.array([link.variance for link in self.links])
         self.link_fails = np.array([1.0 if link.callee is None else link.lost for link in self.links])
+        self.flows = np.zeros(len(self.links))
+        self.link_timeouts = self.timeouts[self.link_calls] if len(self.links) else np.zeros(0)
+        self.impatient = np.isfinite(self.link_timeouts)
         self.nodes_by_server: dict[int, list[Node]] = {}
         for node in nodes:
             self.nodes_by_server.setdefault(node.server.index, []).append(node)
@@ -223,8 +226,8 @@ class Circuit:
             self.call_rates[level.calls] = rates
             flows = rates[level.link_calls] * self.weights[level.links]
             arrivals += _sums(self.callees[level.links], flows, count + 1)
+            self.flows[level.links] = flows
         self.arrivals = arrivals[:count]
-        self.completed = self.arrivals * passed
 
     def _move_lines(self, seconds: float) -> None:
         count = len(self.graph.servers)
@@ -257,6 +260,7 @@ class Circuit:
         self.lines = queues.step(
             np.concatenate(arrivals), np.concatenate(counts), np.concatenate(each), self.held, self.room, seconds
         )
+        self._abandon(count)
         self.held = self.lines.held
         served = self.lines.served[:count]
         # With a backlog less comes out than went in, or more, while it drains.
@@ -268,6 +272,23 @@ class Circuit:
             )
             limited = np.where(offered[self.thread_servers] > _NONE, np.minimum(through, 1.0), 1.0)
             self.passed[self.thread_servers] = np.minimum(self.passed[self.thread_servers], limited)
+        self.completed = self.arrivals * self.passed[self.servers]
+
+    def _abandon(self, count: int) -> None:
+        """Whoever gave up waiting closes the connection, and the server drops the request it has not come to yet.
+
+        So a line holds at most what arrives within its callers' patience; those without a limit wait for ever.
+        """
+        if not self.impatient.any():
+            return
+        waited_for = np.where(self.flows > _NONE, self.flows * self.link_timeouts, 0.0)
+        places = np.append(self.servers, count)[self.callees]
+        most = _sums(places, waited_for, count + 1)[:count] + 1
+        lines, held = self.lines, self.lines.held
+        over = held[:count] > most
+        if over.any():
+            held[:count] = np.where(over, most, held[:count])
+            lines.waits[:count] = np.where(over, most / np.maximum(lines.served[:count], 1e-9), lines.waits[:count])
 
     def _mean_of_servers(self, values: Array) -> Array:
         count = len(self.graph.servers)
