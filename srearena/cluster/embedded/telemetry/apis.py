@@ -5,6 +5,7 @@ from __future__ import annotations
 from srearena.cluster.embedded.telemetry.alerts.alertmanager_api import AlertmanagerApi
 from srearena.cluster.embedded.telemetry.alerts.evaluation import Rules
 from srearena.cluster.embedded.telemetry.answers import QueryApi
+from srearena.cluster.embedded.telemetry.logs.loki_api import LokiApi
 from srearena.cluster.embedded.telemetry.metrics.api import PrometheusApi
 from srearena.cluster.embedded.telemetry.pipeline import Telemetry
 from srearena.cluster.embedded.telemetry.traces.jaeger_api import JaegerApi
@@ -15,5 +16,6 @@ def query_apis(telemetry: Telemetry) -> dict[str, QueryApi]:
     return {
         "prometheus": PrometheusApi(telemetry.metrics, telemetry.clock, rules, telemetry.targets),
         "alertmanager": AlertmanagerApi(rules, telemetry.clock),
+        "loki": LokiApi(telemetry.logs, telemetry.clock),
         "jaeger": JaegerApi(telemetry.spans, telemetry.clock),
     }
