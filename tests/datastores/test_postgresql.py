@@ -1,0 +1,216 @@
+"""PostgreSQL as an operator meets it through psql, and as an application's traffic asks it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from srearena.cluster.embedded.node.container import Container, Mount
+from srearena.cluster.embedded.node.filesystem import Volume
+from srearena.cluster.embedded.node.process import Process
+from srearena.cluster.embedded.node.programs.datastore import Login
+from srearena.cluster.embedded.node.programs.postgresql.server import PostgresServer
+from srearena.cluster.embedded.node.streams import BytesFile, Capture
+from tests.containers.machine import Machine, Outcome
+
+from .stores import folder, served, stopped
+
+GOLDEN = Path(__file__).parent / "golden"
+SHOP = Login("otelu", "otelp", "otel")
+INIT = """\
+CREATE USER otelu WITH PASSWORD 'otelp';
+CREATE SCHEMA accounting;
+GRANT USAGE ON SCHEMA accounting TO otelu;
+CREATE TABLE accounting."order" (order_id TEXT PRIMARY KEY);
+CREATE TABLE accounting.orderitem (item_cost BIGINT NOT NULL, quantity INTEGER, order_id TEXT NOT NULL,
+  PRIMARY KEY (order_id, quantity), FOREIGN KEY (order_id) REFERENCES accounting."order"(order_id) ON DELETE CASCADE);
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA accounting TO otelu;
+CREATE SCHEMA catalog;
+GRANT USAGE ON SCHEMA catalog TO otelu;
+CREATE TABLE catalog.products (id TEXT PRIMARY KEY, name TEXT, price_units BIGINT); -- ten of them
+INSERT INTO catalog.products VALUES ('OLJCESPC7Z', 'National Park; Explorascope', 101), ('66V', 'Starsense', 349);
+GRANT SELECT ON catalog.products TO otelu;
+"""
+ENV = {"POSTGRES_USER": "root", "POSTGRES_PASSWORD": "otel", "POSTGRES_DB": "otel"}
+
+
+def shop(machine: Machine, data: Volume | None = None, init: str = INIT) -> Container:
+    mounts = [Mount("/docker-entrypoint-initdb.d", folder(init__sql=init))]
+    if data is not None:
+        mounts.append(Mount("/var/lib/postgresql/data", data))
+    container = machine.container("postgres:17.6", env=ENV, mounts=mounts)
+    machine.clock.advance(6)
+    return container
+
+
+def server(machine: Machine) -> PostgresServer:
+    found = served(machine, 5432)
+    assert isinstance(found, PostgresServer)
+    return found
+
+
+def psql(machine: Machine, container: Container, command: str, *words: str, user: str = "root") -> Outcome:
+    return machine.run(container, ["psql", "-U", user, "-d", "otel", *words, "-c", command])
+
+
+def aside(container: Container, command: str) -> tuple[Process, Capture]:
+    """psql in a second terminal."""
+    errors = Capture()
+    words = ["psql", "-U", "root", "-d", "otel", "-c", command]
+    return container.exec(words, stdin=BytesFile(b""), stdout=Capture(), stderr=errors), errors
+
+
+def test_prints_what_the_real_one_prints(machine: Machine) -> None:
+    """golden/postgresql.txt is what psql and a server of PostgreSQL 15 made of golden/postgresql.sql."""
+    container = machine.container("postgres:17.6", env={"POSTGRES_PASSWORD": "x"})
+    machine.clock.advance(6)
+    script = (GOLDEN / "postgresql.sql").read_bytes()
+    printed = machine.run(container, ["sh", "-c", "psql -U postgres 2>&1"], stdin=script).out
+    assert printed == (GOLDEN / "postgresql.txt").read_text()
+
+
+def test_the_first_start_runs_the_scripts_and_a_restart_finds_what_was_written(machine: Machine) -> None:
+    data = folder()
+    container = shop(machine, data)
+    assert "running /docker-entrypoint-initdb.d/init.sql" in container.log.text()
+    assert psql(machine, container, "SELECT count(*) FROM catalog.products", "-tA").out == "2\n"
+    psql(machine, container, "DELETE FROM catalog.products WHERE price_units > 200")
+    machine.clock.advance(1)
+    assert stopped(machine, container) == 0
+    again = shop(machine, data)
+    assert "Skipping initialization" in again.log.text()
+    assert psql(machine, again, "SELECT name FROM catalog.products", "-tA").out == "National Park; Explorascope\n"
+    assert server(machine).refuses(SHOP, "read", "catalog.products") is None
+
+
+def test_a_mistake_in_a_script_ends_the_container(machine: Machine) -> None:
+    container = shop(machine, init="CREATE TABLE a (id INT);\nINSERT INTO b VALUES (1);\n")
+    assert container.done.value.code == 3
+    assert 'ERROR:  relation "b" does not exist' in container.log.text()
+
+
+def test_what_a_user_was_not_granted_is_denied(machine: Machine) -> None:
+    container = shop(machine)
+    assert psql(machine, container, "DELETE FROM catalog.products", user="otelu").err == (
+        "ERROR:  permission denied for table products\n"
+    )
+    store = server(machine)
+    refusal = store.refuses(SHOP, "write", "catalog.products")
+    assert refusal is not None
+    assert refusal.kind == "permission"
+    assert store.refuses(SHOP, "write", "accounting.order") is None
+    missing = store.refuses(SHOP, "read", "catalog.nothing")
+    assert missing is not None
+    assert missing.kind == "missing"
+    psql(machine, container, "REVOKE ALL ON accounting.orderitem FROM otelu")
+    revoked = store.refuses(SHOP, "read", "accounting.orderitem")
+    assert revoked is not None
+    assert revoked.kind == "permission"
+
+
+def test_a_rotated_password_refuses_the_old_one_but_leaves_open_sessions(machine: Machine) -> None:
+    container = shop(machine)
+    store = server(machine)
+    assert store.attach("product-catalog-1", SHOP, 3) is None
+    assert psql(machine, container, "ALTER USER otelu WITH PASSWORD 'rotated'").out == "ALTER ROLE\n"
+    assert store.attached("product-catalog-1") == 3
+    refusal = store.attach("product-catalog-2", SHOP, 1)
+    assert refusal is not None
+    assert refusal.kind == "auth"
+    assert 'password authentication failed for user "otelu"' in refusal.message
+    assert 'FATAL:  password authentication failed for user "otelu"' in container.log.text()
+    killed = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'otelu'"
+    assert psql(machine, container, killed, "-tA").out == "t\nt\nt\n"
+    assert store.attached("product-catalog-1") == 0
+    assert store.refuses(Login("otelu", "rotated", "otel"), "read", "catalog.products") is None
+
+
+def test_over_the_network_the_password_counts_and_locally_nobody_asks(machine: Machine) -> None:
+    container = shop(machine)
+    outside = ["psql", "-h", "10.244.1.5", "-U", "otelu", "-d", "otel", "-tAc", "SELECT 1"]
+    assert machine.run(container, outside).status == 2
+    assert machine.run(container, ["env", "PGPASSWORD=wrong", *outside]).err == (
+        'psql: error: connection to server at "10.244.1.5" (10.244.1.5), port 5432 failed: '
+        'FATAL:  password authentication failed for user "otelu"\n'
+    )
+    assert machine.run(container, ["env", "PGPASSWORD=otelp", *outside]).out == "1\n"
+    assert psql(machine, container, "SELECT current_user", "-tA", user="otelu").out == "otelu\n"
+
+
+def test_a_held_lock_stops_readers_until_its_holder_is_ended(machine: Machine) -> None:
+    container = shop(machine)
+    store = server(machine)
+    store.attach("product-catalog-1", SHOP, 2)
+    holder, _ = aside(container, "BEGIN; LOCK TABLE catalog.products IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(3600)")
+    machine.clock.advance(2)
+    refusal = store.refuses(SHOP, "read", "catalog.products")
+    assert refusal is not None
+    assert refusal.kind == "locked"
+    assert store.refuses(SHOP, "read", "accounting.order") is None
+    reader, complaint = aside(container, "SELECT * FROM catalog.products")
+    store.occupy("product-catalog-1", 1, "SELECT id FROM catalog.products", "catalog.products")
+    machine.clock.advance(30)
+    assert not reader.done.is_set
+    waiting = psql(
+        machine,
+        container,
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'relation' AND cardinality(pg_blocking_pids(pid)) > 0",
+        "-tA",
+    )
+    assert waiting.out == "2\n"
+    held = "SELECT l.relation::regclass, l.mode FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE l.granted"
+    assert psql(machine, container, held, "-tA").out == "catalog.products|AccessExclusiveLock\n"
+    assert psql(machine, container, "SET lock_timeout = '2s'; SELECT * FROM catalog.products").err == (
+        "ERROR:  canceling statement due to lock timeout\n"
+    )
+    ending = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted"
+    assert psql(machine, container, ending, "-tA").out == "t\n"
+    machine.clock.advance(1)
+    assert holder.done.is_set
+    assert reader.done.value == 0
+    assert complaint.text == ""
+    assert store.refuses(SHOP, "read", "catalog.products") is None
+
+
+def test_a_holder_that_commits_or_leaves_lets_go(machine: Machine) -> None:
+    container = shop(machine)
+    store = server(machine)
+    aside(container, "BEGIN; LOCK TABLE catalog.products; SELECT pg_sleep(5); COMMIT")
+    machine.clock.advance(1)
+    assert store.refuses(SHOP, "read", "catalog.products") is not None
+    machine.clock.advance(5)
+    assert store.refuses(SHOP, "read", "catalog.products") is None
+    assert [session.user for session in store.sessions.values()] == []
+
+
+def test_connections_run_out(machine: Machine) -> None:
+    container = machine.container("postgres:17.6", args=["-c", "max_connections=10"], env=ENV)
+    machine.clock.advance(6)
+    store = server(machine)
+    psql(machine, container, "CREATE USER otelu PASSWORD 'otelp'")
+    assert store.attach("a", SHOP, 7) is None
+    refusal = store.attach("b", SHOP, 1)
+    assert refusal is not None
+    assert refusal.kind == "busy"
+    assert "remaining connection slots are reserved" in refusal.message
+    store.attach("a", SHOP, 1)
+    assert store.attach("b", SHOP, 1) is None
+
+
+def test_what_is_beyond_the_simulation_says_so(machine: Machine) -> None:
+    container = shop(machine)
+    assert psql(machine, container, "COPY catalog.products TO STDOUT").err == (
+        "ERROR:  COPY is not supported by this simulation\n"
+    )
+    assert psql(machine, container, "\\df").err == "\\df is not supported by this simulation\n"
+
+
+def test_a_read_only_volume_refuses_writes_only(machine: Machine) -> None:
+    data = folder()
+    container = shop(machine, data)
+    data.read_only = True
+    store = server(machine)
+    refusal = store.refuses(Login("root", "otel", "otel"), "write", "catalog.products")
+    assert refusal is not None
+    assert refusal.kind == "readonly"
+    assert "Read-only file system" in psql(machine, container, "DELETE FROM catalog.products").err
+    assert psql(machine, container, "SELECT count(*) FROM catalog.products", "-tA").out == "2\n"
