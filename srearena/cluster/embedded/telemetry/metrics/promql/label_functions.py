@@ -31,12 +31,12 @@ def label_replace(vector: Vector, texts: Sequence[str]) -> Vector:
 
     def changed(labels: Labels) -> Labels:
         found = pattern.search(value_of(labels, source))
-        return labels if found is None else with_labels(labels, {target: _expanded(replacement, found)})
+        return labels if found is None else with_labels(labels, {target: expanded(replacement, found)})
 
     return vector.relabelled(changed).unified()
 
 
-def _expanded(template: str, found: Match) -> str:
+def expanded(template: str, found: Match) -> str:
     """Go's Regexp.Expand: $1, ${1}, $name, ${name}; $$ is a dollar; what does not exist is empty."""
 
     def value(reference: re.Match[str]) -> str:
