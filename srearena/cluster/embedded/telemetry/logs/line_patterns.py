@@ -14,19 +14,42 @@ import re2  # type: ignore[import-untyped]
 
 from srearena.cluster.embedded.network.pattern_syntax import Parser, PatternError
 
-__all__ = ["PatternError", "named_groups", "pattern"]
+__all__ = ["PatternError", "named_groups", "pattern", "presence"]
 
-_MAX_MEMORY = 4 << 20
-_OPTIONS = re2.Options()
-_OPTIONS.log_errors = False
-_OPTIONS.max_mem = _MAX_MEMORY
+_MAX_MEMORY = 32 << 20
+_MAX_PROGRAM = 1000
+"""Instructions of an expression that captures: unlike mere presence, capturing takes time in proportion to them."""
 
 
-@lru_cache(maxsize=512)
+def _options(*, captures: bool) -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _MAX_MEMORY
+    options.never_capture = not captures
+    return options
+
+
+_CAPTURING, _LOOKING = _options(captures=True), _options(captures=False)
+
+
+@lru_cache(maxsize=256)
 def pattern(text: str) -> Any:
-    """A compiled expression over bytes: `search` and `match` as in `re`."""
+    """A compiled expression over bytes: `search`, `sub` and so on as in `re`."""
+    compiled = _compiled(text, _CAPTURING)
+    if compiled.groups and compiled.programsize > _MAX_PROGRAM:
+        raise PatternError("expression too large", text[:32])
+    return compiled
+
+
+@lru_cache(maxsize=256)
+def presence(text: str) -> Any:
+    """As `pattern`, only to see whether there is a match: its groups capture nothing."""
+    return _compiled(text, _LOOKING)
+
+
+def _compiled(text: str, options: Any) -> Any:
     try:
-        return re2.compile(text.encode(), _OPTIONS)
+        return re2.compile(text.encode(), options)
     except re2.error as problem:
         Parser(text).parse()
         raise PatternError(_words(problem), text) from problem

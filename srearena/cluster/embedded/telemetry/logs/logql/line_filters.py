@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_address, ip_network
 
-from srearena.cluster.embedded.telemetry.logs.line_patterns import PatternError, pattern
+from srearena.cluster.embedded.telemetry.logs.line_patterns import PatternError, presence
 from srearena.cluster.embedded.telemetry.logs.logql.captures import captures, holds
 from srearena.cluster.embedded.telemetry.logs.logql.errors import QueryError, SyntaxProblem
 from srearena.cluster.embedded.telemetry.logs.logql.syntax import LineFilter
@@ -38,7 +38,7 @@ def _one(operator: str, kind: str, text: str) -> Test:
         return lambda line: literal in line
     if operator in ("|~", "!~"):
         try:
-            search = pattern(text).search
+            search = presence(text).search
         except PatternError as problem:
             raise SyntaxProblem(str(problem)) from problem
         return lambda line: search(line) is not None
