@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from srearena.cluster.embedded.telemetry.collectors.standard import standard_collectors
-from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
 from tests.clusters import running
 from tests.collectors.harness import Observed, deployment
 
@@ -52,17 +50,13 @@ def test_every_metric_is_described(cluster: Observed) -> None:
 
 def test_collectors_change_nothing_in_the_cluster() -> None:
     plain, watched = Observed(seed=3), Observed(seed=3)
-    assembly = watched.assembly
-    further = standard_collectors(
-        assembly.network, assembly.nodes, assembly.scheduler, assembly.controllers, MetricStore()
-    )
     for cluster in (plain, watched):
         cluster.apply(deployment("web", container="{readinessProbe: {httpGet: {path: /, port: 80}}}", replicas=2))
         for _ in range(40):
             if cluster is watched:
-                for collector in further:
-                    collector.scrape(cluster.world.clock.now)
-            cluster.pass_time(3)
+                for collector in cluster.assembly.telemetry.collectors:
+                    collector.scrape(cluster.world.clock.now + 0.001)
+            cluster.pass_time(3.3)
     assert plain.world.store.objects("pods") == watched.world.store.objects("pods")
     assert plain.world.store.objects("events") == watched.world.store.objects("events")
 

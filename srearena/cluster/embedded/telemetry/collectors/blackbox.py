@@ -8,6 +8,7 @@ half of its probes. Namespaces of the cluster itself are not probed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from random import Random
 
 from srearena.cluster.embedded.network.forecast import Forecast
@@ -48,6 +49,9 @@ class BlackboxCollector:
         self._known: dict[tuple[str, str], list[_Port]] = {}
         """By namespace and name of the Service."""
         self._changed: dict[tuple[str, str], None] = {}
+        self._certain: dict[_Port, Forecast] = {}
+        """Forecasts whose result is known already, since chance has no part in it."""
+        self._seconds: dict[_Port, float] = {}
         for name, help in _METRICS.items():
             store.describe(name, "gauge", help)
         for service in self._objects.objects("services"):
@@ -63,9 +67,14 @@ class BlackboxCollector:
             self._update(place)
         for ports in self._known.values():
             for port in ports:
-                success, seconds, lookup = _probed(self._vantage.forecast(*port), self._random)
-                self._book.set(port, (success, seconds, lookup))
-                self._roster.note(_instance(port), now, len(_METRICS), seconds)
+                forecast = self._vantage.forecast(*port)
+                if self._certain.get(port) is not forecast:
+                    result = _probed(forecast, self._random)
+                    self._seconds[port] = result[1]
+                    self._book.set(port, result)
+                    if _is_certain(forecast):
+                        self._certain[port] = forecast
+                self._roster.note(_instance(port), now, len(_METRICS), self._seconds[port])
         self._book.write(now)
         self._roster.write(now)
 
@@ -80,6 +89,7 @@ class BlackboxCollector:
             if port not in wanted:
                 self._book.drop(port)
                 self._roster.remove(_instance(port))
+                self._certain.pop(port, None)
         for port in wanted:
             if port not in before:
                 labels = self._labels(place, port)
@@ -93,6 +103,7 @@ class BlackboxCollector:
         return {"job": self.job, "instance": _instance(port), "namespace": place[0], "service": place[1]}
 
 
+@lru_cache(maxsize=4096)
 def _instance(port: _Port) -> str:
     return f"{port[0].rstrip('.')}:{port[1]}"
 
@@ -107,6 +118,10 @@ def _ports(service: Obj) -> Iterator[_Port]:
     for port in spec.get("ports") or ():
         if (port.get("protocol") or "TCP") == "TCP":
             yield f"{name}.{namespace}.svc.cluster.local.", int(port["port"])
+
+
+def _is_certain(forecast: Forecast) -> bool:
+    return len(forecast.paths) < 2 and not any(path.lost for path in forecast.paths)
 
 
 def _probed(forecast: Forecast, random: Random) -> tuple[float, float, float]:

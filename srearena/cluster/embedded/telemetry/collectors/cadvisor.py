@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from srearena.cluster.embedded.node.container import Container
 from srearena.cluster.embedded.node.kubelet import Kubelet
-from srearena.cluster.embedded.node.machine import SYSTEM_MEMORY, Machine
+from srearena.cluster.embedded.node.machine import Machine
 from srearena.cluster.embedded.node.meter import PERIOD
 from srearena.cluster.embedded.node.nodes import Nodes
 from srearena.cluster.embedded.node.resources import container_of
@@ -22,7 +23,7 @@ from srearena.cluster.embedded.objects import Obj, dig, name_of, namespace_of
 from srearena.cluster.embedded.quantity import milli
 from srearena.cluster.embedded.registry.strategies.pod_resources import qos_class
 from srearena.cluster.embedded.telemetry.collectors.book import Book
-from srearena.cluster.embedded.telemetry.collectors.machine_time import MachineTime
+from srearena.cluster.embedded.telemetry.collectors.machine_time import MachineTimes
 from srearena.cluster.embedded.telemetry.collectors.node_job import KubeletJob
 from srearena.cluster.embedded.telemetry.collectors.vantage import Vantage
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
@@ -39,31 +40,34 @@ _QUOTA = (
     "container_cpu_cfs_periods_total",
     "container_cpu_cfs_throttled_periods_total",
     "container_cpu_cfs_throttled_seconds_total",
-    "container_spec_cpu_quota",
 )
 _OF_CONTAINER = (
     _CPU,
     *_SETS,
-    "container_memory_cache",
-    "container_memory_swap",
-    "container_memory_failcnt",
     "container_memory_max_usage_bytes",
     "container_oom_events_total",
     "container_fs_usage_bytes",
-    "container_fs_limit_bytes",
     "container_processes",
     "container_last_seen",
+)
+_FIXED = (
     "container_start_time_seconds",
+    "container_memory_cache",
+    "container_memory_swap",
+    "container_memory_failcnt",
+    "container_fs_limit_bytes",
     "container_spec_cpu_period",
     "container_spec_cpu_shares",
     "container_spec_memory_limit_bytes",
     "container_spec_memory_reservation_limit_bytes",
     "container_spec_memory_swap_limit_bytes",
 )
+"""What does not change while a container runs as it is."""
+_QUOTA_FIXED = "container_spec_cpu_quota"
 _OF_POD = (_CPU, *_SETS, "container_last_seen", "container_start_time_seconds")
 _OF_MACHINE = (_CPU, *_SETS, "container_last_seen", "container_start_time_seconds")
 _CONSTANT = ("machine_cpu_cores", "machine_memory_bytes")
-_COUNTERS = frozenset((_CPU, *_NETWORK, *_QUOTA[:3], "container_memory_failcnt", "container_oom_events_total"))
+_COUNTERS = frozenset((_CPU, *_NETWORK, *_QUOTA, "container_memory_failcnt", "container_oom_events_total"))
 _HELP = {
     _CPU: "Processor time used.",
     "container_cpu_cfs_periods_total": "Periods in which the quota was at work.",
@@ -76,7 +80,7 @@ _DEVICE = "/dev/sda1"
 
 
 def _described() -> list[tuple[str, str, str]]:
-    names = dict.fromkeys((*_OF_CONTAINER, *_QUOTA, *_NETWORK, *_CONSTANT))
+    names = dict.fromkeys((*_OF_CONTAINER, *_QUOTA, *_FIXED, _QUOTA_FIXED, *_NETWORK, *_CONSTANT))
     return [
         (name, "counter" if name in _COUNTERS else "gauge", _HELP.get(name, name.replace("_", " ").capitalize() + "."))
         for name in names
@@ -87,11 +91,11 @@ class CadvisorCollector(KubeletJob):
     path = "/metrics/cadvisor"
     metrics = _described()
 
-    def __init__(self, nodes: Nodes, vantage: Vantage, store: MetricStore) -> None:
+    def __init__(self, nodes: Nodes, times: MachineTimes, vantage: Vantage, store: MetricStore) -> None:
         super().__init__(nodes, vantage, store)
-        self._shapes: dict[str, dict[str, tuple[object, ...]]] = {}
+        self._times = times
+        self._shapes: dict[str, dict[str, list[object]]] = {}
         """By node and pod: of what its series depend on."""
-        self._times: dict[str, MachineTime] = {}
 
     def forget(self, node: str) -> None:
         self._shapes.pop(node, None)
@@ -103,42 +107,45 @@ class CadvisorCollector(KubeletJob):
             book.put("/", _machine_labels(), [0.0] * (len(_OF_MACHINE) + len(_CONSTANT)))
         sandboxes = machine.sandboxes
         for uid in [uid for uid in shapes if uid not in sandboxes]:
-            del shapes[uid]
-            book.drop(uid)
+            self._drop(book, shapes, uid)
         for uid, sandbox in sandboxes.items():
-            running = [record for record in sandbox.running() if record.container is not None]
-            shape = tuple((record.id, _has_quota(record)) for record in running) if sandbox.ready else None
-            if shape is None:
-                if shapes.pop(uid, None) is not None:
-                    book.drop(uid)
+            if not sandbox.ready:
+                self._drop(book, shapes, uid)
                 continue
-            values = _values(sandbox, running, machine, now)
+            shape: list[object] = []
+            running: list[Running] = []
+            for record in sandbox.running():
+                container = record.container
+                if container is not None:
+                    running.append((record, container))
+                    shape += (container, container.meter.cpu_limit, container.meter.memory_limit)
+            values = _values(sandbox, running, now)
             if shapes.get(uid) == shape:
                 book.set(uid, values)
             else:
                 shapes[uid] = shape
                 book.put(uid, _labels(sandbox, running), values)
+                book.put((uid, "fixed"), *_fixed(sandbox, running, machine))
         book.set("/", self._machine_values(machine, now))
 
+    @staticmethod
+    def _drop(book: Book, shapes: dict[str, list[object]], uid: str) -> None:
+        if shapes.pop(uid, None) is not None:
+            book.drop(uid)
+            book.drop((uid, "fixed"))
+
     def _machine_values(self, machine: Machine, now: float) -> tuple[float, ...]:
-        time = self._times.get(machine.name)
-        if time is None:
-            time = self._times[machine.name] = MachineTime(machine)
-        busy = sum(time.busy(now))
-        memory = SYSTEM_MEMORY + machine.memory_ballast + sum(record.working_set for record in machine.live.values())
+        busy, memory = sum(self._times.of(machine).busy(now)), machine.memory_working_set()
         return (busy, memory, memory, memory, now, machine.booted_at, machine.cores, machine.memory)
 
 
-def _has_quota(record: ContainerRecord) -> bool:
-    return record.container is not None and record.container.meter.cpu_limit is not None
+Running = tuple[ContainerRecord, Container]
 
 
-def _values(sandbox: Sandbox, running: list[ContainerRecord], machine: Machine, now: float) -> list[float]:
+def _values(sandbox: Sandbox, running: list[Running], now: float) -> list[float]:
     values: list[float] = []
     spent = held = 0.0
-    for record in running:
-        container = record.container
-        assert container is not None
+    for _, container in running:
         meter = container.meter
         cpu, memory = meter.cpu_seconds(), meter.working_set
         spent += cpu
@@ -148,24 +155,14 @@ def _values(sandbox: Sandbox, running: list[ContainerRecord], machine: Machine, 
             memory,
             memory,
             memory,
-            0.0,
-            0.0,
-            0.0,
             meter.peak_memory,
             container.oom_killed,
             container.filesystem.root.volume.space.used,
-            machine.disk.capacity or 0,
             len(container.pids.processes),
             now,
-            record.started_at,
-            PERIOD * 1e6,
-            _shares(sandbox.pod, record.name),
-            meter.memory_limit or 0,
-            0.0,
-            0.0,
         )
         if meter.cpu_limit is not None:
-            values += (meter.nr_periods, meter.nr_throttled, meter.throttled_seconds, meter.cpu_limit * PERIOD * 1e6)
+            values += (meter.nr_periods, meter.nr_throttled, meter.throttled_seconds)
     values += (spent, held, held, held, now, sandbox.created_at)
     if not sandbox.host_network:
         carried = sandbox.namespace.carried
@@ -178,20 +175,40 @@ def _shares(pod: Obj, name: str) -> float:
     return max(2.0, milli(request) * 1024 // 1000) if request else 2.0
 
 
-def _labels(sandbox: Sandbox, running: list[ContainerRecord]) -> list[Mapping[str, str]]:
+def _fixed(sandbox: Sandbox, running: list[Running], machine: Machine) -> tuple[list[Mapping[str, str]], list[float]]:
+    rows: list[Mapping[str, str]] = []
+    values: list[float] = []
+    for record, container in running:
+        labels, meter = _container_labels(sandbox, record), container.meter
+        rows += (_row(name, labels) for name in _FIXED)
+        values += (record.started_at, 0.0, 0.0, 0.0, machine.disk.capacity or 0, PERIOD * 1e6)
+        values += (_shares(sandbox.pod, record.name), meter.memory_limit or 0, 0.0, 0.0)
+        if meter.cpu_limit is not None:
+            rows.append(_row(_QUOTA_FIXED, labels))
+            values.append(meter.cpu_limit * PERIOD * 1e6)
+    return rows, values
+
+
+def _container_labels(sandbox: Sandbox, record: ContainerRecord) -> dict[str, str]:
+    pod = sandbox.pod
+    return {
+        "namespace": namespace_of(pod),
+        "pod": name_of(pod),
+        "container": record.name,
+        "image": str(record.image.reference),
+        "name": record.id,
+        "id": f"{_group(pod, sandbox.uid)}/cri-containerd-{record.id}.scope",
+    }
+
+
+def _labels(sandbox: Sandbox, running: list[Running]) -> list[Mapping[str, str]]:
     pod = sandbox.pod
     own = {"namespace": namespace_of(pod), "pod": name_of(pod)}
     group = _group(pod, sandbox.uid)
     rows: list[Mapping[str, str]] = []
-    for record in running:
-        labels = {
-            **own,
-            "container": record.name,
-            "image": str(record.image.reference),
-            "name": record.id,
-            "id": f"{group}/cri-containerd-{record.id}.scope",
-        }
-        names = (*_OF_CONTAINER, *_QUOTA) if _has_quota(record) else _OF_CONTAINER
+    for record, container in running:
+        labels = _container_labels(sandbox, record)
+        names = _OF_CONTAINER if container.meter.cpu_limit is None else (*_OF_CONTAINER, *_QUOTA)
         rows += (_row(name, labels) for name in names)
     rows += (_row(name, {**own, "id": group}) for name in _OF_POD)
     if not sandbox.host_network:

@@ -32,6 +32,11 @@ class Target:
     """How many samples the last scrape gave."""
 
     @property
+    def known(self) -> bool:
+        """Whether it has been scraped at all."""
+        return self.health != "unknown"
+
+    @property
     def job(self) -> str:
         return self.labels["job"]
 

@@ -8,6 +8,7 @@ from srearena.cluster.embedded.node.kubelet import Kubelet
 from srearena.cluster.embedded.node.node_object import KUBELET_VERSION
 from srearena.cluster.embedded.node.nodes import Nodes
 from srearena.cluster.embedded.node.pod_worker import PodWorker
+from srearena.cluster.embedded.node.probes import Probe
 from srearena.cluster.embedded.node.volumes import MountedVolume
 from srearena.cluster.embedded.objects import name_of, namespace_of
 from srearena.cluster.embedded.telemetry.collectors.book import Book
@@ -37,6 +38,11 @@ class KubeletCollector(KubeletJob):
         ("kubelet_volume_stats_health_status_abnormal", "gauge", "1 where the volume cannot be used."),
     )
 
+    def __init__(self, nodes: Nodes, vantage: Vantage, store: MetricStore) -> None:
+        super().__init__(nodes, vantage, store)
+        self._claims: dict[str, dict[str, list[tuple[str, str]]]] = {}
+        """By node and pod: volumes and the claims behind them. A pod cannot change them."""
+
     def fill(self, book: Book, kubelet: Kubelet, now: float) -> None:
         if "own" not in book:
             rows: list[Mapping[str, str]] = [{"__name__": "kubelet_running_pods"}]
@@ -48,50 +54,51 @@ class KubeletCollector(KubeletJob):
         book.set("own", (*_running(kubelet), 1.0, 1.0))
         self._volumes(book, kubelet)
 
-    @staticmethod
-    def _volumes(book: Book, kubelet: Kubelet) -> None:
-        found: dict[tuple[str, str], tuple[PodWorker, str, MountedVolume]] = {}
-        for worker in kubelet.workers.values():
-            if worker.volumes:
-                for spec in worker.pod["spec"].get("volumes") or ():
-                    claim = _claim_of(worker, spec)
-                    mounted = worker.volumes.get(spec["name"])
-                    if claim and mounted is not None:
-                        found[namespace_of(worker.pod), claim] = (worker, claim, mounted)
+    def _volumes(self, book: Book, kubelet: Kubelet) -> None:
+        workers, claims = kubelet.workers, self._claims.setdefault(kubelet.name, {})
+        if claims.keys() != workers.keys():
+            claims = self._claims[kubelet.name] = {uid: _claims_of(worker) for uid, worker in workers.items()}
+        found: dict[tuple[str, str], MountedVolume] = {}
+        for uid, pairs in claims.items():
+            for name, claim in pairs:
+                mounted = workers[uid].volumes.get(name)
+                if mounted is not None:
+                    found[namespace_of(workers[uid].pod), claim] = mounted
         for key in [key for key in book if isinstance(key, tuple) and key not in found]:
             book.drop(key)
-        for key, (_, claim, mounted) in found.items():
+        for key, mounted in found.items():
             size, used = mounted.volume.space.limits
             values = (size, max(0, size - used), used, mounted.volume.broken is not None)
             if key in book:
                 book.set(key, values)
             else:
-                labels = {"namespace": key[0], "persistentvolumeclaim": claim}
+                labels = {"namespace": key[0], "persistentvolumeclaim": key[1]}
                 book.put(key, [{"__name__": name, **labels} for name in _VOLUME], values)
 
 
-def _claim_of(worker: PodWorker, spec: Mapping[str, object]) -> str:
-    """The claim behind a volume of a pod; empty where there is none."""
-    source = spec.get("persistentVolumeClaim")
-    if isinstance(source, dict):
-        return str(source["claimName"])
-    return f"{name_of(worker.pod)}-{spec['name']}" if spec.get("ephemeral") else ""
+def _claims_of(worker: PodWorker) -> list[tuple[str, str]]:
+    """The volumes of a pod that are claims, and the claims."""
+    pairs: list[tuple[str, str]] = []
+    for spec in worker.pod["spec"].get("volumes") or ():
+        if spec.get("persistentVolumeClaim"):
+            pairs.append((spec["name"], spec["persistentVolumeClaim"]["claimName"]))
+        elif spec.get("ephemeral"):
+            pairs.append((spec["name"], f"{name_of(worker.pod)}-{spec['name']}"))
+    return pairs
 
 
 def _running(kubelet: Kubelet) -> tuple[float, ...]:
     """Pods, then containers that are created, exited and running."""
-    pods = created = exited = running = 0
+    pods = containers = exited = 0
     for sandbox in kubelet.machine.sandboxes.values():
         pods += sandbox.ready
         for attempts in sandbox.records.values():
             for record in attempts:
-                if record.exited:
+                containers += 1
+                if record.finished_at is not None:
                     exited += 1
-                elif record.running:
-                    running += 1
-                else:
-                    created += 1
-    return pods, created, exited, running
+    running = len(kubelet.machine.live)
+    return pods, containers - exited - running, exited, running
 
 
 class ProbeCollector(KubeletJob):
@@ -111,15 +118,14 @@ class ProbeCollector(KubeletJob):
             shape: list[_Answer] = []
             values: list[float] = []
             for probe in worker.probes_begun:
-                about = (probe.container["name"], probe.kind.capitalize())
-                for result, count in (
-                    ("successful", probe.successes),
-                    ("failed", probe.failures),
-                    ("unknown", probe.unknowns),
-                ):
-                    if count or result == "successful":
-                        shape.append((*about, result))
-                        values.append(count)
+                shape.append((probe, "successful"))
+                values.append(probe.successes)
+                if probe.failures:
+                    shape.append((probe, "failed"))
+                    values.append(probe.failures)
+                if probe.unknowns:
+                    shape.append((probe, "unknown"))
+                    values.append(probe.unknowns)
             if uid in book and self._shapes[uid] == shape:
                 book.set(uid, values)
             elif shape:
@@ -128,10 +134,11 @@ class ProbeCollector(KubeletJob):
                 book.put(uid, [_probe_labels(own, answer) for answer in shape], values)
 
 
-_Answer = tuple[str, str, str]
-"""Container, kind of probe, and what came of it."""
+_Answer = tuple[Probe, str]
+"""A probe, and what came of it."""
 
 
 def _probe_labels(own: Mapping[str, str], answer: _Answer) -> Mapping[str, str]:
-    container, kind, result = answer
-    return {"__name__": "prober_probe_total", **own, "container": container, "probe_type": kind, "result": result}
+    probe, result = answer
+    about = {"container": probe.container["name"], "probe_type": probe.kind.capitalize(), "result": result}
+    return {"__name__": "prober_probe_total", **own, **about}

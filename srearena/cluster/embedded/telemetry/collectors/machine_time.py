@@ -11,7 +11,7 @@ from srearena.cluster.embedded.node.usage import SYSTEM_CORES
 
 
 class MachineTime:
-    __slots__ = ("_boot", "_carried", "_containers", "_machine", "_network", "_user")
+    __slots__ = ("_boot", "_carried", "_containers", "_looked_at", "_machine", "_network", "_user")
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -20,6 +20,7 @@ class MachineTime:
     def _begin(self) -> None:
         self._boot = self._machine.boot_id
         self._user = 0.0
+        self._looked_at = 0.0
         self._containers: dict[str, float] = {}
         """What each container had used at the last look."""
         self._network = [0.0, 0.0, 0.0, 0.0]
@@ -32,14 +33,17 @@ class MachineTime:
     def busy(self, now: float) -> tuple[float, float]:
         """Seconds used by containers and by the system."""
         self._look()
-        machine, known = self._machine, self._containers
-        seen: dict[str, float] = {}
-        for identifier, record in machine.live.items():
-            if record.container is not None:
-                spent = record.container.meter.cpu_seconds()
-                self._user += max(0.0, spent - known.get(identifier, 0.0))
-                seen[identifier] = spent
-        self._containers = seen
+        machine = self._machine
+        if now != self._looked_at:
+            self._looked_at, known = now, self._containers
+            seen: dict[str, float] = {}
+            for identifier, record in machine.live.items():
+                if record.container is not None:
+                    seen[identifier] = spent = record.container.meter.cpu_seconds()
+                    more = spent - known.get(identifier, 0.0)
+                    if more > 0:
+                        self._user += more
+            self._containers = seen
         return self._user, SYSTEM_CORES * machine.cores * (now - machine.booted_at)
 
     def carried(self) -> tuple[float, ...]:
@@ -52,8 +56,22 @@ class MachineTime:
             counts = space.carried
             now = (counts.received_bytes, counts.received_packets, counts.sent_bytes, counts.sent_packets)
             before = self._carried.get(identifier, (0.0, 0.0, 0.0, 0.0))
-            for place in range(4):
-                self._network[place] += max(0.0, now[place] - before[place])
+            if now != before:
+                for place in range(4):
+                    self._network[place] += max(0.0, now[place] - before[place])
             seen[identifier] = now
         self._carried = seen
         return tuple(self._network)
+
+
+class MachineTimes:
+    """One for each machine, shared by whoever tells of it."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, MachineTime] = {}
+
+    def of(self, machine: Machine) -> MachineTime:
+        found = self._known.get(machine.name)
+        if found is None:
+            found = self._known[machine.name] = MachineTime(machine)
+        return found

@@ -15,7 +15,7 @@ from srearena.cluster.embedded.node.kubelet import Kubelet
 from srearena.cluster.embedded.node.machine import OS_IMAGE, Machine
 from srearena.cluster.embedded.node.nodes import Nodes
 from srearena.cluster.embedded.telemetry.collectors.book import Book
-from srearena.cluster.embedded.telemetry.collectors.machine_time import MachineTime
+from srearena.cluster.embedded.telemetry.collectors.machine_time import MachineTimes
 from srearena.cluster.embedded.telemetry.collectors.node_job import NodeJob
 from srearena.cluster.embedded.telemetry.collectors.vantage import Vantage
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
@@ -47,10 +47,10 @@ class NodeExporterCollector(NodeJob):
         ("node_os_info", "gauge", "The machine's operating system."),
     )
 
-    def __init__(self, nodes: Nodes, flows: Flows, vantage: Vantage, store: MetricStore) -> None:
+    def __init__(self, nodes: Nodes, flows: Flows, times: MachineTimes, vantage: Vantage, store: MetricStore) -> None:
         super().__init__(nodes, vantage, store)
         self._flows = flows
-        self._times: dict[str, MachineTime] = {}
+        self._times = times
         self._loads: dict[str, _Load] = {}
 
     def labels(self, machine: Machine) -> Mapping[str, str]:
@@ -65,10 +65,12 @@ class NodeExporterCollector(NodeJob):
 
     def _values(self, machine: Machine, now: float) -> list[float]:
         name = machine.name
-        if name not in self._times:
-            self._times[name], self._loads[name] = MachineTime(machine), _Load()
+        time = self._times.of(machine)
+        load = self._loads.get(name)
+        if load is None:
+            load = self._loads[name] = _Load()
         processors = _processors(machine)
-        user, system = self._times[name].busy(now)
+        user, system = time.busy(now)
         idle = max(0.0, machine.cores * (now - machine.booted_at) - user - system)
         memory, wanted = machine.survey()
         free = max(0, machine.memory - memory)
@@ -78,8 +80,8 @@ class NodeExporterCollector(NodeJob):
         values: list[float] = [idle / processors, system / processors, user / processors] * processors
         values += (machine.memory, free, free, 0.0, 0.0, 0.0, 0.0)
         values += (size, left, left, 0.0, machine.files.broken is not None)
-        values += self._times[name].carried()
-        values += (1.0, *self._loads[name].after(now, machine, wanted))
+        values += time.carried()
+        values += (1.0, *load.after(now, machine, wanted))
         values += (machine.booted_at, machine.now, table.count(now), table.limit, 1.0, 1.0)
         return values
 

@@ -52,9 +52,11 @@ class Roster:
     def note(self, key: str, now: float, samples: int, seconds: float, error: str = "") -> None:
         """How a scrape went."""
         target = self._targets[key]
-        target.health = "down" if error else "up"
-        target.error, target.scraped_at, target.seconds, target.samples = error, now, seconds, samples
-        self._book.set(key, (0.0 if error else 1.0, seconds, samples, samples))
+        target.scraped_at = now
+        if target.samples != samples or target.seconds != seconds or target.error != error or not target.known:
+            target.health = "down" if error else "up"
+            target.error, target.seconds, target.samples = error, seconds, samples
+            self._book.set(key, (0.0 if error else 1.0, seconds, samples, samples))
 
     def write(self, now: float) -> None:
         self._book.write(now)

@@ -14,6 +14,7 @@ from srearena.cluster.embedded.telemetry.collectors.collector import Collector
 from srearena.cluster.embedded.telemetry.collectors.control_plane import control_plane_collectors
 from srearena.cluster.embedded.telemetry.collectors.kube_state.collector import KubeStateCollector
 from srearena.cluster.embedded.telemetry.collectors.kubelet import KubeletCollector, ProbeCollector
+from srearena.cluster.embedded.telemetry.collectors.machine_time import MachineTimes
 from srearena.cluster.embedded.telemetry.collectors.node_exporter import NodeExporterCollector
 from srearena.cluster.embedded.telemetry.collectors.programs import ProgramCollector
 from srearena.cluster.embedded.telemetry.collectors.vantage import Vantage
@@ -29,13 +30,13 @@ def standard_collectors(
 ) -> list[Collector]:
     """For a cluster whose machines are switched on."""
     world = nodes.world
-    vantage = Vantage(network, world.control_plane_name)
+    vantage, times = Vantage(network, world.control_plane_name), MachineTimes()
     return [
         KubeStateCollector(world, store),
-        CadvisorCollector(nodes, vantage, store),
+        CadvisorCollector(nodes, times, vantage, store),
         KubeletCollector(nodes, vantage, store),
         ProbeCollector(nodes, vantage, store),
-        NodeExporterCollector(nodes, network.fabric.flows, vantage, store),
+        NodeExporterCollector(nodes, network.fabric.flows, times, vantage, store),
         *control_plane_collectors(world, nodes, scheduler, controllers, vantage, store),
         ProgramCollector(nodes, vantage, store),
         BlackboxCollector(world, vantage, store),
