@@ -113,6 +113,8 @@ def _copy(source: Path, target: Path, root: Path, depth: int) -> None:
 def lead(value: str, evidence: Sequence[Evidence]) -> str:
     """A variable's value with the paths of the originals replaced by those of the copies."""
     for each in sorted(evidence, key=lambda one: len(str(one.source)), reverse=True):
+        if value and len(value) < 4096 and "\0" not in value and Path(value).resolve() == each.source:
+            return str(each.seen_at)
         if each.source != each.seen_at:
             value = value.replace(str(each.source), str(each.seen_at))
     return value

@@ -100,7 +100,7 @@ def _version(program: str, adapter: Adapter) -> str:
     return match[0]
 
 
-def _workspace(request: Request) -> Path:
+def make_workspace(request: Request) -> Path:
     place = request.workspace.expanduser().resolve()
     if place.exists() and not place.is_dir():
         raise RequestError(f"{place} is not a directory: --workspace takes one, which is made if need be")
@@ -152,8 +152,8 @@ def _environment(prepared: Plan, adapter: Adapter, request: Request, given: Mapp
     return {**found, "HOME": str(home), "TMPDIR": str(scratch), **adapter.environment(prepared, given)}
 
 
-def prepare(request: Request, say: Say, given: Mapping[str, str] | None = None) -> Prepared:
-    """Check a request and build its workspace."""
+def prepare(request: Request, workspace: Path, say: Say, given: Mapping[str, str] | None = None) -> Prepared:
+    """Check a request and fill its workspace, which the caller owns."""
     given = os.environ if given is None else given
     if request.sandbox not in SANDBOXES:
         raise RequestError(f"--sandbox is one of {', '.join(SANDBOXES)}")
@@ -168,7 +168,6 @@ def prepare(request: Request, say: Say, given: Mapping[str, str] | None = None) 
             f"--max-cost: {adapter.name} does not tell what it costs; give --price-input and --price-output"
         )
 
-    workspace = _workspace(request)
     output = _output(request, workspace)
     sources = evidence.resolve(request.read_only_dirs, workspace)
     lacking = "switched off (--sandbox off)" if request.sandbox == "off" else sandbox.lacking()

@@ -174,7 +174,8 @@ def converse(command: Sequence[str], *, cwd: Path, environment: Mapping[str, str
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         try:
-            return process.wait()
+            code = process.wait()
+            return 128 - code if code < 0 else code
         finally:
             if process.poll() is None:
                 process.terminate()

@@ -100,11 +100,13 @@ class _Run:
             yield list(command), environment, []
             return
         environment |= self.relay.environment
-        workspace = self.plan.workspace
+        workspace, program = self.plan.workspace, Path(self.plan.program)
+        if command[0] == self.plan.program and not program.is_relative_to("/usr"):
+            command = [str(program.resolve()), *command[1:]]  # links from elsewhere lead nowhere in there
         room = Room(
             workspace=workspace,
             evidence=[each.source for each in self.prepared.evidence],
-            exposed=[*installation(Path(self.plan.program)), *self.prepared.request.exposed],
+            exposed=[*installation(program), *self.prepared.request.exposed],
             sealed=[self.prepared.traces],
             hidden=[workspace / preparation.PRIVATE],
             relay=self.relay,
@@ -223,10 +225,11 @@ def _proxied(prepared: Prepared, stack: ExitStack) -> Plan:
 def run(request: Request, say: Say = lambda line: None) -> RunResult:
     """Carry out a request. Raises `ZeroError` for what is wrong before the start; after it, the result tells."""
     began = time.monotonic()
-    prepared = preparation.prepare(request, say)
-    plan, adapter, workspace = prepared.plan, prepared.adapter, prepared.workspace
+    workspace = preparation.make_workspace(request)
     with ExitStack() as stack:
         stack.enter_context(preparation.owned(workspace))
+        prepared = preparation.prepare(request, workspace, say)
+        plan, adapter = prepared.plan, prepared.adapter
         if request.dry_run:
             preparation.write_files(adapter, plan)
             say("would run: " + " ".join(adapter.start(plan)))

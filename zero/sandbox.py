@@ -66,10 +66,10 @@ def lacking() -> str | None:
 
 
 def installation(program: Path) -> list[Path]:
-    """The directories that a program needs to run: its own, its Node packages, the Node it runs on."""
+    """What a program needs to run: itself, or all of its Node packages and the Node it runs on."""
     real = program.resolve()
     homes = [parent for parent in real.parents if parent.name == "node_modules"]
-    found = [homes[-1] if homes else real.parent]
+    found = [homes[-1] if homes else real]
     node = shutil.which("node")
     if homes and node:
         found.append(Path(node).resolve().parents[1])

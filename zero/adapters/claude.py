@@ -129,9 +129,8 @@ class Claude(Adapter):
                 trajectory.thought(part.text("thinking"), mark)
             elif kind == "tool_use":
                 trajectory.called(part.text("id"), part.text("name"), part.mapping("input"), mark)
-        if message.child("usage").data:
-            if trajectory.is_new(mark):
-                trajectory.spent(_usage(message.child("usage")), mark, partial=True)
+        if message.child("usage").data and trajectory.is_new(mark):
+            trajectory.spent(_usage(message.child("usage")), mark, partial=True)
 
     def _result(self, event: Event, trajectory: Trajectory) -> None:
         cost = event.data.get("total_cost_usd")
