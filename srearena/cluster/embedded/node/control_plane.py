@@ -66,7 +66,10 @@ class ControlPlaneProgram(Program):
 
         async def answer(request: HttpRequest) -> HttpResponse:
             handler = served.get(self.port)
-            return await (handler or self.answer)(request)
+            # Whoever shows no credentials (the kubelet with its probes) may ask for health, and for nothing else.
+            if handler is None or not request.header("Authorization"):
+                return await self.answer(request)
+            return await handler(request)
 
         try:
             process.container.namespace.listen(process, self.port, http=answer, tls=identity)
