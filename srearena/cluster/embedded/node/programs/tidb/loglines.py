@@ -1,0 +1,27 @@
+"""The two shapes of log lines here: klog's, of the operator, and the unified one of PD, TiKV and TiDB."""
+
+from __future__ import annotations
+
+from srearena.cluster.embedded.node.process import Process
+from srearena.cluster.embedded.node.programs.timestamps import stamp
+
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:")
+
+
+async def klog(process: Process, level: str, where: str, text: str) -> None:
+    """`I0801 10:00:00.000000       1 file.go:12] text`; the level is one of I, W, E, F."""
+    await process.error(f"{level}{stamp(process, '%m%d %H:%M:%S.%f')} {process.pid:>7} {where}] {text}\n")
+
+
+async def unified(process: Process, level: str, where: str, text: str, **fields: object) -> None:
+    """`[2026/08/01 10:00:00.123 +00:00] [INFO] [file.go:12] ["a text"] [name=value]`."""
+    when = stamp(process, "%Y/%m/%d %H:%M:%S.%L +00:00")
+    tail = "".join(f" [{name.replace('_', '-')}={_quoted(str(value))}]" for name, value in fields.items())
+    await process.write(f"[{when}] [{level}] [{where}] [{_quoted(text)}]{tail}\n")
+
+
+def _quoted(text: str) -> str:
+    if text and all(char in _PLAIN for char in text):
+        return text
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
