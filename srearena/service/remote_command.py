@@ -13,7 +13,7 @@ from websockets.typing import Subprotocol
 
 from srearena.service.errors import Unreachable, refusal
 from srearena.service.kubeconfig import Access
-from srearena.service.transport import USER_AGENT, target
+from srearena.service.transport import USER_AGENT, is_loopback, target
 
 _PROTOCOLS = [Subprotocol("v5.channel.k8s.io"), Subprotocol("v4.channel.k8s.io")]
 _STDIN, _STDOUT, _STDERR, _ERROR, _RESIZE, _CLOSE = 0, 1, 2, 3, 4, 255
@@ -64,7 +64,7 @@ def run_command(
             user_agent_header=USER_AGENT,
             compression=None,
             max_size=_LARGEST_MESSAGE,
-            proxy=None,
+            proxy=None if is_loopback(urlsplit(url).hostname or "") else True,
             open_timeout=timeout,
             close_timeout=1,
             **options,

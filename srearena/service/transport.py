@@ -17,8 +17,11 @@ import orjson
 
 from srearena.service.errors import Unreachable, refusal
 from srearena.service.kubeconfig import Access, read_kubeconfig
+from srearena.service.waiting import doze
 
 USER_AGENT = "kubectl/v1.34.1 (linux/amd64) kubernetes/93248f9"
+_ATTEMPTS = 5
+_LONGEST_PAUSE = 10.0
 Query = Mapping[str, str | int | bool | list[str] | None]
 
 
@@ -67,16 +70,24 @@ class Transport:
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> Reply:
-        """One request; any answer is a Reply, and Unreachable where there is none."""
+        """One request; any answer is a Reply, and Unreachable where there is none.
+
+        A server that is too busy says when to come again (429), and has done nothing yet: then the request is repeated.
+        """
         try:
-            answer = self._client.request(
-                method,
-                target(path, query),
-                content=content,
-                headers=dict(headers or {}),
-                timeout=self.timeout if timeout is None else timeout,
-                extensions=self._extensions,
-            )
+            for attempt in range(_ATTEMPTS):
+                answer = self._client.request(
+                    method,
+                    target(path, query),
+                    content=content,
+                    headers=dict(headers or {}),
+                    timeout=self.timeout if timeout is None else timeout,
+                    extensions=self._extensions,
+                )
+                pause = answer.headers.get("retry-after", "")
+                if answer.status_code != 429 or not pause.isdigit() or attempt == _ATTEMPTS - 1:
+                    break
+                doze(min(float(pause), _LONGEST_PAUSE))
         except httpx.TimeoutException as problem:
             raise Unreachable(f"{self.access.server} did not answer {method} {path} in time") from problem
         except httpx.HTTPError as problem:

@@ -19,7 +19,7 @@ from srearena.service.helm import Helm
 OURS = {"Hotel Reservation", "Social Network", "Blueprint Hotel Reservation", "Online Boutique"}
 
 
-def write(folder: Path, name: str = "Toy", **more: Any) -> Path:
+def write(folder: Path, name: str = "Toy", /, **more: Any) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "metadata.json"
     path.write_text(json.dumps({"Name": name, "Namespace": name.lower(), **more}))
