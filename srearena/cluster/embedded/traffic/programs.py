@@ -18,7 +18,7 @@ from srearena.cluster.embedded.node.programs.images import ImageReference
 from srearena.cluster.embedded.node.programs.registry import program
 from srearena.cluster.embedded.node.programs.serving import stop_signal
 from srearena.cluster.embedded.node.sockets import Connection, GrpcHealth, HttpRequest, HttpResponse, Listener
-from srearena.cluster.embedded.traffic import wrk
+from srearena.cluster.embedded.traffic import wlgen, wrk
 from srearena.cluster.embedded.traffic.engine import Traffic
 from srearena.cluster.embedded.traffic.servers import Instance
 from srearena.cluster.embedded.traffic.settings import ConfigurationMissing, Settings, read_settings
@@ -26,8 +26,8 @@ from srearena.cluster.embedded.traffic.startup import StartFailed, Startup, bind
 from srearena.service.model.schema import ApplicationModel, ProgramModel
 
 _IMAGE_SIZE = 45_000_000
-GENERATORS = (wrk,)
-"""Modules whose import registers programs that send load."""
+GENERATORS = {"deathstarbench/wrk2-client": wrk, "777lefty/wlgen-proc": wlgen}
+"""Images that send load, and the modules whose import registers their programs."""
 
 
 class ModelledProgram(Program):
@@ -173,6 +173,8 @@ class Answering:
 
 def register_model(model: ApplicationModel) -> None:
     """Let the images of an application run its programs, and registries hold them."""
+    for image in GENERATORS:
+        register_images(image, tags=["latest"], size=_IMAGE_SIZE)
     by_image: dict[str, list[ProgramModel]] = {}
     for one in model.programs:
         for image in one.images:

@@ -15,19 +15,15 @@ from srearena.cluster.embedded.node.programs.registry import program
 from srearena.cluster.embedded.node.programs.serving import stop_signal
 from srearena.cluster.embedded.traffic.driving import Driver, Tally
 from srearena.cluster.embedded.traffic.engine import Traffic
-from srearena.cluster.embedded.traffic.servers import Instance
-from srearena.cluster.embedded.traffic.settings import Settings
+from srearena.cluster.embedded.traffic.sources import source_of_load
 from srearena.service.model.amounts import seconds
-from srearena.service.model.schema import Dependency, Driving, ProgramModel, Step, Task
 
 _ROUTE = re.compile(r"^\s*--\s*route:\s*([A-Z]+)\s+(/\S*)(?:.*?\bweight=([0-9.]+))?", re.MULTILINE)
 _VALUED = {"-t", "-c", "-d", "-R", "-D", "-s", "-T", "--rate", "--timeout", "--duration", "-H"}
 _SHARES = (50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0)
-CLIENT_TIMEOUT = 2.0
-"""wrk counts what takes longer as a timeout, and goes on waiting."""
 
 
-@program("deathstarbench/wrk2-client", "wrk2-client", "bhotelwrk")
+@program("deathstarbench/wrk2-client")
 class Wrk(Program):
     cmd = ("wrk",)
     base = "debian"
@@ -56,7 +52,7 @@ class Wrk(Program):
         traffic = process.container.host.offered(Traffic)
         assert traffic is not None
         stop_signal(process)
-        driver = self._driver(traffic, process, url.hostname or "", url.port or 80, mix)
+        driver = source_of_load(traffic, process, "wrk2", f"{url.hostname}:{url.port or 80}", mix)
         driver.rate, driver.tally, driver.resting = float(options["-R"]), Tally(), False
         began = process.clock.now
         # A caught signal wakes it before the time is up.
@@ -66,35 +62,6 @@ class Wrk(Program):
             driver.resting = True
         await process.write(report(driver, process.clock.now - began))
         return 0
-
-    def _driver(
-        self, traffic: Traffic, process: Process, host: str, port: int, mix: list[tuple[str, str, float]]
-    ) -> Driver:
-        """The container's source of load; round after round it is the same one."""
-        main = process.container.main
-        assert main is not None
-        tasks = [
-            Task(weight=weight, requests=[Step(call=f"target {method} {path}", span="")])
-            for method, path, weight in mix
-        ]
-        driving = Driving(rate=0, tasks=tasks)
-        address = f"{host}:{port}"
-        known = traffic.drivers.get(main)
-        if known is not None and known.driving == driving and known.address == address:
-            return known
-        model = ProgramModel(
-            name="wrk2",
-            runtime="cpp",
-            traced=False,
-            dependencies={"target": Dependency(address=address, timeout=60.0, connect_timeout=CLIENT_TIMEOUT)},
-            drives=driving,
-            memory=12 * 1024**2,
-        )
-        station = traffic.network.fabric.stations.pods[str(process.container.host.pod["metadata"]["uid"])]
-        instance = Instance(main, station, model, Settings({}))
-        driver = Driver(instance, driving, process.clock, process.clock.now, address=address)
-        traffic.drive(driver)
-        return driver
 
 
 def _arguments(words: list[str]) -> tuple[dict[str, str], list[str]]:
