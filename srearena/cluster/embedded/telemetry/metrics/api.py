@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import orjson
 
 from srearena.cluster.embedded.durations import format_time
-from srearena.cluster.embedded.telemetry.answers import JSON, Answer, Params, first, no_such_path, text_answer
+from srearena.cluster.embedded.telemetry.answers import JSON, TEXT, Answer, Params, first, no_such_path, text_answer
 from srearena.cluster.embedded.telemetry.collectors.collector import Target
 from srearena.cluster.embedded.telemetry.metrics import catalogue, parameters, status
 from srearena.cluster.embedded.telemetry.metrics.blocks import milliseconds
@@ -80,6 +80,10 @@ class PrometheusApi:
     def handle(self, method: str, path: str, params: Params) -> Answer:
         if path in ("/-/healthy", "/-/ready"):
             return text_answer(f"Prometheus Server is {'Healthy' if path == '/-/healthy' else 'Ready'}.\n")
+        if path == "/":
+            return 302, {**TEXT, "location": "graph"}, b""
+        if path == "/graph":
+            return text_answer("This Prometheus has no pages, only its API: see /api/v1/.\n")
         try:
             if path == "/federate" and method == "GET":
                 return 200, catalogue.TEXT_FORMAT, catalogue.federated(self.store, params, self._now)

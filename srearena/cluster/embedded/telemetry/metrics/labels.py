@@ -40,7 +40,5 @@ def with_labels(labels: Labels, changes: Mapping[str, str]) -> Labels:
 
 
 def written(labels: Labels) -> str:
-    """The label set as Prometheus writes it: name{a="b"}."""
-    name = value_of(labels, NAME)
-    inner = ", ".join(f"{key}={quoted(value)}" for key, value in labels if key != NAME)
-    return f"{name}{{{inner}}}" if inner or not name else name
+    """The label set as Prometheus' messages write it: {a="b"}, the name as a label among the others."""
+    return "{" + ", ".join(f"{key}={quoted(value)}" for key, value in labels) + "}"

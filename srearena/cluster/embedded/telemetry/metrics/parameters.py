@@ -31,20 +31,24 @@ def duration_ms(text: str) -> int | None:
 def moment(params: Params, name: str, default: int | None = None) -> int:
     """A time in milliseconds: Unix seconds or RFC 3339."""
     text = first(params, name)
-    if not text:
-        if default is None:
-            raise invalid(name, f"cannot parse {quoted(text)} to a valid timestamp")
+    if not text and default is not None:
         return default
+    found = _milliseconds(text)
+    if found is None:
+        prefix = "" if default is None else f"Invalid time value for '{name}': "
+        raise invalid(name, f"{prefix}cannot parse {quoted(text)} to a valid timestamp")
+    return found
+
+
+def _milliseconds(text: str) -> int | None:
     try:
         seconds = float(text)
     except ValueError:
         try:
             seconds = parse_time(text)
         except TimeError:
-            raise invalid(name, f"cannot parse {quoted(text)} to a valid timestamp") from None
-    if not math.isfinite(seconds) or abs(seconds * 1000) > _LATEST:
-        raise invalid(name, f"cannot parse {quoted(text)} to a valid timestamp")
-    return round(seconds * 1000)
+            return None
+    return round(seconds * 1000) if abs(seconds * 1000) <= _LATEST else None
 
 
 def step(params: Params) -> int:

@@ -1,0 +1,262 @@
+"""Prometheus' HTTP API: shapes, limits and refusals as the real server has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from srearena.cluster.embedded.telemetry.collectors.collector import Target
+from srearena.cluster.embedded.telemetry.metrics.api import PrometheusApi
+from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
+from tests.promql.real_prometheus import BINARY, RealPrometheus, running
+from tests.promql.samples import START, dataset, loaded
+
+NOW = START / 1000 + 1800
+
+
+class Clock:
+    now = NOW
+
+
+TARGETS = [
+    Target({"job": "api", "instance": "a:80"}, "http://a:80/metrics", {"__address__": "a:80"}, "up", "", NOW - 5, 0.01),
+    Target({"job": "api", "instance": "b:80"}, "http://b:80/metrics", {}, "down", "connection refused"),
+]
+
+
+@pytest.fixture(scope="module")
+def api() -> PrometheusApi:
+    store = loaded(dataset())
+    store.describe("up", "gauge", "Whether the target answers.")
+    store.describe("http_requests_total", "counter", "Requests.")
+    return PrometheusApi(store, Clock(), targets=lambda: TARGETS)
+
+
+def ask(api: PrometheusApi, path: str, method: str = "GET", **params: str | list[str]) -> tuple[int, Any]:
+    given = {name.replace("match", "match[]"): [v] if isinstance(v, str) else v for name, v in params.items()}
+    status, headers, body = api.handle(method, path, given)
+    return status, orjson.loads(body) if headers["content-type"] == "application/json" else body.decode()
+
+
+def data(api: PrometheusApi, path: str, **params: str | list[str]) -> Any:
+    status, body = ask(api, f"/api/v1/{path}", **params)
+    assert status == 200 and body["status"] == "success", body
+    return body["data"]
+
+
+def test_an_instant_query_without_a_time_is_about_now(api: PrometheusApi) -> None:
+    found = data(api, "query", query="up{job='web'}")
+    assert found["resultType"] == "vector"
+    assert found["result"] == [
+        {"metric": {"__name__": "up", "instance": "w:80", "job": "web"}, "value": [int(NOW), "0"]}
+    ]
+
+
+@pytest.mark.parametrize("time", ["1704105000", "1704105000.0", "2024-01-01T10:30:00Z", "2024-01-01T11:30:00+01:00"])
+def test_times_may_be_seconds_or_rfc_3339(api: PrometheusApi, time: str) -> None:
+    assert data(api, "query", query="time()", time=time) == {
+        "resultType": "scalar",
+        "result": [1704105000, "1704105000"],
+    }
+
+
+def test_results_of_every_kind(api: PrometheusApi) -> None:
+    assert data(api, "query", query='"a\\"b"') == {"resultType": "string", "result": [int(NOW), 'a"b']}
+    samples = data(api, "query", query="up{job='web'}[30s]")
+    assert samples["resultType"] == "matrix"
+    assert [value for _, value in samples["result"][0]["values"]] == ["1", "1", "0"]
+    assert data(api, "query", query="1 / 0")["result"][1] == "+Inf"
+    assert data(api, "query", query="123456789 * 1e12")["result"][1] == "123456789000000000000"
+    assert data(api, "query", query="1e21")["result"][1] == "1e+21"
+    assert data(api, "query", query="0.0000001")["result"][1] == "1e-07"
+
+
+def test_a_form_is_as_good_as_a_query_string(api: PrometheusApi) -> None:
+    given = {"query": "up", "start": str(NOW - 60), "end": str(NOW), "step": "15s"}
+    assert ask(api, "/api/v1/query_range", "POST", **given) == ask(api, "/api/v1/query_range", "GET", **given)
+    assert ask(api, "/api/v1/metadata", "POST")[0] == 405
+
+
+@pytest.mark.parametrize(
+    ("path", "params", "status", "kind", "message"),
+    [
+        (
+            "query",
+            {"query": "up{"},
+            400,
+            "bad_data",
+            'invalid parameter "query": 1:4: parse error: unexpected end of input inside braces',
+        ),
+        (
+            "query",
+            {"query": "up", "time": "soon"},
+            400,
+            "bad_data",
+            'invalid parameter "time": Invalid time value for \'time\': cannot parse "soon" to a valid timestamp',
+        ),
+        (
+            "query_range",
+            {"query": "up"},
+            400,
+            "bad_data",
+            'invalid parameter "start": cannot parse "" to a valid timestamp',
+        ),
+        (
+            "query_range",
+            {"query": "up", "start": "2", "end": "1", "step": "1"},
+            400,
+            "bad_data",
+            'invalid parameter "end": end timestamp must not be before start time',
+        ),
+        (
+            "query_range",
+            {"query": "up", "start": "1", "end": "2", "step": "0"},
+            400,
+            "bad_data",
+            'invalid parameter "step": zero or negative query resolution step widths are not accepted. '
+            "Try a positive integer",
+        ),
+        (
+            "query_range",
+            {"query": "up", "start": "1", "end": "2", "step": "x"},
+            400,
+            "bad_data",
+            'invalid parameter "step": cannot parse "x" to a valid duration',
+        ),
+        (
+            "query_range",
+            {"query": "up", "start": "0", "end": "12000", "step": "1"},
+            400,
+            "bad_data",
+            "exceeded maximum resolution of 11,000 points per timeseries. "
+            "Try decreasing the query resolution (?step=XX)",
+        ),
+        (
+            "query_range",
+            {"query": "up[5m]", "start": "1", "end": "2", "step": "1"},
+            400,
+            "bad_data",
+            'invalid expression type "range vector" for range query, must be Scalar or instant Vector',
+        ),
+        (
+            "query",
+            {"query": "memory_bytes * on(node) node_info"},
+            422,
+            "execution",
+            "multiple matches for labels: many-to-one matching must be explicit (group_left/group_right)",
+        ),
+        ("series", {}, 400, "bad_data", "no match[] parameter provided"),
+        (
+            "series",
+            {"match": "up{"},
+            400,
+            "bad_data",
+            'invalid parameter "match[]": 1:4: parse error: unexpected end of input inside braces',
+        ),
+        ("label/a-b/values", {}, 400, "bad_data", 'invalid label name: "a-b"'),
+        ("metadata", {"limit": "x"}, 400, "bad_data", "limit must be a number"),
+    ],
+)
+def test_refusals(
+    api: PrometheusApi,
+    server: RealPrometheus | None,
+    path: str,
+    params: dict[str, str],
+    status: int,
+    kind: str,
+    message: str,
+) -> None:
+    found, body = ask(api, f"/api/v1/{path}", **params)
+    assert (found, body) == (status, {"status": "error", "errorType": kind, "error": message})
+    if server is not None:
+        given = {name.replace("match", "match[]"): value for name, value in params.items()}
+        if path == "query":
+            given.setdefault("time", str(NOW))
+        assert server.ask(path, **given) == body
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The real server where it is installed, to check what we expect of it."""
+    if BINARY is None:
+        yield None
+        return
+    with running(tmp_path_factory.mktemp("prometheus")) as found:
+        found.write(dataset())
+        yield found
+
+
+def test_series_labels_and_values_are_the_real_servers(api: PrometheusApi, server: RealPrometheus | None) -> None:
+    window = {"start": str(START / 1000), "end": str(START / 1000 + 3600)}
+    asked: list[tuple[str, dict[str, str]]] = [
+        ("series", {"match": "up"}),
+        ("series", {"match": '{job="web"}'}),
+        ("labels", {}),
+        ("labels", {"match": "pod_info"}),
+        ("label/job/values", {}),
+        ("label/__name__/values", {}),
+        ("label/pod/values", {"match": 'memory_bytes{pod=~"db.*"}'}),
+        ("label/nope/values", {}),
+    ]
+    for path, params in asked:
+        ours = data(api, path, **params, **window)
+        assert isinstance(ours, list)
+        if server is not None:
+            given = {name.replace("match", "match[]"): value for name, value in params.items()}
+            assert server.ask(path, **given, **window)["data"] == ours, path
+    assert data(api, "series", match=["up", "flag"], start="1", end="2") == []
+
+
+def test_metadata(api: PrometheusApi) -> None:
+    assert data(api, "metadata", metric="up") == {
+        "up": [{"type": "gauge", "help": "Whether the target answers.", "unit": ""}]
+    }
+    assert len(data(api, "metadata", limit="1")) == 1
+
+
+def test_targets(api: PrometheusApi) -> None:
+    up, down = data(api, "targets")["activeTargets"]
+    assert (up["health"], up["scrapePool"], up["scrapeUrl"]) == ("up", "api", "http://a:80/metrics")
+    assert (down["health"], down["lastError"]) == ("down", "connection refused")
+    assert data(api, "targets", state="dropped") == {"activeTargets": [], "droppedTargets": []}
+
+
+def test_the_server_about_itself(api: PrometheusApi) -> None:
+    assert data(api, "status/buildinfo")["version"] == "2.42.0"
+    assert "scrape_interval" in data(api, "status/config")["yaml"]
+    assert data(api, "status/runtimeinfo")["storageRetention"] == "1d"
+    assert data(api, "status/tsdb")["headStats"]["numSeries"] == len(api.store)
+    assert data(api, "status/flags")["query.lookback-delta"] == "5m"
+    assert data(api, "rules") == {"groups": []}
+    assert data(api, "alerts") == {"alerts": []}
+    assert ask(api, "/-/healthy") == (200, "Prometheus Server is Healthy.\n")
+    assert ask(api, "/-/ready") == (200, "Prometheus Server is Ready.\n")
+    assert ask(api, "/api/v1/nothing")[0] == 404
+
+
+def test_federation_gives_the_latest_samples_as_text(api: PrometheusApi) -> None:
+    _, text = ask(api, "/federate", match='{job="web"}')
+    assert "# TYPE up gauge" in text.splitlines()
+    assert f'up{{instance="w:80",job="web"}} 0 {round(NOW * 1000)}' in text
+
+
+def test_a_store_that_is_full_says_so_in_every_answer() -> None:
+    store = MetricStore(max_series=1)
+    store.block([{"__name__": "a"}, {"__name__": "b"}])
+    _, body = ask(PrometheusApi(store, Clock()), "/api/v1/query", query="1")
+    assert body["warnings"] == ["1 series were refused: the store holds at most 1 series"]
+
+
+def test_a_query_that_would_load_too_much_is_refused(api: PrometheusApi) -> None:
+    small = PrometheusApi(api.store, Clock())
+    small.engine.max_samples = 1000
+    status, body = ask(small, "/api/v1/query", query="http_requests_total[1h]")
+    assert (status, body["errorType"]) == (422, "execution")
+    assert "too many samples" in body["error"]
+
+
+def test_nobody_can_hold_it_up_with_a_regular_expression(api: PrometheusApi) -> None:
+    evil = 'lonely{b=~"(x+x+)+y", c=~"(.*)*z"} or label_replace(lonely, "d", "$1", "b", "((x*)*)*z")'
+    assert len(data(api, "query", query=evil, time=str(START / 1000 + 600))["result"]) == 1
