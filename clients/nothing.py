@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 from srearena.conductor.agents import agent
 
-_ANSWERS = {"Yes or No": 'submit("No")', "Which components": "submit([])", "Repair": "submit()"}
+_ANSWERS = {
+    "Yes or No": 'submit("No")',
+    "Which components": "submit([])",
+    "What kind of fault": 'submit({"system_level": "None", "fault_type": "None"})',
+    "What happened": 'submit({"entities": []})',
+    "Repair": "submit()",
+}
 
 
 @agent("nothing")
@@ -15,5 +19,4 @@ class NothingAgent:
         for words, answer in _ANSWERS.items():
             if words in state:
                 return f"```\n{answer}\n```"
-        example = re.search(r"Answer with (submit\(.*\))\.", state)
-        return f"```\n{example.group(1) if example else 'submit()'}\n```"
+        return "```\nsubmit()\n```"

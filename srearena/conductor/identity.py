@@ -38,7 +38,7 @@ _CORE_TO_WRITE = (
 _GROUPS = (
     "apps batch autoscaling networking.k8s.io policy discovery.k8s.io storage.k8s.io apiextensions.k8s.io "
     "scheduling.k8s.io admissionregistration.k8s.io rbac.authorization.k8s.io metrics.k8s.io coordination.k8s.io "
-    "events.k8s.io pingcap.com chaos-mesh.org"
+    "events.k8s.io pingcap.com"
 ).split()
 
 _ROLES: dict[str, list[Obj]] = {
@@ -64,7 +64,7 @@ _ROLES: dict[str, list[Obj]] = {
             "verbs": _WRITE,
         },
         {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles", "rolebindings"], "verbs": _WRITE},
-        {"apiGroups": ["pingcap.com", "chaos-mesh.org"], "resources": ["*"], "verbs": _WRITE},
+        {"apiGroups": ["pingcap.com"], "resources": ["*"], "verbs": _WRITE},
     ],
     "oncall-system": [
         {"apiGroups": [""], "resources": ["configmaps", "pods", "pods/log", "services"], "verbs": _WRITE},

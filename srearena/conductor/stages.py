@@ -46,7 +46,7 @@ _TABLE = (
         "What kind of fault is it? Answer with the level of the system it is in (Hardware, Operating System, "
         "Virtualization, Application) and its type (Misconfiguration, Code Defect, Authentication Issue, "
         "Network/Storage Issue, Operation Error, Dependency Problem).",
-        'submit({"system_level": "Virtualization", "fault_type": "Misconfiguration"})',
+        'submit({"system_level": "...", "fault_type": "..."})',
     ),
     Stage(
         "diagnosis",

@@ -37,11 +37,13 @@ def run_probe(problem: Problem, script: str, pod_settings: Obj | None = None) ->
 
     try:
         wait_until(over, problem.cluster.wait, _PATIENCE, what="a probe")
+        pod = api.get("pods", name, namespace)
+        if pod["status"]["phase"] == "Failed":
+            raise ProbeFailed(f"a new pod in {namespace} fails: {_why(pod)}")
         return api.logs(name, namespace)
     except TimedOut as late:
-        raise ProbeFailed(
-            f"a new pod in {namespace} does not get to run: {_why(api.get('pods', name, namespace))}"
-        ) from late
+        pod = api.get("pods", name, namespace)
+        raise ProbeFailed(f"a new pod in {namespace} does not get to run: {_why(pod)}") from late
     finally:
         api.delete("pods", name, namespace, grace=0)
         for event in api.list("events", namespace, fields=f"involvedObject.name={name}"):
@@ -53,7 +55,7 @@ def _manifest(script: str, settings: Obj) -> Obj:
         "name": "shell",
         "image": _IMAGE,
         "command": ["sh", "-c", script],
-        "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"cpu": "100m", "memory": "32Mi"}},
+        "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"cpu": "1", "memory": "128Mi"}},
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"]},
@@ -75,9 +77,10 @@ def _manifest(script: str, settings: Obj) -> Obj:
 def _why(pod: Obj) -> str:
     status = pod.get("status") or {}
     for state in status.get("containerStatuses") or ():
-        waiting = (state.get("state") or {}).get("waiting")
-        if waiting:
-            return str(waiting.get("message") or waiting.get("reason"))
+        now = state.get("state") or {}
+        trouble = now.get("waiting") or now.get("terminated")
+        if trouble:
+            return str(trouble.get("message") or trouble.get("reason"))
     for condition in status.get("conditions") or ():
         if condition.get("status") == "False" and condition.get("message"):
             return str(condition["message"])

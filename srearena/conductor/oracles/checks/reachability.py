@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Address = tuple[str, int]
 _TIMEOUT = 3
 _ATTEMPTS = 3
+_AT_ONCE = 10
 
 
 class Reachability(Check):
@@ -64,6 +65,8 @@ def _reached(problem: Problem, targets: list[Address], settings: Obj) -> set[Add
         f"nc -z -w {_TIMEOUT} {host} {port} 2>/dev/null && echo reached {host} {port} && break; sleep 1; done) &"
         for host, port in targets
     ]
+    for last in range(_AT_ONCE - 1, len(tries), _AT_ONCE):
+        tries[last] += " wait"
     printed = run_probe(problem, "\n".join([*tries, "wait"]), settings)
     lines = [line.split() for line in printed.splitlines() if line.startswith("reached ")]
     return {(line[1], int(line[2])) for line in lines if len(line) == 3}

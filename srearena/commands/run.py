@@ -1,0 +1,124 @@
+"""`srearena run`: agents through problems, many at once, with a table that lives."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from srearena.conductor.agents import agent_names
+from srearena.conductor.errors import ArenaError
+from srearena.conductor.outcome import Limits
+from srearena.conductor.problems.registry import ProblemRegistry
+from srearena.conductor.results import results_root, totals
+from srearena.conductor.stages import in_order
+from srearena.conductor.suite import Progress, Suite
+from srearena.conductor.tables import LiveTable, outcome_colour
+from srearena.conductor.trial import Trial
+
+
+@click.command()
+@click.argument("ids", nargs=-1)
+@click.option("--problems", "patterns", multiple=True, metavar="GLOB", help="Problems by pattern, e.g. 'missing_*'.")
+@click.option("--agent", default="nothing", show_default=True, help="Who is to solve them.")
+@click.option("--script", type=click.Path(dir_okay=False, path_type=Path), help="What the scripted agent does.")
+@click.option("--agent-option", "options", multiple=True, metavar="KEY=VALUE", help="Passed to the agent.")
+@click.option(
+    "--trials", default=1, show_default=True, help="How often each problem is run; each has a seed of its own."
+)
+@click.option("--parallel", default=1, show_default=True, help="How many at once.")
+@click.option("--seed", default=0, show_default=True, help="The first trial's seed; the next has the next.")
+@click.option("--stages", help="Only these, by name and comma, e.g. detection,mitigation.")
+@click.option("--max-steps", default=30, show_default=True)
+@click.option("--max-tokens", type=int)
+@click.option("--max-cost", type=float)
+@click.option("--max-seconds", default=3600.0, show_default=True, help="Of real time per trial.")
+@click.option("--run", "name", help="The run's name; by default it follows from the command, so that it resumes.")
+@click.option("--fresh", is_flag=True, help="Do not resume: begin a new run.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per trial as it ends, and totals at the end.")
+def command(
+    ids: tuple[str, ...],
+    patterns: tuple[str, ...],
+    agent: str,
+    script: Path | None,
+    options: tuple[str, ...],
+    trials: int,
+    parallel: int,
+    seed: int,
+    stages: str | None,
+    max_steps: int,
+    max_tokens: int | None,
+    max_cost: float | None,
+    max_seconds: float,
+    name: str | None,
+    fresh: bool,
+    as_json: bool,
+) -> None:
+    """Run an agent on problems: IDS, or all that --problems names. The same command again resumes."""
+    wanted = (*ids, *patterns)
+    if not wanted:
+        raise ArenaError("which problems? Name some, or use --problems '*'; `srearena problems` lists them")
+    if agent not in agent_names():
+        raise ArenaError(f"there is no agent {agent!r}: choose from {', '.join(agent_names())}")
+    chosen = ProblemRegistry().match(wanted)
+    given = _options(options)
+    if script is not None:
+        given["script"] = str(script.absolute())
+    limits = Limits(steps=max_steps, tokens=max_tokens, cost=max_cost, wall_seconds=max_seconds)
+    asked = in_order(stages.split(",")) if stages else None
+    run = _run_folder(name, fresh, agent, [chosen, given, trials, seed, asked, limits.as_document()])
+    plan = [
+        Trial(problem, agent, str(run), number, seed + number, given, asked, limits)
+        for number in range(trials)
+        for problem in chosen
+    ]
+    suite = Suite(plan, run, parallel)
+    table = LiveTable(sys.stdout, live=not as_json and sys.stdout.isatty(), quiet=as_json)
+
+    def watch(entry: Progress) -> None:
+        if as_json and entry.result is not None:
+            click.echo(json.dumps(entry.result))
+        table.show(suite.progress, entry)
+
+    results = suite.perform(watch)
+    figures = totals([result for result in results if any(_same(result, trial) for trial in plan)])
+    if as_json:
+        click.echo(json.dumps({"run": run.name, "folder": str(run), **figures}))
+        return
+    table.close()
+    said = ", ".join(
+        click.style(f"{count} {outcome}", fg=outcome_colour(outcome)) for outcome, count in figures["outcomes"].items()
+    )
+    click.echo(f"\n{figures['trials']} trials: {said}")
+    for stage, seen in figures["stages"].items():
+        click.echo(f"  {stage:<13} {seen['passed']} of {seen['of']}")
+    click.echo(f"Results: {run} (`srearena results {run.name}`)")
+
+
+def _same(result: dict[str, object], trial: Trial) -> bool:
+    return result.get("problem") == trial.problem and result.get("trial") == trial.number
+
+
+def _options(pairs: tuple[str, ...]) -> dict[str, object]:
+    given: dict[str, object] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise ArenaError(f"--agent-option takes KEY=VALUE, not {pair!r}")
+        given[key] = value
+    return given
+
+
+def _run_folder(name: str | None, fresh: bool, agent: str, what: object) -> Path:
+    """The run's folder: by its name, or by what the command asks for."""
+    digest = hashlib.sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()[:8]
+    base = name or f"{agent}-{digest}"
+    folder = results_root() / base
+    number = 2
+    while fresh and folder.exists():
+        folder, number = results_root() / f"{base}-{number}", number + 1
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

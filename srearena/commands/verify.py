@@ -1,0 +1,56 @@
+"""`srearena verify`: do the problems hold what they promise?"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from typing import Any
+
+import click
+
+from srearena.conductor.errors import ArenaError
+from srearena.conductor.problems.registry import ProblemRegistry
+from srearena.conductor.verification import can_verify, verify
+
+
+@click.command()
+@click.argument("ids", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Every problem there is.")
+@click.option("--parallel", default=2, show_default=True, help="How many at once.")
+@click.option("--seed", default=0, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per problem.")
+def command(ids: tuple[str, ...], everything: bool, parallel: int, seed: int, as_json: bool) -> None:
+    """Prove the validity of problems: IDS or patterns, or --all of them. Exit 1 if one is not valid."""
+    if missing := can_verify():
+        raise ArenaError(missing)
+    if not ids and not everything:
+        raise ArenaError("which problems? Name some, or use --all")
+    registry = ProblemRegistry()
+    chosen = registry.get_problem_ids() if everything else registry.match(ids)
+    invalid = 0
+    for proof in _proofs(chosen, parallel, seed):
+        invalid += not proof["valid"]
+        if as_json:
+            click.echo(json.dumps(proof))
+            continue
+        mark = click.style("valid  ", fg="green") if proof["valid"] else click.style("INVALID", fg="red")
+        held = sum(proof["checks"].values())
+        click.echo(f"{proof['id']:<58} {mark} {held}/{len(proof['checks'])} checks {proof['seconds']:6.1f} s")
+        for reason in proof["reasons"]:
+            click.echo(f"    {reason}")
+    if not as_json:
+        click.echo(f"\n{len(chosen) - invalid} of {len(chosen)} problems are valid")
+    if invalid:
+        raise click.exceptions.Exit(1)
+
+
+def _proofs(ids: list[str], parallel: int, seed: int) -> Any:
+    if parallel <= 1 or len(ids) == 1:
+        yield from (verify(name, seed) for name in ids)
+        return
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["srearena.conductor.verification", "srearena.cluster.in_process"])
+    with ProcessPoolExecutor(parallel, mp_context=context, max_tasks_per_child=8) as pool:
+        for future in as_completed([pool.submit(verify, name, seed) for name in ids]):
+            yield future.result()

@@ -1,0 +1,154 @@
+"""Many trials at once, each in a process of its own. The same suite again goes on where it stopped.
+
+What is done is what has a result on disk, so that neither Ctrl-C nor a kill loses more than the trials under way.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from srearena.conductor.results import failed_document, read_trials, write_summary, write_trial
+from srearena.conductor.trial import Trial
+
+_STOP_SECONDS = 10.0
+
+
+@dataclass(slots=True)
+class Progress:
+    """Where one trial is."""
+
+    trial: Trial
+    state: str = "waiting"
+    result: dict[str, Any] | None = None
+    began: float | None = None
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class Suite:
+    trials: Sequence[Trial]
+    run: Path
+    parallel: int = 1
+    progress: list[Progress] = field(default_factory=list)
+
+    def perform(self, watch: Callable[[Progress], None] = lambda progress: None) -> list[dict[str, Any]]:
+        """Run what has no result yet; the results of all. `watch` is told of every change, in this thread."""
+        self.progress = [Progress(trial) for trial in self.trials]
+        waiting: list[Progress] = []
+        for entry in self.progress:
+            if entry.trial.done:
+                entry.result = _result_of(entry.trial)
+                entry.state = "done before"
+                watch(entry)
+            else:
+                waiting.append(entry)
+        changes: queue.Queue[tuple[Progress, dict[str, Any]]] = queue.Queue()
+        running: dict[int, _Worker] = {}
+        try:
+            while waiting or running:
+                while waiting and len(running) < max(1, self.parallel):
+                    entry = waiting.pop(0)
+                    entry.began, entry.state = monotonic(), "starting"
+                    running[id(entry)] = _Worker(entry, changes)
+                    watch(entry)
+                entry, told = changes.get()
+                entry.seconds = monotonic() - (entry.began or 0.0)
+                if "say" in told:
+                    entry.state = told["say"]
+                else:
+                    running.pop(id(entry)).finish()
+                    entry.result = told["result"]
+                    entry.state = str(entry.result["outcome"])
+                watch(entry)
+        finally:
+            for worker in running.values():
+                worker.stop()
+        results = list(read_trials(self.run))
+        write_summary(self.run, results)
+        return results
+
+
+def _result_of(trial: Trial) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((trial.folder / "result.json").read_text())
+    return document
+
+
+class _Worker:
+    """A process for one trial, and a thread that passes on what it says."""
+
+    def __init__(self, entry: Progress, changes: queue.Queue[tuple[Progress, dict[str, Any]]]) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "srearena.conductor.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._entry = entry
+        self._changes = changes
+        self._thread = threading.Thread(target=self._listen, daemon=True)
+        self._thread.start()
+
+    def _listen(self) -> None:
+        process, trial = self._process, self._entry.trial
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        complaints: list[str] = []
+        reader = threading.Thread(target=lambda: complaints.extend(process.stderr or ()), daemon=True)
+        reader.start()
+        process.stdin.write(json.dumps(trial.as_document()) + "\n")
+        process.stdin.close()
+        result: dict[str, Any] | None = None
+        for told in _objects(process.stdout):
+            if "result" in told:
+                result = told["result"]
+            elif "say" in told:
+                self._changes.put((self._entry, told))
+        status = process.wait()
+        reader.join(_STOP_SECONDS)
+        if result is None:
+            last = "".join(complaints).strip().splitlines()[-1:] or [f"status {status}"]
+            result = failed_document(
+                trial.problem,
+                agent=trial.agent,
+                seed=trial.seed,
+                trial=trial.number,
+                run=Path(trial.run).name,
+                reason=f"the process of the trial ended: {last[0]}",
+            )
+            if status not in (130, -2, -15):
+                write_trial(Path(trial.run), result)
+        self._changes.put((self._entry, {"result": result}))
+
+    def finish(self) -> None:
+        self._thread.join(_STOP_SECONDS)
+        for stream in (self._process.stdout, self._process.stderr):
+            if stream is not None:
+                stream.close()
+
+    def stop(self) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self.finish()
+
+
+def _objects(lines: Iterable[str]) -> Iterable[dict[str, Any]]:
+    for line in lines:
+        try:
+            value = json.loads(line)
+        except ValueError:
+            continue  # an agent may print what it likes
+        if isinstance(value, dict):
+            yield value

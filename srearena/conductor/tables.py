@@ -1,0 +1,81 @@
+"""Tables on a terminal: plain text, and one that is drawn anew as trials go on.
+
+Where the output is no terminal, a line per finished trial is printed instead.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from typing import IO, Any
+
+import click
+
+from srearena.conductor.suite import Progress
+
+_COLOURS = {"pass": "green", "fail": "red", "environment error": "magenta"}
+_MOST_ROWS = 40
+
+
+def outcome_colour(outcome: str) -> str:
+    return _COLOURS.get(outcome, "yellow")
+
+
+def columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as aligned lines."""
+    if not rows:
+        return []
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def stage_marks(result: dict[str, Any] | None) -> str:
+    """`det+ locx mit-`: passed, failed, not reached."""
+    marks = []
+    for stage in (result or {}).get("stages") or ():
+        verdict = stage.get("verdict")
+        mark = "-" if verdict is None else "+" if verdict["passed"] else "x"
+        marks.append(f"{stage['stage'][:3]}{mark}")
+    return " ".join(marks)
+
+
+class LiveTable:
+    def __init__(self, output: IO[str], *, live: bool, quiet: bool = False) -> None:
+        self._output = output
+        self._live = live
+        self._quiet = quiet
+        self._drawn = 0
+
+    def show(self, progress: Sequence[Progress], changed: Progress) -> None:
+        if self._quiet:
+            return
+        if self._live:
+            self._draw(progress)
+        elif changed.result is not None:
+            self._output.write(_line(changed) + "\n")
+            self._output.flush()
+
+    def _draw(self, progress: Sequence[Progress]) -> None:
+        width = shutil.get_terminal_size().columns
+        shown = [entry for entry in progress if entry.began is not None or entry.result is not None][-_MOST_ROWS:]
+        lines = [_line(entry)[:width] for entry in shown]
+        waiting = sum(entry.began is None and entry.result is None for entry in progress)
+        if waiting:
+            lines.append(f"... {waiting} more to come")
+        up = f"\x1b[{self._drawn}A" if self._drawn else ""
+        self._output.write(up + "".join(f"\x1b[2K{line}\n" for line in lines))
+        self._output.flush()
+        self._drawn = len(lines)
+
+    def close(self) -> None:
+        self._drawn = 0
+
+
+def _line(entry: Progress) -> str:
+    number = f" #{entry.trial.number}" if entry.trial.number else ""
+    name = f"{entry.trial.problem}{number}"
+    state = entry.state if entry.result is None else entry.result["outcome"]
+    steps = (entry.result or {}).get("usage", {}).get("steps", "")
+    tail = f"{stage_marks(entry.result)}  {steps} steps" if entry.result is not None and steps != "" else ""
+    coloured = click.style(f"{state:<18}", fg=outcome_colour(state)) if entry.result is not None else f"{state:<18}"
+    return f"{name:<52} {coloured} {entry.seconds:6.1f} s  {tail}".rstrip()

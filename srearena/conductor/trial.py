@@ -1,0 +1,80 @@
+"""One trial of a run: what to do, and doing it. Whatever happens, it ends in a result that says how."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from srearena.conductor.agents import make_agent
+from srearena.conductor.conductor import Conductor
+from srearena.conductor.outcome import Limits
+from srearena.conductor.results import failed_document, folder_of, write_trial
+from srearena.conductor.staging import Say, Timeline
+from srearena.errors import SreArenaError
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    problem: str
+    agent: str
+    run: str
+    """The folder of the run."""
+    number: int = 0
+    seed: int = 0
+    agent_options: dict[str, Any] = field(default_factory=dict)
+    stages: tuple[str, ...] | None = None
+    limits: Limits = field(default_factory=Limits)
+    timeline: Timeline = field(default_factory=Timeline)
+
+    @property
+    def folder(self) -> Path:
+        return folder_of(Path(self.run), self.problem, self.number)
+
+    @property
+    def done(self) -> bool:
+        return (self.folder / "result.json").is_file()
+
+    def as_document(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> Trial:
+        chosen = dict(document)
+        chosen["limits"] = Limits(**chosen["limits"])
+        chosen["timeline"] = Timeline(**chosen["timeline"])
+        chosen["stages"] = tuple(chosen["stages"]) if chosen["stages"] is not None else None
+        return cls(**chosen)
+
+
+def perform(trial: Trial, say: Say = lambda text: None) -> dict[str, Any]:
+    """Run the trial and write its result; what fails before the agent starts is an environment error."""
+    conductor = Conductor(
+        seed=trial.seed,
+        stages=trial.stages,
+        limits=trial.limits,
+        timeline=trial.timeline,
+        results=Path(trial.run),
+        trial=trial.number,
+        in_process=True,
+        say=say,
+    )
+    try:
+        conductor.register_agent(make_agent(trial.agent, trial.agent_options), trial.agent)
+        conductor.init_problem(trial.problem)
+        say("the agent works")
+        return asyncio.run(conductor.start_problem())
+    except SreArenaError as failure:
+        document = failed_document(
+            trial.problem,
+            agent=trial.agent,
+            seed=trial.seed,
+            trial=trial.number,
+            run=Path(trial.run).name,
+            reason=str(failure),
+        )
+        write_trial(Path(trial.run), document)
+        return document
+    finally:
+        conductor.close()
