@@ -93,13 +93,15 @@ def checked_options(**choices: Any) -> ClusterOptions:
 
 
 class ChildCluster(Cluster):
-    """An embedded cluster in a process of its own, which ends with this one."""
+    """An embedded cluster in a process of its own, which ends with this one, unless it is let go."""
 
-    def __init__(self, name: str, options: ClusterOptions, directory: Path | None = None) -> None:
+    def __init__(
+        self, name: str, options: ClusterOptions, directory: Path | None = None, *, detached: bool = False
+    ) -> None:
         self._name = name
         self._own_directory = directory is None
         self._directory = directory or Path(tempfile.mkdtemp(prefix="srearena-"))
-        self._process = launch(options, self._directory)
+        self._process = launch(options, self._directory, detached=detached)
         atexit.register(self.close)
         try:
             self.url = wait_until_ready(self._process)
@@ -133,6 +135,16 @@ class ChildCluster(Cluster):
 
     def catch_up(self) -> None:
         _asked(self._control, "catch-up")
+
+    def wait_for_end(self) -> None:
+        """Until the process of the cluster ends; ClusterError where it did not end well."""
+        status = self._process.wait()
+        if status:
+            raise ClusterError(f"cluster {self._name!r} ended with status {status}")
+
+    def let_go(self) -> None:
+        """Leave a detached cluster to itself: it goes on when this process ends."""
+        atexit.unregister(self.close)
 
     def close(self) -> None:
         atexit.unregister(self.close)

@@ -1,0 +1,141 @@
+"""`srearena top`: services, rates, errors, latency and pods of a running cluster, drawn anew every few seconds."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import click
+import httpx
+
+from srearena.cluster import running
+from srearena.cluster.base import ClusterError, TelemetryEndpoints
+from srearena.cluster.launching import telemetry_of
+
+_WINDOW = "1m"
+_CALLS = 'traces_span_metrics_calls_total{span_kind=~"SPAN_KIND_(SERVER|CONSUMER)"}'
+_QUERIES = {
+    "rate": f"sum by (namespace, service_name) (rate({_CALLS}[{_WINDOW}]))",
+    "errors": "sum by (namespace, service_name) (rate("
+    + _CALLS.replace("}", ',status_code="STATUS_CODE_ERROR"}')
+    + f"[{_WINDOW}]))",
+    "p95": "histogram_quantile(0.95, sum by (namespace, service_name, le) (rate("
+    'traces_span_metrics_duration_milliseconds_bucket{span_kind=~"SPAN_KIND_(SERVER|CONSUMER)"}'
+    f"[{_WINDOW}])))",
+}
+_PODS = {
+    "running": 'sum by (namespace) (kube_pod_status_phase{phase="Running"})',
+    "not ready": 'sum by (namespace) (kube_pod_status_ready{condition="false"})',
+    "restarts": "sum by (namespace) (increase(kube_pod_container_status_restarts_total[10m]))",
+}
+
+
+@dataclass(slots=True)
+class Row:
+    namespace: str
+    service: str
+    rate: float = 0.0
+    errors: float = 0.0
+    p95: float | None = None
+    """Milliseconds."""
+
+
+@click.command()
+@click.argument("name", default="")
+@click.option("--every", default=2.0, show_default=True, help="Seconds between two looks.")
+@click.option("--once", is_flag=True, help="Look once, and end.")
+@click.option("--json", "as_json", is_flag=True, help="One look, as JSON.")
+def command(name: str, every: float, once: bool, as_json: bool) -> None:
+    """Show the services of a running cluster: requests, errors, latency, pods, alerts."""
+    endpoints = telemetry_of(running.directory_of(_chosen(name)))
+    with httpx.Client(headers={"Authorization": f"Bearer {endpoints.token}"}, timeout=20.0) as client:
+        if as_json:
+            rows, pods, alerts = look(client, endpoints)
+            click.echo(json.dumps({"services": [asdict(row) for row in rows], "pods": pods, "alerts": alerts}))
+            return
+        live = sys.stdout.isatty() and not once
+        try:
+            while True:
+                text = "\n".join(drawn(*look(client, endpoints)))
+                click.echo(f"\x1b[H\x1b[J{text}" if live else text)
+                if not live:
+                    return
+                time.sleep(max(0.2, every))  # noqa: TID251 - a person watches in real time
+        except KeyboardInterrupt:
+            click.echo()
+
+
+def _chosen(name: str) -> str:
+    entries = [entry.name for entry in running.all_running()]
+    if name in entries:
+        return name
+    if not name and len(entries) == 1:
+        return entries[0]
+    if not entries:
+        raise ClusterError("nothing is running: `srearena up hotel_reservation` brings an application up")
+    if not name:
+        raise ClusterError(f"several clusters are running, say which: {', '.join(entries)}")
+    raise ClusterError(f"no cluster named {name!r} is running (running: {', '.join(entries)})")
+
+
+def look(
+    client: httpx.Client, endpoints: TelemetryEndpoints
+) -> tuple[list[Row], dict[str, dict[str, float]], list[Any]]:
+    """Services, pods by namespace, and what fires now."""
+    rows: dict[tuple[str, str], Row] = {}
+    for field, query in _QUERIES.items():
+        for labels, value in _asked(client, endpoints, query):
+            key = (labels.get("namespace", ""), labels.get("service_name", ""))
+            row = rows.setdefault(key, Row(*key))
+            setattr(row, field, value)
+    pods: dict[str, dict[str, float]] = {}
+    for field, query in _PODS.items():
+        for labels, value in _asked(client, endpoints, query):
+            pods.setdefault(labels.get("namespace", ""), {})[field] = value
+    firing = _got(client, f"{endpoints.prometheus}/api/v1/alerts", {})["alerts"]
+    alerts = [alert for alert in firing if alert.get("state") == "firing"]
+    return sorted(rows.values(), key=lambda row: (row.namespace, -row.rate)), pods, alerts
+
+
+def _asked(client: httpx.Client, endpoints: TelemetryEndpoints, query: str) -> list[tuple[dict[str, str], float]]:
+    data = _got(client, f"{endpoints.prometheus}/api/v1/query", {"query": query})
+    found = [(entry["metric"], float(entry["value"][1])) for entry in data["result"]]
+    return [(labels, value) for labels, value in found if value == value]
+
+
+def _got(client: httpx.Client, url: str, parameters: dict[str, str]) -> Any:
+    try:
+        answer = client.get(url, params=parameters)
+        answer.raise_for_status()
+        return answer.json()["data"]
+    except (httpx.HTTPError, ValueError, KeyError) as problem:
+        raise ClusterError(f"the cluster's telemetry does not answer: {problem}") from problem
+
+
+def drawn(rows: list[Row], pods: dict[str, dict[str, float]], alerts: list[Any]) -> list[str]:
+    lines = [f"{'NAMESPACE':<28}{'SERVICE':<28}{'REQ/S':>9}{'ERRORS':>9}{'P95':>11}"]
+    for row in rows:
+        share = row.errors / row.rate if row.rate > 0 else 0.0
+        p95 = "-" if row.p95 is None else f"{row.p95:.1f} ms"
+        line = f"{row.namespace[:27]:<28}{row.service[:27]:<28}{row.rate:>9.2f}{share:>8.1%} {p95:>10}"
+        lines.append(click.style(line, fg="red") if share > 0.01 else line)
+    if not rows:
+        lines.append("no requests in the last minute")
+    lines.append("")
+    for namespace, counts in sorted(pods.items()):
+        words = ", ".join(f"{counts[field]:.0f} {field}" for field in _PODS if counts.get(field))
+        if words:
+            lines.append(f"{namespace}: {words}")
+    lines += [
+        click.style(f"ALERT {alert['labels'].get('alertname')} {_about(alert['labels'])}", fg="red")
+        for alert in alerts[:20]
+    ]
+    return lines
+
+
+def _about(labels: dict[str, str]) -> str:
+    shown = {key: value for key, value in labels.items() if key not in ("alertname", "severity")}
+    return " ".join(f"{key}={value}" for key, value in sorted(shown.items()))

@@ -1,0 +1,123 @@
+"""`srearena up`: applications with load and a past, on an embedded cluster, and where to look at them."""
+
+from __future__ import annotations
+
+import json
+import signal
+from dataclasses import asdict
+from time import monotonic
+from time import time as now  # noqa: TID251 - what a person reads is real time
+
+import click
+
+from srearena.cluster import running
+from srearena.cluster.launching import ChildCluster, checked_options
+from srearena.cluster.running import RunningCluster
+from srearena.service.apps import Application, find_application
+
+DEPLOYMENT = 240.0
+"""Virtual seconds before the history begins, in which the applications come up."""
+
+
+@click.command()
+@click.argument("applications", nargs=-1, required=True, metavar="APP...")
+@click.option("--name", default="", help="What to call the cluster; by default as the first application.")
+@click.option("--nodes", default=3, show_default=True, help="Worker nodes beside the control plane.")
+@click.option("--seed", default=0, show_default=True, help="Same seed, same world.")
+@click.option("--speed", default=1.0, show_default=True, help="Virtual seconds per real second from now on.")
+@click.option("--history", default=900.0, show_default=True, help="Seconds of life under load before you look.")
+@click.option("--no-load", is_flag=True, help="Deploy without load.")
+@click.option("--detach", is_flag=True, help="Return once it is up; end it with `srearena down`.")
+@click.option("--json", "as_json", is_flag=True, help="Say where everything is as one JSON object.")
+def command(
+    applications: tuple[str, ...],
+    name: str,
+    nodes: int,
+    seed: int,
+    speed: float,
+    history: float,
+    no_load: bool,
+    detach: bool,
+    as_json: bool,
+) -> None:
+    """Bring applications up with load and telemetry, and print the addresses."""
+    chosen = [find_application(one) for one in applications]
+    models = tuple(str(app.folder) for app in chosen if app.model_path is not None)
+    options = checked_options(
+        workers=nodes, seed=seed, speed=speed, behind=max(0.0, history) + DEPLOYMENT, models=models
+    )
+    name = name or chosen[0].folder.name.replace("_", "-")
+    begun = monotonic()
+    cluster = ChildCluster(name, options, running.make_directory(name), detached=detach)
+    try:
+        for app in chosen:
+            _say(f"deploying {app.name} ...", as_json)
+            app.deploy(cluster)
+        for app in chosen:
+            app.wait_until_ready(cluster)
+            if not no_load:
+                app.start_workload(cluster)
+        _say(f"living through {history:g} s ...", as_json)
+        cluster.catch_up()
+        entry = RunningCluster(name, cluster.pid, cluster.url, str(cluster.kubeconfig), nodes, seed, speed, now())
+        running.note(entry)
+        _show(cluster, entry, chosen, monotonic() - begun, as_json=as_json, detach=detach)
+    except BaseException:
+        cluster.close()
+        running.forget(name)
+        raise
+    if detach:
+        cluster.let_go()
+    else:
+        _stay(cluster, name)
+
+
+def _say(text: str, as_json: bool) -> None:
+    if not as_json:
+        click.echo(text, err=True)
+
+
+def _show(
+    cluster: ChildCluster,
+    entry: RunningCluster,
+    chosen: list[Application],
+    seconds: float,
+    *,
+    as_json: bool,
+    detach: bool,
+) -> None:
+    endpoints = asdict(cluster.telemetry)
+    if as_json:
+        facts = {
+            "name": entry.name,
+            "kubeconfig": entry.kubeconfig,
+            **endpoints,
+            "namespace": chosen[0].namespace,
+            "applications": [{"name": app.name, "namespace": app.namespace} for app in chosen],
+        }
+        click.echo(json.dumps(facts))
+        return
+    names = ", ".join(f"{app.name} (namespace {app.namespace})" for app in chosen)
+    click.echo(f"{names}: up after {seconds:.1f} s.\n")
+    click.echo(f"  export KUBECONFIG={entry.kubeconfig}")
+    for kind in ("prometheus", "loki", "jaeger", "alertmanager"):
+        click.echo(f"  {kind:<13}{endpoints[kind]}")
+    click.echo(f"  {'token':<13}{endpoints['token']}\n")
+    click.echo(f"Watch it with `srearena top {entry.name}`.")
+    click.echo(f"Stop it with `srearena down {entry.name}`." if detach else "Stop it with Ctrl-C.")
+
+
+def _stay(cluster: ChildCluster, name: str) -> None:
+    """Until the user ends it."""
+
+    def ended(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, ended)
+    try:
+        cluster.wait_for_end()
+    except KeyboardInterrupt:
+        click.echo(f"{name} is down.")
+    finally:
+        cluster.close()
+        running.forget(name)
