@@ -1,0 +1,71 @@
+"""Log lines of a window, from Loki, in the order in which they were written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from srearena.observer.source import Source
+from srearena.observer.tables import LABELS, Export, Format, Row, write
+from srearena.observer.window import Window, moment
+
+COLUMNS = {"timestamp": "TIMESTAMP", "timestamp_ns": "BIGINT", "labels": LABELS, "line": "VARCHAR"}
+EVERYTHING = '{job=~".+"}'
+PAGE = 5000
+"""Loki's own limit, unless it was configured otherwise."""
+
+
+class LogApi(Source):
+    def __init__(self, url: str, token: str = "", *, page: int = PAGE) -> None:
+        super().__init__("Loki", url, token)
+        self._page = page
+
+    def export(
+        self,
+        window: Window,
+        directory: Path,
+        format: Format = "parquet",
+        *,
+        query: str = EVERYTHING,
+        name: str = "logs",
+    ) -> Export:
+        """Write the lines that a LogQL log query finds."""
+        return write(self.lines(window, query), COLUMNS, Path(directory), name, format)
+
+    def lines(self, window: Window, query: str = EVERYTHING) -> Iterator[Row]:
+        start, end = round(window.start * 1e6) * 1000, round(window.end * 1e6) * 1000
+        seen: set[tuple[str, str]] = set()
+        """Of the last instant of the page before, which the next page begins with."""
+        while start < end:
+            params = {
+                "query": query,
+                "start": str(start),
+                "end": str(end),
+                "limit": str(self._page),
+                "direction": "forward",
+            }
+            found = _entries(self.data("/loki/api/v1/query_range", params))
+            fresh = [entry for entry in found if entry[0] > start or (entry[1], entry[2]) not in seen]
+            for when, _, line, labels in fresh:
+                yield {"timestamp": moment(when / 1e9), "timestamp_ns": when, "labels": labels, "line": line}
+            if len(found) < self._page:
+                return
+            last = found[-1][0]
+            if not fresh or last == start:
+                # More lines of one instant than fit on a page: what does not fit cannot be asked for.
+                start, seen = last + 1, set()
+                continue
+            seen = {(entry[1], entry[2]) for entry in found if entry[0] == last}
+            start = last
+
+
+def _entries(data: Any) -> list[tuple[int, str, str, dict[str, str]]]:
+    """(instant, labels as text, line, labels), oldest first."""
+    found: list[tuple[int, str, str, dict[str, str]]] = []
+    for stream in data["result"]:
+        labels = stream.get("stream") or {}
+        text = repr(sorted(labels.items()))
+        found.extend((int(when), text, line, labels) for when, line, *_ in stream["values"])
+    found.sort(key=lambda entry: entry[:2])
+    return found

@@ -1,0 +1,110 @@
+"""Spans of a window, from Jaeger, one row each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from srearena.observer.source import Source
+from srearena.observer.tables import LABELS, Export, Format, Row, write
+from srearena.observer.window import Window, moment
+
+COLUMNS = {
+    "timestamp": "TIMESTAMP",
+    "trace_id": "VARCHAR",
+    "span_id": "VARCHAR",
+    "parent_span_id": "VARCHAR",
+    "service": "VARCHAR",
+    "operation": "VARCHAR",
+    "kind": "VARCHAR",
+    "duration_us": "BIGINT",
+    "status": "VARCHAR",
+    "status_message": "VARCHAR",
+    "tags": LABELS,
+    "resource": LABELS,
+    "events": "JSON",
+}
+PAGE = 500
+_SHORTEST = 0.001
+
+
+class TraceApi(Source):
+    def __init__(self, url: str, token: str = "", *, page: int = PAGE) -> None:
+        super().__init__("Jaeger", url, token)
+        self._page = page
+
+    def services(self) -> list[str]:
+        return list(self.data("/api/services", {}) or ())
+
+    def operations(self, service: str) -> list[str]:
+        return list(self.data(f"/api/services/{quote(service, safe='')}/operations", {}) or ())
+
+    def export(
+        self,
+        window: Window,
+        directory: Path,
+        format: Format = "parquet",
+        *,
+        service: str = "",
+        name: str = "traces",
+    ) -> Export:
+        """Write the spans of every trace that a service (any, by default) took part in."""
+        rows = (row for trace in self.traces(window, service) for row in span_rows(trace))
+        return write(rows, COLUMNS, Path(directory), name, format)
+
+    def traces(self, window: Window, service: str = "") -> Iterator[Any]:
+        """Each trace once, as Jaeger shows it."""
+        seen: set[str] = set()
+        for one in [service] if service else self.services():
+            for trace in self._of(one, window):
+                if trace["traceID"] not in seen:
+                    seen.add(trace["traceID"])
+                    yield trace
+
+    def _of(self, service: str, window: Window) -> Iterator[Any]:
+        """Jaeger has no pages: where there are too many traces for one answer, the window is cut in two."""
+        params = {
+            "service": service,
+            "start": str(round(window.start * 1e6)),
+            "end": str(round(window.end * 1e6)),
+            "limit": str(self._page),
+        }
+        found = self.data("/api/traces", params) or []
+        if len(found) >= self._page and window.seconds > _SHORTEST:
+            for half in window.halves():
+                yield from self._of(service, half)
+        else:
+            yield from found
+
+
+def span_rows(trace: Any) -> Iterator[Row]:
+    for span in sorted(trace["spans"], key=lambda span: (span["startTime"], span["spanID"])):
+        process = trace["processes"][span["processID"]]
+        tags = {tag["key"]: _text(tag["value"]) for tag in span["tags"]}
+        parents = [ref["spanID"] for ref in span["references"] if ref["refType"] == "CHILD_OF"]
+        yield {
+            "timestamp": moment(span["startTime"] / 1e6),
+            "trace_id": span["traceID"],
+            "span_id": span["spanID"],
+            "parent_span_id": parents[0] if parents else "",
+            "service": process["serviceName"],
+            "operation": span["operationName"],
+            "kind": tags.pop("span.kind", ""),
+            "duration_us": span["duration"],
+            "status": tags.pop("otel.status_code", "") or ("ERROR" if tags.get("error") == "true" else "UNSET"),
+            "status_message": tags.pop("otel.status_description", ""),
+            "tags": tags,
+            "resource": {tag["key"]: _text(tag["value"]) for tag in process.get("tags") or ()},
+            "events": [_event(log) for log in span.get("logs") or ()],
+        }
+
+
+def _event(log: Any) -> dict[str, Any]:
+    fields = {field["key"]: field["value"] for field in log["fields"]}
+    return {"timestamp": moment(log["timestamp"] / 1e6), **fields}
+
+
+def _text(value: Any) -> str:
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)
