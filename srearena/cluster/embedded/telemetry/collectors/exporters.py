@@ -1,0 +1,85 @@
+"""Exporters of datastores: what a server knows of itself, under the names its usual exporter gives it.
+
+An exporter lives beside its server and outlives it: when the server is gone from its pod, it still answers, and says
+that the server is down. Numbers come from the state the server itself works with, the one `exec` shows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from srearena.cluster.embedded.node.metered import Sample
+from srearena.cluster.embedded.node.programs.datastore import Broker
+from srearena.cluster.embedded.node.programs.mongodb.server import MAX_INCOMING, MongoServer
+from srearena.cluster.embedded.node.programs.postgresql.server import PostgresServer
+
+_NONE: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Exporter:
+    job: str
+    alive: str
+    """The series that says whether the server answers."""
+    serves: Callable[[object], bool]
+    read: Callable[[Any], Iterable[Sample]]
+
+
+def exporter_of(server: object) -> Exporter | None:
+    """Who exports a server, if anybody does."""
+    return next((exporter for exporter in EXPORTERS if exporter.serves(server)), None) if server is not None else None
+
+
+def _mongodb(server: MongoServer) -> Iterable[Sample]:
+    name, current = "mongodb_ss_connections", len(server.sessions)
+    yield name, {"conn_type": "current"}, current
+    yield name, {"conn_type": "available"}, MAX_INCOMING - current
+    yield name, {"conn_type": "totalCreated"}, server.connected
+    for kind, number in server.operations.items():
+        yield "mongodb_ss_opcounters", {"legacy_op_type": kind}, number
+    for database, collections in sorted(server.contents.databases.items()):
+        yield "mongodb_dbstats_collections", {"database": database}, len(collections)
+        yield "mongodb_dbstats_objects", {"database": database}, sum(map(len, collections.values()))
+
+
+def _postgresql(server: PostgresServer) -> Iterable[Sample]:
+    now = server.process.clock.now
+    yield "pg_settings_max_connections", _NONE, float(server.settings.get("max_connections", 100))
+    states: Counter[tuple[str, str]] = Counter()
+    longest: dict[tuple[str, str], float] = {}
+    for session in server.sessions.values():
+        place = (session.database, session.state)
+        states[place] += 1
+        taken = now - session.transaction_at if session.transaction_at is not None else 0.0
+        longest[place] = max(longest.get(place, 0.0), taken)
+    for (database, state), number in sorted(states.items()):
+        labels = {"datname": database, "state": state}
+        yield "pg_stat_activity_count", labels, number
+        yield "pg_stat_activity_max_tx_duration", labels, longest[database, state]
+    locks: Counter[tuple[str, str]] = Counter()
+    for request in server.locks.requests:
+        locks[request.owner.database, request.mode.lower()] += 1
+    for (database, mode), number in sorted(locks.items()):
+        yield "pg_locks_count", {"datname": database, "mode": mode}, number
+
+
+def _kafka(broker: Broker) -> Iterable[Sample]:
+    for topic, partitions in sorted(broker.topics.items()):
+        yield "kafka_topic_partitions", {"topic": topic}, partitions
+        yield "kafka_topic_current_offset", {"topic": topic}, broker.end_offset(topic)
+        for group in sorted(getattr(broker, "groups", ())):
+            labels = {"consumergroup": group, "topic": topic}
+            committed = broker.committed(group, topic)
+            if committed or broker.lag(group, topic) != broker.end_offset(topic):
+                yield "kafka_consumergroup_current_offset", labels, committed
+                yield "kafka_consumergroup_lag", labels, broker.lag(group, topic)
+
+
+EXPORTERS: tuple[Exporter, ...] = (
+    Exporter("mongodb-exporter", "mongodb_up", lambda server: isinstance(server, MongoServer), _mongodb),
+    Exporter("postgres-exporter", "pg_up", lambda server: isinstance(server, PostgresServer), _postgresql),
+    Exporter("kafka-exporter", "kafka_up", lambda server: isinstance(server, Broker), _kafka),
+)

@@ -1,0 +1,101 @@
+"""Programs with numbers of their own: datastores through their exporters, annotated pods over HTTP."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from srearena.cluster.embedded.objects import name_of
+from srearena.cluster.embedded.telemetry.collectors.exposition import samples_of
+from tests.collectors.harness import Observed, deployment
+
+PAGE = """# TYPE demo_requests_total counter
+demo_requests_total{route="/"} 7
+demo_temperature 21.5
+"""
+
+
+def _annotated(annotations: dict[str, str], page: str = PAGE) -> str:
+    """A web server with a page called metrics."""
+    mount = {"name": "page", "mountPath": "/usr/share/nginx/html"}
+    spec = {
+        "containers": [{"name": "main", "image": "nginx:1.27", "volumeMounts": [mount]}],
+        "volumes": [{"name": "page", "configMap": {"name": "page"}}],
+    }
+    content = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "page"}, "data": {"metrics": page}}
+    about = {"name": "demo", "annotations": annotations}
+    return yaml.safe_dump_all([content, {"apiVersion": "v1", "kind": "Pod", "metadata": about, "spec": spec}])
+
+
+def test_an_annotated_pod_is_asked_over_http(cluster: Observed) -> None:
+    cluster.apply(_annotated({"prometheus.io/scrape": "true", "prometheus.io/port": "80"}))
+    cluster.pass_time(45)
+    about = {"pod": "demo", "namespace": "default", "container": "main", "job": "kubernetes-pods"}
+    assert cluster.value("up", **about) == 1
+    assert cluster.value("demo_requests_total", route="/", **about) == 7
+    assert cluster.value("demo_temperature", **about) == 21.5
+    assert cluster.store.metadata["demo_requests_total"].kind == "counter"
+
+
+@pytest.mark.parametrize(
+    ("annotations", "page", "error"),
+    [
+        ({"prometheus.io/port": "8080"}, PAGE, "connection refused"),
+        ({"prometheus.io/port": "80", "prometheus.io/path": "/nowhere"}, PAGE, "server returned HTTP status 404"),
+        ({"prometheus.io/port": "80"}, "<html>\n", "expected a metric, got '<html>'"),
+    ],
+)
+def test_what_cannot_be_read_is_down(cluster: Observed, annotations: dict[str, str], page: str, error: str) -> None:
+    cluster.apply(_annotated({"prometheus.io/scrape": "true", **annotations}, page))
+    cluster.pass_time(45)
+    assert cluster.value("up", pod="demo") == 0
+    (target,) = [t for t in cluster.assembly.telemetry.targets() if t.labels.get("pod") == "demo"]
+    assert target.health == "down" and error in target.error
+
+
+def test_pods_without_the_annotation_are_left_alone(cluster: Observed) -> None:
+    cluster.apply(_annotated({"note": "none"}))
+    cluster.pass_time(45)
+    assert not cluster.series("up", pod="demo")
+
+
+def test_a_database_and_the_connections_it_has(cluster: Observed) -> None:
+    cluster.apply(deployment("db", "mongo:4.4.6"))
+    cluster.pass_time(60)
+    (pod,) = cluster.pods("db")
+    about = {"job": "mongodb-exporter", "pod": name_of(pod)}
+    assert cluster.value("mongodb_up", **about) == 1
+    assert cluster.value("mongodb_ss_connections", conn_type="current", **about) == 0
+    sandbox = cluster.nodes.sandbox("default", name_of(pod))
+    assert sandbox is not None
+    (server,) = [listener.server for listener in sandbox.namespace.listeners() if listener.server is not None]
+    assert server.attach("client-1", None, 5) is None  # type: ignore[attr-defined]
+    assert server.put("shop", "orders", [{"total": 3}]) is None  # type: ignore[attr-defined]
+    cluster.pass_time()
+    assert cluster.value("mongodb_ss_connections", conn_type="current", **about) == 5
+    assert cluster.value("mongodb_dbstats_objects", database="shop", **about) == 1
+
+
+def test_an_exporter_outlives_its_server(cluster: Observed) -> None:
+    cluster.apply(deployment("db", "postgres:17", container="{env: [{name: POSTGRES_PASSWORD, value: x}]}"))
+    cluster.pass_time(60)
+    pod = name_of(cluster.pods("db")[0])
+    assert cluster.value("pg_up", pod=pod) == 1
+    assert cluster.value("pg_settings_max_connections", pod=pod) == 100
+    sandbox = cluster.nodes.sandbox("default", pod)
+    assert sandbox is not None
+    for listener in sandbox.namespace.listeners():
+        listener.close()
+    cluster.pass_time()
+    assert cluster.value("pg_up", pod=pod) == 0
+    assert cluster.value("up", pod=pod, job="postgres-exporter") == 1
+    assert not cluster.series("pg_settings_max_connections", pod=pod)
+
+
+@given(st.dictionaries(st.from_regex(r"[a-z_]{1,8}", fullmatch=True), st.text(max_size=8)), st.floats(allow_nan=False))
+def test_what_is_written_is_read(labels: dict[str, str], value: float) -> None:
+    written = {key: text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") for key, text in labels.items()}
+    shown = ",".join(f'{key}="{text}"' for key, text in written.items())
+    assert list(samples_of(f"name{{{shown}}} {value!r}\n")) == [("name", labels, value)]
