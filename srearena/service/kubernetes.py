@@ -15,7 +15,6 @@ Managers and user agent are those of kubectl, per verb: what the harness does lo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
@@ -176,6 +175,13 @@ class Kubernetes:
         }
         return self._text("GET", self._path("pods", pod, namespace, "log"), query=query)
 
+    def now(self) -> str:
+        """The cluster's time, which need not be ours: when an object would have been made that is not."""
+        draft = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "now-"}}
+        path = self._path("configmaps", "", self.namespace)
+        made = self._transport.json("POST", path, query={"dryRun": "All"}, body=draft)
+        return str(made["metadata"]["creationTimestamp"])
+
     def raw(self, path: str, *, method: str = "GET", **options: Any) -> Obj:
         """Any request to the API, by path."""
         return self._transport.json(method, path, **options)
@@ -261,7 +267,7 @@ class Kubernetes:
 
     def restart(self, resource: str, name: str, namespace: str | None = None) -> None:
         """Replace the pods of a workload, as `kubectl rollout restart` does."""
-        stamp = {"kubectl.kubernetes.io/restartedAt": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
+        stamp = {"kubectl.kubernetes.io/restartedAt": self.now()}
         template = {"spec": {"template": {"metadata": {"annotations": stamp}}}}
         self.patch(resource, name, template, namespace, manager="kubectl-rollout")
 

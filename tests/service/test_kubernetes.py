@@ -139,6 +139,19 @@ def test_requests_reach_services_and_pods_through_the_api(cluster: Cluster, api:
     assert "GET /missing" in api.logs(name, tail=1)
 
 
+def test_a_restart_is_stamped_with_the_clusters_time() -> None:
+    """Not with ours: the stamp is part of the template, and so of the names of the pods."""
+    with start_embedded(in_process=True, speed=0, start=1_767_225_600) as cluster, Kubernetes.of(cluster) as api:
+        for obj in web():
+            api.apply(obj)
+        assert api.now() == "2026-01-01T00:00:00Z"
+        cluster.wait(90)
+        api.restart("deploy", "web")
+        template = api.get("deploy", "web")["spec"]["template"]
+        assert template["metadata"]["annotations"] == {"kubectl.kubernetes.io/restartedAt": "2026-01-01T00:01:30Z"}
+        assert [o["metadata"]["name"] for o in api.list("cm", "default")] == ["kube-root-ca.crt"]
+
+
 def test_waiting_takes_the_clusters_time_and_ends(cluster: Cluster, api: Kubernetes) -> None:
     api.apply(pod("short", "sleep", "40") | {})
     api.wait_for(lambda: api.get("pods", "short")["status"].get("phase") == "Running", 60)
