@@ -150,13 +150,9 @@ def test_a_held_lock_stops_readers_until_its_holder_is_ended(machine: Machine) -
     store.occupy("product-catalog-1", 1, "SELECT id FROM catalog.products", "catalog.products")
     machine.clock.advance(30)
     assert not reader.done.is_set
-    waiting = psql(
-        machine,
-        container,
-        "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'relation' AND cardinality(pg_blocking_pids(pid)) > 0",
-        "-tA",
-    )
-    assert waiting.out == "2\n"
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'relation'"
+    blocked = f"{waiting} AND cardinality(pg_blocking_pids(pid)) > 0"
+    assert psql(machine, container, blocked, "-tA").out == "2\n"
     held = "SELECT l.relation::regclass, l.mode FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE l.granted"
     assert psql(machine, container, held, "-tA").out == "catalog.products|AccessExclusiveLock\n"
     assert psql(machine, container, "SET lock_timeout = '2s'; SELECT * FROM catalog.products").err == (

@@ -1,4 +1,4 @@
-"""MySQL and MariaDB: the required password, the slow first start, the greeting on the wire."""
+"""MySQL, Percona and MariaDB: the image's entry point with its required password, the server, and the clients."""
 
 from __future__ import annotations
 
@@ -6,18 +6,27 @@ from signal import Signals
 from typing import ClassVar
 
 from srearena.cluster.embedded.node.process import Process
-from srearena.cluster.embedded.node.programs.accounts import Account
+from srearena.cluster.embedded.node.programs.accounts import Account as UnixAccount
 from srearena.cluster.embedded.node.programs.base import Program
+from srearena.cluster.embedded.node.programs.datastore import Login
+from srearena.cluster.embedded.node.programs.mysqlserver.client import Client
+from srearena.cluster.embedded.node.programs.mysqlserver.conversing import converse
+from srearena.cluster.embedded.node.programs.mysqlserver.errors import MysqlError
+from srearena.cluster.embedded.node.programs.mysqlserver.execution import Execution
+from srearena.cluster.embedded.node.programs.mysqlserver.server import Account, MysqlServer
 from srearena.cluster.embedded.node.programs.registry import program
 from srearena.cluster.embedded.node.programs.rootfs import Folder
+from srearena.cluster.embedded.node.programs.sql.statements import split
 from srearena.cluster.embedded.node.programs.timestamps import stamp
-from srearena.cluster.embedded.node.reachability import Outcome
-from srearena.cluster.embedded.node.shell.tools.urls import REASONS
-from srearena.cluster.embedded.node.sockets import Connection
+from srearena.cluster.embedded.node.sockets import Connection, Listener
 
 PORT = 3306
 INIT_SECONDS = 9.0
 START_SECONDS = 1.5
+DATA = "/var/lib/mysql"
+SCRIPTS = "/docker-entrypoint-initdb.d"
+CONFIGURATION = ("/etc/my.cnf", "/etc/mysql/my.cnf", "/etc/mysql/conf.d/my.cnf", "/etc/mysql/conf.d/node.cnf")
+_CLIENTS = ("/usr/bin/mysqladmin", "/usr/bin/mysql", "/usr/bin/mariadb-admin", "/usr/bin/mariadb")
 
 
 @program("mysql", "mysql/mysql-server", "bitnami/mysql", "percona")
@@ -26,11 +35,11 @@ class Mysql(Program):
     cmd = ("mysqld",)
     ports = (PORT,)
     binaries = (
-        *("/usr/local/bin/docker-entrypoint.sh", "/usr/sbin/mysqld", "/usr/bin/mysqladmin", "/usr/bin/mysql"),
-        *("/usr/sbin/mariadbd", "/usr/bin/mariadb-admin", "/usr/bin/mariadb", "/usr/local/bin/healthcheck.sh"),
+        *("/usr/local/bin/docker-entrypoint.sh", "/usr/sbin/mysqld", "/usr/sbin/mariadbd"),
+        *("/usr/local/bin/healthcheck.sh", *_CLIENTS),
     )
-    accounts_added = (Account("mysql", 999, 999, "/var/lib/mysql"),)
-    folders: ClassVar = {"/var/lib/mysql": Folder(0o1777, 999, 999), "/docker-entrypoint-initdb.d": Folder()}
+    accounts_added = (UnixAccount("mysql", 999, 999, DATA),)
+    folders: ClassVar = {DATA: Folder(0o1777, 999, 999), SCRIPTS: Folder()}
     idle_cpu = 0.005
     idle_memory = 380 * 1024 * 1024
     default_version = "8.4.7"
@@ -40,8 +49,13 @@ class Mysql(Program):
     marker = "mysql.ibd"
 
     async def run(self, process: Process) -> int:
-        if process.binary in ("mysqladmin", "mysql", "mariadb-admin", "mariadb", "healthcheck.sh"):
-            return await self._client(process)
+        if process.binary in ("mysqladmin", "mariadb-admin"):
+            return await Client(process, self.product, self.daemon).administer()
+        if process.binary in ("mysql", "mariadb"):
+            return await Client(process, self.product, self.daemon).run()
+        if process.binary == "healthcheck.sh":
+            process.argv = [process.argv[0], "ping"]
+            return await Client(process, self.product, self.daemon).administer()
         words = process.argv[1:]
         if process.binary == "docker-entrypoint.sh":
             if words and words[0] not in ("mysqld", "mariadbd") and not words[0].startswith("-"):
@@ -55,18 +69,23 @@ class Mysql(Program):
         when = stamp(process, "%Y-%m-%d %H:%M:%S")
         await process.write(f"{when}+00:00 [{level}] [Entrypoint]: {text}\n")
 
+    def _value(self, process: Process, name: str) -> str:
+        """A variable of the image: MYSQL_x, MARIADB_x, or the file that x_FILE names."""
+        for prefix in dict.fromkeys((self.variable, "MYSQL")):
+            if process.env.get(f"{prefix}_{name}"):
+                return process.env[f"{prefix}_{name}"]
+            path = process.env.get(f"{prefix}_{name}_FILE", "")
+            if path and process.files.is_file(path):
+                return process.files.read_text(path).rstrip("\n")
+        return ""
+
     def _secret(self, process: Process) -> bool:
-        names = ("ROOT_PASSWORD", "ALLOW_EMPTY_PASSWORD", "RANDOM_ROOT_PASSWORD", "ROOT_PASSWORD_FILE")
-        prefixes = ("MYSQL", "MARIADB") if self.variable == "MARIADB" else ("MYSQL",)
-        extra = ("MARIADB_ALLOW_EMPTY_ROOT_PASSWORD",)
-        return any(process.env.get(f"{prefix}_{name}") for prefix in prefixes for name in names) or any(
-            process.env.get(name) for name in extra
-        )
+        names = ("ROOT_PASSWORD", "ALLOW_EMPTY_PASSWORD", "RANDOM_ROOT_PASSWORD", "ALLOW_EMPTY_ROOT_PASSWORD")
+        return any(self._value(process, name) for name in names)
 
     async def _initialise(self, process: Process) -> int:
         await self._note(process, f"Entrypoint script for {self.product} Server {self.version}-1.el9 started.")
-        data = "/var/lib/mysql"
-        if process.files.is_dir(f"{data}/mysql"):
+        if process.files.is_dir(f"{DATA}/mysql"):
             return 0
         if not self._secret(process):
             await self._note(process, "Database is uninitialized and password option is not specified", "ERROR")
@@ -80,8 +99,8 @@ class Mysql(Program):
         await self._note(process, "Initializing database files")
         await process.sleep(INIT_SECONDS)
         try:
-            process.files.mkdir(f"{data}/mysql", 0o750, parents=True)
-            process.files.truncate(f"{data}/{self.marker}", 100 * 1024 * 1024)
+            process.files.mkdir(f"{DATA}/mysql", 0o750, parents=True)
+            process.files.truncate(f"{DATA}/{self.marker}", 100 * 1024 * 1024)
         except OSError as error:
             when = stamp(process, "%Y-%m-%dT%H:%M:%S.%fZ")
             await process.error(
@@ -91,42 +110,126 @@ class Mysql(Program):
             )
             return 1
         await self._note(process, "Database files initialized")
+        status = await self._first_contents(process)
+        if status:
+            return status
         await self._note(process, f"{self.product} init process done. Ready for start up.")
+        return 0
+
+    async def _first_contents(self, process: Process) -> int:
+        """The administrator, the user and database the variables ask for, and what the scripts make."""
+        server = MysqlServer(process, version=self.version, port=0, folder=DATA, product=self.product)
+        password = self._value(process, "ROOT_PASSWORD")
+        for host in ("localhost", self._value(process, "ROOT_HOST") or "%"):
+            server.accounts.append(Account("root", host, password, {"*.*": {"ALL"}}))
+        database, user = self._value(process, "DATABASE"), self._value(process, "USER")
+        if database:
+            await self._note(process, f"Creating database {database}")
+            server.create_database(database)
+        if user:
+            await self._note(process, f"Creating user {user}")
+            granted = {f"{database}.*": {"ALL"}} if database else {}
+            server.accounts.append(Account(user, "%", self._value(process, "PASSWORD"), granted))
+        listener: Listener | None = None
+        if self._scripts(process):
+            listener = self._listen(process, server, PORT, "127.0.0.1")
+        for script in self._scripts(process):
+            await self._note(process, f"/usr/local/bin/docker-entrypoint.sh: running {script}")
+            status = await self._run_script(process, server, script, database)
+            if status:
+                return status
+        if listener is not None:
+            listener.close()
+        server.flush()
+        return 0
+
+    @staticmethod
+    def _scripts(process: Process) -> list[str]:
+        if not process.files.is_dir(SCRIPTS):
+            return []
+        return [f"{SCRIPTS}/{n}" for n in sorted(process.files.listdir(SCRIPTS)) if n.endswith((".sh", ".sql"))]
+
+    async def _run_script(self, process: Process, server: MysqlServer, script: str, database: str) -> int:
+        if script.endswith(".sh"):
+            return await process.wait(process.spawn(["bash", script], env=process.env))
+        session = server.open(Login("root", "", database), "localhost")
+        execution = Execution(server, session)
+        statements, rest = split(process.files.read_text(script))
+        for statement in [*statements, *([rest] if rest else [])]:
+            try:
+                await execution.run(statement)
+            except MysqlError as error:
+                await process.error(f"ERROR {error.number} ({error.state}) at line 1: {error.message}\n")
+                return 1
+        server.close(session)
         return 0
 
     async def _log(self, process: Process, level: str, code: str, text: str) -> None:
         when = stamp(process, "%Y-%m-%dT%H:%M:%S.%fZ")
         await process.error(f"{when} 0 [{level}] [MY-{code}] [Server] {text}\n")
 
+    def _settings(self, process: Process, words: list[str]) -> dict[str, str]:
+        """From the configuration files' [mysqld] section, then from the command line."""
+        found: dict[str, str] = {}
+        for path in CONFIGURATION:
+            text = process.files.read_text(path) if process.files.is_file(path) else ""
+            section = ""
+            for line in text.splitlines():
+                line = line.strip()
+                if line.startswith("["):
+                    section = line.strip("[]")
+                elif line and not line.startswith(("#", ";", "!")) and section == "mysqld":
+                    name, _, value = line.partition("=")
+                    found[name.strip().replace("-", "_")] = value.strip().strip("'\"") or "ON"
+        for word in words:
+            if word.startswith("--"):
+                name, _, value = word[2:].partition("=")
+                found[name.replace("-", "_")] = value or "ON"
+        return found
+
+    def _listen(self, process: Process, server: MysqlServer, port: int, address: str) -> Listener:
+        async def serve(connection: Connection) -> None:
+            await converse(server, connection)
+
+        listener = process.container.namespace.listen(process, port, address=address, stream=serve)
+        listener.server = server
+        return listener
+
     async def _server(self, process: Process, words: list[str]) -> int:
-        port = next((int(w[7:]) for w in words if w.startswith("--port=") and w[7:].isdigit()), PORT)
+        settings = self._settings(process, words)
+        port = int(settings["port"]) if settings.get("port", "").isdigit() else PORT
         name = f"/usr/sbin/{self.daemon}"
         await self._log(
             process, "System", "010116", f"{name} ({self.daemon} {self.version}) starting as process {process.pid}"
         )
-        await process.sleep(START_SECONDS)
-
-        async def serve(connection: Connection) -> None:
-            body = b"\x0a" + self.version.encode() + b"\0" + bytes((8, 0, 0, 0)) + b"12345678\0" + bytes(40)
-            await connection.write(len(body).to_bytes(3, "little") + b"\0" + body)
-            if await connection.read():
-                refusal = b"\xff\x15\x04#28000Access denied for user"
-                await connection.write(len(refusal).to_bytes(3, "little") + b"\x02" + refusal)
-
         stop = process.catch(Signals.SIGTERM, Signals.SIGQUIT)
+        await process.sleep(START_SECONDS)
+        process.set_memory(self.idle_memory)
+        server = MysqlServer(
+            process, version=self.version, port=port, folder=DATA, product=self.product, daemon=self.daemon
+        )
+        server.variables.update(settings)
         try:
-            listener = process.container.namespace.listen(process, port, stream=serve)
+            loaded = server.load()
+        except (OSError, ValueError, KeyError):
+            loaded = False
+        if not loaded:
+            await self._log(process, "ERROR", "010326", "Fatal error: Can't open and lock privilege tables")
+            await self._log(process, "ERROR", "010119", "Aborting")
+            return 1
+        try:
+            listener = self._listen(process, server, port, "0.0.0.0")
         except OSError as error:
             await self._log(process, "ERROR", "010262", f"Can't start server: Bind on TCP/IP port: {error.strerror}")
             await self._log(process, "ERROR", "010119", "Aborting")
             return 1
         process.argv = [self.daemon, *process.argv[2:]]
-        process.set_memory(self.idle_memory)
         text = f"{name}: ready for connections. Version: '{self.version}'  socket: '/var/run/mysqld/mysqld.sock'  "
         text += f"port: {port}  {self.product} Community Server - GPL."
         await self._log(process, "System", "010931", text)
         await stop.wait()
         listener.close()
+        server.flush()
         await self._log(
             process,
             "System",
@@ -142,37 +245,6 @@ class Mysql(Program):
         )
         return 0
 
-    async def _client(self, process: Process) -> int:
-        args = process.argv[1:]
-        host, port = "127.0.0.1", PORT
-        for index, arg in enumerate(args):
-            following = args[index + 1] if index + 1 < len(args) else ""
-            if arg.startswith("-h") and not arg.startswith("--"):
-                host = arg[2:] or following
-            elif arg.startswith("--host="):
-                host = arg[7:]
-            elif arg.startswith("-P") and (arg[2:] or following).isdigit():
-                port = int(arg[2:] or following)
-        result = await process.container.network.connect(host, port, timeout=10.0)
-        name = process.binary
-        if result.outcome is not Outcome.CONNECTED or result.connection is None:
-            reason = REASONS[result.outcome]
-            if name.endswith("admin"):
-                await process.error(
-                    f"{name}: connect to server at '{host}' failed\n"
-                    f"error: 'Can't connect to {self.product} server on '{host}:{port}' (111)'\n"
-                    f"Check that {self.daemon} is running on {host} and that the port is {port}.\n"
-                )
-            else:
-                await process.error(
-                    f"ERROR 2003 (HY000): Can't connect to {self.product} server on '{host}:{port}' ({reason})\n"
-                )
-            return 1
-        result.connection.close()
-        if name.endswith("admin") and "ping" in args:
-            await process.write(f"{self.daemon} is alive\n")
-        return 0
-
 
 @program("mariadb", "bitnami/mariadb")
 class Mariadb(Mysql):
@@ -182,3 +254,17 @@ class Mariadb(Mysql):
     product = "MariaDB"
     variable = "MARIADB"
     daemon = "mariadbd"
+
+
+@program("codewisdom/mysqlclient", "arey/mysql-client")
+class MysqlClient(Program):
+    """Images with nothing but the client."""
+
+    entrypoint = ("mysql",)
+    binaries = ("/usr/bin/mysql", "/usr/bin/mysqladmin")
+    base = "alpine"
+    default_version = "8.0"
+
+    async def run(self, process: Process) -> int:
+        client = Client(process, "MySQL", "mysqld")
+        return await (client.administer() if process.binary == "mysqladmin" else client.run())

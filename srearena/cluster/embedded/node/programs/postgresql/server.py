@@ -7,6 +7,7 @@ later, and is found there by the next start.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -265,6 +266,7 @@ class PostgresServer:
     # --- traffic -----------------------------------------------------------------------------------------------
 
     def refuses(self, login: Login | None, action: str, target: str) -> Refusal | None:
+        """`target` may name columns too: `catalog.products(id, name)`."""
         if self.process.done.is_set:
             return Refusal("closed", "connection refused")
         who = login if login is not None else Login("postgres", "", "postgres")
@@ -272,12 +274,19 @@ class PostgresServer:
         if error is not None or action == "connect":
             return error
         database = self.databases[who.database]
+        target, _, columns = target.partition("(")
         schema, _, table = target.rpartition(".")
         schema = schema or "public"
         role = self.roles[who.user]
         names = self.names_of(who.user)
         if action != "create" and table not in database.tables.tables("main" if schema == "public" else schema):
             return Refusal("missing", f'ERROR: relation "{target}" does not exist (SQLSTATE 42P01)')
+        have = {
+            column[0].lower() for column in database.tables.columns("main" if schema == "public" else schema, table)
+        }
+        for column in re.findall(r"\w+", columns):
+            if column.lower() not in have:
+                return Refusal("missing", f'ERROR: column "{column}" does not exist (SQLSTATE 42703)')
         if not role.superuser and not database.privileges.allows(names, f"schema:{schema}", "USAGE"):
             return Refusal("permission", f"ERROR: permission denied for schema {schema} (SQLSTATE 42501)")
         thing = f"schema:{schema}" if action == "create" else f"{schema}.{table}"

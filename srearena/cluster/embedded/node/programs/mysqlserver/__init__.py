@@ -1,0 +1,1 @@
+"""MySQL and what speaks like it: the server's databases, accounts and sessions, and the client mysql."""
