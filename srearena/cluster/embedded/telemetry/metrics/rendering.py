@@ -55,8 +55,18 @@ def series_json(labels: Labels, points: str, many: bool) -> str:
 
 def points_json(prefixes: list[str], values: Floats) -> str:
     """Points of one series; a prefix is `[time,"`, made once for all series that share their times."""
-    texts = map(json_float, values.tolist())
-    return "[" + ",".join([f'{prefix}{text}"]' for prefix, text in zip(prefixes, texts, strict=True)]) + "]"
+    points = [f'{prefix}{text}"]' for prefix, text in zip(prefixes, _texts(values), strict=True)]
+    return "[" + ",".join(points) + "]"
+
+
+def _texts(values: Floats) -> list[str]:
+    """`json_float` of each value: by way of orjson, much the fastest, where no number needs an exponent or a word."""
+    if not len(values):
+        return []
+    listed = orjson.dumps(np.ascontiguousarray(values), option=orjson.OPT_SERIALIZE_NUMPY).decode()
+    if "e" in listed or "n" in listed:
+        return [json_float(value) for value in values.tolist()]
+    return f"{listed[1:-1]},".replace(".0,", ",")[:-1].split(",")
 
 
 def time_prefixes(times: Integers) -> list[str]:

@@ -38,26 +38,41 @@ def applied(function: RangeFunction, matrix: Matrix, scalars: Sequence[Floats]) 
     return vector if function.keeps_name else vector.nameless().unified(strict=True)
 
 
-def _reduced(ufunc: np.ufunc) -> Rule:
-    """A reduction over each window: windows overlap, so `reduceat` gets begin and end of each in turn."""
+def _sum(matrix: Matrix, group: Windows, scalars: Sequence[Floats]) -> Result:
+    return _totals(group), group.counts > 0
+
+
+def _totals(group: Windows) -> Floats:
+    """The sum of each window: windows overlap, so `reduceat` gets begin and end of each in turn."""
+    width = group.values.shape[1]
+    padded = np.concatenate([group.values, np.zeros((len(group.series), 1))], axis=1)
+    edges = np.stack([np.minimum(group.first, width), group.last], axis=1).ravel()
+    totals: Floats = np.add.reduceat(padded, edges, axis=1)[:, ::2]
+    return totals
+
+
+def _extreme(ufunc: np.ufunc) -> Rule:
+    """Minimum or maximum: every window is two overlapping stretches whose length is a power of two."""
 
     def rule(matrix: Matrix, group: Windows, scalars: Sequence[Floats]) -> Result:
-        return _totals(ufunc, group), group.counts > 0
+        counts = group.counts
+        result: Floats = np.full((len(group.series), len(counts)), np.nan)
+        stretches, length = group.values, 1
+        while length <= counts.max(initial=0):
+            steps = np.flatnonzero((counts >= length) & (counts < 2 * length))
+            if len(steps):
+                first, last = group.first[steps], group.last[steps] - length
+                result[:, steps] = ufunc(stretches[:, first], stretches[:, last])
+            stretches = ufunc(stretches[:, :-length], stretches[:, length:])
+            length *= 2
+        return result, counts > 0
 
     return rule
 
 
-def _totals(ufunc: np.ufunc, group: Windows) -> Floats:
-    width = group.values.shape[1]
-    padded = np.concatenate([group.values, np.zeros((len(group.series), 1))], axis=1)
-    edges = np.stack([np.minimum(group.first, width), group.last], axis=1).ravel()
-    totals: Floats = ufunc.reduceat(padded, edges, axis=1)[:, ::2]
-    return totals
-
-
 def _average(matrix: Matrix, group: Windows, scalars: Sequence[Floats]) -> Result:
     counts = group.counts
-    return _totals(np.add, group) / np.maximum(counts, 1), counts > 0
+    return _totals(group) / np.maximum(counts, 1), counts > 0
 
 
 def _picked(position: str) -> Rule:
@@ -154,9 +169,9 @@ RANGE_FUNCTIONS: dict[str, RangeFunction] = {
     "idelta": RangeFunction(lambda matrix, group, _: rates.instantaneous(group, per_second=False)),
     "changes": RangeFunction(lambda matrix, group, _: rates.transitions(group, resets=False)),
     "resets": RangeFunction(lambda matrix, group, _: rates.transitions(group, resets=True)),
-    "sum_over_time": RangeFunction(_reduced(np.add)),
-    "min_over_time": RangeFunction(_reduced(np.fmin)),
-    "max_over_time": RangeFunction(_reduced(np.fmax)),
+    "sum_over_time": RangeFunction(_sum),
+    "min_over_time": RangeFunction(_extreme(np.fmin)),
+    "max_over_time": RangeFunction(_extreme(np.fmax)),
     "avg_over_time": RangeFunction(_average),
     "count_over_time": RangeFunction(_count),
     "last_over_time": RangeFunction(_picked("last"), keeps_name=True),
