@@ -33,7 +33,7 @@ class Observed:
     def apply(self, text: str, namespace: str = "default") -> None:
         for obj in yaml.safe_load_all(text):
             resource = _RESOURCES[obj["kind"]]
-            if obj["kind"] != "Namespace":
+            if obj["kind"] not in ("Namespace", "IngressClass"):
                 obj["metadata"].setdefault("namespace", namespace)
             self._client.create(resource, obj)
 
@@ -83,6 +83,8 @@ _RESOURCES = {
     "Pod": "pods",
     "ConfigMap": "configmaps",
     "PersistentVolumeClaim": "persistentvolumeclaims",
+    "Ingress": "ingresses.networking.k8s.io",
+    "IngressClass": "ingressclasses.networking.k8s.io",
     "NetworkPolicy": "networkpolicies.networking.k8s.io",
 }
 

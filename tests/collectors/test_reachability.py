@@ -95,3 +95,34 @@ def test_name_servers_count_questions(cluster: Observed) -> None:
         assert sum(answers.values()) > 20
     assert {dict(labels)["namespace"] for labels in answers} == {"kube-system"}
     assert cluster.series("coredns_dns_requests_total", type="A")
+
+
+def test_the_front_door_is_asked_through_the_ingress_controller(cluster: Observed) -> None:
+    _shop(cluster)
+    cluster.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ingress-nginx}}")
+    backend = {"service": {"name": "web", "port": {"number": 80}}}
+    rule = {"host": "shop.example", "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}
+    networking = {"apiVersion": "networking.k8s.io/v1", "metadata": {"name": "nginx"}}
+    cluster.apply(
+        yaml.safe_dump({**networking, "kind": "IngressClass", "spec": {"controller": "k8s.io/ingress-nginx"}})
+    )
+    spec = {"ingressClassName": "nginx", "rules": [rule]}
+    cluster.apply(yaml.safe_dump({**networking, "kind": "Ingress", "metadata": {"name": "door"}, "spec": spec}), "shop")
+    cluster.pass_time(30)
+    assert not cluster.series("probe_success", ingress="door"), "nobody is there to answer for it"
+
+    name = "ingress-nginx-controller"
+    cluster.apply(deployment(name, "registry.k8s.io/ingress-nginx/controller:v1.13.0"), "ingress-nginx")
+    cluster.apply(service(name), "ingress-nginx")
+    cluster.pass_time(75)
+    about = {"namespace": "shop", "ingress": "door", "instance": "http://shop.example/"}
+    assert cluster.value("probe_success", **about) == 1
+    assert cluster.value("probe_http_status_code", **about) == 200
+
+    cluster.change("deployments.apps", "shop", "web", replicas=0)
+    cluster.pass_time(60)
+    assert cluster.value("probe_success", **about) == 0
+    assert cluster.value("probe_http_status_code", **about) == 503
+    cluster.delete("ingresses.networking.k8s.io", "shop", "door")
+    cluster.pass_time()
+    assert not cluster.series("probe_success", ingress="door")

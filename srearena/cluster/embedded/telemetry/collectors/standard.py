@@ -12,6 +12,7 @@ from srearena.cluster.embedded.telemetry.collectors.blackbox import BlackboxColl
 from srearena.cluster.embedded.telemetry.collectors.cadvisor import CadvisorCollector
 from srearena.cluster.embedded.telemetry.collectors.collector import Collector
 from srearena.cluster.embedded.telemetry.collectors.control_plane import control_plane_collectors
+from srearena.cluster.embedded.telemetry.collectors.ingress_probes import IngressProbeCollector
 from srearena.cluster.embedded.telemetry.collectors.kube_state.collector import KubeStateCollector
 from srearena.cluster.embedded.telemetry.collectors.kubelet import KubeletCollector, ProbeCollector
 from srearena.cluster.embedded.telemetry.collectors.machine_time import MachineTimes
@@ -40,4 +41,5 @@ def standard_collectors(
         *control_plane_collectors(world, nodes, scheduler, controllers, vantage, store),
         ProgramCollector(nodes, vantage, store),
         BlackboxCollector(world, vantage, store),
+        IngressProbeCollector(world, network.facade_of(vantage.station), store),
     ]
