@@ -145,3 +145,10 @@ def test_a_flood_is_cut_and_said(cluster: Cluster, client: Client) -> None:
     said = loki(cluster, '{job="loki"} |= "oldest lines discarded" |= "flood"')
     assert said
     assert len(loki(cluster, '{pod="flood"}', limit="5000")[0][1]) == 5000
+    endpoints = cluster.telemetry
+    answer = httpx.get(
+        f"{endpoints.prometheus}/api/v1/query",
+        params={"query": 'loki_discarded_samples_total{reason="stream_limit"}'},
+        auth=("x", endpoints.token),
+    ).json()
+    assert float(answer["data"]["result"][0]["value"][1]) > 100_000

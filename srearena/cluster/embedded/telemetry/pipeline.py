@@ -14,6 +14,7 @@ from srearena.cluster.embedded.telemetry.logs.events import EventLog
 from srearena.cluster.embedded.telemetry.logs.shipper import Shipper
 from srearena.cluster.embedded.telemetry.logs.store import LogStore
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
+from srearena.cluster.embedded.telemetry.own_metrics import own_collectors
 from srearena.cluster.embedded.telemetry.traces.store import SpanStore
 from srearena.cluster.embedded.world import World
 
@@ -31,7 +32,7 @@ class Telemetry:
         self.logs = LogStore()
         self.shipper = Shipper(self.logs, world.clock)
         self.events = EventLog(world, self.logs)
-        self.collectors: list[Collector] = []
+        self.collectors: list[Collector] = [*own_collectors(self.metrics, self.logs, self.spans)]
         self._rounds = 0
         nodes.on_container = self.shipper.follow
 

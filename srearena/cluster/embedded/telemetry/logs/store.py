@@ -78,6 +78,7 @@ class LogStore:
         self.dropped_lines = 0
         """Let go for want of room; what only grew old is not counted."""
         self.dropped_bytes = 0
+        self._expired = 0
         self.before_reading: Callable[[], object] = lambda: None
         """The shipper's chance to bring what was written since its last round."""
         self._streams: dict[tuple[tuple[str, str], ...], LogStream] = {}
@@ -94,6 +95,15 @@ class LogStore:
         """All that hold lines, in the order in which they began."""
         self.before_reading()
         return [stream for stream in self._streams.values() if stream.lines]
+
+    @property
+    def stream_count(self) -> int:
+        return len(self._streams)
+
+    @property
+    def received_lines(self) -> int:
+        """All that ever came, kept or not."""
+        return len(self) + self.dropped_lines + self._expired
 
     @property
     def weight(self) -> int:
@@ -122,7 +132,9 @@ class LogStore:
         oldest = nanos(now - self.max_age)
         for key, stream in list(self._streams.items()):
             if stream.times and stream.times[0] < oldest:
-                stream.forget(bisect_left(stream.times, oldest))
+                count = bisect_left(stream.times, oldest)
+                stream.forget(count)
+                self._expired += count
                 if not stream.lines:
                     del self._streams[key]
 
