@@ -230,7 +230,7 @@ class Evaluation:
                 descending = name == "sort_by_label_desc"
                 return label_functions.sorted_by_label(self.vector(arguments[0]), _texts(arguments[1:]), descending)
             case _:
-                raise QueryError(f"{name}() is not supported by this server: it keeps no native histograms")
+                raise QueryError(f"{name}() is not supported by this server")
 
     def _elementwise(self, name: str, arguments: Sequence[Node]) -> Vector:
         if not arguments and name in CALENDAR:
