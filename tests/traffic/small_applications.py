@@ -62,6 +62,11 @@ class Lab:
                 },
             )
 
+    def delete(self, resource: str, name: str) -> None:
+        found = self.client.get(resource, "lab", name)
+        assert found is not None, name
+        self.client.delete(resource, found)
+
     def wait(self, seconds: float) -> None:
         self.world.clock.advance(seconds)
 
@@ -96,7 +101,7 @@ class Lab:
         return total / served
 
     def restarts(self, name: str) -> int:
-        pods = self.world.store.list("pods", "lab")
+        pods = list(self.client.list("pods", "lab"))
         return sum(
             status.get("restartCount", 0)
             for pod in pods

@@ -28,9 +28,9 @@ def test_a_cold_cache_heals(tmp_path: Path) -> None:
     lab.wait(180)
     warm = lab.rate("back", "work")
     assert cold > 10 * warm
-    for pod in lab.world.store.list("pods", "lab"):
+    for pod in list(lab.client.list("pods", "lab")):
         if pod["metadata"]["labels"]["app"] == "cache":
-            lab.client.delete("pods", pod["metadata"]["name"], "lab")
+            lab.delete("pods", pod["metadata"]["name"])
     lab.wait(40)
     assert lab.rate("back", "work") > 3 * warm, "what was cached is gone with the pod"
     lab.wait(240)
