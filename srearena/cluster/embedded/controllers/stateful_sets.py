@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from srearena.cluster.embedded.controllers.controller import Controller, split_key
+from srearena.cluster.embedded.controllers.controller import REACTION_SECONDS, Controller, split_key
+from srearena.cluster.embedded.controllers.creation_pace import CreationPace
 from srearena.cluster.embedded.controllers.pod_sets import (
     claim_pods,
     is_available,
@@ -80,6 +81,10 @@ class StatefulSetController(Controller):
         self.store.add_index("pods", "orphans", orphan_index)
         self._revisions = Revisions(self, OBJECT_HASH_LABEL)
         self._claims = StatefulClaims(self)
+        self._pace = CreationPace(world.clock)
+
+    def enqueue(self, key: str, delay: float = REACTION_SECONDS) -> None:
+        super().enqueue(key, max(delay, self._pace.rest(key)))
 
     def start(self) -> None:
         self.watch(SETS)
@@ -116,7 +121,11 @@ class StatefulSetController(Controller):
     # One step
 
     def _step(self, look: _Look) -> None:
+        key = key_of(look.owner)
         for ordinal in range(look.first, look.end):
+            if ordinal not in look.pods and not self._pace.allows(key, len(look.pods)):
+                self.enqueue(key)
+                return
             if not self._bring_up(look, ordinal) and look.ordered:
                 return
         condemned = sorted((o for o in look.pods if not look.first <= o < look.end), reverse=True)

@@ -7,11 +7,12 @@ what a network policy, a missing token or RBAC forbids, it forbids to this clien
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
+
+import orjson
 
 from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.reachability import Outcome
@@ -119,7 +120,7 @@ class ClusterApi:
         data = b""
         if body is not None:
             headers["Content-Type"] = content_type
-            data = body if isinstance(body, bytes) else json.dumps(body).encode()
+            data = body if isinstance(body, bytes) else orjson.dumps(body)
         request = HttpRequest(method, target, headers, data, tls=True)
         result = await self._process.container.network.http(
             self.host, self.port, request, connect_timeout=DIAL_SECONDS, timeout=timeout
@@ -146,7 +147,7 @@ class ClusterApi:
     ) -> Obj:
         target = path if isinstance(path, str) else path.target
         answer = await self.text(method, target, body, content_type=content_type, accept=accept)
-        parsed: Obj = json.loads(answer) if answer else {}
+        parsed: Obj = orjson.loads(answer) if answer else {}
         return parsed
 
     async def find(self, path: ApiPath) -> Obj | None:
@@ -162,7 +163,7 @@ class ClusterApi:
         """Wait for changes after a revision; the events, and the revision to go on from (empty: start anew)."""
         path.query |= {"watch": "true", "resourceVersion": revision, "timeoutSeconds": str(seconds)}
         lines = (await self.text("GET", path.target, timeout=seconds + DIAL_SECONDS)).splitlines()
-        events: list[Obj] = [json.loads(line) for line in lines]
+        events: list[Obj] = [orjson.loads(line) for line in lines]
         if any(event["type"] == "ERROR" for event in events):
             return [], ""
         revisions = [event["object"]["metadata"]["resourceVersion"] for event in events]
@@ -171,7 +172,7 @@ class ClusterApi:
 
 def _refusal(status: int, body: bytes) -> ApiFailure:
     try:
-        given: Mapping[str, Any] = json.loads(body)
+        given: Mapping[str, Any] = orjson.loads(body)
         return ApiFailure(status, given["reason"], given["message"], given.get("details"))
     except (ValueError, KeyError, TypeError):
         text = body.decode(errors="replace").strip()

@@ -30,6 +30,8 @@ RESYNC_SECONDS = 30.0
 WATCH_SECONDS = 300
 LEASE_SECONDS = 15.0
 RENEW_SECONDS = 5.0
+MEMBERS_PER_SECOND = 50
+"""How many members a look can ask for their health in a second; a look at a huge cluster takes accordingly long."""
 _RETRY_FIRST, _RETRY_LAST = 0.005, 1000.0
 _CONTROLLER = "tidb_cluster_controller.go"
 _LEASE = "tidb-controller-manager"
@@ -73,6 +75,8 @@ class Manager:
         self._reconciler = Reconciler(process, Kube(process, api), image)
         self._due: dict[str, float] = {}
         self._failures: dict[str, int] = {}
+        self._busy: dict[str, float] = {}
+        """Until when the last look at a cluster takes."""
         self._changed = Change(process.clock)
 
     async def run(self) -> int:
@@ -161,7 +165,7 @@ class Manager:
     def _add(self, key: str, delay: float = 0.0) -> None:
         if not key:
             return
-        due = self._process.clock.now + delay
+        due = max(self._process.clock.now + delay, self._busy.get(key, 0.0))
         if due < self._due.get(key, float("inf")):
             self._due[key] = due
             self._changed.notify()
@@ -179,7 +183,8 @@ class Manager:
     async def _sync(self, key: str) -> None:
         namespace, _, name = key.partition("/")
         try:
-            await self._reconciler.sync(namespace, name)
+            members = await self._reconciler.sync(namespace, name)
+            self._busy[key] = self._process.clock.now + members / MEMBERS_PER_SECOND
         except Waiting as wait:
             text = f"TidbCluster: {key}, still need sync: {wait}, requeuing"
             await self._log("I", f"{_CONTROLLER}:142", text)

@@ -45,32 +45,34 @@ class Reconciler:
         self._image = image
         """The operator's own image: discovery runs from it."""
 
-    async def sync(self, namespace: str, name: str) -> None:
+    async def sync(self, namespace: str, name: str) -> int:
+        """Look at a cluster; how many pods there were to look at."""
         path = ApiPath(GROUP, VERSION, PLURAL, namespace, name)
         cluster = await self._kube.api.find(path)
         if cluster is None:
             await self._log("I", "tidb_cluster_controller.go:165", f"TidbCluster has been deleted {namespace}/{name}")
-            return
+            return 0
         if is_terminating(cluster) or dig(cluster, "spec", "paused"):
-            return
+            return 0
         problems = complaints(cluster)
         if problems:
             text = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
             where = f"tidb cluster {namespace}/{name} is not valid and must be fixed first, aggregated error: {text}"
             await self._log("E", "tidb_cluster_control.go:143", where)
             await self._kube.event(cluster, "Warning", "FailedValidation", text)
-            return
+            return 0
         known = copy_of(cluster.get("status") or {})
+        seen = await self._look(cluster)
         try:
-            await self._components(cluster, known)
+            await self._components(cluster, seen, known)
         finally:
             status.conclude(cluster, known, format_time(self._process.clock.now))
             if known != cluster.get("status"):
                 change = [{"op": "add", "path": "/status", "value": known}]
                 await self._kube.api.call("PATCH", path, change, content_type=JSON_PATCH)
+        return sum(len(pods) for pods in seen.pods.values())
 
-    async def _components(self, cluster: Obj, known: Obj) -> None:
-        seen = await self._look(cluster)
+    async def _components(self, cluster: Obj, seen: _Seen, known: Obj) -> None:
         namespace = namespace_of(cluster)
         for wish in components.discovery(cluster, self._image):
             present = await self._kube.find(wish["kind"], namespace, name_of(wish))
