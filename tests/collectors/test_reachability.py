@@ -29,6 +29,18 @@ def test_a_service_that_answers(cluster: Observed) -> None:
     assert {dict(labels)["service"] for labels in cluster.series("probe_success")} == {"web"}
 
 
+def test_a_service_is_known_by_its_first_port(cluster: Observed) -> None:
+    _shop(cluster)
+    ports = [{"name": "http", "port": 80}, {"name": "metrics", "port": 9090}]
+    cluster.change("services", "shop", "web", ports=ports)
+    cluster.pass_time()
+    assert [dict(labels)["instance"] for labels in cluster.series("probe_success")] == [INSTANCE]
+    cluster.change("services", "shop", "web", ports=ports[::-1])
+    cluster.pass_time()
+    (found,) = cluster.series("probe_success").items()
+    assert dict(found[0])["instance"] == "web.shop.svc.cluster.local:9090" and found[1] == 0
+
+
 def test_a_wrong_target_port_fails_the_probe_until_it_is_put_right(cluster: Observed) -> None:
     _shop(cluster)
     cluster.change("services", "shop", "web", ports=[{"port": 80, "targetPort": 8080}])

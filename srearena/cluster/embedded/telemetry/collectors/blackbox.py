@@ -1,8 +1,9 @@
-"""blackbox-exporter: may a connection be opened to every port of every Service of the applications?
+"""blackbox-exporter: may a connection be opened to every Service of the applications?
 
 Each probe resolves the Service's name and opens one connection, from inside the cluster, as its `tcp_connect` module
 does. Which endpoint a probe happens to meet is drawn anew each time, so a Service with one bad endpoint of two fails
-half of its probes. Namespaces of the cluster itself are not probed.
+half of its probes. A Service is probed on its first TCP port: the further ones of many charts lead to nobody, and
+nobody minds. Namespaces of the cluster itself are not probed.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def _instance(port: _Port) -> str:
 
 
 def _ports(service: Obj) -> Iterator[_Port]:
-    """What is probed of a Service: its TCP ports, by a name that needs no search list."""
+    """What is probed of a Service, by a name that needs no search list."""
     namespace, name, spec = namespace_of(service), name_of(service), service["spec"]
     if namespace in _SYSTEM or (namespace, name) == ("default", "kubernetes") or spec.get("type") == "ExternalName":
         return
@@ -118,6 +119,7 @@ def _ports(service: Obj) -> Iterator[_Port]:
     for port in spec.get("ports") or ():
         if (port.get("protocol") or "TCP") == "TCP":
             yield f"{name}.{namespace}.svc.cluster.local.", int(port["port"])
+            return
 
 
 def _is_certain(forecast: Forecast) -> bool:
