@@ -260,6 +260,27 @@ def test_an_applications_own_locust_is_stopped_started_and_resized(cluster: Clus
         assert variables == {"FRONTEND_ADDR": "frontend:80", "USERS": "50", "RATE": "5"}
 
 
+def test_a_locust_that_is_told_by_arguments_is_told_so(cluster: Cluster, api: Kubernetes) -> None:
+    words = ["-f", "/mnt/locust/locustfile.py", "--users", "5", "--spawn-rate", "1", "--autostart"]
+    template = {"spec": {"containers": [{"name": "main", "image": "locustio/locust:2.14.2", "args": words}]}}
+    obj = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "load-generator"},
+        "spec": {
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {"metadata": {"labels": {"a": "b"}}, **template},
+        },
+    }
+    api.apply(obj)
+    Locust(users=40).start(api, "default")
+    container = api.get("deploy", "load-generator")["spec"]["template"]["spec"]["containers"][0]
+    assert container["args"] == [*words[:3], "40", *words[4:]] and "env" not in container
+    generation = api.get("deploy", "load-generator")["metadata"]["generation"]
+    Locust(users=40).start(api, "default")
+    assert api.get("deploy", "load-generator")["metadata"]["generation"] == generation
+
+
 MIX = {
     "wait": [1, 3],
     "tasks": [

@@ -54,18 +54,31 @@ class Locust:
             for obj in self.objects():
                 api.apply(obj, namespace)
             return
-        workload = api.get("deployments", self.deployment, namespace)
-        settings = [
-            {"name": name, "value": f"{value:g}"}
-            for name, value in ((self.users_variable, self.users), (self.spawn_variable, self.spawn_rate))
-            if value is not None
-        ]
-        change: Obj = {"replicas": max(1, workload["spec"].get("replicas", 1))}
+        spec = api.get("deployments", self.deployment, namespace)["spec"]
+        containers = spec["template"]["spec"]["containers"]
+        container = next((c for c in containers if c["name"] == self.container), containers[0])
+        change: Obj = {"replicas": max(1, spec.get("replicas", 1))}
+        settings = self._settings(container)
         if settings:
-            containers = workload["spec"]["template"]["spec"]["containers"]
-            name = self.container or containers[0]["name"]
-            change["template"] = {"spec": {"containers": [{"name": name, "env": settings}]}}
+            change["template"] = {"spec": {"containers": [{"name": container["name"], **settings}]}}
         api.patch("deployments", self.deployment, {"spec": change}, namespace, manager="kubectl-edit")
+
+    def _settings(self, container: Obj) -> Obj:
+        """What has to change in a container: its arguments where they name the setting, else its environment."""
+        arguments, variables = [str(word) for word in container.get("args") or ()], []
+        wanted = (
+            ("--users", self.users_variable, self.users),
+            ("--spawn-rate", self.spawn_variable, self.spawn_rate),
+        )
+        for flag, variable, value in wanted:
+            if value is None:
+                continue
+            if flag in arguments[:-1]:
+                arguments[arguments.index(flag) + 1] = f"{value:g}"
+            else:
+                variables.append({"name": variable, "value": f"{value:g}"})
+        changed = {"args": arguments} if arguments != (container.get("args") or []) else {}
+        return {**changed, **({"env": variables} if variables else {})}
 
     def stop(self, api: Kubernetes, namespace: str) -> None:
         if self.mix is not None:
