@@ -16,7 +16,12 @@ import pytest
 from tests.snapshots import samples
 from zero import sandbox
 
-PACKAGES = {"codex": "@openai/codex", "claude": "@anthropic-ai/claude-code", "gemini": "@google/gemini-cli"}
+PACKAGES = {
+    "codex": "@openai/codex",
+    "claude": "@anthropic-ai/claude-code",
+    "gemini": "@google/gemini-cli",
+    "opencode": "opencode-ai",
+}
 INSTALL_TIMEOUT = 240
 
 

@@ -238,8 +238,8 @@ class ScriptedModel:
 
 
 @contextmanager
-def scripted(script: Script) -> Iterator[ScriptedModel]:
-    """A model that answers on a free port until the block ends."""
+def scripted(script: Script, port: int = 0) -> Iterator[ScriptedModel]:
+    """A model that answers on a free port, or a given one, until the block ends."""
     model = ScriptedModel(script)
 
     class Handler(BaseHTTPRequestHandler):
@@ -253,7 +253,7 @@ def scripted(script: Script) -> Iterator[ScriptedModel]:
             self.wfile.write(payload)
 
         def do_GET(self) -> None:
-            self._reply(404, "application/json", b"{}")
+            self._reply(200 if self.path == "/health/liveliness" else 404, "application/json", b"{}")
 
         do_HEAD = do_GET
 
@@ -274,7 +274,7 @@ def scripted(script: Script) -> Iterator[ScriptedModel]:
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     server.daemon_threads = True
     model.port = server.server_address[1]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.zero.watching import goes
 from zero import processes
 from zero.errors import MissingProgram
 
@@ -27,13 +28,6 @@ def attend(tmp_path: Path, code: str, **options: object) -> tuple[processes.Ende
         **options,  # type: ignore[arg-type]
     )
     return ended, lines
-
-
-def alive(pid: int) -> bool:
-    try:
-        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return False
 
 
 def test_lines_of_both_streams_come_whole_and_the_code_is_told(tmp_path: Path) -> None:
@@ -70,11 +64,7 @@ def test_children_that_left_the_session_are_ended_too_and_no_others(tmp_path: Pa
         ended, lines = attend(tmp_path, code)
         assert ended.code == 0
         child = int(lines[0][1])
-        for _ in range(100):
-            if not alive(child):
-                break
-            time.sleep(0.02)
-        assert not alive(child)
+        goes(child)
         assert bystander.poll() is None
     finally:
         bystander.kill()

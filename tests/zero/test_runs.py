@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.zero.watching import comes, goes
 from zero import adapters
 
 GOOD = '{"entities": [], "propagations": [], "alerts_explained": []}'
@@ -166,7 +165,7 @@ def test_two_runs_do_not_share_a_workspace(zero: Zero, agent: Agent, workspace: 
     command = [sys.executable, "-m", "zero", "-w", str(workspace), *options(slow), "--", "exec"]
     first = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
-        wait_for(workspace / "begun")
+        comes(workspace / "begun")
         second = zero(*options(agent(WRITES)), after=("exec",))
         assert second.code == 1
         assert "another run is at work" in second.stderr
@@ -174,14 +173,6 @@ def test_two_runs_do_not_share_a_workspace(zero: Zero, agent: Agent, workspace: 
     finally:
         first.terminate()
         first.wait(30)
-
-
-def wait_for(path: Path) -> None:
-    for _ in range(600):
-        if path.exists() and path.stat().st_size >= 0:
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"{path} never came")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -199,20 +190,13 @@ def test_a_signal_ends_everything_in_good_order(
     )
     command = [sys.executable, "-m", "zero", "-w", str(workspace), *options(slow), "--", "exec"]
     run = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    wait_for(workspace / "begun")
+    comes(workspace / "begun")
     run.send_signal(number)
     _, errors = run.communicate(timeout=30)
     assert run.returncode == code, errors
     assert "Traceback" not in errors
     assert run_file(workspace)["outcome"] == "interrupted"
-    child = int((workspace / "child").read_text())
-    for _ in range(100):
-        if not Path(f"/proc/{child}").exists() or "\tZ" in Path(f"/proc/{child}/status").read_text():
-            break
-        time.sleep(0.05)
-    else:
-        os.kill(child, signal.SIGKILL)
-        raise AssertionError("the agent's child lives on")
+    goes(int((workspace / "child").read_text()))
 
 
 def test_terminal_escapes_of_an_agent_are_shown_harmless(zero: Zero, agent: Agent) -> None:

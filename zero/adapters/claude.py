@@ -57,6 +57,9 @@ class Claude(Adapter):
             "CLAUDE_CONFIG_DIR": str(plan.workspace / _SETTINGS),
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",
+            # The first turn waits for the servers; otherwise a slow machine starts without their tools.
+            "MCP_CONNECTION_NONBLOCKING": "0",
+            "MCP_CONNECT_TIMEOUT_MS": "60000",
             "MCP_TIMEOUT": "60000",
             **self.key(plan, given, "ANTHROPIC_API_KEY"),
         }

@@ -1,0 +1,233 @@
+"""The real coding CLIs, end to end, against a scripted model: the prompt read, our MCP tools called, an answer written,
+found wrong, asked for again in the same session, and accepted.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.zero.scripted_model import (
+    TOKENS_CACHED,
+    TOKENS_IN,
+    TOKENS_OUT,
+    Call,
+    Conversation,
+    ScriptedModel,
+    Turn,
+    scripted,
+)
+from zero import sandbox
+
+# How each CLI calls its shell tool, and the tail of the address it is given.
+SHELLS = {
+    "codex": ("exec_command", "cmd", "/v1"),
+    "claude": ("Bash", "command", ""),
+    "gemini": ("run_shell_command", "command", ""),
+    "opencode": ("bash", "command", "/v1"),
+}
+MODELS = {"codex": "scripted-1", "claude": "scripted-1", "gemini": "gemini-2.5-pro", "opencode": "scripted-1"}
+KEY = "not-a-real-key-4711"
+GOOD = {
+    "entities": [
+        {"name": "shop/Deployment/payment", "contributing_factor": True, "reasoning": "bad image", "evidence": "log"}
+    ],
+    "propagations": [],
+    "alerts_explained": [{"alert": "RequestErrorRate", "explanation": "payment fails", "explained": True}],
+}
+Zero = Callable[..., Any]
+CodingCli = Callable[[str], str]
+
+
+class Investigator:
+    """Asks for the alerts, writes half an answer, and the whole one when told what is missing."""
+
+    def __init__(self, cli: str, output: Path, *, stubborn: bool = False, first: str = "") -> None:
+        self.tool, self.argument, _ = SHELLS[cli]
+        self.output, self.stubborn, self.first = output, stubborn, first
+        self.turns = 0
+
+    def write(self, document: object) -> Turn:
+        text = f"printf '%s' {shlex.quote(json.dumps(document))} > {shlex.quote(str(self.output))}"
+        return self.shell(text)
+
+    def shell(self, command: str) -> Turn:
+        return Turn("", (Call(self.tool, {self.argument: command, "description": "write"}),))
+
+    def __call__(self, talk: Conversation) -> Turn:
+        if not talk.tools:
+            return Turn("A title")  # OpenCode asks for one, beside the conversation
+        self.turns += 1
+        complaints = sum("cannot be accepted" in text for text in talk.said)
+        if self.turns == 1:
+            return Turn("I look at the alerts.", (Call("alert_summary", {}),))
+        if self.turns == 2:
+            assert "RequestErrorRate" in talk.results[0], talk.results
+            return self.shell(self.first) if self.first else self.write({"entities": []})
+        if complaints and not self.stubborn and self.turns == 4:
+            assert any("alerts_explained: Field required" in text for text in talk.said)
+            return self.write(GOOD)
+        return Turn("Done.")
+
+
+@contextmanager
+def model(cli: str, output: Path, **options: Any) -> Iterator[ScriptedModel]:
+    with scripted(Investigator(cli, output, **options)) as running:
+        yield running
+    assert running.failures == []
+
+
+def run(zero: Zero, program: str, cli: str, model: ScriptedModel, snapshot: Path, *options: str) -> Any:
+    # --full-auto is what the older documents say; only Codex ever had it.
+    old = ("--full-auto",) if cli == "codex" else ()
+    return zero(
+        *("--cli", cli, "--program", program, "-r", str(snapshot), "--prompt-file", "offline_investigation"),
+        *("--base-url", model.url + SHELLS[cli][2], "--api-key-env", "SCRIPTED_KEY", *options),
+        after=("exec", *old, "-m", MODELS[cli], "Focus on payment"),
+        timeout=240,
+        SCRIPTED_KEY=KEY,
+    )
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text())
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("cli", "enclosed"),
+    [
+        pytest.param("codex", True, id="codex-in-sandbox"),
+        pytest.param("codex", False, id="codex"),
+        pytest.param("claude", True, id="claude-in-sandbox"),
+        pytest.param("claude", False, id="claude"),
+        pytest.param("gemini", True, id="gemini-in-sandbox"),
+        pytest.param("opencode", True, id="opencode-in-sandbox"),
+    ],
+)
+def test_a_diagnosis_is_asked_for_until_it_is_complete(
+    cli: str, enclosed: bool, zero: Zero, coding_cli: CodingCli, workspace: Path, snapshot: Path
+) -> None:
+    program = coding_cli(cli)
+    if enclosed and sandbox.lacking():
+        pytest.skip(str(sandbox.lacking()))
+    output = workspace / "agent_output.json"
+    how = "require" if enclosed else "off"
+    with model(cli, output) as scripted_model:
+        done = run(zero, program, cli, scripted_model, snapshot, "--sandbox", how, "--collect-traces")
+        assert done.code == 0, done.stderr + (workspace / "traces" / "stdout.log").read_text()[-3000:]
+    assert read(output) == GOOD
+
+    first, *_, last = (talk for talk in scripted_model.talks if talk.tools)
+    assert any("You are a site reliability engineer on call" in text for text in first.said), "it read the prompt"
+    assert sum(text.count("You are a site reliability engineer on call") for text in first.said) == 1
+    assert any("Focus on payment" in text for text in first.said)
+    assert any("Focus on payment" in text for text in last.said), "it was resumed, not begun anew"
+    assert any(KEY in header for headers in scripted_model.headers for header in headers.values()), "the key arrived"
+
+    told = read(workspace / "traces" / "run.json")
+    assert (told["outcome"], len(told["attempts"]), told["turns"]) == ("answered", 2, 5)
+    assert told["attempts"][0]["complaints"] == ["propagations: Field required", "alerts_explained: Field required"]
+    assert told["usage"]["prompt_tokens"] == 5 * TOKENS_IN
+    assert told["usage"]["completion_tokens"] == 5 * TOKENS_OUT
+    assert told["usage"]["cached_tokens"] == 5 * TOKENS_CACHED
+
+    steps = read(workspace / "traces" / "trajectory.json")["steps"]
+    assert [step["source"] for step in steps] == ["system", "user", "agent", "agent", "agent", "user", "agent", "agent"]
+    assert "alert_summary" in steps[2]["tool_calls"][0]["function_name"]
+    assert "RequestErrorRate" in steps[2]["observation"]["results"][0]["content"]
+
+    telemetry = [json.loads(line) for line in (workspace / "traces" / "traces.jsonl").read_text().splitlines()]
+    assert any("data" in line for line in telemetry) or cli == "opencode", "which sends none"
+
+    files = (path for path in workspace.rglob("*") if path.is_file())
+    assert [path for path in files if KEY.encode() in path.read_bytes()] == [], "the key is in no file"
+    if cli == "codex":
+        assert "--full-auto is set in config.toml" in done.stderr
+
+
+@pytest.mark.timeout(600)
+def test_codex_that_never_gets_it_right_fails_after_its_retries(
+    zero: Zero, coding_cli: CodingCli, workspace: Path, snapshot: Path
+) -> None:
+    with model("codex", workspace / "agent_output.json", stubborn=True) as scripted_model:
+        done = run(zero, coding_cli("codex"), "codex", scripted_model, snapshot, "--max-retries", "2")
+    assert done.code == 3, done.stderr
+    told = read(workspace / "traces" / "run.json")
+    assert [attempt["attempt"] for attempt in told["attempts"]] == [1, 2, 3]
+    assert told["output_readable"] is True
+
+
+@pytest.mark.timeout(600)
+def test_codex_is_stopped_when_the_money_is_spent(
+    zero: Zero, coding_cli: CodingCli, workspace: Path, snapshot: Path
+) -> None:
+    """The scripted turns cost a dollar each; Codex tells tokens by telemetry while it works."""
+    prices = ("--price-input", "1000", "--price-output", "0", "--max-cost", "1.5")
+    waits = "sleep 60"
+    with model("codex", workspace / "agent_output.json", first=waits) as scripted_model:
+        done = run(zero, coding_cli("codex"), "codex", scripted_model, snapshot, *prices)
+    assert done.code == 6, done.stderr
+    told = read(workspace / "traces" / "run.json")
+    assert told["outcome"] == "cost"
+    assert told["usage"]["cost_usd"] > 1.5
+
+
+@pytest.mark.timeout(600)
+def test_codex_without_a_model_says_what_failed(
+    zero: Zero, coding_cli: CodingCli, workspace: Path, snapshot: Path
+) -> None:
+    with scripted(lambda talk: Turn()) as dead:
+        pass  # nobody listens there any more
+    program = coding_cli("codex")
+    done = run(zero, program, "codex", dead, snapshot, "--timeout", "12", "--max-retries", "1")
+    assert done.code in (4, 124), done.stderr
+    told = read(workspace / "traces" / "run.json")
+    assert told["output_valid"] is False
+    assert any("econnecting" in error or "stream disconnected" in error for error in told["errors"]), told["errors"]
+    assert "Traceback" not in done.stderr
+
+
+PROXY = """#!{python}
+import json, sys
+sys.path.insert(0, {root!r})
+from pathlib import Path
+from tests.zero.scripted_model import scripted
+from tests.zero.test_real_clis import Investigator
+given = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+with scripted(Investigator("codex", Path({output!r})), int(given["--port"])) as model:
+    Path({seen!r}).write_text(Path(given["--config"]).read_text())
+    sys.stdin.read()
+    __import__("threading").Event().wait()
+"""
+
+
+@pytest.mark.timeout(600)
+def test_codex_reaches_a_chat_only_provider_through_litellm(
+    zero: Zero, coding_cli: CodingCli, workspace: Path, snapshot: Path, tmp_path: Path
+) -> None:
+    """What stands for LiteLLM here speaks responses, as the real one does to Codex."""
+    program = coding_cli("codex")
+    proxy, seen = tmp_path / "litellm", tmp_path / "seen.yaml"
+    places = {"root": str(Path(__file__).parents[2]), "output": str(workspace / "agent_output.json"), "seen": str(seen)}
+    proxy.write_text(PROXY.format(python=sys.executable, **places))
+    proxy.chmod(0o755)
+    done = zero(
+        *("--program", program, "-r", str(snapshot), "--prompt-file", "offline_investigation"),
+        *("--provider", "openrouter", "--wire-api", "chat", "--litellm", str(proxy)),
+        after=("exec", "-m", "google/gemini-2.5-pro"),
+        timeout=240,
+        OR_API_KEY=KEY,
+    )
+    assert done.code == 0, done.stderr + (workspace / "traces" / "stdout.log").read_text()[-3000:]
+    assert "going through a LiteLLM proxy" in done.stderr
+    assert "openrouter/google/gemini-2.5-pro" in seen.read_text()
+    assert KEY not in seen.read_text()
+    assert "OR_API_KEY" not in (workspace / "config.toml").read_text(), "the agent needs no key: the proxy has it"

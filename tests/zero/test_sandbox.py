@@ -1,0 +1,200 @@
+"""The sandbox: the evidence without its key, a workspace, no other file, no other process, no network but the doors."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from zero.errors import RequestError
+from zero.relay import Endpoint, relaying
+
+GOOD = '{"entities": [], "propagations": [], "alerts_explained": []}'
+Agent = Callable[[str], str]
+Zero = Callable[..., Any]
+
+
+@contextmanager
+def web(text: str) -> Iterator[int]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+LOOKS = """
+import socket, urllib.request
+def attempt(action):
+    try:
+        return action()
+    except Exception as problem:
+        return f"{type(problem).__name__}"
+def fetch(port):
+    return urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5).read().decode()
+spec = json.loads(pathlib.Path("spec.json").read_text())
+snapshot = pathlib.Path(spec["snapshot"])
+found = {
+    "files": sorted(p.name for p in snapshot.iterdir()),
+    "readable": attempt(lambda: len((snapshot / "otel_logs_raw.tsv").read_text()) > 100),
+    "written": attempt(lambda: (snapshot / "new").write_text("x")),
+    "overwritten": attempt(lambda: (snapshot / "otel_logs_raw.tsv").write_text("x")),
+    "key": attempt(lambda: (snapshot / "ground_truth.yaml").read_text()),
+    "keys": [str(p) for p in pathlib.Path("/").glob("*/**/ground_truth*") if "/proc/" not in str(p)][:5],
+    "secret": attempt(lambda: pathlib.Path(spec["secret"]).read_text()),
+    "record": attempt(lambda: pathlib.Path("traces/x").write_text("x")),
+    "home": attempt(lambda: sorted(os.listdir("/root")) + sorted(os.listdir("/home"))),
+    "processes": len([p for p in os.listdir("/proc") if p.isdigit()]),
+    "allowed": attempt(lambda: fetch(spec["allowed"])),
+    "refused": attempt(lambda: fetch(spec["refused"])),
+    "outside": attempt(lambda: socket.create_connection(("192.0.2.1", 80), 3)),
+    "problems": attempt(lambda: __import__("itbench_evaluations").__file__),
+}
+pathlib.Path("found.json").write_text(json.dumps(found))
+"""
+
+
+def test_the_agent_sees_its_room_and_nothing_else(
+    needs_sandbox: None, zero: Zero, agent: Agent, workspace: Path, snapshot: Path, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("s")
+    command = agent(f"{LOOKS}\npathlib.Path(sys.argv[2]).write_text('{GOOD}')")
+    workspace.mkdir()
+    with web("hello") as allowed, web("never") as refused:
+        spec = {"snapshot": str(snapshot), "secret": str(secret), "allowed": allowed, "refused": refused}
+        (workspace / "spec.json").write_text(json.dumps(spec))
+        done = zero(
+            *("--cli", "command", "--command", command, "--sandbox", "require", "-r", str(snapshot)),
+            *("--expose", str(tmp_path / "agents"), "--allow-endpoint", f"127.0.0.1:{allowed}"),
+            after=("exec",),
+        )
+    assert done.code == 0, done.stderr + (workspace / "traces" / "stdout.log").read_text()
+    found = json.loads((workspace / "found.json").read_text())
+    assert "otel_logs_raw.tsv" in found["files"] and "ground_truth.yaml" not in found["files"]
+    assert found["readable"] is True
+    assert found["written"] == found["overwritten"] == found["record"] == "OSError"
+    assert found["key"] == found["secret"] == "FileNotFoundError"
+    assert found["keys"] == []
+    assert found["processes"] <= 4
+    assert found["allowed"] == "hello"
+    assert found["refused"] == "URLError"
+    assert found["outside"] == "OSError"
+    assert found["problems"] in ("ModuleNotFoundError", "ImportError", None), (
+        "the judge is none of the agent's business"
+    )
+    assert (snapshot / "ground_truth.yaml").exists() and not (snapshot / "new").exists()
+
+
+def test_no_sandbox_can_be_a_reason_to_refuse(zero: Zero, agent: Agent, tmp_path: Path) -> None:
+    empty = tmp_path / "bin"
+    empty.mkdir()
+    command = agent("print('never')")
+    refused = zero("--cli", "command", "--command", command, "--sandbox", "require", after=("exec",), PATH=str(empty))
+    assert refused.code == 1
+    assert "no sandbox: bubblewrap is not installed" in refused.stderr
+    warned = zero("--cli", "command", "--command", command, "--max-retries", "0", after=("exec",), PATH=str(empty))
+    assert warned.code == 3
+    assert "no sandbox" in warned.stderr
+
+
+def test_the_proxy_opens_tunnels_to_whom_it_was_told_and_refuses_others() -> None:
+    with web("told") as told, web("other") as other, relaying([Endpoint("127.0.0.2", told)]) as relay:
+        assert relay.doors == ["3128=/run/zero/proxy"]
+        assert relay.environment["HTTPS_PROXY"] == "http://127.0.0.1:3128"
+
+        def ask(request: str) -> str:
+            line = socket.socket(socket.AF_UNIX)
+            line.settimeout(10)
+            line.connect(str(relay.directory / "proxy"))
+            line.sendall(request.encode())
+            reply = b""
+            while data := line.recv(4096):
+                reply += data
+                if reply.endswith(b"established\r\n\r\n"):
+                    line.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            line.close()
+            return reply.decode()
+
+        refused = ask(f"CONNECT 127.0.0.1:{other} HTTP/1.1\r\n\r\n")
+        assert refused.startswith("HTTP/1.1 403")
+        assert relay.refused == [f"127.0.0.1:{other}"]
+        assert ask("nonsense\r\n\r\n") == ""
+        # 127.0.0.2 is this machine as well, but not by a name that counts as local; nothing listens there for `web`.
+        assert ask(f"CONNECT 127.0.0.2:{told} HTTP/1.1\r\n\r\n") == ""
+    assert not relay.directory.exists()
+
+
+def test_a_tunnel_carries_both_ways() -> None:
+    server = socket.create_server(("127.0.0.3", 0))
+    server.settimeout(10)
+    port = server.getsockname()[1]
+
+    def echo() -> None:
+        line, _ = server.accept()
+        with line:
+            while data := line.recv(4096):
+                line.sendall(data.upper())
+
+    thread = threading.Thread(target=echo, daemon=True)
+    thread.start()
+    with server, relaying([Endpoint("127.0.0.3", port)]) as relay:
+        line = socket.socket(socket.AF_UNIX)
+        line.settimeout(10)
+        line.connect(str(relay.directory / "proxy"))
+        line.sendall(f"CONNECT 127.0.0.3:{port} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+        assert line.recv(4096).startswith(b"HTTP/1.1 200")
+        line.sendall(b"hello")
+        assert line.recv(4096) == b"HELLO"
+        line.close()
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [
+        ("https://api.openai.com/v1", "api.openai.com", 443),
+        ("http://localhost:4000", "localhost", 4000),
+        ("h:1", "h", 1),
+    ],
+)
+def test_endpoints_are_read_from_urls_and_pairs(text: str, host: str, port: int) -> None:
+    assert Endpoint.parse(text) == Endpoint(host, port)
+
+
+@pytest.mark.parametrize("text", ["", "nothing", "http://", "h:99999"])
+def test_what_is_no_endpoint_is_refused(text: str) -> None:
+    with pytest.raises(RequestError, match="no endpoint"):
+        Endpoint.parse(text)
+
+
+def test_a_real_server_is_reached_through_a_door() -> None:
+    with web("hello") as port, relaying([Endpoint("127.0.0.1", port)]) as relay:
+        assert relay.doors == [f"{port}=/run/zero/{port}"]
+        connection = http.client.HTTPConnection("x")
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.connect(os.path.join(relay.directory, str(port)))
+        connection.request("GET", "/")
+        assert connection.getresponse().read() == b"hello"
+        connection.close()
