@@ -41,7 +41,8 @@ async def serve_declared_ports(process: Process, *, memory: int) -> int:
 
     async def answer(request: HttpRequest) -> HttpResponse:
         await process.spend(0.001)
-        return HttpResponse.text("ok\n")
+        # It counts nothing, so that is what whoever scrapes it finds.
+        return HttpResponse.text("" if request.path == "/metrics" else "ok\n")
 
     async def health(service: str) -> GrpcHealth:
         return GrpcHealth.SERVING
