@@ -21,6 +21,7 @@ from srearena.cluster.embedded.telemetry.logs.logql.samples import Key, Labels, 
 from srearena.cluster.embedded.telemetry.logs.logql.stages import Pipeline
 from srearena.cluster.embedded.telemetry.logs.logql.syntax import (
     Binary,
+    Grouping,
     LabelReplace,
     LineFilter,
     Literal,
@@ -37,6 +38,7 @@ from srearena.cluster.embedded.telemetry.metrics.matchers import Matcher
 
 MAX_SERIES = 500
 _SKIPPED = ("json", "logfmt", "pattern")
+_ADDITIVE = ("count_over_time", "rate", "bytes_over_time", "bytes_rate", "sum_over_time")
 
 
 @dataclass(slots=True)
@@ -106,19 +108,22 @@ def evaluate(store: LogStore, metric: Metric, steps: Sequence[int], read: Read |
     return found
 
 
-def without_needless_parsing(aggregation: VectorAggregation) -> Metric:
-    """What is aggregated. Where only a sum over everything is asked for, Loki does not parse lines for labels that
-    nobody looks at, so lines that cannot be parsed do no harm there."""
+def summed_early(aggregation: VectorAggregation) -> Metric:
+    """What is aggregated, already grouped where that changes nothing but the work: a sum of sums.
+
+    Where a sum over everything is asked for, Loki does not even parse lines for labels that nobody looks at, so lines
+    that cannot be parsed do no harm there.
+    """
     inner = aggregation.inner
-    if aggregation.operation != "sum" or (aggregation.grouping and aggregation.grouping.labels):
+    if aggregation.operation != "sum" or not isinstance(inner, RangeAggregation) or inner.operation not in _ADDITIVE:
         return inner
-    if not isinstance(inner, RangeAggregation) or inner.range.unwrap is not None:
-        return inner
+    grouping = aggregation.grouping or Grouping(without=False, labels=())
     stages = inner.range.query.stages
-    if not all(isinstance(stage, (LineFilter, Parse)) for stage in stages):
-        return inner
-    kept = tuple(stage for stage in stages if not (isinstance(stage, Parse) and stage.kind in _SKIPPED))
-    return replace(inner, range=replace(inner.range, query=replace(inner.range.query, stages=kept)))
+    is_bare = inner.range.unwrap is None and all(isinstance(stage, (LineFilter, Parse)) for stage in stages)
+    if is_bare and not grouping.labels and not grouping.without:
+        stages = tuple(stage for stage in stages if not (isinstance(stage, Parse) and stage.kind in _SKIPPED))
+    query = replace(inner.range.query, stages=stages)
+    return replace(inner, range=replace(inner.range, query=query), grouping=grouping)
 
 
 class _Evaluation:
@@ -136,7 +141,7 @@ class _Evaluation:
             case RangeAggregation():
                 return self._range(metric)
             case VectorAggregation():
-                return aggregated(metric, self._vector(without_needless_parsing(metric)))
+                return aggregated(metric, self._vector(summed_early(metric)))
             case LabelReplace():
                 return self._label_replace(metric)
             case Binary():

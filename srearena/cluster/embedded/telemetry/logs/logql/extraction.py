@@ -27,8 +27,10 @@ class _Text(str):
     __slots__ = ()
 
 
-_decoder = json.JSONDecoder(parse_float=_Text, parse_int=_Text, parse_constant=_Text, strict=False)
+_decoder = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str, strict=False)
 _decode, _raw_decode = _decoder.decode, _decoder.raw_decode
+_decode_kinds = json.JSONDecoder(parse_float=_Text, parse_int=_Text, parse_constant=_Text, strict=False).decode
+"""As the former, where numbers and texts must be told apart."""
 _SPACE = re.compile(r"[ \t\n\r]*")
 
 
@@ -265,7 +267,7 @@ def _unpack(line: Line) -> bool:
         line.fail(_JSON_ERROR, "expecting json object(6), but it is not")
         return True
     try:
-        found = _decode(line.decoded)
+        found = _decode_kinds(line.decoded)
     except (ValueError, RecursionError):
         line.fail(_JSON_ERROR, _complaint(line.text))
         return True
