@@ -281,7 +281,8 @@ class Circuit:
         """
         if not self.impatient.any():
             return
-        waited_for = np.where(self.flows > _NONE, self.flows * self.link_timeouts, 0.0)
+        patience = np.where(self.flows > _NONE, self.link_timeouts, 0.0)
+        waited_for = self.flows * patience
         places = np.append(self.servers, count)[self.callees]
         most = _sums(places, waited_for, count + 1)[:count] + 1
         lines, held = self.lines, self.lines.held
