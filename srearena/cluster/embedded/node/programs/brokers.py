@@ -1,4 +1,4 @@
-"""Message brokers and what they lean on: Kafka, ZooKeeper, RabbitMQ, NATS."""
+"""Message brokers and what they lean on: ZooKeeper, RabbitMQ, NATS. Kafka is in `kafka_server`."""
 
 from __future__ import annotations
 
@@ -19,66 +19,6 @@ async def swallow(connection: Connection) -> None:
     """Take whatever a client sends and say nothing."""
     while await connection.read():
         pass
-
-
-@program("apache/kafka", "bitnami/kafka", "confluentinc/cp-kafka", "kafka", "strimzi/kafka")
-class Kafka(Program):
-    entrypoint = ("/__cacert_entrypoint.sh",)
-    cmd = ("/etc/kafka/docker/run",)
-    base = "alpine"
-    ports = (9092,)
-    binaries = ("/__cacert_entrypoint.sh", "/etc/kafka/docker/run")
-    folders: ClassVar = {"/tmp/kafka-logs": Folder(0o755, 1000, 1000), "/var/lib/kafka/data": Folder(0o777, 1000, 1000)}
-    env: ClassVar = {"PATH": f"/opt/kafka/bin:{PATH}"}
-    idle_cpu = 0.02
-    idle_memory = 420 * 1024 * 1024
-    default_version = "4.0.0"
-    start_seconds = 5.0
-
-    async def run(self, process: Process) -> int:
-        if process.binary == "__cacert_entrypoint.sh":
-            process.execute(process.argv[1:] or list(self.cmd), process.env)
-        ports = self._ports(process)
-        await self._log(
-            process, "Registered `kafka:type=kafka.Log4jController` MBean (kafka.utils.Log4jControllerRegistration$)"
-        )
-        await self._log(process, "Starting (kafka.server.KafkaRaftServer)")
-        stop = stop_signal(process)
-        await process.allocate(self.idle_memory - process.memory)
-        if await stop.wait(self.start_seconds):
-            return 143
-        listeners: list[Listener] = []
-        for port in ports:
-            try:
-                listeners.append(process.container.namespace.listen(process, port, stream=swallow))
-            except OSError as error:
-                await self._log(process, f"Socket server failed to bind to 0.0.0.0:{port}: {error.strerror}.", "ERROR")
-                return 1
-            await self._log(
-                process, f"Awaiting socket connections on 0.0.0.0:{port}. (kafka.network.DataPlaneAcceptor)"
-            )
-        await self._log(process, f"Kafka version: {self.version} (org.apache.kafka.common.utils.AppInfoParser)")
-        await self._log(process, "[KafkaRaftServer nodeId=1] Kafka Server started (kafka.server.KafkaRaftServer)")
-        await until_stopped(process, stop, listeners, grace=0.0)
-        await self._log(
-            process, "Terminating process due to signal SIGTERM (org.apache.kafka.common.utils.LoggingSignalHandler)"
-        )
-        await process.sleep(1.0)
-        await self._log(process, "[BrokerServer id=1] shut down completed (kafka.server.BrokerServer)")
-        return 143
-
-    @staticmethod
-    def _ports(process: Process) -> list[int]:
-        """From KAFKA_LISTENERS, where it is set."""
-        text = process.env.get("KAFKA_LISTENERS") or process.env.get("KAFKA_CFG_LISTENERS", "")
-        ports = [int(part.rpartition(":")[2]) for part in text.split(",") if part.rpartition(":")[2].isdigit()]
-        return list(dict.fromkeys(ports)) or [9092]
-
-    @staticmethod
-    async def _log(process: Process, text: str, level: str = "INFO") -> None:
-        await process.write(
-            f"[{stamp(process, '%Y-%m-%d %H:%M:%S')},{int(process.clock.now % 1 * 1000):03d}] {level} {text}\n"
-        )
 
 
 @program("zookeeper", "bitnami/zookeeper", "confluentinc/cp-zookeeper")

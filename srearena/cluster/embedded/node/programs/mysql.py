@@ -254,17 +254,3 @@ class Mariadb(Mysql):
     product = "MariaDB"
     variable = "MARIADB"
     daemon = "mariadbd"
-
-
-@program("codewisdom/mysqlclient", "arey/mysql-client")
-class MysqlClient(Program):
-    """Images with nothing but the client."""
-
-    entrypoint = ("mysql",)
-    binaries = ("/usr/bin/mysql", "/usr/bin/mysqladmin")
-    base = "alpine"
-    default_version = "8.0"
-
-    async def run(self, process: Process) -> int:
-        client = Client(process, "MySQL", "mysqld")
-        return await (client.administer() if process.binary == "mysqladmin" else client.run())

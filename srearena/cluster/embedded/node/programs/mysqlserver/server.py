@@ -90,7 +90,9 @@ class MysqlServer:
         folder: str = "",
         product: str = "MySQL",
         daemon: str = "mysqld",
+        shared: MysqlServer | None = None,
     ) -> None:
+        """`shared` is another server over the same data (TiDB servers over one TiKV)."""
         self.process = process
         self.version = version
         self.port = port
@@ -98,9 +100,9 @@ class MysqlServer:
         self.product = product
         self.daemon = daemon
         self.epoch = 0
-        self.accounts: list[Account] = []
+        self.accounts: list[Account] = [] if shared is None else shared.accounts
         self.sessions: dict[int, Session] = {}
-        self.tables = Tables(process.container.host.random, self.time_text)
+        self.tables = Tables(process.container.host.random, self.time_text) if shared is None else shared.tables
         self.variables: dict[str, str] = {
             "max_connections": "151",
             "wait_timeout": "28800",
