@@ -69,14 +69,20 @@ def register_images(
 ) -> None:
     """Make a repository known: its tags as a list, as a regular expression, or both.
 
-    The name is what one writes in a pod (`acme/web`, `registry.acme.io/team/web`), without a tag; its registry becomes
+    Tags that were known before stay. The name is what one writes in a pod (`acme/web`, `registry.acme.io/team/web`), without a tag; its registry becomes
     reachable if it was not.
     """
     _load_tables()
     reference = parse_reference(repository)
     _registries.setdefault(reference.registry, Registry(reference.registry))
+    before = _repositories.get(reference.repository)
+    known, known_pattern = (before.tags, before.pattern) if before is not None else (frozenset(), "")
     _repositories[reference.repository] = Repository(
-        reference.repository, size, frozenset(tags), pattern or ("" if tags else "latest"), private
+        reference.repository,
+        size,
+        frozenset(tags) | known,
+        pattern or known_pattern or ("" if tags else "latest"),
+        private,
     )
 
 

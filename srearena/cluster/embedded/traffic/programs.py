@@ -15,7 +15,7 @@ from srearena.cluster.embedded.node.catalogue import register_images
 from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.programs.base import Program
 from srearena.cluster.embedded.node.programs.images import ImageReference
-from srearena.cluster.embedded.node.programs.registry import program
+from srearena.cluster.embedded.node.programs.registry import program, registered
 from srearena.cluster.embedded.node.programs.serving import stop_signal
 from srearena.cluster.embedded.node.sockets import Connection, GrpcHealth, HttpRequest, HttpResponse, Listener
 from srearena.cluster.embedded.traffic import wlgen, wrk
@@ -35,16 +35,11 @@ class ModelledProgram(Program):
 
     models: ClassVar[tuple[ProgramModel, ...]] = ()
 
-    def __init__(self, reference: ImageReference) -> None:
-        super().__init__(reference)
-        tag = reference.tag or "latest"
-        self.chosen = tuple(model for model in self.models if tag in model.tags) or self.models
-
     def model_for(self, binary: str) -> ProgramModel | None:
-        named = {model.command.rpartition("/")[2]: model for model in self.chosen if model.command}
+        named = {model.command.rpartition("/")[2]: model for model in self.models if model.command}
         if binary in named:
             return named[binary]
-        return next((model for model in self.chosen if not model.command), None)
+        return next((model for model in self.models if not model.command), None)
 
     async def run(self, process: Process) -> int:
         model = self.model_for(process.binary)
@@ -180,9 +175,30 @@ def register_model(model: ApplicationModel) -> None:
         for image in one.images:
             by_image.setdefault(image, []).append(one)
     for image, models in by_image.items():
-        tags = sorted({tag for one in models for tag in one.tags})
-        register_images(image, tags=tags, size=_IMAGE_SIZE)
-        program(*_names(image))(_program_class(models))
+        register_images(image, tags=sorted({tag for one in models for tag in one.tags}), size=_IMAGE_SIZE)
+        names = _names(image)
+        before = next((found for name in names if (found := registered(name)) is not None), None)
+        if before is not None and issubclass(before, TaggedPrograms):
+            before = before.otherwise
+        program(*names)(_tagged(models, before))
+
+
+class TaggedPrograms(Program):
+    """A repository: its tags may be different programs. Becomes the one that is asked for."""
+
+    by_tag: ClassVar[dict[str, type[ModelledProgram]]] = {}
+    otherwise: ClassVar[type[Program] | None] = None
+    """What tags that no model names run."""
+
+    def __new__(cls, reference: ImageReference) -> Program:  # type: ignore[misc]
+        kind: type[Program] | None = cls.by_tag.get(reference.tag or "latest", cls.otherwise)
+        return (kind or next(iter(cls.by_tag.values())))(reference)
+
+
+def _tagged(models: Sequence[ProgramModel], otherwise: type[Program] | None) -> type[TaggedPrograms]:
+    tags = dict.fromkeys(tag for one in models for tag in one.tags)
+    by_tag = {tag: _program_class([one for one in models if tag in one.tags]) for tag in tags}
+    return type("TaggedPrograms", (TaggedPrograms,), {"by_tag": by_tag, "otherwise": otherwise})
 
 
 def _names(image: str) -> tuple[str, ...]:

@@ -34,8 +34,15 @@ class FlagServer:
         self.path = path
         self._glance: Glance | None = None
         self.definitions = FlagDefinitions({})
+        self._changes = 0
         self.complaint = ""
         """What is wrong with the file now; the flags are then those of before."""
+
+    @property
+    def epoch(self) -> int:
+        """Moves when a flag may have another value."""
+        self.refresh()
+        return self._changes
 
     def refresh(self) -> bool:
         """Read the file again if it is another one; True where something changed."""
@@ -46,6 +53,7 @@ class FlagServer:
             self._glance = glance or self._glance
             return False
         self._glance = glance
+        self._changes += 1
         try:
             self.definitions = FlagDefinitions.parse(glance.content, self.path)
             self.complaint = ""

@@ -36,6 +36,12 @@ def program(*images: str) -> Callable[[type[Program]], type[Program]]:
     return register
 
 
+def registered(image: str) -> type[Program] | None:
+    """The program registered for a repository, if there is one of its own."""
+    _discover()
+    return _programs.get(image.lower())
+
+
 @cache
 def _discover() -> None:
     for module in pkgutil.iter_modules(programs.__path__, f"{programs.__name__}."):
