@@ -2,8 +2,8 @@
 
 A collector puts a section into its book for each thing it watches (a pod, a Service, a container): the labels once,
 the values as often as they change. `write` then appends one row per page, whatever changed. Only a page in which
-the set of series itself changed gets a new block; series that are gone are marked stale, as Prometheus does when a
-scrape no longer shows them.
+the set of series itself changed gets a new block; what changes its series again and again soon shares a page with its
+like. Series that are gone are marked stale, as Prometheus does when a scrape no longer shows them.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ PAGE_SERIES = 256
 class _Section:
     __slots__ = ("labels", "page", "start", "values")
 
-    def __init__(self, page: _Page, labels: Sequence[Labels], values: Sequence[float]) -> None:
-        self.page = page
+    page: _Page
+
+    def __init__(self, labels: Sequence[Labels], values: Sequence[float]) -> None:
         self.labels = labels
         self.values = values
         self.start = 0
@@ -49,8 +50,7 @@ class Book:
         """Labels of every series that does not say otherwise: those of the target."""
         self._sections: dict[Hashable, _Section] = {}
         self._pages: list[_Page] = []
-        self._room: list[_Page] = []
-        """Pages that can take further sections."""
+        """The last is the open one: what is new, and what changed its series lately, is written there."""
 
     def __contains__(self, key: Hashable) -> bool:
         return key in self._sections
@@ -65,20 +65,13 @@ class Book:
     def put(self, key: Hashable, labels: Sequence[Labels], values: Sequence[float]) -> None:
         """Write a section from now on, instead of what was there under that key."""
         section = self._sections.get(key)
-        if section is None:
-            page = self._page_with_room()
-            section = self._sections[key] = page.sections[key] = _Section(page, labels, values)
-        elif section.labels == labels:
-            self.set(key, values)
-            return
-        else:
-            page = section.page
-            page.count -= len(section.labels)
-            section.labels, section.values = labels, values
-        page.count += len(labels)
-        page.changed = True
-        if page.count >= PAGE_SERIES and page in self._room:
-            self._room.remove(page)
+        if section is not None:
+            if section.labels == labels:
+                self.set(key, values)
+                return
+            self._take_out(key, section)
+        self._sections[key] = section = _Section(labels, values)
+        self._insert(key, section)
 
     def set(self, key: Hashable, values: Sequence[float]) -> None:
         """New values for a section that is there, in the order of its labels."""
@@ -91,15 +84,11 @@ class Book:
         """Take a section out; one that is not there is no error."""
         section = self._sections.pop(key, None)
         if section is not None:
-            page = section.page
-            del page.sections[key]
-            page.count -= len(section.labels)
-            page.changed = True
-            if page not in self._room:
-                self._room.append(page)
+            self._take_out(key, section)
 
     def write(self, now: float) -> int:
         """Append one sample of every series; returns how many."""
+        self._gather_remains()
         written = 0
         for page in self._pages:
             if page.changed:
@@ -114,14 +103,32 @@ class Book:
         for page in self._pages:
             if page.block is not None:
                 page.block.end(now)
-        self._pages, self._room, self._sections = [], [], {}
+        self._pages, self._sections = [], {}
 
-    def _page_with_room(self) -> _Page:
-        if not self._room:
-            page = _Page()
-            self._pages.append(page)
-            self._room.append(page)
-        return self._room[-1]
+    def _insert(self, key: Hashable, section: _Section) -> None:
+        if not self._pages or self._pages[-1].count >= PAGE_SERIES:
+            self._pages.append(_Page())
+        page = section.page = self._pages[-1]
+        page.sections[key] = section
+        page.count += len(section.labels)
+        page.changed = True
+
+    @staticmethod
+    def _take_out(key: Hashable, section: _Section) -> None:
+        page = section.page
+        del page.sections[key]
+        page.count -= len(section.labels)
+        page.changed = True
+
+    def _gather_remains(self) -> None:
+        """Move what is left on pages that are nearly empty to the open one."""
+        for page in self._pages[:-1]:
+            if page.changed and 0 < page.count < PAGE_SERIES // 4:
+                for key, section in list(page.sections.items()):
+                    self._take_out(key, section)
+                    self._insert(key, section)
+        if any(not page.count and page.block is None for page in self._pages):
+            self._pages = [page for page in self._pages if page.count or page.block is not None]
 
     def _rebuild(self, page: _Page, now: float) -> None:
         if page.block is not None:
