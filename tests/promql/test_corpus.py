@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ import orjson
 import pytest
 
 from srearena.cluster.embedded.telemetry.metrics.api import PrometheusApi
-from tests.promql.corpus import INSTANTS, Question, compact, differences, queries, questions, recorded
+from tests.promql.corpus import INSTANTS, MISTAKES, Question, asked, compact, differences, queries, questions, recorded
 from tests.promql.real_prometheus import BINARY, RealPrometheus, running
 from tests.promql.samples import dataset, loaded
 
@@ -52,8 +53,15 @@ def test_the_corpus_is_large_and_recorded_whole(answers: dict[str, list[Any]]) -
 @pytest.mark.parametrize("query", queries())
 def test_the_answer_is_the_recorded_one(api: PrometheusApi, answers: dict[str, list[Any]], query: str) -> None:
     for number, at in enumerate((*INSTANTS, None)):
-        found = differences(compact(ask(api, Question(query, at))), answers[query][number])
+        question = Question(query, at)
+        found = differences(compact(ask(api, question), question.is_ordered), answers[query][number])
         assert not found, f"{query} at {at}: {found}"
+
+
+@pytest.mark.parametrize("query", json.loads(MISTAKES.read_text()))
+def test_a_mistake_is_named_in_the_real_servers_words(api: PrometheusApi, query: str) -> None:
+    status, _, body = api.handle("GET", "/api/v1/query", {"query": [query]})
+    assert (status, orjson.loads(body)["error"]) == (400, json.loads(MISTAKES.read_text())[query])
 
 
 @pytest.mark.skipif(BINARY is None, reason="Prometheus is not installed (Debian: apt-get install prometheus)")
@@ -62,7 +70,9 @@ def test_an_installed_prometheus_gives_the_recorded_answers(
 ) -> None:
     found: dict[str, list[Any]] = {}
     for question in questions():
-        found.setdefault(question.query, []).append(compact(server.ask(question.path, **question.parameters)))
+        found.setdefault(question.query, []).append(asked(server, question))
     for query, real in found.items():
         for ours, theirs in zip(answers[query], real, strict=True):
             assert not differences(ours, theirs), query
+    for query, message in json.loads(MISTAKES.read_text()).items():
+        assert server.ask("query", query=query, time="1")["error"] == message

@@ -117,7 +117,10 @@ class PrometheusApi:
 
     def query(self, params: Params) -> bytes:
         at = parameters.moment(params, "time", self._now)
-        node = self._parsed(params)
+        try:
+            node = self._parsed(params)
+        except BadQuery as error:
+            raise parameters.invalid("query", str(error)) from None
         return _result(self.engine.instant(node, at), at)
 
     def query_range(self, params: Params) -> bytes:
@@ -136,10 +139,7 @@ class PrometheusApi:
         return f'{{"resultType":"matrix","result":[{",".join(rows)}]}}'.encode()
 
     def _parsed(self, params: Params) -> Node:
-        try:
-            node = parse(first(params, "query"))
-        except BadQuery as error:
-            raise parameters.invalid("query", str(error)) from None
+        node = parse(first(params, "query"))
         self._evaluate_rules_for(selectors(node))
         return node
 

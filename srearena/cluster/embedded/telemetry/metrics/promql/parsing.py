@@ -1,13 +1,11 @@
 """From a query's text to its parts, by way of `promql-parser`.
 
-Its complaints are turned into the words of the real server as far as they say the same thing; where it knows no
-position, the first place that fits is named.
+What it refuses is complained about in the words of the real server: see `complaints`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -16,6 +14,7 @@ import promql_parser
 
 from srearena.cluster.embedded.telemetry.metrics.labels import NAME
 from srearena.cluster.embedded.telemetry.metrics.matchers import Matcher, PatternError
+from srearena.cluster.embedded.telemetry.metrics.promql.complaints import complaint
 from srearena.cluster.embedded.telemetry.metrics.promql.errors import BadQuery
 from srearena.cluster.embedded.telemetry.metrics.promql.nodes import (
     Aggregation,
@@ -50,20 +49,14 @@ promql_parser.register_extra_functions([_HOLT_WINTERS])
 @lru_cache(maxsize=1024)
 def parse(query: str) -> Node:
     """The parts of a query; BadQuery where it is none."""
-    if not query.strip():
-        raise BadQuery(
-            "1:1: parse error: no expression found in input"
-            if query
-            else "unknown position: parse error: no expression found in input"
-        )
     if len(query) > _MAX_QUERY or _depth(query) > _MAX_DEPTH:
         raise BadQuery("1:1: parse error: the query is too long or too deeply nested")
     if re.search(r"@\s*-", query):
-        raise BadQuery(_located(query, "timestamps before 1970 are not supported in the @ modifier", "@"))
+        raise BadQuery("1:1: parse error: times before 1970 are not supported in the @ modifier")
     try:
         parsed = promql_parser.parse(query)
     except ValueError as error:
-        raise BadQuery(_complaint(query, str(error))) from None
+        raise BadQuery(complaint(query) or f"1:1: parse error: {error}") from None
     try:
         return _converted(parsed)
     except PatternError as error:
@@ -175,61 +168,3 @@ def _operation(expr: Any) -> Operation:
         fill_right=modifier.fill_values.rhs,
     )
     return Operation(str(expr.op), left, right, matching, modifier.return_bool)
-
-
-# Complaints
-
-_TYPES = {"matrix": "range vector", "vector": "instant vector", "scalar": "scalar", "string": "string"}
-
-
-def _argument_type(found: re.Match[str]) -> tuple[str, str]:
-    wanted, function, given = found.groups()
-    return (
-        f'expected type {_TYPES[wanted]} in call to function "{function}", got {_TYPES[given]}',
-        rf"\b{re.escape(function)}\s*\(",
-    )
-
-
-_COMPLAINTS: list[tuple[str, Callable[[re.Match[str]], tuple[str, str]]]] = [
-    (r"unknown function with name '(.*)'", lambda m: (f'unknown function with name "{m[1]}"', re.escape(m[1]))),
-    (r"expected type (\w+) in call to function '(\w+)', got (\w+)", _argument_type),
-    (
-        r"expected (\d+) argument\(s\) in call to '(\w+)', got (\d+)",
-        lambda m: (f'expected {m[1]} argument(s) in call to "{m[2]}", got {m[3]}', rf"\b{re.escape(m[2])}\s*\("),
-    ),
-    (
-        r"expected at least (\d+) argument\(s\) in call to '(\w+)', got (\d+)",
-        lambda m: (f'expected at least {m[1]} argument(s) in call to "{m[2]}", got {m[3]}', re.escape(m[2])),
-    ),
-    (
-        r"expected at most (\d+) argument\(s\) in call to '(\w+)', got (\d+)",
-        lambda m: (f'expected at most {m[1]} argument(s) in call to "{m[2]}", got {m[3]}', re.escape(m[2])),
-    ),
-    (
-        r"set operator '(\w+)' not allowed in binary scalar expression",
-        lambda m: (f'set operator "{m[1]}" not allowed in binary scalar expression', ""),
-    ),
-    (r"unterminated quoted string (.*)", lambda m: ("unterminated quoted string", re.escape(m[1]))),
-    (r"unexpected end of input inside braces", lambda m: ("unexpected end of input inside braces", "$")),
-    (r"unclosed left parenthesis", lambda m: ("unclosed left parenthesis", "$")),
-    (r"unexpected right parenthesis '\)'", lambda m: ("unexpected right parenthesis ')'", r"\)")),
-]
-
-
-def _complaint(query: str, text: str) -> str:
-    for form, words in _COMPLAINTS:
-        found = re.fullmatch(form, text, re.DOTALL)
-        if found:
-            message, place = words(found)
-            return _located(query, message, place)
-    if text == "invalid promql query":
-        return _located(query, "unexpected token: the query could not be parsed", "")
-    return _located(query, text, "")
-
-
-def _located(query: str, message: str, place: str) -> str:
-    found = re.search(place, query) if place else None
-    at = found.start() if found else 0
-    line = query.count("\n", 0, at) + 1
-    column = at - (query.rfind("\n", 0, at) + 1) + 1
-    return f"{line}:{column}: parse error: {message}"
