@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -19,6 +20,9 @@ from srearena.service.model.schema import Consumption, Driving, Operation, Task
 _UNCONNECTED = frozenset(("refused", "name", "unreachable", "port", "reset"))
 
 
+_KEPT = 1000
+
+
 class Tally:
     """What became of the requests of one source of load."""
 
@@ -29,14 +33,20 @@ class Tally:
         self.late = 0.0
         self.unconnected = 0.0
         self.received = 0.0
-        self._parts: list[tuple[float, float, float]] = []
-        """Of each interval and kind of request: how many, their mean time and its variance."""
+        self._parts: deque[tuple[float, float, float]] = deque(maxlen=_KEPT)
+        """Of each interval and kind of request lately: how many, their mean time and its variance."""
+        self._lately: deque[float] = deque(maxlen=10)
 
     def add(self, count: float, mean: float, variance: float, payload: float) -> None:
         self.answered += count
+        self._lately.append(count)
         self.received += count * payload
         if count > 0:
             self._parts.append((count, mean, variance))
+
+    def recent_rate(self) -> float:
+        """Answers per interval, lately."""
+        return sum(self._lately) / len(self._lately) if self._lately else 0.0
 
     def moments(self) -> tuple[float, float]:
         """Mean and standard deviation."""
@@ -95,12 +105,15 @@ class Driver:
         elif self.driving.rate is not None:
             whole = settings.number(self.driving.rate, 0.0)
         else:
-            users = settings.number(self.driving.users, 0.0)
-            ramp = settings.number(self.driving.ramp, float("inf"))
-            users = min(users, ramp * (self.clock.now - self.began))
             thinking = sum(self.driving.wait) / 2
-            whole = users / max(thinking + self._response(circuit, weights, total), 0.001)
+            whole = self.users() / max(thinking + self._response(circuit, weights, total), 0.001)
         return [whole * weight / total for weight in weights]
+
+    def users(self) -> float:
+        """How many simulated users there are by now."""
+        settings = self.instance.settings
+        ramp = settings.number(self.driving.ramp, float("inf"))
+        return min(settings.number(self.driving.users, 0.0), ramp * (self.clock.now - self.began))
 
     def note(self, circuit: Circuit, seconds: float) -> None:
         """Count what became of an interval's requests."""

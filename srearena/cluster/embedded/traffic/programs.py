@@ -20,6 +20,7 @@ from srearena.cluster.embedded.node.programs.serving import stop_signal
 from srearena.cluster.embedded.node.sockets import Connection, GrpcHealth, HttpRequest, HttpResponse, Listener
 from srearena.cluster.embedded.traffic import wlgen, wrk
 from srearena.cluster.embedded.traffic.engine import Traffic
+from srearena.cluster.embedded.traffic.locust import statistics
 from srearena.cluster.embedded.traffic.servers import Instance
 from srearena.cluster.embedded.traffic.settings import ConfigurationMissing, Settings, read_settings
 from srearena.cluster.embedded.traffic.startup import StartFailed, Startup, bind_trouble
@@ -130,6 +131,9 @@ class Answering:
         await process.spend(0.0002)
         if not instance.ready:
             return HttpResponse.text("starting\n", 503)
+        driver = self.traffic.drivers.get(process)
+        if driver is not None and request.path == "/stats/requests":
+            return HttpResponse(200, json.dumps(statistics(driver)).encode(), {"Content-Type": "application/json"})
         answer = self.traffic.request(instance, request.method, request.target)
         if answer is None:
             return HttpResponse.text("404 page not found\n", 404)
