@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from statistics import median
-from time import perf_counter
+from time import process_time
 
 from srearena.cluster.embedded.assembly import Assembly, assemble
 from srearena.cluster.embedded.objects import Obj
@@ -21,7 +21,7 @@ NAMESPACE = "application"
 
 
 class Timed:
-    """A collector, and how long each of its scrapes took."""
+    """A collector, and the processor time each of its scrapes took."""
 
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
@@ -30,9 +30,9 @@ class Timed:
         self.milliseconds: list[float] = []
 
     def scrape(self, now: float) -> None:
-        started = perf_counter()
+        started = process_time()
         self._collector.scrape(now)
-        self.milliseconds.append((perf_counter() - started) * 1e3)
+        self.milliseconds.append((process_time() - started) * 1e3)
 
     def targets(self) -> Sequence[Target]:
         return self._collector.targets()

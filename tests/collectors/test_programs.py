@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from srearena.cluster.embedded.node.programs.datastore import Login
 from srearena.cluster.embedded.objects import name_of
 from srearena.cluster.embedded.telemetry.collectors.exposition import samples_of
 from tests.collectors.harness import Observed, deployment
@@ -68,14 +71,48 @@ def test_a_database_and_the_connections_it_has(cluster: Observed) -> None:
     about = {"job": "mongodb-exporter", "pod": name_of(pod)}
     assert cluster.value("mongodb_up", **about) == 1
     assert cluster.value("mongodb_ss_connections", conn_type="current", **about) == 0
-    sandbox = cluster.nodes.sandbox("default", name_of(pod))
-    assert sandbox is not None
-    (server,) = [listener.server for listener in sandbox.namespace.listeners() if listener.server is not None]
-    assert server.attach("client-1", None, 5) is None  # type: ignore[attr-defined]
-    assert server.put("shop", "orders", [{"total": 3}]) is None  # type: ignore[attr-defined]
+    server = _server(cluster, name_of(pod))
+    assert server.attach("client-1", None, 5) is None
+    assert server.put("shop", "orders", [{"total": 3}]) is None
     cluster.pass_time()
     assert cluster.value("mongodb_ss_connections", conn_type="current", **about) == 5
     assert cluster.value("mongodb_dbstats_objects", database="shop", **about) == 1
+
+
+def _server(cluster: Observed, pod: str) -> Any:
+    """The model that listens in a pod."""
+    sandbox = cluster.nodes.sandbox("default", pod)
+    assert sandbox is not None
+    return next(listener.server for listener in sandbox.namespace.listeners() if listener.server is not None)
+
+
+def test_a_broker_and_how_far_its_readers_are_behind(cluster: Observed) -> None:
+    cluster.apply(deployment("kafka", "apache/kafka:3.9.1"))
+    cluster.pass_time(60)
+    pod = name_of(cluster.pods("kafka")[0])
+    broker = _server(cluster, pod)
+    assert broker.append("orders", 100, 50) is None
+    assert broker.fetch("accounting", "orders", 60) == 60
+    cluster.pass_time()
+    about = {"job": "kafka-exporter", "topic": "orders", "pod": pod}
+    assert sum(cluster.series("kafka_consumergroup_lag", consumergroup="accounting", **about).values()) == 40
+    assert sum(cluster.series("kafka_topic_partition_current_offset", **about).values()) == 100
+    assert cluster.value("kafka_consumergroup_members", consumergroup="accounting") == 1
+    broker.fetch("accounting", "orders", 1000)
+    cluster.pass_time()
+    assert sum(cluster.series("kafka_consumergroup_lag", **about).values()) == 0
+
+
+def test_a_server_and_its_limit_of_connections(cluster: Observed) -> None:
+    secret = "{env: [{name: MYSQL_ROOT_PASSWORD, value: secret}]}"
+    cluster.apply(deployment("mysql", "mysql:8.0", container=secret))
+    cluster.pass_time(90)
+    pod = name_of(cluster.pods("mysql")[0])
+    assert cluster.value("mysql_up", pod=pod) == 1
+    assert cluster.value("mysql_global_variables_max_connections", pod=pod) == 151
+    _server(cluster, pod).attach("client", Login("root", "secret"), 7)
+    cluster.pass_time()
+    assert cluster.value("mysql_global_status_threads_connected", pod=pod) == 7
 
 
 def test_an_exporter_outlives_its_server(cluster: Observed) -> None:

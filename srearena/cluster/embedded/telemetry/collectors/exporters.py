@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from srearena.cluster.embedded.node.metered import Sample
-from srearena.cluster.embedded.node.programs.datastore import Broker
+from srearena.cluster.embedded.node.programs.kafka.broker import KafkaBroker
 from srearena.cluster.embedded.node.programs.mongodb.server import MAX_INCOMING, MongoServer
+from srearena.cluster.embedded.node.programs.mysqlserver.server import MysqlServer
 from srearena.cluster.embedded.node.programs.postgresql.server import PostgresServer
 
 _NONE: Mapping[str, str] = {}
@@ -66,20 +67,43 @@ def _postgresql(server: PostgresServer) -> Iterable[Sample]:
         yield "pg_locks_count", {"datname": database, "mode": mode}, number
 
 
-def _kafka(broker: Broker) -> Iterable[Sample]:
-    for topic, partitions in sorted(broker.topics.items()):
-        yield "kafka_topic_partitions", {"topic": topic}, partitions
-        yield "kafka_topic_current_offset", {"topic": topic}, broker.end_offset(topic)
-        for group in sorted(getattr(broker, "groups", ())):
-            labels = {"consumergroup": group, "topic": topic}
-            committed = broker.committed(group, topic)
-            if committed or broker.lag(group, topic) != broker.end_offset(topic):
-                yield "kafka_consumergroup_current_offset", labels, committed
-                yield "kafka_consumergroup_lag", labels, broker.lag(group, topic)
+def _is_mysql(server: object) -> bool:
+    """TiDB speaks the same protocol, but keeps its data elsewhere and has metrics of its own."""
+    return isinstance(server, MysqlServer) and bool(server.folder)
+
+
+def _mysql(server: MysqlServer) -> Iterable[Sample]:
+    sessions = server.sessions.values()
+    yield "mysql_global_status_threads_connected", _NONE, len(sessions)
+    yield "mysql_global_status_threads_running", _NONE, sum(session.command == "Query" for session in sessions)
+    yield "mysql_global_status_max_used_connections", _NONE, server.most
+    yield "mysql_global_status_connections", _NONE, server.connected
+    yield "mysql_global_status_questions", _NONE, server.questions
+    yield "mysql_global_variables_max_connections", _NONE, float(server.variables.get("max_connections", 151))
+
+
+def _kafka(broker: KafkaBroker) -> Iterable[Sample]:
+    yield "kafka_brokers", _NONE, 1.0
+    for name, topic in sorted(broker.logs.items()):
+        yield "kafka_topic_partitions", {"topic": name}, len(topic.partitions)
+        for number, partition in enumerate(topic.partitions):
+            labels = {"topic": name, "partition": str(number)}
+            yield "kafka_topic_partition_current_offset", labels, partition.end
+            yield "kafka_topic_partition_oldest_offset", labels, partition.start
+    for group in sorted(broker.groups.values(), key=lambda group: group.name):
+        yield "kafka_consumergroup_members", {"consumergroup": group.name}, broker.active(group)
+        for name, offsets in sorted(group.committed.items()):
+            read = broker.logs.get(name)
+            for number, (partition, offset) in enumerate(zip(read.partitions if read else (), offsets, strict=False)):
+                labels = {"consumergroup": group.name, "topic": name, "partition": str(number)}
+                reached = min(max(offset, partition.start), partition.end)
+                yield "kafka_consumergroup_current_offset", labels, reached
+                yield "kafka_consumergroup_lag", labels, partition.end - reached
 
 
 EXPORTERS: tuple[Exporter, ...] = (
     Exporter("mongodb-exporter", "mongodb_up", lambda server: isinstance(server, MongoServer), _mongodb),
     Exporter("postgres-exporter", "pg_up", lambda server: isinstance(server, PostgresServer), _postgresql),
-    Exporter("kafka-exporter", "kafka_up", lambda server: isinstance(server, Broker), _kafka),
+    Exporter("mysqld-exporter", "mysql_up", _is_mysql, _mysql),
+    Exporter("kafka-exporter", "kafka_up", lambda server: isinstance(server, KafkaBroker), _kafka),
 )

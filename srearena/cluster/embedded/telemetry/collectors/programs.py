@@ -200,8 +200,11 @@ def _endpoints(sandbox: Sandbox) -> Iterable[Endpoint]:
         return
     listeners = sandbox.namespace.listeners()
     taken: set[int] = set()
+    told: list[object] = []
     for listener in listeners:
-        if listener.protocol == "TCP" and listener.server is not None:
+        # A server may listen on several ports; one of them is enough.
+        if listener.protocol == "TCP" and listener.server is not None and listener.server not in told:
+            told.append(listener.server)
             exporter = exporter_of(listener.server)
             if isinstance(listener.server, Metered) or exporter is not None:
                 job = exporter.job if exporter is not None else ""
