@@ -1,7 +1,8 @@
 """A LiteLLM proxy of this run's own: the way to models that do not speak what the CLI speaks.
 
 It is started from the user's `litellm_config.yaml`, or from one written for the one model of the run, on a free
-loopback port, and ended with the run. Keys are named in the file (`os.environ/NAME`), never written.
+loopback port, and ended with the run. Keys are named in the file (`os.environ/NAME`), never written. Who wants to be
+served by it needs its own key, which is the configuration's or made up for the run, and lives in environments only.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ from zero.errors import MissingProgram, RequestError
 from zero.processes import MARK, stop, sweep
 from zero.providers import Provider
 
+KEY_VARIABLE = "ZERO_PROXY_KEY"  # holds the proxy's key in the agent's process
 START_TIMEOUT = 90.0  # its imports alone take seconds
 
 
 def config_for(model: str, provider: Provider) -> str:
     """A configuration that serves one model of one provider under its own name."""
     parameters: dict[str, object] = {"model": f"{provider.litellm_prefix}/{model}", "api_base": provider.base_url}
+    parameters["use_chat_completions_api"] = True  # whatever LiteLLM thinks that this provider can
     if provider.key_variable:
         parameters["api_key"] = f"os.environ/{provider.key_variable}"
     return yaml.safe_dump(
@@ -51,6 +54,15 @@ def checked(path: Path) -> Path:
     return path
 
 
+def _master_key(config: Path) -> str:
+    """The key that the proxy asks for."""
+    settings = (yaml.safe_load(config.read_text(encoding="utf-8")) or {}).get("general_settings") or {}
+    told = str(settings.get("master_key") or "os.environ/LITELLM_MASTER_KEY")
+    if told.startswith("os.environ/"):
+        return os.environ.get(told.removeprefix("os.environ/")) or f"sk-{secrets.token_hex(24)}"
+    return told
+
+
 def _free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
@@ -68,8 +80,10 @@ def _alive(port: int) -> bool:
 
 
 @contextmanager
-def running(config: Path, log: Path, *, program: str = "litellm", timeout: float = START_TIMEOUT) -> Iterator[str]:
-    """The proxy until the block ends; gives its base URL."""
+def running(
+    config: Path, log: Path, *, program: str = "litellm", timeout: float = START_TIMEOUT
+) -> Iterator[tuple[str, str]]:
+    """The proxy until the block ends; gives its base URL and its key."""
     found = shutil.which(program)
     if found is None:
         raise MissingProgram(
@@ -77,7 +91,7 @@ def running(config: Path, log: Path, *, program: str = "litellm", timeout: float
         )
     port = _free_port()
     log.parent.mkdir(parents=True, exist_ok=True)
-    mark = secrets.token_hex(8)
+    mark, key = secrets.token_hex(8), _master_key(config)
     with log.open("ab") as output:
         process = subprocess.Popen(
             [found, "--config", str(config), "--host", "127.0.0.1", "--port", str(port)],
@@ -85,7 +99,7 @@ def running(config: Path, log: Path, *, program: str = "litellm", timeout: float
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            env={**os.environ, MARK: mark},
+            env={"LITELLM_MASTER_KEY": key, **os.environ, MARK: mark},
         )
         try:
             deadline = time.monotonic() + timeout
@@ -98,7 +112,7 @@ def running(config: Path, log: Path, *, program: str = "litellm", timeout: float
                     process.wait(0.1)
                 except subprocess.TimeoutExpired:
                     continue
-            yield f"http://127.0.0.1:{port}/v1"
+            yield f"http://127.0.0.1:{port}/v1", key
         finally:
             stop(process)
             sweep(mark)

@@ -23,7 +23,7 @@ from zero.adapters.base import Adapter, Plan
 from zero.adapters.command import split
 from zero.errors import MissingProgram, RequestError
 from zero.evidence import Evidence
-from zero.model_proxy import checked
+from zero.model_proxy import KEY_VARIABLE, checked
 from zero.relay import Endpoint
 from zero.request import SANDBOXES, Request
 
@@ -265,12 +265,13 @@ def archive(workspace: Path) -> None:
 
 
 def through(plan: Plan, url: str) -> Plan:
-    """The plan with its model behind a proxy of ours, which needs no key."""
+    """The plan with its model behind a proxy of ours, which has a key of its own."""
     assert plan.provider is not None
-    proxied = replace(plan.provider, base_url=url, key_variable="", wire_api="responses", query=())
+    proxied = replace(plan.provider, base_url=url, key_variable=KEY_VARIABLE, wire_api="responses", query=())
     return replace(plan, provider=proxied)
 
 
-def refreshed(prepared: Prepared, plan: Plan) -> Prepared:
-    """With another plan, and the environment that belongs to it."""
-    return replace(prepared, plan=plan, environment=_environment(plan, prepared.adapter, prepared.request, os.environ))
+def refreshed(prepared: Prepared, plan: Plan, keys: Mapping[str, str]) -> Prepared:
+    """With another plan, and the environment that belongs to it; `keys` are those that only this run knows."""
+    given = {**os.environ, **keys}
+    return replace(prepared, plan=plan, environment=_environment(plan, prepared.adapter, prepared.request, given))

@@ -208,18 +208,19 @@ def _endpoints(prepared: Prepared, plan: Plan) -> list[Endpoint]:
     return [*prepared.endpoints, *(Endpoint.parse(url) for url in urls if url)]
 
 
-def _proxied(prepared: Prepared, stack: ExitStack) -> Plan:
-    """The plan with its LiteLLM proxy started, where it needs one."""
+def _proxied(prepared: Prepared, stack: ExitStack) -> Prepared:
+    """With its LiteLLM proxy started, where it needs one."""
     plan, request = prepared.plan, prepared.request
     if not prepared.through_litellm:
-        return plan
+        return preparation.refreshed(prepared, plan, {})
     assert plan.provider is not None
     config = request.litellm_config
     if config is None:
         config = plan.workspace / preparation.PRIVATE / "litellm_config.yaml"
         config.write_text(model_proxy.config_for(plan.invocation.model, plan.provider), encoding="utf-8")
     log = prepared.traces / "litellm.log"
-    return preparation.through(plan, stack.enter_context(model_proxy.running(config, log, program=request.litellm)))
+    url, key = stack.enter_context(model_proxy.running(config, log, program=request.litellm))
+    return preparation.refreshed(prepared, preparation.through(plan, url), {model_proxy.KEY_VARIABLE: key})
 
 
 def run(request: Request, say: Say = lambda line: None) -> RunResult:
@@ -249,8 +250,8 @@ def run(request: Request, say: Say = lambda line: None) -> RunResult:
         if request.collect_traces or (request.max_cost is not None and not adapter.tells_cost):
             port = stack.enter_context(collecting(prepared.traces / "traces.jsonl", request.otel_port, watch))
             prepared = replace(prepared, plan=replace(plan, otel_url=f"http://127.0.0.1:{port}"))
-        plan = _proxied(prepared, stack)
-        prepared = preparation.refreshed(prepared, plan)
+        prepared = _proxied(prepared, stack)
+        plan = prepared.plan
         relay = stack.enter_context(relaying(_endpoints(prepared, plan))) if plan.sandboxed else None
         trajectory = Trajectory(adapter.name, plan.version, plan.invocation.model, request.prices)
         record = stack.enter_context(Record.opened(prepared.traces, say if request.verbose else None))

@@ -22,7 +22,7 @@ FAKE = """
 import http.server, json, os, subprocess, sys, threading
 arguments = dict(zip(sys.argv[1::2], sys.argv[2::2]))
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
-print(json.dumps({"arguments": arguments, "child": child.pid, "key": os.environ.get("OR_API_KEY")}), flush=True)
+print(json.dumps({"arguments": arguments, "child": child.pid, "key": os.environ.get("OR_API_KEY"), "own": os.environ.get("LITELLM_MASTER_KEY")}), flush=True)
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200 if self.path == "/health/liveliness" else 404)
@@ -50,6 +50,7 @@ def test_the_configuration_names_the_key_and_holds_none() -> None:
     assert model["litellm_params"] == {
         "model": "openrouter/google/gemini-2.5-pro",
         "api_base": "https://o/v1",
+        "use_chat_completions_api": True,
         "api_key": "os.environ/OR_API_KEY",
     }
 
@@ -58,7 +59,7 @@ def test_it_runs_for_the_block_and_takes_its_children_along(tmp_path: Path, monk
     monkeypatch.setenv("OR_API_KEY", "k")
     config, log = tmp_path / "c.yaml", tmp_path / "logs" / "litellm.log"
     config.write_text("model_list: []")
-    with model_proxy.running(config, log, program=executable(tmp_path, FAKE)) as url:
+    with model_proxy.running(config, log, program=executable(tmp_path, FAKE)) as (url, key):
         place = urlsplit(url)
         assert (place.hostname, place.path) == ("127.0.0.1", "/v1")
         connection = http.client.HTTPConnection("127.0.0.1", place.port or 0, timeout=5)
@@ -67,7 +68,8 @@ def test_it_runs_for_the_block_and_takes_its_children_along(tmp_path: Path, monk
         connection.close()
     told: dict[str, Any] = yaml.safe_load(log.read_text().splitlines()[0])
     assert told["arguments"]["--config"] == str(config)
-    assert told["key"] == "k"
+    assert (told["key"], told["own"]) == ("k", key), "the provider's key, and one of its own"
+    assert len(key) > 30
     goes(told["child"])
 
 
@@ -77,6 +79,7 @@ def test_it_runs_for_the_block_and_takes_its_children_along(tmp_path: Path, monk
 )
 def test_one_that_does_not_come_up_is_told(tmp_path: Path, body: str, says: str) -> None:
     program = executable(tmp_path, body)
+    (tmp_path / "c").write_text("model_list: []")
     with (
         pytest.raises(MissingProgram, match=says),
         model_proxy.running(tmp_path / "c", tmp_path / "log", program=program, timeout=1.5),
@@ -98,3 +101,11 @@ def test_a_users_configuration_is_checked(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(RequestError, match=r"litellm_config\.yaml"):
         model_proxy.checked(path)
+
+
+def test_a_key_in_the_users_configuration_is_the_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_PROXY_KEY", "sk-mine")
+    config = tmp_path / "c.yaml"
+    config.write_text("model_list: []\ngeneral_settings: {master_key: os.environ/MY_PROXY_KEY}")
+    with model_proxy.running(config, tmp_path / "log", program=executable(tmp_path, FAKE)) as (_, key):
+        assert key == "sk-mine"

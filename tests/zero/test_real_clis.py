@@ -5,7 +5,9 @@ found wrong, asked for again in the same session, and accepted.
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -193,6 +195,24 @@ def test_codex_without_a_model_says_what_failed(
     assert told["output_valid"] is False
     assert any("econnecting" in error or "stream disconnected" in error for error in told["errors"]), told["errors"]
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.timeout(600)
+def test_codex_reaches_a_chat_only_provider_through_the_real_litellm(
+    zero: Zero, coding_cli: CodingCli, workspace: Path, snapshot: Path
+) -> None:
+    litellm = shutil.which(os.environ.get("SREARENA_TEST_LITELLM", "litellm"))
+    if litellm is None:
+        pytest.skip("litellm is not installed")
+    program = coding_cli("codex")
+    with model("codex", workspace / "agent_output.json") as scripted_model:
+        more = ("--wire-api", "chat", "--provider", "mine", "--litellm", litellm)
+        done = run(zero, program, "codex", scripted_model, snapshot, *more)
+        assert done.code == 0, done.stderr + (workspace / "traces" / "stdout.log").read_text()[-3000:]
+    assert {talk.tongue for talk in scripted_model.talks} == {"chat"}
+    assert read(workspace / "agent_output.json") == GOOD
+    files = (path for path in workspace.rglob("*") if path.is_file())
+    assert [path for path in files if KEY.encode() in path.read_bytes()] == []
 
 
 PROXY = """#!{python}
