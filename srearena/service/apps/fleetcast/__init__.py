@@ -3,8 +3,26 @@
 from __future__ import annotations
 
 from srearena.service.apps.base import Application
+from srearena.service.kubernetes import Kubernetes
+
+_CLUSTERS = "tidbclusters.pingcap.com"
 
 
 class FleetCast(Application):
     def __init__(self) -> None:
         super().__init__("metadata.json")
+
+    def not_ready(self, api: Kubernetes) -> list[str]:
+        """Besides the workloads: the database, which the operator has yet to make of the TidbCluster."""
+        return [*super().not_ready(api), *_databases(api)]
+
+
+def _databases(api: Kubernetes) -> list[str]:
+    missing = []
+    for cluster in api.list(_CLUSTERS):
+        conditions = (cluster.get("status") or {}).get("conditions") or ()
+        ready = next((c for c in conditions if c["type"] == "Ready"), None)
+        if ready is None or ready["status"] != "True":
+            reason = f"{ready['reason']}: {ready['message']}" if ready else "no operator has looked at it yet"
+            missing.append(f"tidbcluster {cluster['metadata']['name']}: {reason}")
+    return missing

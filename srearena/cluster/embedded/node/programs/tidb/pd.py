@@ -148,6 +148,7 @@ class PdMember:
                 return json_response({"id": self.cluster_id, "max_peer_count": 3})
             case "POST", ["members"]:
                 self.members[body["name"]] = {**body, **self.members.get(body["name"], {})}
+                self.healthy.add(body["name"])
                 kept = {"cluster_id": self.cluster_id, "members": self.members, "stores": self.stores.kept()}
                 answer = json_response(kept)
             case "DELETE", ["members", "name", name]:

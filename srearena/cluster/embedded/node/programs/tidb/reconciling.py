@@ -142,8 +142,6 @@ class Reconciler:
             else:
                 await status.read_tidb(self._process, cluster, now, pods)
         except Unanswered as silence:
-            for member in (now.get("members") or {}).values():
-                member["health"] = False
             who = f"[{namespace_of(cluster)}/{name_of(cluster)}]"
             text = f"failed to sync TidbCluster: {who}'s status, error: {silence}"
             await self._log("E", f"{component}_member_manager.go:195", text)
@@ -157,7 +155,10 @@ class Reconciler:
             return
         try:
             if component == "pd":
-                await ask(self._process, f"{status.pd_url(cluster)}/pd/api/v1/members/name/{leaving}", method="DELETE")
+                # Asked of a member that stays, so that the answer does not leave with the one who gives it.
+                name = member_name(cluster, "pd")
+                staying = f"http://{name}-0.{name}-peer.{namespace_of(cluster)}:2379"
+                await ask(self._process, f"{staying}/pd/api/v1/members/name/{leaving}", method="DELETE")
                 return
             for store in (now.get("stores") or {}).values():
                 if store["podName"] == leaving and store["state"] != "Tombstone":

@@ -20,7 +20,7 @@ def next_size(component: str, wish: Obj, present: Obj, now: Obj) -> int:
     if component == "tidb" or wanted == there:
         return int(wanted)
     if wanted < there:
-        return int(there - 1)
+        return int(there - 1 if dig(present, "status", "replicas") == there else there)
     rows = now.get("members") if component == "pd" else now.get("stores")
     well = sum(1 for row in (rows or {}).values() if row.get("health") or row.get("state") == "Up")
     return int(there + 1 if well >= there else there)

@@ -94,12 +94,13 @@ def pd_available(status: Obj) -> bool:
     members = list((status.get("members") or {}).values())
     needed = len(members) // 2 + 1
     ready = dig(status, "statefulSet", "readyReplicas", default=0)
-    return bool(members) and sum(1 for m in members if m["health"]) >= needed and ready >= needed
+    healthy = sum(1 for member in members if member["health"])
+    return bool(status.get("synced")) and bool(members) and healthy >= needed and ready >= needed
 
 
 def tikv_available(status: Obj) -> bool:
     up = any(store["state"] == "Up" for store in (status.get("stores") or {}).values())
-    return up and dig(status, "statefulSet", "readyReplicas", default=0) >= 1
+    return bool(status.get("synced")) and up and dig(status, "statefulSet", "readyReplicas", default=0) >= 1
 
 
 def is_upgrading(stateful_set: Obj, pods: Mapping[str, Obj]) -> bool:
@@ -116,7 +117,7 @@ def conclude(cluster: Obj, status: Obj, now: str) -> None:
     reason, message = "Ready", "TiDB cluster is fully up and running"
     if not all(_up_to_date(cluster, status, component) for component in ("pd", "tikv", "tidb")):
         reason, message = "StatefulSetNotUpToDate", "Statefulset(s) are in progress"
-    elif not _all(status, "pd", "members", "health", True):
+    elif not dig(status, "pd", "synced") or not _all(status, "pd", "members", "health", True):
         reason, message = "PDUnhealthy", "PD(s) are not healthy"
     elif not _all(status, "tikv", "stores", "state", "Up"):
         reason, message = "TiKVStoreNotUp", "TiKV store(s) are not up"
