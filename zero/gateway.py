@@ -57,9 +57,9 @@ def main(arguments: list[str]) -> int:
         port, _, path = door.partition("=")
         listener = socket.create_server(("127.0.0.1", int(port)), backlog=64)
         threading.Thread(target=_serve, args=(listener, path), daemon=True).start()
-    process = subprocess.Popen(arguments[split + 1 :])
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: None)  # the command gets it too, and we end when it does
+        signal.signal(number, lambda *_: None)  # the command gets it too, unhandled, and we end when it does
+    process = subprocess.Popen(arguments[split + 1 :])
     while True:
         try:
             code = process.wait()

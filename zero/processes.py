@@ -161,8 +161,18 @@ def attend(
     return Ended(process.returncode, reason)
 
 
-def converse(command: Sequence[str], *, cwd: Path, environment: Mapping[str, str], keep: Sequence[int] = ()) -> int:
-    """Run a command on our own terminal, which is then its own; Ctrl-C is for it to understand."""
+def converse(
+    command: Sequence[str],
+    *,
+    cwd: Path,
+    environment: Mapping[str, str],
+    keep: Sequence[int] = (),
+    shielded: bool = False,
+) -> int:
+    """Run a command on our own terminal, which is then its own; Ctrl-C is for it to understand.
+
+    `shielded`: the command only encloses the one that understands it, and must not die of it.
+    """
     mark = secrets.token_hex(8)
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -171,7 +181,7 @@ def converse(command: Sequence[str], *, cwd: Path, environment: Mapping[str, str
             cwd=cwd,
             env={**environment, MARK: mark},
             pass_fds=tuple(keep),
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            preexec_fn=None if shielded else lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         try:
             code = process.wait()

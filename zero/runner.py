@@ -283,7 +283,8 @@ def _carried_out(one: _Run) -> tuple[Outcome, answers.Answer, int]:
             return Outcome.INTERRUPTED, answers.examine(plan.output, one.prepared.form), 0
     preparation.write_files(one.adapter, plan)
     with one.enclosed(one.adapter.start(plan)) as (command, environment, keep):
-        code = converse(command, cwd=plan.workspace, environment=environment, keep=keep)
+        place = plan.workspace
+        code = converse(command, cwd=place, environment=environment, keep=keep, shielded=plan.sandboxed)
     return Outcome.CONVERSED, answers.examine(plan.output, one.prepared.form), code
 
 

@@ -22,7 +22,8 @@ FAKE = """
 import http.server, json, os, subprocess, sys, threading
 arguments = dict(zip(sys.argv[1::2], sys.argv[2::2]))
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
-print(json.dumps({"arguments": arguments, "child": child.pid, "key": os.environ.get("OR_API_KEY"), "own": os.environ.get("LITELLM_MASTER_KEY")}), flush=True)
+keys = {"key": os.environ.get("OR_API_KEY"), "own": os.environ.get("LITELLM_MASTER_KEY")}
+print(json.dumps({"arguments": arguments, "child": child.pid, **keys}), flush=True)
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200 if self.path == "/health/liveliness" else 404)

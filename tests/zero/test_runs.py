@@ -160,6 +160,15 @@ def test_a_dry_run_builds_and_starts_nothing(zero: Zero, agent: Agent, workspace
     assert (workspace / "mcp.json").exists()
 
 
+def test_the_documented_dry_run_works_without_codex(zero: Zero, workspace: Path) -> None:
+    prompt = Path(__file__).parents[2] / "zero" / "zero-config" / "prompts" / "react_shell_investigation.md"
+    given = ("--dry-run", "--prompt-file", str(prompt), "--variable", "SNAPSHOT_DIRS=/path/to/scenario")
+    done = zero(*given, "--program", "no-such-codex", after=("exec", "-m", "openai/gpt-5.1"))
+    assert done.code == 0, done.stderr
+    assert "/path/to/scenario" in (workspace / "AGENTS.md").read_text()
+    assert (workspace / "config.toml").exists()
+
+
 def test_two_runs_do_not_share_a_workspace(zero: Zero, agent: Agent, workspace: Path) -> None:
     slow = agent("import time; pathlib.Path('begun').touch(); time.sleep(600)")
     command = [sys.executable, "-m", "zero", "-w", str(workspace), *options(slow), "--", "exec"]
