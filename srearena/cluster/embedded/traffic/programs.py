@@ -21,10 +21,11 @@ from srearena.cluster.embedded.node.sockets import Connection, GrpcHealth, HttpR
 from srearena.cluster.embedded.traffic import wlgen, wrk
 from srearena.cluster.embedded.traffic.engine import Traffic
 from srearena.cluster.embedded.traffic.locust import statistics
+from srearena.cluster.embedded.traffic.routing import find_operation
 from srearena.cluster.embedded.traffic.servers import Instance
 from srearena.cluster.embedded.traffic.settings import ConfigurationMissing, Settings, read_settings
 from srearena.cluster.embedded.traffic.startup import StartFailed, Startup, bind_trouble
-from srearena.service.model.schema import ApplicationModel, ProgramModel
+from srearena.service.model.schema import ApplicationModel, Operation, ProgramModel
 
 _IMAGE_SIZE = 45_000_000
 GENERATORS = {"deathstarbench/wrk2-client": wrk, "777lefty/wlgen-proc": wlgen}
@@ -134,6 +135,10 @@ class Answering:
         driver = self.traffic.drivers.get(process)
         if driver is not None and request.path == "/stats/requests":
             return HttpResponse(200, json.dumps(statistics(driver)).encode(), {"Content-Type": "application/json"})
+        found = find_operation(instance.program, "http", f"{request.method} {request.path}")
+        if found is not None and found[1].health and not found[1].does:
+            # Probes come often and touch nothing: no need to walk them.
+            return self._healthy(found[1])
         answer = self.traffic.request(instance, request.method, request.target)
         if answer is None:
             return HttpResponse.text("404 page not found\n", 404)
@@ -149,6 +154,12 @@ class Answering:
             return HttpResponse(result.status, body.encode(), {"Content-Type": "text/plain; charset=utf-8"})
         body = operation.body if operation.body is not None else json.dumps({"status": "ok"})
         return HttpResponse(200, instance.fill(body).encode(), {"Content-Type": operation.content_type})
+
+    def _healthy(self, operation: Operation) -> HttpResponse:
+        if self._unhealthy(True):
+            return HttpResponse.text("unhealthy\n", 503)
+        body = operation.body if operation.body is not None else "ok"
+        return HttpResponse(200, self.instance.fill(body).encode(), {"Content-Type": operation.content_type})
 
     def _unhealthy(self, asked: bool) -> bool:
         return asked and any(
