@@ -13,3 +13,9 @@ class Carried:
     sent_bytes: float = 0.0
     received_packets: float = 0.0
     sent_packets: float = 0.0
+
+    def add(self, received_bytes: float, received_packets: float, sent_bytes: float, sent_packets: float) -> None:
+        self.received_bytes += received_bytes
+        self.received_packets += received_packets
+        self.sent_bytes += sent_bytes
+        self.sent_packets += sent_packets

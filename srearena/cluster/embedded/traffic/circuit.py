@@ -57,6 +57,7 @@ class Circuit:
         self.own_variance = np.array([node.variance for node in nodes])
         self.own_fails = np.array([node.fails for node in nodes])
         self.pauses = np.array([_pauses(node) for node in nodes])
+        self.payloads = np.array([float(node.payload) for node in nodes])
         self.arrivals = np.zeros(len(nodes))
         self.completed = np.zeros(len(nodes))
         self.response = self.cpu + self.latency

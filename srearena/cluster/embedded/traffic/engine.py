@@ -16,6 +16,7 @@ from srearena.cluster.embedded.network.network import Network
 from srearena.cluster.embedded.network.routes import Path
 from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.programs.datastore import Broker
+from srearena.cluster.embedded.traffic.carrying import carried
 from srearena.cluster.embedded.traffic.circuit import MAX_CORES, Circuit
 from srearena.cluster.embedded.traffic.counters import SpanCounters
 from srearena.cluster.embedded.traffic.driving import Consumer, Driver, jittered
@@ -226,12 +227,10 @@ class Traffic:
         count = len(servers)
         work = np.bincount(circuit.servers, circuit.arrivals * circuit.cpu, minlength=count)
         in_flight = np.bincount(circuit.servers, circuit.completed * circuit.response, minlength=count)
-        payloads = np.array([node.payload for node in circuit.graph.nodes], dtype=np.float64)
-        sent = np.bincount(circuit.servers, circuit.completed * payloads, minlength=count)
+        volumes = carried(circuit, INTERVAL)
         waiting = circuit.lines.held[:count]
         for index, server in enumerate(servers):
-            server.sent += float(sent[index]) * INTERVAL
-            server.received += float(circuit.offered[index]) * 400 * INTERVAL
+            server.station.sockets.carried.add(*volumes[index])
             if isinstance(server, Instance):
                 self._account_instance(server, float(work[index]), float(in_flight[index] + waiting[index]), circuit)
             else:

@@ -37,9 +37,7 @@ class Server:
         "node",
         "pod",
         "process",
-        "received",
         "resource",
-        "sent",
         "station",
         "thread_held",
     )
@@ -59,8 +57,6 @@ class Server:
         self.thread_held = 0.0
         self.leaked = 0.0
         self.busy = 0.0
-        self.received = 0.0
-        self.sent = 0.0
         self.resource = self._resource(pod)
 
     @property
