@@ -258,7 +258,7 @@ def test_redis_answers_its_command_line_client(machine: Machine) -> None:
 def test_redis_with_a_password_asks_for_it(machine: Machine) -> None:
     container = machine.container("redis", args=["--requirepass", "s3cret"])
     machine.clock.advance(1)
-    assert machine.run(container, ["redis-cli", "get", "k"]).out == "NOAUTH Authentication required.\n"
+    assert machine.run(container, ["redis-cli", "get", "k"]).out == "NOAUTH Authentication required.\n\n"
     assert machine.run(container, ["redis-cli", "-a", "s3cret", "ping"]).out == "PONG\n"
     assert "WRONGPASS" in machine.run(container, ["redis-cli", "-a", "wrong", "ping"]).err
 

@@ -1,0 +1,142 @@
+"""Redis and Valkey as an operator meets them through the client, and as an application's traffic asks them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from srearena.cluster.embedded.node.container import Container, Mount
+from srearena.cluster.embedded.node.programs.datastore import Cache, Login
+from tests.containers.machine import Machine, Outcome
+
+from .stores import folder, served, stopped
+
+GOLDEN = Path(__file__).parent / "golden"
+MIB = 1024 * 1024
+VALKEY = "valkey/valkey:9.0.1-alpine3.23"
+
+
+def cart(machine: Machine, *args: str, memory: int | None = None) -> Container:
+    container = machine.container(VALKEY, args=list(args) or None, memory_limit=memory)
+    machine.clock.advance(2)
+    return container
+
+
+def cli(machine: Machine, container: Container, *words: str) -> Outcome:
+    return machine.run(container, ["valkey-cli", *words])
+
+
+def server(machine: Machine) -> Cache:
+    found = served(machine, 6379)
+    assert isinstance(found, Cache)
+    return found
+
+
+def test_prints_what_the_real_one_prints(machine: Machine) -> None:
+    """golden/redis.txt is what redis-cli and redis-server 7.0 made of golden/redis.commands."""
+    container = machine.container("redis:7.2")
+    machine.clock.advance(2)
+    script = (GOLDEN / "redis.commands").read_bytes()
+    printed = machine.run(container, ["sh", "-c", "redis-cli 2>&1"], stdin=script).out
+    assert printed == (GOLDEN / "redis.txt").read_text()
+
+
+def test_a_password_set_later_shuts_out_new_clients_and_leaves_old_ones(machine: Machine) -> None:
+    container = cart(machine)
+    store = server(machine)
+    assert store.attach("cart-1", None, 2) is None
+    before = store.epoch
+    assert cli(machine, container, "CONFIG", "SET", "requirepass", "invalid_pass").out == "OK\n"
+    assert store.epoch > before
+    assert store.attached("cart-1") == 2
+    refusal = store.attach("cart-2", None, 1)
+    assert refusal is not None
+    assert (refusal.kind, refusal.message) == ("auth", "NOAUTH Authentication required.")
+    assert cli(machine, container, "PING").out == "NOAUTH Authentication required.\n\n"
+    wrong = cli(machine, container, "-a", "nope", "PING")
+    assert "AUTH failed: WRONGPASS invalid username-password pair or user is disabled." in wrong.err
+    right = ("-a", "invalid_pass", "--no-auth-warning")
+    assert cli(machine, container, *right, "CONFIG", "GET", "requirepass").out == "requirepass\ninvalid_pass\n"
+    assert store.refuses(Login(password="invalid_pass"), "write", "cart") is None
+    assert cli(machine, container, *right, "CONFIG", "SET", "requirepass", "").out == "OK\n"
+    assert store.refuses(None, "connect", "") is None
+
+
+def test_a_memory_limit_refuses_or_evicts_as_the_policy_says(machine: Machine) -> None:
+    container = cart(machine)
+    store = server(machine)
+    cli(machine, container, "CONFIG", "SET", "maxmemory", "12mb")
+    assert 0 < store.fill("flood:", 50, MIB) < 50
+    refusal = store.refuses(None, "write", "cart")
+    assert refusal is not None
+    assert (refusal.kind, refusal.message) == ("full", "OOM command not allowed when used memory > 'maxmemory'.")
+    assert cli(machine, container, "SET", "k", "v").out.startswith("OOM command not allowed")
+    assert store.refuses(None, "read", "cart") is None
+    cli(machine, container, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+    assert cli(machine, container, "SET", "k", "v").out == "OK\n"
+    assert store.evictions > 0
+    assert store.refuses(None, "write", "cart") is None
+
+
+def test_a_flood_outgrows_the_container(machine: Machine) -> None:
+    container = cart(machine, memory=20 * MIB)
+    for _ in range(40):
+        if container.done.is_set:
+            break
+        server(machine).fill("flood:", 1, MIB)
+        machine.clock.advance(0.1)
+    assert container.done.value.code == 137
+
+
+def test_what_was_flushed_is_gone_and_counted(machine: Machine) -> None:
+    container = cart(machine)
+    store = server(machine)
+    store.put("0", "user-1", [{"cart": "abc"}])
+    assert cli(machine, container, "HGET", "user-1", "cart").out == "abc\n"
+    assert store.count("0", "user-") == 1
+    cli(machine, container, "FLUSHALL")
+    assert store.count("0", "user-") == 0
+    assert store.losses == 1
+
+
+def test_clients_and_statistics_are_listed(machine: Machine) -> None:
+    container = cart(machine)
+    server(machine).attach("cart-1", None, 2)
+    assert cli(machine, container, "CLIENT", "LIST").out.count("addr=cart-1 ") == 2
+    info = cli(machine, container, "INFO").out
+    assert "connected_clients:3\r\n" in info
+    assert "valkey_version:9.0.1\r\n" in info
+    assert "db0:" not in info
+    cli(machine, container, "-n", "3", "SET", "k", "v")
+    assert "db3:keys=1,expires=0,avg_ttl=0" in cli(machine, container, "INFO", "keyspace").out
+    assert int(cli(machine, container, "-n", "3", "MEMORY", "USAGE", "k").out) > 0
+
+
+def test_a_volume_keeps_the_keys_and_a_read_only_one_stops_writes(machine: Machine) -> None:
+    data = folder()
+    container = machine.container(VALKEY, mounts=[Mount("/data", data)])
+    machine.clock.advance(2)
+    cli(machine, container, "SET", "k", "v")
+    assert stopped(machine, container) == 0
+    again = machine.container(VALKEY, args=["valkey-server", "--save", "60", "1"], mounts=[Mount("/data", data)])
+    machine.clock.advance(2)
+    assert cli(machine, again, "GET", "k").out == "v\n"
+    data.read_only = True
+    cli(machine, again, "SET", "k", "w")
+    machine.clock.advance(130)
+    refusal = server(machine).refuses(None, "write", "k")
+    assert refusal is not None
+    assert refusal.kind == "readonly"
+    assert "for saving: Read-only file system" in again.log.text()
+    data.read_only = False
+    assert cli(machine, again, "BGSAVE").out == "Background saving started\n"
+    assert server(machine).refuses(None, "write", "k") is None
+
+
+def test_a_bad_directive_keeps_it_from_starting(machine: Machine) -> None:
+    config = folder(redis__conf="io-threads 8\nmaxmemory lots\n")
+    container = machine.container("redis:6.2.4", args=["/conf/redis.conf"], mounts=[Mount("/conf", config)])
+    machine.clock.advance(2)
+    assert container.done.value.code == 1
+    assert "*** FATAL CONFIG FILE ERROR (Redis 6.2.4) ***\nReading the configuration file, at line 2\n" in (
+        container.log.text()
+    )
