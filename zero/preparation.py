@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from zero import adapters, answers, evidence, prompts, providers, sandbox, servers
+from zero import adapters, answers, evidence, kubeconfigs, prompts, providers, sandbox, servers
 from zero.adapters.base import Adapter, Plan
 from zero.adapters.command import split
 from zero.errors import MissingProgram, RequestError
@@ -49,7 +49,8 @@ class Prepared:
     form: str
     evidence: tuple[Evidence, ...]
     environment: dict[str, str]
-    endpoints: tuple[Endpoint, ...]
+    endpoints: tuple[Endpoint, ...]  # beside those of the model and the collector
+    exposed: tuple[Path, ...]
     without_sandbox: str | None  # why there is none
     through_litellm: bool
 
@@ -149,6 +150,8 @@ def _environment(prepared: Plan, adapter: Adapter, request: Request, given: Mapp
     # A /tmp of its own also without a sandbox; and Codex refuses to work from a home below the temporary directory.
     scratch = home / "tmp"
     scratch.mkdir(parents=True, exist_ok=True)
+    if request.kubeconfig is not None:
+        found["KUBECONFIG"] = str(request.kubeconfig.expanduser().resolve())
     return {**found, "HOME": str(home), "TMPDIR": str(scratch), **adapter.environment(prepared, given)}
 
 
@@ -228,11 +231,18 @@ def prepare(request: Request, workspace: Path, say: Say, given: Mapping[str, str
         template=request.command,
     )
     endpoints = [Endpoint.parse(each) for each in request.endpoints]
+    exposed = [each.expanduser().resolve() for each in request.exposed]
+    if request.kubeconfig is not None:
+        access = kubeconfigs.read(request.kubeconfig)
+        endpoints += access.endpoints
+        exposed += access.files
     endpoints += [Endpoint.parse(server.url) for server in plan.servers if server.remote]
     environment = _environment(plan, adapter, request, given)
     for message in [] if form != "none" or invocation.interactive else ["no output is asked for: none will be checked"]:
         say(message)
-    return Prepared(request, adapter, plan, form, shown, environment, tuple(endpoints), lacking, through_litellm)
+    return Prepared(
+        request, adapter, plan, form, shown, environment, tuple(endpoints), tuple(exposed), lacking, through_litellm
+    )
 
 
 def write_files(adapter: Adapter, plan: Plan) -> None:

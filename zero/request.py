@@ -41,6 +41,7 @@ class Request:
     sandbox: str = "auto"
     endpoints: Sequence[str] = ()  # further ones that the sandbox lets through
     exposed: Sequence[Path] = ()  # further directories that the sandbox shows, read-only
+    kubeconfig: Path | None = None  # the cluster that the agent may reach
     passed_variables: Sequence[str] = ()
     program: str = ""  # the CLI's executable, if not the one on the path
     dry_run: bool = False

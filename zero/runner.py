@@ -106,7 +106,7 @@ class _Run:
         room = Room(
             workspace=workspace,
             evidence=[each.source for each in self.prepared.evidence],
-            exposed=[*installation(program), *self.prepared.request.exposed],
+            exposed=[*installation(program), *self.prepared.exposed],
             sealed=[self.prepared.traces],
             hidden=[workspace / preparation.PRIVATE],
             relay=self.relay,
