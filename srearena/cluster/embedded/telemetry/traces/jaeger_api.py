@@ -14,9 +14,8 @@ from srearena.cluster.embedded.clock import Clock
 from srearena.cluster.embedded.durations import DurationError, TimeError, parse_duration, parse_time
 from srearena.cluster.embedded.telemetry.answers import Answer, Params, first, json_answer, no_such_path, text_answer
 from srearena.cluster.embedded.telemetry.traces import otlp
-from srearena.cluster.embedded.telemetry.traces.jaeger_json import trace_json
+from srearena.cluster.embedded.telemetry.traces.jaeger_json import trace_id_text, trace_json
 from srearena.cluster.embedded.telemetry.traces.jaeger_query import (
-    DEFAULT_LOOKBACK,
     BadQuery,
     TraceQuery,
     read_integer,
@@ -31,7 +30,7 @@ _V3_LIMIT = 100
 
 class JaegerApi:
     def __init__(self, store: SpanStore, clock: Clock) -> None:
-        self._store = store
+        self.store = store
         self._clock = clock
 
     def handle(self, method: str, path: str, params: Params) -> Answer:
@@ -41,7 +40,7 @@ class JaegerApi:
             case ["api", "services"]:
                 return _structured(self._services())
             case ["api", "services", service, "operations"]:
-                return _structured(sorted({name for name, _ in self._operations(unquote(service))}))
+                return _structured(sorted({name for name, _ in self._operations(unquote(service))}) or None)
             case ["api", "v3", *rest]:
                 return self._v3(rest, params)
             case ["api", *rest]:
@@ -61,7 +60,7 @@ class JaegerApi:
             case ["traces"]:
                 return self._search(params)
             case ["traces", trace_id]:
-                trace = self._store.get(read_trace_id(trace_id))
+                trace = self.store.get(read_trace_id(trace_id))
                 return _error(404, "trace not found") if trace is None else _structured([trace_json(trace)], total=0)
             case ["dependencies"]:
                 return self._dependencies(params)
@@ -71,22 +70,26 @@ class JaegerApi:
     def _search(self, params: Params) -> Answer:
         identifiers = params.get("traceID", ())
         if not identifiers:
-            found = read_query(params, self._clock.now).find(self._store)
+            found = read_query(params, self._clock.now).find(self.store)
             return _structured([trace_json(trace) for trace in found], total=0)
         traces, missing = [], []
         for text in identifiers:
-            trace = self._store.get(read_trace_id(text))
+            try:
+                trace_id = read_trace_id(text)
+            except BadQuery as problem:
+                raise BadQuery(f"cannot parse traceID param: {problem}") from problem
+            trace = self.store.get(trace_id)
             if trace is None:
-                missing.append({"code": 404, "msg": "trace not found", "traceID": text})
+                missing.append({"msg": "trace not found", "traceID": trace_id_text(trace_id)})
             else:
                 traces.append(trace_json(trace))
         return _structured(traces, errors=missing or None, total=0)
 
     def _services(self) -> list[str]:
-        return sorted({span.resource.service for span in self._store.all_spans()})
+        return sorted({span.resource.service for span in self.store.all_spans()})
 
     def _operations(self, service: str) -> set[tuple[str, str]]:
-        return {(span.name, span.kind) for span in self._store.all_spans() if span.resource.service == service}
+        return {(span.name, span.kind) for span in self.store.all_spans() if span.resource.service == service}
 
     def _kinds_of_operations(self, params: Params) -> Answer:
         service, kind = first(params, "service"), first(params, "spanKind")
@@ -103,12 +106,12 @@ class JaegerApi:
         if text := first(params, "lookback"):
             lookback = read_integer(text, "lookback") / 1000
         calls: Counter[tuple[str, str]] = Counter()
-        for trace in self._store.traces(end - lookback, end):
+        for trace in self.store.traces(end - lookback, end):
             calls.update(_calls(trace))
         links = [
             {"parent": parent, "child": child, "callCount": count} for (parent, child), count in sorted(calls.items())
         ]
-        return _structured(links)
+        return _structured(links, total=0)
 
     # The third API
 
@@ -118,22 +121,26 @@ class JaegerApi:
                 case ["services"]:
                     return json_answer({"services": self._services()})
                 case ["operations"]:
-                    found = sorted(self._operations(first(params, "service")))
-                    return json_answer({"operations": [{"name": name, "spanKind": kind} for name, kind in found]})
+                    pairs = sorted(self._operations(first(params, "service")))
+                    return json_answer({"operations": [{"name": name, "spanKind": kind} for name, kind in pairs]})
                 case ["traces"]:
-                    return self._v3_traces(self._v3_query(params).find(self._store))
+                    found = self._v3_query(params).find(self.store)
+                    return json_answer({"result": otlp.export(span for trace in found for span in trace.spans)})
                 case ["traces", trace_id]:
-                    trace = self._store.get(read_trace_id(trace_id))
-                    return self._v3_traces([trace] if trace else [])
+                    return self._v3_trace(trace_id)
                 case _:
                     return no_such_path()
         except BadQuery as problem:
-            return json_answer({"error": {"httpCode": 400, "message": str(problem)}}, 400)
+            return _v3_error(400, str(problem))
 
-    def _v3_traces(self, traces: list[Trace]) -> Answer:
-        if not traces:
-            return json_answer({"error": {"httpCode": 404, "message": "No traces found"}}, 404)
-        return json_answer({"result": otlp.export(span for trace in traces for span in trace.spans)})
+    def _v3_trace(self, trace_id: str) -> Answer:
+        try:
+            trace = self.store.get(read_trace_id(trace_id))
+        except BadQuery as problem:
+            raise BadQuery(f"malformed parameter trace_id: {problem}") from problem
+        if trace is None:
+            return _v3_error(404, "trace not found")
+        return json_answer({"result": otlp.export(trace.spans)})
 
     def _v3_query(self, params: Params) -> TraceQuery:
         def value(name: str) -> str:
@@ -143,21 +150,21 @@ class JaegerApi:
             try:
                 return float(parse(value(name))) if value(name) else default
             except (TimeError, DurationError) as problem:
-                raise BadQuery(f"malformed parameter query.{name}: {problem}") from problem
+                said = str(problem).replace("05Z07:00", "05.999999999Z07:00")
+                raise BadQuery(f"malformed parameter query.{name}: {said}") from problem
 
-        now = self._clock.now
-        if not value("service_name"):
-            raise BadQuery("malformed parameter query.service_name: it is required")
+        if not value("start_time_min") or not value("start_time_max"):
+            raise BadQuery("query.start_time_min and query.start_time_max are required")
         limit = value("num_traces") or value("search_depth")
         return TraceQuery(
             value("service_name"),
             value("operation_name"),
             {},
-            read("start_time_min", parse_time, now - DEFAULT_LOOKBACK),
-            read("start_time_max", parse_time, now),
+            read("start_time_min", parse_time, 0.0),
+            read("start_time_max", parse_time, 0.0),
             read("duration_min", parse_duration, 0.0),
             read("duration_max", parse_duration, 0.0),
-            read_integer(limit, "query.num_traces") if limit else _V3_LIMIT,
+            read_integer(limit) if limit else _V3_LIMIT,
         )
 
 
@@ -174,9 +181,13 @@ def _calls(trace: Trace) -> Iterable[tuple[str, str]]:
                 yield origin, span.resource.service
 
 
-def _structured(data: list[Any], *, errors: list[Any] | None = None, total: int | None = None) -> Answer:
-    count = len(data) if total is None else total
+def _structured(data: list[Any] | None, *, errors: list[Any] | None = None, total: int | None = None) -> Answer:
+    count = len(data or ()) if total is None else total
     return json_answer({"data": data, "total": count, "limit": 0, "offset": 0, "errors": errors})
+
+
+def _v3_error(status: int, message: str) -> Answer:
+    return json_answer({"error": {"httpCode": status, "message": message}}, status)
 
 
 def _error(status: int, message: str) -> Answer:

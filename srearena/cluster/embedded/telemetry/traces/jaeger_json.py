@@ -1,7 +1,7 @@
-"""A trace in the JSON of Jaeger's query service, as it makes it from OpenTelemetry spans.
+"""A trace in the JSON of Jaeger's query service (1.57), as it makes it from OpenTelemetry spans.
 
-Kind, status and instrumentation scope become tags; events become logs; the processes of a trace are numbered in the
-order in which their spans appear.
+Kind and status become tags, the instrumentation scope one of the process; events become logs; the processes of a
+trace are numbered in the order in which their spans appear.
 """
 
 from __future__ import annotations
@@ -30,17 +30,22 @@ def micros(seconds: float) -> int:
 
 def tags(span: Span) -> Iterator[tuple[str, Value]]:
     """What a span is tagged with, and can be searched by."""
-    if span.resource.scope:
-        yield "otel.scope.name", span.resource.scope
     yield from span.attributes
     yield "span.kind", span.kind
     if span.status == "error":
-        yield "error", True
         yield "otel.status_code", "ERROR"
+        yield "error", True
         if span.message:
             yield "otel.status_description", span.message
     elif span.status == "ok":
         yield "otel.status_code", "OK"
+    yield "internal.span.format", "otlp"
+
+
+def process_tags(resource: Resource) -> Iterator[tuple[str, Value]]:
+    yield from resource.attributes
+    if resource.scope:
+        yield "otel.library.name", resource.scope
 
 
 def as_text(value: Value) -> str:
@@ -65,7 +70,7 @@ def trace_json(trace: Trace) -> Json:
 
 
 def _process(resource: Resource) -> Json:
-    return {"serviceName": resource.service, "tags": _pairs(sorted(resource.attributes))}
+    return {"serviceName": resource.service, "tags": _pairs(sorted(process_tags(resource)))}
 
 
 def _span(span: Span, trace_id: str, process: str) -> Json:
@@ -91,7 +96,7 @@ def _span(span: Span, trace_id: str, process: str) -> Json:
         "logs": [
             {
                 "timestamp": micros(event.time),
-                "fields": _pairs((("event", event.name), *event.attributes)),
+                "fields": _pairs(sorted((("event", event.name), *event.attributes))),
             }
             for event in span.events
         ],

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
-import orjson
-
 from srearena.cluster.embedded.durations import DurationError, parse_duration
 from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.telemetry.answers import Params, first
-from srearena.cluster.embedded.telemetry.traces.jaeger_json import as_text, tags
+from srearena.cluster.embedded.telemetry.traces.jaeger_json import as_text, process_tags, tags
 from srearena.cluster.embedded.telemetry.traces.store import SpanStore, Trace
 from srearena.cluster.embedded.traffic.spans import Span
 
 DEFAULT_LIMIT = 100
 DEFAULT_LOOKBACK = 48 * 3600.0
 _INT64 = 1 << 63
+_GO_NAMES = {dict: "object", list: "array", bool: "bool", int: "number", float: "number", str: "string"}
 
 
 class BadQuery(ValueError):
@@ -57,7 +57,7 @@ class TraceQuery:
 
     def _is_tagged(self, span: Span) -> bool:
         held = {(key, as_text(value)) for key, value in tags(span)}
-        held.update((key, as_text(value)) for key, value in span.resource.attributes)
+        held.update((key, as_text(value)) for key, value in process_tags(span.resource))
         for event in span.events:
             held.add(("event", event.name))
             held.update((key, as_text(value)) for key, value in event.attributes)
@@ -69,7 +69,7 @@ def read_query(params: Params, now: float) -> TraceQuery:
     start = _moment(params, "start", now - DEFAULT_LOOKBACK)
     end = _moment(params, "end", now)
     wanted = _tags(params)
-    limit = read_integer(first(params, "limit"), "limit") if first(params, "limit") else DEFAULT_LIMIT
+    limit = read_integer(first(params, "limit")) if first(params, "limit") else DEFAULT_LIMIT
     shortest = _duration(params, "minDuration")
     longest = _duration(params, "maxDuration")
     if not service:
@@ -79,7 +79,8 @@ def read_query(params: Params, now: float) -> TraceQuery:
     return TraceQuery(service, first(params, "operation"), wanted, start, end, shortest, longest, limit)
 
 
-def read_integer(text: str, name: str) -> int:
+def read_integer(text: str, name: str = "") -> int:
+    """A whole number; some complaints say of which parameter."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     complaint = ""
     if not digits.isascii() or not digits.isdigit():
@@ -87,7 +88,8 @@ def read_integer(text: str, name: str) -> int:
     elif len(digits) > 19 or abs(int(text)) >= _INT64:
         complaint = "value out of range"
     if complaint:
-        raise BadQuery(f"unable to parse param '{name}': strconv.ParseInt: parsing {quoted(text)}: {complaint}")
+        prefix = f"unable to parse param '{name}': " if name else ""
+        raise BadQuery(f"{prefix}strconv.ParseInt: parsing {quoted(text)}: {complaint}")
     return int(text)
 
 
@@ -124,14 +126,27 @@ def _tags(params: Params) -> dict[str, str]:
             raise BadQuery(f"malformed 'tag' parameter, expecting key:value, received: {pair}")
         wanted[key] = value
     for text in params.get("tags", ()):
-        try:
-            pairs = orjson.loads(text)
-        except orjson.JSONDecodeError as problem:
-            raise BadQuery(f"malformed 'tags' parameter, cannot unmarshal JSON: {problem}") from problem
-        if not isinstance(pairs, dict) or not all(isinstance(value, str) for value in pairs.values()):
-            raise BadQuery(
-                "malformed 'tags' parameter, cannot unmarshal JSON: json: cannot unmarshal "
-                "what is not an object of strings into Go value of type map[string]string"
-            )
-        wanted.update(pairs)
+        wanted.update(_text_pairs(text))
     return wanted
+
+
+def _text_pairs(text: str) -> dict[str, str]:
+    """An object of texts, or what Go says about anything else."""
+    prefix = "malformed 'tags' parameter, cannot unmarshal JSON: "
+    try:
+        pairs = json.loads(text)
+    except json.JSONDecodeError as problem:
+        rest = text[problem.pos :].lstrip()
+        said = (
+            f"invalid character {rest[0]!r} looking for beginning of value" if rest else "unexpected end of JSON input"
+        )
+        raise BadQuery(prefix + said) from problem
+    if pairs is None:
+        return {}
+    wrong, wanted = pairs, "map[string]string"
+    if isinstance(pairs, dict):
+        odd = [value for value in pairs.values() if value is not None and not isinstance(value, str)]
+        if not odd:
+            return {key: value or "" for key, value in pairs.items()}
+        wrong, wanted = odd[0], "string"
+    raise BadQuery(f"{prefix}json: cannot unmarshal {_GO_NAMES[type(wrong)]} into Go value of type {wanted}")

@@ -31,10 +31,10 @@ def _resource_spans(resource: Resource, spans: list[Span]) -> Json:
 
 
 def _span(span: Span) -> Json:
-    answer: Json = {"traceId": f"{span.trace_id:032x}", "spanId": f"{span.span_id:016x}"}
-    if span.parent_id:
-        answer["parentSpanId"] = f"{span.parent_id:016x}"
-    answer |= {
+    answer: Json = {
+        "traceId": f"{span.trace_id:032x}",
+        "spanId": f"{span.span_id:016x}",
+        "parentSpanId": f"{span.parent_id:016x}" if span.parent_id else "",
         "name": span.name,
         "kind": _KINDS[span.kind],
         "startTimeUnixNano": _nanos(span.start),
