@@ -103,6 +103,20 @@ def test_a_broker_and_how_far_its_readers_are_behind(cluster: Observed) -> None:
     assert sum(cluster.series("kafka_consumergroup_lag", **about).values()) == 0
 
 
+def test_a_cache_and_what_it_holds(cluster: Observed) -> None:
+    cluster.apply(deployment("cache", "redis:7"))
+    cluster.pass_time(60)
+    pod = name_of(cluster.pods("cache")[0])
+    about = {"job": "redis-exporter", "pod": pod}
+    assert cluster.value("redis_up", **about) == 1
+    before = cluster.value("redis_memory_used_bytes", **about)
+    assert _server(cluster, pod).fill("session:", 1000, 500) == 1000
+    cluster.pass_time()
+    assert cluster.value("redis_db_keys", db="db0", **about) == 1000
+    assert cluster.value("redis_memory_used_bytes", **about) - before > 1000 * 500
+    assert cluster.value("redis_memory_max_bytes", **about) == 0
+
+
 def test_a_server_and_its_limit_of_connections(cluster: Observed) -> None:
     secret = "{env: [{name: MYSQL_ROOT_PASSWORD, value: secret}]}"
     cluster.apply(deployment("mysql", "mysql:8.0", container=secret))

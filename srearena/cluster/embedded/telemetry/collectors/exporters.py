@@ -16,6 +16,7 @@ from srearena.cluster.embedded.node.programs.kafka.broker import KafkaBroker
 from srearena.cluster.embedded.node.programs.mongodb.server import MAX_INCOMING, MongoServer
 from srearena.cluster.embedded.node.programs.mysqlserver.server import MysqlServer
 from srearena.cluster.embedded.node.programs.postgresql.server import PostgresServer
+from srearena.cluster.embedded.node.programs.redisserver.server import RedisServer
 
 _NONE: Mapping[str, str] = {}
 
@@ -67,6 +68,24 @@ def _postgresql(server: PostgresServer) -> Iterable[Sample]:
         yield "pg_locks_count", {"datname": database, "mode": mode}, number
 
 
+def _redis(server: RedisServer) -> Iterable[Sample]:
+    keys = server.keys
+    yield "redis_connected_clients", _NONE, len(server.sessions)
+    yield "redis_config_maxclients", _NONE, float(server.settings["maxclients"])
+    yield "redis_rejected_connections_total", _NONE, server.rejected
+    yield "redis_connections_received_total", _NONE, server.connections
+    yield "redis_commands_processed_total", _NONE, server.commands
+    yield "redis_keyspace_hits_total", _NONE, server.hits
+    yield "redis_keyspace_misses_total", _NONE, server.misses
+    yield "redis_memory_used_bytes", _NONE, keys.memory
+    yield "redis_memory_max_bytes", _NONE, keys.limit
+    yield "redis_evicted_keys_total", _NONE, keys.evicted
+    yield "redis_expired_keys_total", _NONE, keys.expired
+    yield "redis_rdb_last_bgsave_status", _NONE, not server.save_failed
+    for number, stored in sorted(keys.databases.items()):
+        yield "redis_db_keys", {"db": f"db{number}"}, len(stored)
+
+
 def _is_mysql(server: object) -> bool:
     """TiDB speaks the same protocol, but keeps its data elsewhere and has metrics of its own."""
     return isinstance(server, MysqlServer) and bool(server.folder)
@@ -105,5 +124,6 @@ EXPORTERS: tuple[Exporter, ...] = (
     Exporter("mongodb-exporter", "mongodb_up", lambda server: isinstance(server, MongoServer), _mongodb),
     Exporter("postgres-exporter", "pg_up", lambda server: isinstance(server, PostgresServer), _postgresql),
     Exporter("mysqld-exporter", "mysql_up", _is_mysql, _mysql),
+    Exporter("redis-exporter", "redis_up", lambda server: isinstance(server, RedisServer), _redis),
     Exporter("kafka-exporter", "kafka_up", lambda server: isinstance(server, KafkaBroker), _kafka),
 )
