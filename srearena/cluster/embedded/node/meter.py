@@ -26,6 +26,7 @@ class ResourceMeter:
         "_settled_at",
         "_used",
         "available_cores",
+        "bursts",
         "clock",
         "cpu_limit",
         "memory_limit",
@@ -50,6 +51,8 @@ class ResourceMeter:
         self.memory_limit = memory_limit
         self.available_cores: float | None = None
         """What the node has to give, where it is contended; None means enough."""
+        self.bursts = 0.0
+        """Share of periods in which a load that fits on average does not fit at once, and is held back."""
         self.nr_periods = 0.0
         self.nr_throttled = 0.0
         self.throttled_seconds = 0.0
@@ -108,6 +111,9 @@ class ResourceMeter:
             if wanted > self.cpu_limit:
                 self.nr_throttled += periods
                 self.throttled_seconds += elapsed * (1 - self.cpu_limit / wanted)
+            elif self.bursts > 0:
+                self.nr_throttled += periods * self.bursts
+                self.throttled_seconds += elapsed * self.bursts * 0.2
 
     def settle(self) -> None:
         """Bring the counters up to the present instant."""

@@ -20,6 +20,9 @@ from srearena.cluster.embedded.traffic.durations import Array, beyond, shapes_an
 from srearena.cluster.embedded.traffic.graph import Call, Graph, Node
 from srearena.cluster.embedded.traffic.servers import Instance
 
+Remembered = dict[tuple[int, str, str, int], tuple[float, float, float]]
+"""Of each call: how often it failed, how long it took, how far its breaker was open."""
+
 FOREVER = 1e6
 MAX_CORES = 64.0
 _NONE = 1e-12
@@ -46,7 +49,7 @@ class Level:
 class Circuit:
     """The arrays of one graph. Everything that must outlive it is put back with `keep`."""
 
-    def __init__(self, graph: Graph, remembered: dict[tuple[int, str, str, int], tuple[float, float]]) -> None:
+    def __init__(self, graph: Graph, remembered: Remembered) -> None:
         self.graph = graph
         nodes, calls = graph.nodes, graph.calls
         self.node_count, self.call_count = len(nodes), len(calls)
@@ -83,7 +86,9 @@ class Circuit:
         self.breaking = [call for call in calls if call.target.dependency.breaker is not None]
         self.open = np.zeros(len(calls))
         for index, call in enumerate(calls):
-            self.call_fails[index], self.call_seconds[index] = remembered.get(call.key, (0.0, 0.0))
+            self.call_fails[index], self.call_seconds[index], self.open[index] = remembered.get(
+                call.key, (0.0, 0.0, 0.0)
+            )
         # Links
         links = [(call.index, link) for call in calls for link in call.links]
         self.links = [link for _, link in links]
@@ -373,7 +378,7 @@ class Circuit:
 
     # What outlives the arrays
 
-    def keep(self) -> dict[tuple[int, str, str, int], tuple[float, float]]:
+    def keep(self) -> Remembered:
         """Put lines back to their servers, and say what calls were like, for the circuit that comes next."""
         count = len(self.graph.servers)
         for index, server in enumerate(self.graph.servers):
@@ -381,7 +386,7 @@ class Circuit:
         for position, server in enumerate(self.threaded):
             server.thread_held = float(self.held[count + position])
         return {
-            call.key: (float(self.call_fails[index]), float(self.call_seconds[index]))
+            call.key: (float(self.call_fails[index]), float(self.call_seconds[index]), float(self.open[index]))
             for index, call in enumerate(self.graph.calls)
         }
 

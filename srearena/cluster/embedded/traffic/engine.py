@@ -8,16 +8,18 @@ processes that a failed call kills. A few requests are walked for traces and log
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 
 from srearena.cluster.embedded.network.network import Network
 from srearena.cluster.embedded.network.routes import Path
+from srearena.cluster.embedded.node.meter import PERIOD
 from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.programs.datastore import Broker
 from srearena.cluster.embedded.traffic.carrying import carried
-from srearena.cluster.embedded.traffic.circuit import MAX_CORES, Circuit
+from srearena.cluster.embedded.traffic.circuit import MAX_CORES, Circuit, Remembered
 from srearena.cluster.embedded.traffic.counters import SpanCounters
 from srearena.cluster.embedded.traffic.driving import Consumer, Driver, jittered
 from srearena.cluster.embedded.traffic.graph import Call, Graph, Node
@@ -52,7 +54,7 @@ class Traffic:
         self._version = 0
         self._wired: tuple[int, int] | None = None
         self._wired_at = 0.0
-        self._remembered: dict[tuple[int, str, str, int], tuple[float, float]] = {}
+        self._remembered: Remembered = {}
         self._asked: dict[tuple[Process, str, str], None] = {}
         self._roots: list[Node] = []
         self._unsent: dict[tuple[int, str], float] = {}
@@ -265,9 +267,19 @@ class Traffic:
         server.busy = busy + collected
         server.leaked += leaked * INTERVAL
         server.meter.load("traffic", work + busy + collected)
+        server.meter.bursts = self._bursts(server, work + busy + collected, float(circuit.offered[server.index]))
         memory = program.memory + in_flight * held + server.leaked
         if abs(memory - server.process.memory) > 0.02 * server.process.memory:
             server.process.set_memory(int(memory))
+
+    def _bursts(self, server: Instance, used: float, rate: float) -> float:
+        """How often the requests of one period of the kernel's quota need more than the quota."""
+        limit = server.meter.cpu_limit
+        if limit is None or used <= 0 or rate <= 0:
+            return 0.0
+        each = used / rate
+        spread = each * (2 * max(rate * PERIOD, 1.0)) ** 0.5
+        return 1 / (1 + math.exp(min(1.7 * (limit - used) * PERIOD / max(spread, 1e-9), 50.0)))
 
     def _send(self, circuit: Circuit) -> None:
         """Messages that were published reach their broker."""
