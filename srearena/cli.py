@@ -22,12 +22,12 @@ class _Commands(click.Group):
     """Loads a command's module only when that command is asked for, so that `srearena` itself starts at once."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(module.name for module in pkgutil.iter_modules(commands.__path__))
+        return sorted(module.name.replace("_", "-") for module in pkgutil.iter_modules(commands.__path__))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
-        command = importlib.import_module(f"{commands.__name__}.{cmd_name}").command
+        command = importlib.import_module(f"{commands.__name__}.{cmd_name.replace('-', '_')}").command
         assert isinstance(command, click.Command)
         return command
 

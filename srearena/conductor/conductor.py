@@ -98,7 +98,7 @@ class Conductor:
         try:
             await self._converse(episode)
             episode.grade()
-            return self._finish(episode)
+            return self.finish(episode)
         finally:
             self.close()
 
@@ -129,7 +129,7 @@ class Conductor:
                 episode.usage.tokens_out = int(used.get("tokens_out", 0))
                 episode.usage.cost = float(used.get("cost", 0.0))
 
-    def _finish(self, episode: Episode) -> dict[str, Any]:
+    def finish(self, episode: Episode) -> dict[str, Any]:
         """Write the result; from here on the problem may be named."""
         run = self._results or results_root() / episode.session.session_id
         document = trial_document(episode, agent=self.agent_name, seed=self._seed, trial=self._trial, run=run.name)

@@ -104,13 +104,14 @@ class Episode:
     def prepare(self) -> None:
         """Set the stage; EnvironmentFailure where that is not possible."""
         self._staging.deploy()
-        if self.stages[:1] != ("noop",):
-            self._break()
-        self._staging.hand_over()
         try:
             self.kubeconfig = grant(self.cluster, self.problem.kubernetes, self.problem.app.namespaces, self._folder)
         except SreArenaError as failure:
             raise EnvironmentFailure(f"the agent could not be given an identity: {failure}") from failure
+        self._staging.settle()
+        if self.stages[:1] != ("noop",):
+            self._break()
+        self._staging.hand_over()
         self._toolbox = Toolbox(self.cluster, self.kubeconfig, self.problem.namespace)
         self._began, self._began_virtual = monotonic(), self.cluster.passed
         self._open_next()
@@ -131,7 +132,7 @@ class Episode:
 
     @property
     def instructions(self) -> str:
-        asked = "\n".join(f"- {name}: {STAGES[name].question} ({STAGES[name].example})" for name in self.stages)
+        asked = "\n".join(f"- {STAGES[name].question} ({STAGES[name].example})" for name in self.stages)
         return (
             "Act by calling one of the actions at a time, in a fenced block:\n\n"
             '```\nkubectl("get pods --all-namespaces")\n```\n\n'

@@ -1,6 +1,7 @@
 """The stages of an episode, as a table: what each asks, how its answer looks, and what its time is called.
 
-A problem lists the stages it can be asked for, always in this order; a run may choose among them.
+A problem lists the stages it can be asked for, always in this order; a run may choose among them. The no-op stage asks
+exactly what detection asks: an agent cannot tell which of the two it is in.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ _TABLE = (
         "noop",
         "TTN",
         "Is anything wrong with the system right now? Answer Yes or No.",
-        'submit("No")',
+        'submit("Yes") or submit("No")',
     ),
     Stage(
         "detection",
         "TTD",
         "Is anything wrong with the system right now? Answer Yes or No.",
-        'submit("Yes")',
+        'submit("Yes") or submit("No")',
     ),
     Stage(
         "localization",

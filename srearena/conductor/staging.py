@@ -93,7 +93,7 @@ class Stage:
         problem.attach(cluster)
 
     def deploy(self) -> None:
-        """The application, healthy, under load, with a past; and the baseline of it."""
+        """The application, up and healthy."""
         problem, app = self.problem, self.problem.app
         try:
             self._say(f"deploying {app.name}")
@@ -101,13 +101,20 @@ class Stage:
             app.wait_until_ready(self.cluster)
             problem.set_up()
             app.wait_until_ready(self.cluster)
+        except SreArenaError as failure:
+            raise EnvironmentFailure(f"the application did not come up: {failure}") from failure
+
+    def settle(self) -> None:
+        """Load, a past, and the baseline of the healthy system."""
+        problem, app = self.problem, self.problem.app
+        try:
             app.start_workload(self.cluster)
             self._say("letting it run")
             self.cluster.wait(self.timeline.before)
             problem.baseline = self.captured()
             problem.baseline.facts.update(self._remembered())
         except (SreArenaError, ProbeFailed) as failure:
-            raise EnvironmentFailure(f"the application did not come up: {failure}") from failure
+            raise EnvironmentFailure(f"the application did not settle: {failure}") from failure
 
     def _remembered(self) -> dict[str, Any]:
         oracle = self.problem.mitigation_oracle

@@ -11,11 +11,20 @@ from srearena.conductor.episode import Episode
 from srearena.conductor.outcome import Limits
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.injected import InjectedProblem
+from srearena.conductor.problems.noop import Noop
+from srearena.conductor.problems.registry import problem
+from srearena.conductor.problems.scheduling import ScalePodZero
+from srearena.conductor.problems.target_port import TargetPort
 from srearena.conductor.session import Session
 from srearena.conductor.staging import Timeline, embedded_cluster
 
 SHOP = str(Path(__file__).parent / "corner_shop")
 TIMELINE = Timeline(before=60, after=120, deployment=300)
+
+PORT, ZERO, QUIET = "corner_shop_port", "corner_shop_zero", "corner_shop_quiet"
+problem(PORT, app=SHOP, service="api")(TargetPort)
+problem(ZERO, app=SHOP, service="store")(ScalePodZero)
+problem(QUIET, app=SHOP)(Noop)
 
 
 def shop_problem(kind: type[InjectedProblem], service: str = "api", **options: Any) -> InjectedProblem:
@@ -27,15 +36,15 @@ def shop_problem(kind: type[InjectedProblem], service: str = "api", **options: A
 
 @contextmanager
 def staged(
-    problem: Problem,
+    of: Problem,
     *,
     stages: tuple[str, ...] | None = None,
     limits: Limits | None = None,
     session: Session | None = None,
 ) -> Iterator[Episode]:
     """An episode whose agent could begin."""
-    cluster = embedded_cluster(problem, 1, TIMELINE, in_process=True)
-    episode = Episode(problem, cluster, stages=stages, limits=limits, timeline=TIMELINE, session=session)
+    cluster = embedded_cluster(of, 1, TIMELINE, in_process=True)
+    episode = Episode(of, cluster, stages=stages, limits=limits, timeline=TIMELINE, session=session)
     try:
         episode.prepare()
         yield episode

@@ -45,7 +45,7 @@ def parse(text: str, known: Sequence[str]) -> Call:
     if len(text) > LONGEST_ACTION:
         raise BadAction(f"an action has at most {LONGEST_ACTION} characters, this one has {len(text)}")
     body = _body(text)
-    if re.match(r"kubectl\s+[a-z]", body):
+    if re.match(r"kubectl\s+[-a-z]", body):
         return Call("exec_shell", (body,))
     call = _call(body)
     if call.name not in known:

@@ -1,0 +1,71 @@
+"""`srearena problems`: what there is to solve, without giving the answers away."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from srearena.conductor.problems.metadata import Summary
+from srearena.conductor.problems.registry import ProblemRegistry
+from srearena.conductor.tables import columns
+
+
+@click.command()
+@click.argument("ids", nargs=-1)
+@click.option("--app", "application", help="Only of this application (a part of its name is enough).")
+@click.option("--level", help="Only of this level: application, virtualization, network, node, ...")
+@click.option("--difficulty", type=click.Choice(["easy", "medium", "hard"]))
+@click.option("--stage", help="Only those that can be asked for this stage.")
+@click.option("--spoilers", is_flag=True, help="Also what is wrong and how to repair it.")
+@click.option("--json", "as_json", is_flag=True, help="As a JSON list.")
+def command(
+    ids: tuple[str, ...],
+    application: str | None,
+    level: str | None,
+    difficulty: str | None,
+    stage: str | None,
+    spoilers: bool,
+    as_json: bool,
+) -> None:
+    """List problems: IDS or patterns, or all of them."""
+    registry = ProblemRegistry()
+    names = registry.match(ids) if ids else registry.get_problem_ids()
+    found = [
+        summary
+        for name in names
+        for summary in [registry.get_problem(name).summary()]
+        if _fits(summary, application, level, difficulty, stage)
+    ]
+    if as_json:
+        click.echo(json.dumps([summary.as_document(spoilers=spoilers) for summary in found], indent=2))
+        return
+    rows = [("ID", "APPLICATION", "LEVEL", "DIFFICULTY", "STAGES")]
+    rows += [(s.id, s.application, s.level, s.difficulty, " ".join(s.stages)) for s in found]
+    lines = columns(rows)
+    click.echo(lines[0])
+    for summary, line in zip(found, lines[1:], strict=True):
+        click.echo(line)
+        if spoilers:
+            _spoil(summary)
+    click.echo(f"\n{len(found)} problems. Try one: srearena shell, or srearena run ID --agent NAME")
+
+
+def _fits(
+    summary: Summary, application: str | None, level: str | None, difficulty: str | None, stage: str | None
+) -> bool:
+    plain = summary.application.lower().replace(" ", "_")
+    return (
+        (application is None or application.lower().replace("-", "_").replace(" ", "_") in plain)
+        and (level is None or summary.level == level)
+        and (difficulty is None or summary.difficulty == difficulty)
+        and (stage is None or stage in summary.stages)
+    )
+
+
+def _spoil(summary: Summary) -> None:
+    hidden = summary.spoilers
+    click.echo(f"    {hidden['ground_truth']['explanation']}")
+    click.echo(f"    at fault: {', '.join(hidden['ground_truth']['roots']) or 'nothing'}")
+    for line in hidden["remedy"].splitlines():
+        click.echo(f"    $ {line}")

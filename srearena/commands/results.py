@@ -1,0 +1,79 @@
+"""`srearena results`: what came of runs, and what changed between two."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from srearena.conductor.comparison import as_document, compare
+from srearena.conductor.errors import ArenaError
+from srearena.conductor.results import all_runs, find_run, read_trials, results_root, totals
+from srearena.conductor.tables import columns, outcome_colour, stage_marks
+
+
+@click.command()
+@click.argument("words", nargs=-1, metavar="[RUN | diff RUN RUN]")
+@click.option("--json", "as_json", is_flag=True)
+def command(words: tuple[str, ...], as_json: bool) -> None:
+    """Show the runs there are, one RUN, or with `diff A B` what changed from A to B."""
+    if not words:
+        _list(as_json)
+    elif words[0] == "diff" and len(words) == 3:
+        _diff(find_run(words[1]), find_run(words[2]), as_json)
+    elif len(words) == 1:
+        _show(find_run(words[0]), as_json)
+    else:
+        raise ArenaError("use `srearena results`, `srearena results RUN` or `srearena results diff RUN RUN`")
+
+
+def _list(as_json: bool) -> None:
+    runs = [(path, totals(list(read_trials(path)))) for path in all_runs()]
+    if as_json:
+        click.echo(json.dumps([{"run": path.name, **figures} for path, figures in runs]))
+        return
+    if not runs:
+        click.echo(f"No results in {results_root()} yet: `srearena run ID --agent NAME` makes some.")
+        return
+    rows = [("RUN", "TRIALS", "PASSED")]
+    rows += [(path.name, str(f["trials"]), str(f["outcomes"].get("pass", 0))) for path, f in runs]
+    for line in columns(rows):
+        click.echo(line)
+
+
+def _show(run: Path, as_json: bool) -> None:
+    documents = list(read_trials(run))
+    if as_json:
+        click.echo(json.dumps({"run": run.name, **totals(documents), "results": documents}))
+        return
+    for document in documents:
+        outcome = click.style(f"{document['outcome']:<18}", fg=outcome_colour(document["outcome"]))
+        usage = document.get("usage") or {}
+        seconds = usage.get("wall_seconds", 0.0)
+        click.echo(
+            f"{document['problem']:<52} #{document['trial']} {outcome} {stage_marks(document):<24} "
+            f"{usage.get('steps', 0):>3} steps {seconds:7.1f} s"
+        )
+        if document["outcome"] != "pass" and document.get("reason"):
+            click.echo(f"    {document['reason'][:300]}")
+        for line in document.get("collateral", ())[:3]:
+            click.echo(f"    beside the point: {line}")
+    figures = totals(documents)
+    click.echo(f"\n{figures['outcomes'].get('pass', 0)} of {figures['trials']} trials passed")
+    for stage, seen in figures["stages"].items():
+        click.echo(f"  {stage:<13} {seen['passed']} of {seen['of']}")
+    alarms = figures["false_alarms"]
+    if alarms["of"]:
+        click.echo(f"  false alarms  {alarms['raised']} of {alarms['of']}")
+
+
+def _diff(before: Path, after: Path, as_json: bool) -> None:
+    first, second = list(read_trials(before)), list(read_trials(after))
+    if as_json:
+        click.echo(json.dumps(as_document(first, second)))
+        return
+    rows = [("PROBLEM", before.name, after.name, "")]
+    rows += [(c.problem, c.before or "-", c.after or "-", c.kind) for c in compare(first, second)]
+    for line in columns(rows):
+        click.echo(line)

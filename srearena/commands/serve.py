@@ -1,0 +1,99 @@
+"""`srearena serve PROBLEM`: an episode for an agent in any language, over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from secrets import token_urlsafe
+from typing import Any
+
+import click
+
+from srearena.cluster import ClusterError
+from srearena.conductor.conductor import Conductor
+from srearena.conductor.errors import ArenaError
+from srearena.conductor.outcome import Limits
+from srearena.conductor.serving import EpisodeApp, serve
+
+
+@click.command()
+@click.argument("problem")
+@click.option("--port", default=0, help="On the loopback interface; any free one by default.")
+@click.option("--seed", default=0, show_default=True)
+@click.option("--stages", help="Only these, by name and comma.")
+@click.option("--max-seconds", default=3600.0, show_default=True, help="Of real time.")
+@click.option("--agent", default="http", show_default=True, help="What to call the agent in the results.")
+@click.option("--json", "as_json", is_flag=True, help="Say where to connect, and the result, as JSON lines.")
+def command(
+    problem: str, port: int, seed: int, stages: str | None, max_seconds: float, agent: str, as_json: bool
+) -> None:
+    """Set the stage for PROBLEM, print how an agent connects, and grade when it has submitted everything."""
+    conductor = Conductor(
+        seed=seed,
+        stages=stages.split(",") if stages else None,
+        limits=Limits(steps=None, wall_seconds=max_seconds),
+        say=lambda text: None if as_json else click.echo(f"... {text}"),
+    )
+    conductor.agent_name = agent
+    try:
+        description, instructions, actions = conductor.init_problem(problem)
+        result = asyncio.run(_serve(conductor, port, as_json, description, instructions, actions))
+    finally:
+        conductor.close()
+    if as_json:
+        click.echo(json.dumps({"result": result}))
+        return
+    click.echo(f"Outcome: {result['outcome']}. {result['reason']}".rstrip())
+    for stage in result["stages"]:
+        verdict = stage["verdict"]
+        if verdict:
+            word = "passed" if verdict["passed"] else "failed"
+            click.echo(f"  {stage['stage']}: {word} ({'; '.join(verdict['reasons'][:3])})")
+
+
+async def _serve(
+    conductor: Conductor, port: int, as_json: bool, description: str, instructions: str, actions: dict[str, str]
+) -> dict[str, Any]:
+    episode = conductor.episode
+    if episode is None:
+        raise ArenaError("the episode did not start")
+    stop = asyncio.Event()
+    token = token_urlsafe(24)
+    places = {"kubeconfig": str(episode.kubeconfig), **_telemetry(conductor)}
+    task = {"description": description, "instructions": instructions, "actions": actions, **places}
+
+    def ready(at: int) -> None:
+        address = {"url": f"http://127.0.0.1:{at}", "token": token, **places}
+        if as_json:
+            click.echo(json.dumps(address))
+            return
+        for key, value in address.items():
+            click.echo(f"{key:<12} {value}")
+        click.echo("The agent reads GET /task, and answers with POST /submit; GET /openapi.json describes both.")
+
+    async def watch() -> None:
+        while episode.within_limits():
+            await asyncio.sleep(1)
+        stop.set()
+
+    watcher = asyncio.create_task(watch())
+    try:
+        await serve(EpisodeApp(episode, token, task, stop.set), port, ready, stop)
+    finally:
+        watcher.cancel()
+    await asyncio.to_thread(episode.grade)
+    return conductor.finish(episode)
+
+
+def _telemetry(conductor: Conductor) -> dict[str, str]:
+    assert conductor.episode is not None
+    try:
+        found = conductor.episode.cluster.telemetry
+    except ClusterError:
+        return {}
+    return {
+        "prometheus": found.prometheus,
+        "loki": found.loki,
+        "jaeger": found.jaeger,
+        "telemetry_token": found.token,
+    }

@@ -1,0 +1,159 @@
+"""Whole episodes through the interface users know: what is told, what is recorded, and how they end."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clients.nothing import NothingAgent
+from clients.scripted import ScriptedAgent, actions_in
+from srearena.conductor import Conductor
+from srearena.conductor.errors import ArenaError
+from srearena.conductor.outcome import Limits
+from srearena.session import read_session
+from tests.arena.stage import PORT, QUIET, TIMELINE, ZERO
+
+needs_kubectl = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+REPAIR = """kubectl -n corner-shop patch service api --type=json \
+-p '[{"op": "replace", "path": "/spec/ports/0/targetPort", "value": 8080}]'"""
+
+
+@pytest.fixture(autouse=True)
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SREARENA_RESULTS", str(tmp_path / "results"))
+    return tmp_path / "results"
+
+
+def run(agent: Any, problem: str = PORT, **options: Any) -> dict[str, Any]:
+    conductor = Conductor(timeline=TIMELINE, in_process=True, **options)
+    conductor.register_agent(agent)
+    conductor.init_problem(problem)
+    return asyncio.run(conductor.start_problem())
+
+
+@pytest.mark.kubectl
+@needs_kubectl
+def test_an_agent_that_detects_localizes_and_repairs_passes(results: Path) -> None:
+    agent = ScriptedAgent(
+        actions=[
+            "kubectl get pods -n corner-shop",
+            "get_alerts()",
+            'submit("Yes")',
+            'submit(["api"])',
+            'submit({"system_level": "Virtualization", "fault_type": "Misconfiguration"})',
+            REPAIR,
+            "submit()",
+        ]
+    )
+    result = run(agent)
+    assert result["outcome"] == "pass", (result["reason"], agent.states[-2:])
+    assert [stage["stage"] for stage in result["stages"]] == ["detection", "localization", "analysis", "mitigation"]
+    assert result["collateral"] == []
+    assert result["usage"]["steps"] == 7
+    shown = "\n".join(agent.states)
+    assert "Running" in shown and "service/api patched" in shown
+    assert "passed" not in shown.lower() and PORT not in shown
+
+    folder = results / result["run"] / "trials" / PORT / "0"
+    assert json.loads((folder / "result.json").read_text())["schema"] == "srearena.trial/1"
+    kinds = [entry["what"] for entry in read_session(folder / "session.jsonl")]
+    assert kinds.count("action") == 7 and kinds[-1] == "ending"
+    with (results / result["run"] / "summary.csv").open() as file:
+        (row,) = csv.DictReader(file)
+    assert row["outcome"] == "pass" and float(row["TTD"]) <= float(row["wall_seconds"])
+
+
+def test_doing_nothing_fails_everywhere_but_on_a_healthy_system() -> None:
+    broken = run(NothingAgent())
+    assert broken["outcome"] == "fail"
+    assert not any(stage["verdict"]["passed"] for stage in broken["stages"])
+    healthy = run(NothingAgent(), QUIET)
+    assert healthy["outcome"] == "pass"
+
+
+def test_an_old_task_suffix_asks_that_stage_alone() -> None:
+    result = run(ScriptedAgent(actions=['submit("Yes")']), f"{PORT}-detection-1")
+    assert result["outcome"] == "pass" and result["asked"] == ["detection"]
+
+
+def test_the_no_op_stage_comes_before_the_fault_and_looks_like_detection() -> None:
+    agent = ScriptedAgent(actions=['submit("No")', 'submit("Yes")'])
+    result = run(agent, ZERO, stages=("noop", "detection"))
+    assert result["outcome"] == "pass"
+    first, second = (state.split(". ", 1)[1] for state in agent.states)
+    assert first == second
+
+
+class Failing:
+    async def get_action(self, state: str) -> str:
+        raise RuntimeError("out of tokens")
+
+
+class Silent:
+    async def get_action(self, state: str) -> str:
+        return None  # type: ignore[return-value]
+
+
+class Slow:
+    async def get_action(self, state: str) -> str:
+        await asyncio.sleep(60)
+        return "submit()"
+
+
+class Spender:
+    def usage(self) -> dict[str, Any]:
+        return {"tokens_in": 900, "tokens_out": 200, "cost": 0.5}
+
+    async def get_action(self, state: str) -> str:
+        return "get_alerts()"
+
+
+@pytest.mark.parametrize(
+    ("agent", "limits", "outcome"),
+    [
+        (Failing, Limits(), "agent error"),
+        (Silent, Limits(), "agent error"),
+        (Slow, Limits(wall_seconds=0.3), "timeout"),
+        (Spender, Limits(tokens=1000), "budget"),
+        (Spender, Limits(cost=0.4), "budget"),
+        (Spender, Limits(steps=2), "budget"),
+        (lambda: ScriptedAgent(actions=["submit(1)"] * 3), Limits(), "invalid submission"),
+        (lambda: ScriptedAgent(actions=["wait(600)"] * 3), Limits(virtual_seconds=1000), "timeout"),
+    ],
+)
+def test_every_trial_ends_in_one_way(agent: Callable[[], Any], limits: Limits, outcome: str) -> None:
+    result = run(agent(), limits=limits)
+    assert result["outcome"] == outcome
+    assert result["reason"]
+
+
+def test_tokens_and_cost_are_recorded() -> None:
+    usage = run(Spender(), limits=Limits(steps=2))["usage"]
+    assert (usage["tokens_in"], usage["tokens_out"], usage["cost"]) == (900, 200, 0.5)
+
+
+@pytest.mark.kubectl
+@needs_kubectl
+def test_what_the_agent_breaks_beside_the_point_is_told() -> None:
+    agent = ScriptedAgent(actions=["kubectl -n corner-shop delete configmap web-site", "submit()"])
+    result = run(agent, f"{PORT}-mitigation-1")
+    assert result["collateral"] == ["configmaps/web-site in corner-shop removed"]
+
+
+def test_mistakes_in_the_order_of_calls_are_explained() -> None:
+    conductor = Conductor()
+    with pytest.raises(ArenaError, match="init_problem"):
+        asyncio.run(conductor.start_problem())
+    with pytest.raises(ArenaError, match="get_action"):
+        conductor.register_agent(object())  # type: ignore[arg-type]
+
+
+def test_a_script_is_read_in_paragraphs() -> None:
+    assert actions_in('# look\nkubectl get pods\n\n\nsubmit("Yes")\n') == ["kubectl get pods", 'submit("Yes")']

@@ -1,0 +1,164 @@
+"""The other ways into an episode: HTTP for agents in any language, the console for people, suites for many at once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import threading
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from click.testing import CliRunner
+
+from srearena.commands.problems import command as problems_command
+from srearena.commands.results import command as results_command
+from srearena.conductor.comparison import compare
+from srearena.conductor.console import Console
+from srearena.conductor.outcome import Limits
+from srearena.conductor.problems.scheduling import ScalePodZero
+from srearena.conductor.results import read_trials, totals
+from srearena.conductor.serving import EpisodeApp, openapi, serve
+from srearena.conductor.suite import Suite
+from srearena.conductor.trial import Trial
+from tests.arena.stage import TIMELINE, ZERO, shop_problem, staged
+
+
+@pytest.fixture(autouse=True)
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SREARENA_RESULTS", str(tmp_path / "results"))
+    return tmp_path / "results"
+
+
+def test_an_agent_works_over_http_and_learns_no_verdict() -> None:
+    with staged(shop_problem(ScalePodZero, "store"), stages=("detection", "localization")) as episode:
+        port: list[int] = []
+        up = threading.Event()
+
+        def ready(at: int) -> None:
+            port.append(at)
+            up.set()
+
+        async def main() -> None:
+            stop = asyncio.Event()
+            app = EpisodeApp(episode, "secret", {"description": episode.description}, stop.set)
+            await serve(app, 0, ready, stop)
+
+        server = threading.Thread(target=lambda: asyncio.run(main()), daemon=True)
+        server.start()
+        assert up.wait(10)
+        with httpx.Client(base_url=f"http://127.0.0.1:{port[0]}", trust_env=False) as client:
+            assert client.get("/openapi.json").json()["openapi"].startswith("3.")
+            assert client.get("/task").status_code == 401
+            assert client.get("/task", headers={"authorization": "Bearer wrong"}).status_code == 401
+            client.headers["authorization"] = "Bearer secret"
+            task = client.get("/task").json()
+            assert "corner-shop" in task["description"] and "Yes or No" in task["question"]
+            assert client.get("/status").json()["finished"] is False
+            for path in ("/grade", "/verdict", "/problem", "/../etc/passwd", "/task/x"):
+                assert client.get(path).status_code == 404
+            assert client.post("/submit", content=b"{").status_code == 400
+            assert client.post("/submit", json={"answer": 1}).status_code == 400
+            assert client.post("/submit", json={"solution": 5}).status_code == 422
+            assert client.post("/submit", content=b"[" * 500_000).status_code == 400
+            assert client.post("/submit", content=b"x" * 2_000_000).status_code == 413
+            assert "READY" in client.post("/act", json={"action": "kubectl get pods"}).json()["state"]
+            first = client.post("/submit", json={"solution": "Yes"}).json()
+            assert first["finished"] is False and "passed" not in json.dumps(first)
+            last = client.post("/submit", json={"solution": ["store"]}).json()
+            assert last["finished"] is True and set(last) == {"received", "question", "finished"}
+        server.join(10)
+        assert episode.grade().outcome == "pass"
+
+
+def test_the_openapi_document_names_every_route() -> None:
+    assert set(openapi()["paths"]) == {"/status", "/task", "/submit", "/act"}
+
+
+@pytest.mark.kubectl
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+def test_a_person_reaches_a_grade_in_the_console() -> None:
+    said: list[str] = []
+    lines = iter(
+        [
+            "help",
+            "list corner_shop_zero",
+            "status",
+            "start nonsense",
+            f"start {ZERO}",
+            'submit("Yes")',
+            'submit(["store"])',
+            'submit({"system_level": "Virtualization", "fault_type": "Operation Error"})',
+            "kubectl scale deployment store --replicas=1",
+            "submit()",
+        ]
+    )
+
+    def read(prompt: str) -> str:
+        assert prompt == "(srearena) $ "
+        try:
+            return next(lines)
+        except StopIteration:
+            raise EOFError from None
+
+    Console(said.append).loop(read)
+    text = "\n".join(said)
+    assert "no problem is running" in text
+    assert "there is no problem called 'nonsense'" in text
+    assert "deployment.apps/store scaled" in text
+    assert "Outcome: pass" in text
+
+
+def test_the_console_completes_ids_and_verbs() -> None:
+    console = Console(lambda text: None)
+    assert ZERO in console.completions("start corner_shop_z")
+    assert console.completions("kubectl ro") == ["rollout"]
+    assert "submit(" in console.completions("sub")
+
+
+def trials(run: Path, count: int) -> list[Trial]:
+    limits = Limits(steps=5)
+    return [
+        Trial("wrong_id", "nothing", str(run), number, number, limits=limits, timeline=TIMELINE)
+        for number in range(count)
+    ]
+
+
+def test_a_suite_resumes_and_an_environment_error_is_no_zero(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    seen: list[str] = []
+    first = Suite(trials(run, 2), run, parallel=2).perform(lambda entry: seen.append(entry.state))
+    assert [result["outcome"] for result in first] == ["environment error"] * 2
+    assert "there is no problem called" in first[0]["reason"]
+    stamps = [path.stat().st_mtime_ns for path in sorted(run.glob("trials/*/*/result.json"))]
+    again = Suite(trials(run, 3), run, parallel=2).perform()
+    assert len(again) == 3
+    assert [path.stat().st_mtime_ns for path in sorted(run.glob("trials/*/*/result.json"))][:2] == stamps
+    assert (run / "summary.csv").read_text().count("environment error") == 3
+    assert totals(list(read_trials(run)))["outcomes"] == {"environment error": 3}
+
+
+def test_two_runs_are_compared_problem_by_problem() -> None:
+    def document(problem: str, outcome: str) -> dict[str, Any]:
+        return {"problem": problem, "outcome": outcome, "stages": []}
+
+    changes = compare([document("a", "pass"), document("b", "fail")], [document("a", "fail"), document("c", "pass")])
+    assert [(change.problem, change.kind) for change in changes] == [
+        ("a", "worse"),
+        ("b", "only in one"),
+        ("c", "only in one"),
+    ]
+
+
+def test_lists_do_not_give_answers_away() -> None:
+    plain = CliRunner().invoke(problems_command, ["scale_pod_zero_social_net", "--json"]).output
+    assert "user-service" not in plain and "remedy" not in plain
+    spoiled = CliRunner().invoke(problems_command, ["scale_pod_zero_social_net", "--json", "--spoilers"]).output
+    assert json.loads(spoiled)[0]["faulty"] == ["user-service"]
+
+
+def test_without_results_the_next_step_is_said() -> None:
+    assert "srearena run" in CliRunner().invoke(results_command, []).output
