@@ -25,7 +25,7 @@ INIT_SECONDS = 9.0
 START_SECONDS = 1.5
 DATA = "/var/lib/mysql"
 SCRIPTS = "/docker-entrypoint-initdb.d"
-CONFIGURATION = ("/etc/my.cnf", "/etc/mysql/my.cnf", "/etc/mysql/conf.d/my.cnf", "/etc/mysql/conf.d/node.cnf")
+CONFIGURATION = ("/etc/my.cnf", "/etc/mysql/my.cnf", "/etc/mysql/conf.d", "/etc/my.cnf.d")
 _CLIENTS = ("/usr/bin/mysqladmin", "/usr/bin/mysql", "/usr/bin/mariadb-admin", "/usr/bin/mariadb")
 
 
@@ -171,8 +171,8 @@ class Mysql(Program):
     def _settings(self, process: Process, words: list[str]) -> dict[str, str]:
         """From the configuration files' [mysqld] section, then from the command line."""
         found: dict[str, str] = {}
-        for path in CONFIGURATION:
-            text = process.files.read_text(path) if process.files.is_file(path) else ""
+        for path in self._configuration(process):
+            text = process.files.read_text(path)
             section = ""
             for line in text.splitlines():
                 line = line.strip()
@@ -185,6 +185,18 @@ class Mysql(Program):
             if word.startswith("--"):
                 name, _, value = word[2:].partition("=")
                 found[name.replace("-", "_")] = value or "ON"
+        return found
+
+    @staticmethod
+    def _configuration(process: Process) -> list[str]:
+        """The files that are there, those of a folder in the order of their names."""
+        found: list[str] = []
+        for path in CONFIGURATION:
+            if process.files.is_dir(path):
+                names = sorted(process.files.listdir(path))
+                found += [f"{path}/{name}" for name in names if name.endswith(".cnf")]
+            elif process.files.is_file(path):
+                found.append(path)
         return found
 
     def _listen(self, process: Process, server: MysqlServer, port: int, address: str) -> Listener:
