@@ -1,19 +1,29 @@
-"""Inside the sandbox: the only doors to the network, and the agent's parent.
+"""The agent's parent: inside the sandbox it holds the only doors to the network; everywhere, it dies with Zero.
 
 `gateway.py PORT=SOCKET ... -- COMMAND ...` listens on loopback ports and passes each connection on to a Unix socket,
-at whose other end, outside, `zero.relay` decides where it leads. Then it runs the command and ends as that ends. It is
-started as a file, with nothing but the standard library at hand.
+at whose other end, outside, `zero.relay` decides where it leads. Then it runs the command and ends as that ends. When
+Zero is killed outright, so is the command: an agent that nobody watches would go on spending money. It is started as a
+file, with nothing but the standard library at hand.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
+
+_PR_SET_PDEATHSIG = 1
+
+
+def behind(doors: Sequence[str], command: Sequence[str]) -> list[str]:
+    """The command line that runs a command behind this gateway."""
+    return [sys.executable, "-I", "-S", __file__, *doors, "--", *command]
 
 
 def pump(source: socket.socket, target: socket.socket) -> None:
@@ -51,7 +61,20 @@ def _serve(listener: socket.socket, path: str) -> None:
         threading.Thread(target=join, args=(client, server), daemon=True).start()
 
 
+def _die_with_parent() -> None:
+    """Have the kernel tell us when Zero is gone, and take our process group along then."""
+
+    def end(*_: object) -> None:
+        os.killpg(0, signal.SIGKILL)
+
+    signal.signal(signal.SIGUSR1, end)
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGUSR1)
+
+
 def main(arguments: list[str]) -> int:
+    if os.getpgrp() == os.getpid():  # not in a sandbox, which sees to that itself, nor in the user's own group
+        _die_with_parent()
     split = arguments.index("--")
     for door in arguments[:split]:
         port, _, path = door.partition("=")
@@ -59,7 +82,11 @@ def main(arguments: list[str]) -> int:
         threading.Thread(target=_serve, args=(listener, path), daemon=True).start()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: None)  # the command gets it too, unhandled, and we end when it does
-    process = subprocess.Popen(arguments[split + 1 :])
+    try:
+        process = subprocess.Popen(arguments[split + 1 :])
+    except OSError as problem:
+        print(f"cannot start {arguments[split + 1]}: {problem.strerror}", file=sys.stderr)
+        return 127
     while True:
         try:
             code = process.wait()

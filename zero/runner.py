@@ -16,7 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from zero import answers, model_proxy, preparation
+from zero import answers, gateway, model_proxy, preparation
 from zero.adapters.base import Adapter, Plan
 from zero.collector import collecting
 from zero.preparation import Prepared, Say
@@ -97,7 +97,7 @@ class _Run:
         """The command as it is really run, its environment, and the descriptors it needs."""
         environment = dict(self.prepared.environment)
         if self.relay is None:
-            yield list(command), environment, []
+            yield gateway.behind([], command), environment, []
             return
         environment |= self.relay.environment
         workspace, program = self.plan.workspace, Path(self.plan.program)

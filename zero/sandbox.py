@@ -157,4 +157,4 @@ class Room:
 
     def command(self, command: Sequence[str]) -> list[str]:
         """The command as the room runs it: behind the gateway."""
-        return [sys.executable, "-I", "-S", str(Path(gateway.__file__)), *self.relay.doors, "--", *command]
+        return gateway.behind(self.relay.doors, command)

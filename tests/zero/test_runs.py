@@ -208,6 +208,16 @@ def test_a_signal_ends_everything_in_good_order(
     goes(int((workspace / "child").read_text()))
 
 
+def test_an_agent_does_not_outlive_a_killed_zero(agent: Agent, workspace: Path) -> None:
+    slow = agent("import time; pathlib.Path('pid').write_text(str(os.getpid())); time.sleep(600)")
+    command = [sys.executable, "-m", "zero", "-w", str(workspace), *options(slow), "--", "exec"]
+    run = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    comes(workspace / "pid")
+    run.kill()
+    run.wait(30)
+    goes(int((workspace / "pid").read_text() or "0"))
+
+
 def test_terminal_escapes_of_an_agent_are_shown_harmless(zero: Zero, agent: Agent) -> None:
     done = zero(*options(agent(f"print('\\x1b]0;owned\\x07'); {WRITES}"), "--verbose"), after=("exec",))
     assert "owned" in done.stderr
