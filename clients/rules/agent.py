@@ -1,0 +1,76 @@
+"""The agent itself: look, answer, repair, look again. A generator that yields actions and receives states."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Mapping
+
+from clients.rules.findings import Finding, conclude, trouble
+from clients.rules.observations import QUESTIONS, World, command, namespace_in, read_alerts
+from srearena.conductor.agents import agent
+
+_ROUNDS = 2
+Dialogue = Generator[str, str, None]
+
+
+def block(text: str) -> str:
+    return f"```\n{text}\n```"
+
+
+@agent("rules")
+class RulesAgent:
+    """Rules in place of a model: general runbooks, no knowledge of any application or problem."""
+
+    def __init__(self) -> None:
+        self._namespace = "default"
+        self._dialogue: Dialogue | None = None
+
+    def init_context(self, description: str, instructions: str, actions: Mapping[str, str]) -> None:
+        self._namespace = namespace_in(description)
+
+    async def get_action(self, state: str) -> str:
+        if self._dialogue is None:
+            self._dialogue = self._work(state)
+            return next(self._dialogue)
+        return self._dialogue.send(state)
+
+    def _work(self, question: str) -> Dialogue:
+        """Answer questions as they come, until there are no more."""
+        world = World(self._namespace)
+        yield from self._look(world)
+        found = conclude(world)
+        while True:
+            if "Yes or No" in question:
+                suspicious = trouble(world) or any(finding.rank >= 2 for finding in found)
+                question = yield block('submit("Yes")' if suspicious else 'submit("No")')
+                if "Yes or No" in question:  # asked again: something may have changed
+                    yield from self._look(world)
+                    found = conclude(world)
+            elif "Which components" in question:
+                question = yield block(f"submit({json.dumps([finding.component for finding in found])})")
+            elif "What kind of fault" in question:
+                question = yield block('submit({"system_level": "Virtualization", "fault_type": "Misconfiguration"})')
+            elif "What happened" in question:
+                entities = [
+                    {"name": f"{self._namespace}/Deployment/{f.component}", "contributing_factor": True} for f in found
+                ]
+                question = yield block(f"submit({json.dumps({'entities': entities}).replace('true', 'True')})")
+            else:
+                yield from self._repair(world, found)
+                question = yield block("submit()")
+
+    def _look(self, world: World) -> Dialogue:
+        for template, read in QUESTIONS:
+            read(world, (yield command(template, world.namespace)))
+        read_alerts(world, (yield block("get_alerts()")))
+
+    def _repair(self, world: World, found: list[Finding]) -> Dialogue:
+        for _ in range(_ROUNDS):
+            repairs = list(dict.fromkeys(repair for finding in found for repair in finding.repairs))
+            if not repairs:
+                return
+            for repair in repairs[:6]:
+                yield block(repair)
+            yield block("wait(60)")
+            yield from self._look(world)
+            found = [finding for finding in conclude(world) if finding.rank >= 2]

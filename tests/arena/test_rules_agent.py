@@ -1,0 +1,39 @@
+"""The rule-based agent: it solves what general runbooks can solve, and knows no application and no problem."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from clients.rules import RulesAgent
+from srearena.conductor import Conductor
+from srearena.conductor.problems.registry import ProblemRegistry
+from srearena.service.apps import all_applications
+from tests.arena.stage import PORT, QUIET, TIMELINE
+
+FOLDER = Path(__file__).parents[2] / "clients" / "rules"
+
+
+@pytest.mark.kubectl
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+@pytest.mark.parametrize("problem", [PORT, QUIET])
+def test_it_goes_through_the_stages(problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SREARENA_RESULTS", str(tmp_path))
+    conductor = Conductor(timeline=TIMELINE, in_process=True)
+    conductor.register_agent(RulesAgent())
+    conductor.init_problem(problem)
+    result = asyncio.run(conductor.start_problem(max_steps=40))
+    assert result["outcome"] == "pass", result["reason"]
+
+
+def test_it_knows_no_application_and_no_problem() -> None:
+    text = "\n".join(path.read_text() for path in FOLDER.glob("*.py"))
+    names = {name for name in ProblemRegistry().get_problem_ids() if len(name) > 4}
+    for app in all_applications():
+        names |= {app.namespace, app.name}
+        names |= {m.name for m in app.manifests if m.kind == "Deployment" and "-" in m.name}
+    assert [name for name in sorted(names) if re.search(rf"\b{re.escape(name)}\b", text)] == []
