@@ -16,7 +16,7 @@ from srearena.cluster.embedded.network.dns.records import ClusterRecords
 from srearena.cluster.embedded.network.fabric import Fabric
 from srearena.cluster.embedded.network.facade import StationNetwork
 from srearena.cluster.embedded.network.forecast import Forecast, Forecasts
-from srearena.cluster.embedded.network.links import Links
+from srearena.cluster.embedded.network.links import Impairment, Links, Quality, Scope
 from srearena.cluster.embedded.network.outside import Daemon, Outside
 from srearena.cluster.embedded.network.resolv import HOST_HOSTS, HOST_RESOLV_CONF
 from srearena.cluster.embedded.network.resolver import NameServers, Resolver
@@ -65,6 +65,7 @@ class Network:
         self.outside = Outside(world.clock, self.fabric.stations, self.name_servers.serve)
         self._forecasts = Forecasts(self.fabric, self.name_servers)
         self._facades: dict[Station, StationNetwork] = {}
+        self._shaped: dict[tuple[str, str], int] = {}
         self.permits: Permits = lambda user, verb, group, resource: True
         """Whether the API lets somebody do something cluster-wide; components of the network ask before they watch."""
         outside = self.outside.host
@@ -98,6 +99,19 @@ class Network:
     def set_node_up(self, name: str, up: bool) -> None:
         """A machine lost, or got back, power or its link."""
         self.fabric.stations.set_node_up(name, up)
+
+    def shape(
+        self, node: str, pod: str, *, delay: float, jitter: float, loss: float, corruption: float, bandwidth: float
+    ) -> None:
+        """`tc netem` on what leaves a machine, or one of its pods. A new order replaces the old; zeros end it."""
+        before = self._shaped.pop((node, pod), None)
+        if before is not None:
+            self.links.repair(before)
+        quality = Quality(delay, jitter, loss, corruption, bandwidth=bandwidth)
+        if quality.is_healthy:
+            return
+        scope = Scope.of(pods=[pod]) if pod else Scope.of(nodes=[node])
+        self._shaped[node, pod] = self.links.impair(Impairment(quality, scope))
 
     def attach_pod(self, pod: Obj, sockets: NetworkNamespace) -> StationNetwork:
         """A pod's sandbox is ready; the facade is what its containers see of the network.

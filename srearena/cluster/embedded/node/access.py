@@ -34,6 +34,9 @@ OPERATIONS = (
     "set_clock_skew",
     "write_file",
     "slow_pulls",
+    "slow_disk",
+    "burn_cpu",
+    "shape_network",
 )
 
 
@@ -165,6 +168,33 @@ class NodeAccess:
         folder, _, name = path.rpartition("/")
         content = data.encode() if isinstance(data, str) else data
         make_folders(self._kubelet(node).machine.files.root, folder).put(name, File(content, 0o644))
+
+    def slow_disk(self, node: str, factor: float) -> None:
+        """Let the disk take so many times as long for what datastores do; 1 repairs it."""
+        self._kubelet(node).machine.disk_factor = max(1.0, factor)
+
+    def burn_cpu(self, node: str, cores: float) -> None:
+        """A process of the machine itself computes on so many cores; 0 ends it."""
+        self._kubelet(node).machine.own_load.load("burn", max(0.0, cores))
+
+    def shape_network(
+        self,
+        node: str,
+        pod: str = "",
+        delay: float = 0.0,
+        jitter: float = 0.0,
+        loss: float = 0.0,
+        corruption: float = 0.0,
+        bandwidth: float = 0.0,
+    ) -> None:
+        """`tc netem` on the interface of a pod (`namespace/name`), or on that of the machine; all zeros take it away.
+
+        What is done to a pod's interface goes with its sandbox.
+        """
+        machine = self._kubelet(node).machine
+        machine.network.shape(
+            node, pod, delay=delay, jitter=jitter, loss=loss, corruption=corruption, bandwidth=bandwidth
+        )
 
     def slow_pulls(self, node: str, factor: float) -> None:
         """Let image downloads take so many times as long."""

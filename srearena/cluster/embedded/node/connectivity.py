@@ -22,6 +22,12 @@ class PodNetwork(Protocol):
         """Whether the machine is powered and plugged in."""
         ...
 
+    def shape(
+        self, node: str, pod: str, *, delay: float, jitter: float, loss: float, corruption: float, bandwidth: float
+    ) -> None:
+        """Disturb what leaves a machine, or one of its pods; all zeros end it."""
+        ...
+
     def attach_pod(self, pod: Obj, sockets: NetworkNamespace) -> NetworkFacade:
         """A sandbox is up; returns the network as its containers see it."""
         ...
@@ -36,6 +42,11 @@ class NoNetwork:
         return None
 
     def set_node_up(self, name: str, up: bool) -> None:
+        return None
+
+    def shape(
+        self, node: str, pod: str, *, delay: float, jitter: float, loss: float, corruption: float, bandwidth: float
+    ) -> None:
         return None
 
     def attach_pod(self, pod: Obj, sockets: NetworkNamespace) -> NetworkFacade:

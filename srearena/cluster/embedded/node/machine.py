@@ -18,6 +18,7 @@ from srearena.cluster.embedded.node.container import KernelFacts
 from srearena.cluster.embedded.node.hostfiles import host_tree
 from srearena.cluster.embedded.node.image_store import ImageStore
 from srearena.cluster.embedded.node.inodes import Space
+from srearena.cluster.embedded.node.meter import ResourceMeter
 from srearena.cluster.embedded.node.sockets import HttpHandler, NetworkNamespace
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.quantity import parse
@@ -95,6 +96,10 @@ class Machine:
         self.disk = Space(spec.disk_bytes, used=min(SYSTEM_DISK, spec.disk_bytes // 10))
         self.ballast = 0
         """Bytes on disk that belong to no pod (somebody filled it)."""
+        self.own_load = ResourceMeter(clock)
+        """Processes of the machine itself that belong to no pod."""
+        self.disk_factor = 1.0
+        """How many times as long its disk takes."""
         self.memory_ballast = 0
         """Bytes of memory held by something that is no pod."""
         self.files = host_tree(spec.name)
@@ -161,7 +166,7 @@ class Machine:
     def survey(self) -> tuple[int, float]:
         """Bytes of memory in use that cannot be reclaimed, and cores wanted by the containers."""
         memory = SYSTEM_MEMORY + self.memory_ballast
-        wanted = 0.0
+        wanted = self.own_load.wanted_cores
         for record in self.live.values():
             if record.container is not None:
                 meter = record.container.meter

@@ -11,6 +11,8 @@ from srearena.cluster.embedded.registry.strategies.pod_resources import qos_clas
 
 MINIMUM_SHARE = 0.002
 """Cores a container without a request counts for: two cgroup shares of 1024 per core."""
+SYSTEM_WEIGHT = 1.0
+"""What the machine's own processes count for: as much as pods that request a core."""
 
 
 def share_processor(machine: Machine, wanted: float | None = None) -> bool:
@@ -29,6 +31,10 @@ def _wish(meter: ResourceMeter) -> float:
 
 def _divide(machine: Machine, contended: bool) -> None:
     claims: list[tuple[float, float, ResourceMeter]] = []
+    if machine.own_load.wanted_cores:
+        machine.own_load.settle()
+        machine.own_load.available_cores = None
+        claims.append((machine.own_load.wanted_cores, SYSTEM_WEIGHT, machine.own_load))
     for sandbox in machine.sandboxes.values():
         for record in sandbox.running():
             if record.container is not None:

@@ -68,7 +68,7 @@ class UsageSampler:
 
     def _scrape_node(self, machine: Machine, known: Mapping[str, _Sample], now: float) -> tuple[float, int]:
         """Sample every container of a node; returns the processor time and the memory of the whole node."""
-        total = SYSTEM_CORES * machine.cores * (now - machine.booted_at)
+        total = SYSTEM_CORES * machine.cores * (now - machine.booted_at) + machine.own_load.cpu_seconds()
         held = SYSTEM_MEMORY + machine.memory_ballast
         for record in machine.live.values():
             if record.container is None:

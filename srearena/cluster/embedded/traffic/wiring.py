@@ -421,11 +421,20 @@ class Wiring:
         key = (id(owner), verb, "")
         found = self._nodes.get(key)
         if found is None:
-            own = cost.cpu + cost.latency
+            latency = cost.latency * (_disk_factor(owner) if protocol in _ON_DISK else 1.0)
+            own = cost.cpu + latency
             found = self._nodes[key] = Node(
-                store, verb, "", None, cost.cpu, cost.latency, (own * cost.spread) ** 2, 0.0, "", call.step.payload
+                store, verb, "", None, cost.cpu, latency, (own * cost.spread) ** 2, 0.0, "", call.step.payload
             )
         return found
+
+
+_ON_DISK = frozenset(("mongo", "postgres", "mysql", "kafka"))
+
+
+def _disk_factor(process: Process) -> float:
+    machine = getattr(process.container.host, "machine", None)
+    return float(getattr(machine, "disk_factor", 1.0))
 
 
 class _OpenStore:

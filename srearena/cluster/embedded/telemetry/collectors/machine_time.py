@@ -31,7 +31,7 @@ class MachineTime:
             self._begin()
 
     def busy(self, now: float) -> tuple[float, float]:
-        """Seconds used by containers and by the system."""
+        """Seconds used by containers and other programs, and by the system."""
         self._look()
         machine = self._machine
         if now != self._looked_at:
@@ -44,7 +44,8 @@ class MachineTime:
                     if more > 0:
                         self._user += more
             self._containers = seen
-        return self._user, SYSTEM_CORES * machine.cores * (now - machine.booted_at)
+        own = machine.own_load.cpu_seconds()
+        return self._user + own, SYSTEM_CORES * machine.cores * (now - machine.booted_at)
 
     def carried(self) -> tuple[float, ...]:
         """Bytes and packets received, bytes and packets sent, by the pods and by the machine itself."""
