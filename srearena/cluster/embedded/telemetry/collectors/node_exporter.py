@@ -124,7 +124,11 @@ def _labels(machine: Machine) -> list[Mapping[str, str]]:
     rows += ({"__name__": name} for name, _ in _LOADS)
     rows += ({"__name__": name} for name in _PLAIN)
     kernel = machine.kernel
-    facts = {"release": kernel.release, "version": kernel.version, "machine": kernel.machine}
+    facts = {"release": kernel.release, "version": kernel.version, "machine": kernel.machine, "domainname": "(none)"}
     rows.append({"__name__": "node_uname_info", "nodename": machine.name, "sysname": "Linux", **facts})
-    rows.append({"__name__": "node_os_info", "id": "debian", "pretty_name": OS_IMAGE})
+    *system, number, name = OS_IMAGE.split()
+    release = {"version": f"{number} {name}", "version_id": number, "version_codename": name.strip("()")}
+    rows.append(
+        {"__name__": "node_os_info", "id": "debian", "name": " ".join(system), "pretty_name": OS_IMAGE, **release}
+    )
     return rows
