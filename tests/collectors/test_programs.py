@@ -117,6 +117,20 @@ def test_a_cache_and_what_it_holds(cluster: Observed) -> None:
     assert cluster.value("redis_memory_max_bytes", **about) == 0
 
 
+def test_hits_and_misses_of_a_cache(cluster: Observed) -> None:
+    cluster.apply(deployment("cache", "memcached:1.6"))
+    cluster.pass_time(60)
+    pod = name_of(cluster.pods("cache")[0])
+    server = _server(cluster, pod)
+    server.fill("user:", 10, 100)
+    server.looked_up(30, 7)
+    cluster.pass_time()
+    about = {"job": "memcached-exporter", "pod": pod}
+    assert cluster.value("memcached_up", **about) == 1
+    assert cluster.value("memcached_current_items", **about) == 10
+    assert cluster.value("memcached_commands_total", command="get", status="miss", **about) == 7
+
+
 def test_a_server_and_its_limit_of_connections(cluster: Observed) -> None:
     secret = "{env: [{name: MYSQL_ROOT_PASSWORD, value: secret}]}"
     cluster.apply(deployment("mysql", "mysql:8.0", container=secret))

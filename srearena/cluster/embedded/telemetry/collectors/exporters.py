@@ -13,6 +13,7 @@ from typing import Any
 
 from srearena.cluster.embedded.node.metered import Sample
 from srearena.cluster.embedded.node.programs.kafka.broker import KafkaBroker
+from srearena.cluster.embedded.node.programs.memcached import MemcachedServer
 from srearena.cluster.embedded.node.programs.mongodb.server import MAX_INCOMING, MongoServer
 from srearena.cluster.embedded.node.programs.mysqlserver.server import MysqlServer
 from srearena.cluster.embedded.node.programs.postgresql.server import PostgresServer
@@ -86,6 +87,23 @@ def _redis(server: RedisServer) -> Iterable[Sample]:
         yield "redis_db_keys", {"db": f"db{number}"}, len(stored)
 
 
+def _memcached(server: MemcachedServer) -> Iterable[Sample]:
+    counts = server.statistics
+    yield "memcached_current_connections", _NONE, server.open + sum(server.pools.values())
+    yield "memcached_max_connections", _NONE, server.connection_limit
+    yield "memcached_connections_total", _NONE, server.total_connections
+    yield "memcached_connections_rejected_total", _NONE, counts["rejected_connections"]
+    yield "memcached_current_items", _NONE, len(server.items)
+    yield "memcached_items_total", _NONE, counts["total_items"]
+    yield "memcached_items_evicted_total", _NONE, counts["evictions"]
+    yield "memcached_current_bytes", _NONE, counts["bytes"]
+    yield "memcached_limit_bytes", _NONE, server.limit
+    yield "memcached_commands_total", {"command": "get", "status": "hit"}, counts["get_hits"]
+    yield "memcached_commands_total", {"command": "get", "status": "miss"}, counts["get_misses"]
+    yield "memcached_commands_total", {"command": "set", "status": "hit"}, counts["cmd_set"]
+    yield "memcached_commands_total", {"command": "flush", "status": "hit"}, counts["cmd_flush"]
+
+
 def _is_mysql(server: object) -> bool:
     """TiDB speaks the same protocol, but keeps its data elsewhere and has metrics of its own."""
     return isinstance(server, MysqlServer) and bool(server.folder)
@@ -102,7 +120,6 @@ def _mysql(server: MysqlServer) -> Iterable[Sample]:
 
 
 def _kafka(broker: KafkaBroker) -> Iterable[Sample]:
-    yield "kafka_brokers", _NONE, 1.0
     for name, topic in sorted(broker.logs.items()):
         yield "kafka_topic_partitions", {"topic": name}, len(topic.partitions)
         for number, partition in enumerate(topic.partitions):
@@ -125,5 +142,6 @@ EXPORTERS: tuple[Exporter, ...] = (
     Exporter("postgres-exporter", "pg_up", lambda server: isinstance(server, PostgresServer), _postgresql),
     Exporter("mysqld-exporter", "mysql_up", _is_mysql, _mysql),
     Exporter("redis-exporter", "redis_up", lambda server: isinstance(server, RedisServer), _redis),
-    Exporter("kafka-exporter", "kafka_up", lambda server: isinstance(server, KafkaBroker), _kafka),
+    Exporter("memcached-exporter", "memcached_up", lambda server: isinstance(server, MemcachedServer), _memcached),
+    Exporter("kafka-exporter", "kafka_brokers", lambda server: isinstance(server, KafkaBroker), _kafka),
 )
