@@ -220,10 +220,12 @@ _HANDLERS: dict[str, Handler] = {
     "/api/v1/status/buildinfo": PrometheusApi.build_information,
     "/api/v1/status/config": PrometheusApi.configuration,
     "/api/v1/status/runtimeinfo": PrometheusApi.runtime_information,
+    "/api/v1/alertmanagers": lambda api, params: orjson.dumps(status.ALERTMANAGERS),
+    "/api/v1/query_exemplars": lambda api, params: b"[]",
     "/api/v1/status/flags": lambda api, params: orjson.dumps(status.FLAGS),
     "/api/v1/status/tsdb": lambda api, params: orjson.dumps(status.tsdb(api.store)),
 }
-_ALSO_POST = frozenset(f"/api/v1/{name}" for name in ("query", "query_range", "series", "labels"))
+_ALSO_POST = frozenset(f"/api/v1/{name}" for name in ("query", "query_range", "query_exemplars", "series", "labels"))
 
 
 def _result(value: Value, at: int) -> bytes:

@@ -25,6 +25,7 @@ FLAGS = {
     "query.max-samples": "50000000",
     "storage.tsdb.retention.time": "1d",
 }
+ALERTMANAGERS: dict[str, list[dict[str, str]]] = {"activeAlertmanagers": [], "droppedAlertmanagers": []}
 INTERVAL = "15s"
 
 

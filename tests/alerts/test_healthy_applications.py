@@ -1,0 +1,29 @@
+"""An application that is well wakes nobody up."""
+
+from __future__ import annotations
+
+import httpx
+
+from srearena.cluster.launching import start_embedded
+from srearena.service.apps.registry import find_application
+
+SETTLING = 600
+
+
+def test_hotel_reservation_under_load_fires_nothing_for_half_an_hour() -> None:
+    application = find_application("hotel-reservation")
+    with start_embedded(in_process=True, speed=0, models=[application.folder]) as cluster:
+        application.deploy(cluster)
+        application.wait_until_ready(cluster)
+        application.start_workload(cluster)
+        cluster.wait(SETTLING + 1800)
+        with httpx.Client(headers={"authorization": f"Bearer {cluster.telemetry.token}"}, timeout=60) as client:
+
+            def ask(query: str) -> list[dict[str, object]]:
+                answer = client.get(f"{cluster.telemetry.prometheus}/api/v1/query", params={"query": query})
+                found: list[dict[str, object]] = answer.raise_for_status().json()["data"]["result"]
+                return found
+
+            assert ask("sum(rate(traces_span_metrics_calls_total[2m])) > 1"), "there is load"
+            assert ask('count_over_time(ALERTS{alertstate="firing"}[30m])') == []
+            assert client.get(f"{cluster.telemetry.alertmanager}/api/v2/alerts").json() == []
