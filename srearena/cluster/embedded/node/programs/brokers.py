@@ -1,18 +1,15 @@
-"""Message brokers and what they lean on: ZooKeeper, RabbitMQ, NATS. Kafka is in `kafka_server`."""
+"""Message brokers and what they lean on: ZooKeeper and NATS. Kafka and RabbitMQ have modules of their own."""
 
 from __future__ import annotations
 
 from signal import Signals
-from typing import ClassVar
 
 from srearena.cluster.embedded.node.process import Process
-from srearena.cluster.embedded.node.programs.base import PATH, Program
+from srearena.cluster.embedded.node.programs.base import Program
 from srearena.cluster.embedded.node.programs.registry import program
-from srearena.cluster.embedded.node.programs.rootfs import Folder
 from srearena.cluster.embedded.node.programs.serving import Flags, go_bind_error, stop_signal, until_stopped
 from srearena.cluster.embedded.node.programs.timestamps import stamp
-from srearena.cluster.embedded.node.reachability import Outcome
-from srearena.cluster.embedded.node.sockets import Connection, HttpRequest, HttpResponse, Listener
+from srearena.cluster.embedded.node.sockets import Connection, HttpRequest, HttpResponse
 
 
 async def swallow(connection: Connection) -> None:
@@ -57,91 +54,6 @@ class ZooKeeper(Program):
         await process.write(f"{stamp(process, '%Y-%m-%d %H:%M:%S')},000 [myid:] - INFO  {place}\n")
         await until_stopped(process, stop, [listener], grace=0.0)
         return 143
-
-
-@program("rabbitmq", "bitnami/rabbitmq")
-class RabbitMq(Program):
-    entrypoint = ("docker-entrypoint.sh",)
-    cmd = ("rabbitmq-server",)
-    base = "ubuntu"
-    ports = (4369, 5671, 5672, 15691, 15692, 25672)
-    binaries = (
-        *("/usr/local/bin/docker-entrypoint.sh", "/opt/rabbitmq/sbin/rabbitmq-server"),
-        *("/opt/rabbitmq/sbin/rabbitmq-diagnostics", "/opt/rabbitmq/sbin/rabbitmqctl"),
-    )
-    env: ClassVar = {"PATH": f"/opt/rabbitmq/sbin:{PATH}", "RABBITMQ_VERSION": "4.1.0"}
-    folders: ClassVar = {"/var/lib/rabbitmq": Folder(0o777, 999, 999)}
-    idle_cpu = 0.01
-    idle_memory = 140 * 1024 * 1024
-    default_version = "4.1.0"
-    start_seconds = 7.0
-
-    async def run(self, process: Process) -> int:
-        if process.binary in ("rabbitmq-diagnostics", "rabbitmqctl"):
-            return await self._diagnose(process)
-        words = process.argv[1:]
-        if process.binary == "docker-entrypoint.sh" and words and words[0] != "rabbitmq-server":
-            process.execute(words, process.env)
-        stop = stop_signal(process)
-        await self._log(process, f"Starting RabbitMQ {self.version} on Erlang 27.3 [jit]")
-        if await stop.wait(self.start_seconds):
-            return 0
-        listeners: list[Listener] = []
-        with_management = "management" in self.reference.tag
-        ports = [5672, *([15672] if with_management else [])]
-        for port in ports:
-            try:
-                if port == 5672:
-                    listeners.append(process.container.namespace.listen(process, port, stream=self._greet))
-                else:
-                    listeners.append(process.container.namespace.listen(process, port, http=self._manage))
-            except OSError as error:
-                await self._log(
-                    process, f"Failed to start Ranch listener on {port}: eaddrinuse ({error.strerror})", "error"
-                )
-                return 1
-        process.set_memory(self.idle_memory)
-        await self._log(process, "started TCP listener on [::]:5672")
-        await self._log(process, f"Server startup complete; {4 if with_management else 3} plugins started.")
-        await until_stopped(process, stop, listeners, grace=0.0)
-        await self._log(process, "SIGTERM received - shutting down")
-        await process.sleep(1.0)
-        return 0
-
-    @staticmethod
-    async def _greet(connection: Connection) -> None:
-        if (await connection.read(8)).startswith(b"AMQP"):
-            await swallow(connection)
-        else:
-            await connection.write(b"AMQP\x00\x00\x09\x01")
-
-    @staticmethod
-    async def _manage(request: HttpRequest) -> HttpResponse:
-        if request.path.startswith("/api/"):
-            return HttpResponse(
-                401, b'{"error":"not_authorized","reason":"Login failed"}', {"Content-Type": "application/json"}
-            )
-        return HttpResponse(200, b"<html><title>RabbitMQ Management</title></html>", {"Content-Type": "text/html"})
-
-    @staticmethod
-    async def _log(process: Process, text: str, level: str = "info") -> None:
-        await process.write(f"{stamp(process, '%Y-%m-%d %H:%M:%S.%f')}+00:00 [{level}] <0.230.0> {text}\n")
-
-    async def _diagnose(self, process: Process) -> int:
-        result = await process.container.network.connect("127.0.0.1", 5672, timeout=5.0)
-        node = f"rabbit@{process.container.host.hostname}"
-        if result.outcome is not Outcome.CONNECTED or result.connection is None:
-            await process.error(
-                f"Error: unable to perform an operation on node '{node}'. Please see diagnostics information "
-                "and suggestions below.\n"
-            )
-            return 69
-        result.connection.close()
-        if "-q" not in process.argv:
-            await process.write(
-                f"Will ping {node}. This only checks if the OS process is running and registered.\nPing succeeded\n"
-            )
-        return 0
 
 
 @program("nats")

@@ -70,6 +70,7 @@ class Consul(Program):
         try:
             listeners = [process.container.namespace.listen(process, HTTP_PORT, address=address, http=catalog.answer)]
             listeners[0].server = catalog
+            listeners[0].server = catalog
             listeners += [process.container.namespace.listen(process, port, stream=quiet) for port in OTHER_PORTS]
         except OSError as error:
             await process.error(f"==> {go_bind_error(HTTP_PORT, error)}\n")
@@ -110,7 +111,11 @@ class Consul(Program):
 
 
 class Catalog:
-    """What an agent knows: services that registered themselves, and keys."""
+    """What an agent knows: services that registered themselves, and keys.
+
+    Nobody checks whether a service still answers: one that left without deregistering stays listed, as in Consul
+    without health checks. An agent in development mode keeps nothing over a restart.
+    """
 
     def __init__(self, process: Process) -> None:
         self.process = process
@@ -163,6 +168,9 @@ class Catalog:
                 if known is not None
                 else HttpResponse.text(f'Unknown service ID "{path.rpartition("/")[2]}".', 404)
             )
+        if path == "/v1/agent/members":
+            node = self.process.container.host.hostname
+            return _json([{"Name": node, "Addr": self.process.container.namespace.address, "Port": 8301, "Status": 1}])
         if path == "/v1/agent/services":
             return _json(self.services)
         if path == "/v1/catalog/services":

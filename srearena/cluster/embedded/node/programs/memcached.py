@@ -82,16 +82,9 @@ class MemcachedServer:
         self.losses = 0
         self.base_memory = process.memory
         names = (
-            "cmd_get",
-            "cmd_set",
-            "cmd_flush",
-            "cmd_touch",
-            "get_hits",
-            "get_misses",
-            "delete_misses",
-            "delete_hits",
+            *("cmd_get", "cmd_set", "cmd_flush", "cmd_touch", "get_hits", "get_misses", "delete_misses", "delete_hits"),
+            *("incr_misses", "incr_hits", "evictions", "total_items", "bytes", "rejected_connections"),
         )
-        names += ("incr_misses", "incr_hits", "evictions", "total_items", "bytes", "rejected_connections")
         self.statistics = dict.fromkeys(names, 0)
 
     # --- items -------------------------------------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""RabbitMQ: queues and users of a node, and rabbitmqctl."""
