@@ -117,6 +117,12 @@ def test_statistics_and_status(api: LokiApi) -> None:
     assert (stats["streams"], stats["entries"]) == (1, 10)
     assert stats["bytes"] == sum(len(text) for _, text in streams()[-1][1])
     assert get(api, "status/buildinfo")["version"]
+    volume = get(api, "index/volume", query='{namespace="shop"}', targetLabels="app", start=str(START), end=str(END))
+    sizes = {one["metric"]["app"]: int(one["value"][1]) for one in volume["data"]["result"]}
+    assert sizes == {
+        app: sum(len(text) for labels, entries in streams() if labels["app"] == app for _, text in entries)
+        for app in ("payment", "frontend")
+    }
     assert api.handle("GET", "/ready", {})[2] == b"ready\n"
     assert api.handle("GET", "/loki/api/v2/query", {})[0] == 404
     assert api.handle("DELETE", "/loki/api/v1/query", {})[0] == 405

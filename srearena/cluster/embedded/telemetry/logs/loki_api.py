@@ -17,6 +17,7 @@ from srearena.cluster.embedded.telemetry.logs.logql.parser import parse, parse_s
 from srearena.cluster.embedded.telemetry.logs.logql.syntax import LogQuery, VectorAggregation
 from srearena.cluster.embedded.telemetry.logs.logql.vectors import Series
 from srearena.cluster.embedded.telemetry.logs.store import LogStore, LogStream, nanos
+from srearena.cluster.embedded.telemetry.logs.volume import volumes
 from srearena.cluster.embedded.telemetry.metrics.rendering import go_float
 
 DEFAULT_LIMIT = 100
@@ -66,6 +67,8 @@ class LokiApi:
                 return self._series(params)
             case ["loki", "api", "v1", "index", "stats"]:
                 return self._stats(params)
+            case ["loki", "api", "v1", "index", "volume"]:
+                return self._volume(params)
             case ["loki", "api", "v1", "status", "buildinfo"]:
                 return json_answer(_BUILD)
             case _:
@@ -143,6 +146,14 @@ class LokiApi:
                 streams, chunks, entries = streams + 1, chunks + 1, entries + high - low
                 size += sum(map(len, stream.lines[low:high]))
         return json_answer({"streams": streams, "chunks": chunks, "bytes": size, "entries": entries})
+
+    def _volume(self, params: Params) -> Answer:
+        start, end = self._window(params, DEFAULT_WINDOW)
+        matchers = parse_selector(first(params, "query", "{}"))
+        targets = [name for name in first(params, "targetLabels").split(",") if name]
+        found = volumes(select(self._store, matchers), matchers, targets, start, end, _limit(params))
+        vector = [{"metric": labels, "value": [_seconds(end), str(size)]} for labels, size in found]
+        return _answer("vector", vector, Read(), len(vector))
 
     def _within(self, params: Params, selectors: Sequence[Any]) -> Iterable[LogStream]:
         start, end = self._window(params, LABELS_WINDOW)
