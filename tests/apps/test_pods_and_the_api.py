@@ -158,10 +158,11 @@ def test_a_nightly_job_takes_memory_away_again_and_again(lab: Deployed) -> None:
 
 
 def test_a_controller_in_a_pod_clears_finalizers_while_it_may(lab: Deployed) -> None:
-    loop = """
+    going = "{.items[?(@.metadata.deletionTimestamp)].metadata.name}"
+    loop = f"""
     while true; do
-      for name in $(kubectl get configmaps -l guarded=yes -o jsonpath='{.items[?(@.metadata.deletionTimestamp)].metadata.name}'); do
-        kubectl patch configmap "$name" --type=merge -p '{"metadata":{"finalizers":null}}'
+      for name in $(kubectl get configmaps -l guarded=yes -o jsonpath='{going}'); do
+        kubectl patch configmap "$name" --type=merge -p '{{"metadata":{{"finalizers":null}}}}'
       done
       sleep 5
     done

@@ -47,6 +47,18 @@ def operator_log(fleet: Deployed) -> str:
     return fleet.log(OPERATOR, CONTROLLER)
 
 
+def sql(fleet: Deployed, statement: str, host: str = "basic-tidb") -> str:
+    """Ask the database from a pod beside it."""
+    if fleet.api.find("pods", "console", DATABASE) is None:
+        container = {"name": "main", "image": "mysql:8.0", "command": ["sleep", "infinity"]}
+        metadata = {"name": "console", "namespace": DATABASE}
+        fleet.api.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}})
+        fleet.wait(30)
+    command = ["mysql", "-h", host, "-P", "4000", "-u", "root", "-N", "-e", statement]
+    done = fleet.api.exec("console", command, DATABASE)
+    return f"{done.output}{done.errors}"
+
+
 def test_the_database_is_up(fleet: Deployed) -> None:
     assert ready(fleet) == "True"
     pods = fleet.pods(DATABASE)
@@ -220,6 +232,32 @@ def test_without_its_rights_the_operator_says_what_it_may_not(fleet: Deployed) -
     assert members(fleet, "tidb") == {"basic-tidb-0"}
 
 
+def test_servers_share_their_data_and_a_new_one_finds_them(fleet: Deployed) -> None:
+    assert sql(fleet, "SHOW TABLES IN satellite_sim").split() == ["contact_windows", "telemetry"]
+    wish(fleet, tidb={"replicas": 2})
+    fleet.wait(60)
+    peer = "basic-tidb-{}.basic-tidb-peer"
+    sql(fleet, "CREATE TABLE satellite_sim.notes (text VARCHAR(20))", peer.format(0))
+    sql(fleet, "INSERT INTO satellite_sim.notes VALUES ('hello')", peer.format(0))
+    assert sql(fleet, "SELECT text FROM satellite_sim.notes", peer.format(1)).strip() == "hello"
+    wish(fleet, tidb={"replicas": 1})
+    fleet.api.delete("pods", "basic-tidb-0", DATABASE)
+    fleet.api.delete("pods", "basic-tikv-0", DATABASE)
+    fleet.wait(120)
+    assert sql(fleet, "SELECT text FROM satellite_sim.notes").strip() == "hello"
+
+
+def test_without_its_stores_a_running_server_answers_nothing(fleet: Deployed) -> None:
+    fleet.api.patch("deployments", "tidb-controller-manager", {"spec": {"replicas": 0}}, OPERATOR)
+    fleet.api.scale("statefulsets", "basic-tikv", 0, DATABASE)
+    fleet.wait(60)
+    assert "ERROR 9001 (HY000): PD server timeout" in sql(fleet, "SELECT 1")
+    fleet.api.scale("statefulsets", "basic-tikv", 1, DATABASE)
+    fleet.api.patch("deployments", "tidb-controller-manager", {"spec": {"replicas": 1}}, OPERATOR)
+    fleet.wait(120)
+    assert sql(fleet, "SELECT text FROM satellite_sim.notes").strip() == "hello"
+
+
 def test_tidb_does_not_start_without_its_stores(fleet: Deployed) -> None:
     for name in ("basic-pd", "basic-tikv"):
         fleet.api.scale("statefulsets", name, 0, DATABASE)
@@ -231,3 +269,25 @@ def test_tidb_does_not_start_without_its_stores(fleet: Deployed) -> None:
         fleet.api.scale("statefulsets", name, 1, DATABASE)
     fleet.wait(400)
     assert ready(fleet) == "True"
+
+
+def test_a_database_without_its_volumes_is_broken_until_it_is_made_anew(fleet: Deployed) -> None:
+    fleet.api.scale("statefulsets", "basic-tikv", 0, DATABASE)
+    fleet.wait(30)
+    fleet.api.delete("persistentvolumeclaims", "tikv-basic-tikv-0", DATABASE)
+    fleet.wait(30)
+    fleet.api.scale("statefulsets", "basic-tikv", 1, DATABASE)
+    fleet.wait(30)
+    assert "duplicated store address" in fleet.log(DATABASE, "app.kubernetes.io/component=tikv", "tikv")
+    assert "ERROR 9001 (HY000): PD server timeout" in sql(fleet, "SELECT 1")
+    for component in ("tikv", "pd"):
+        fleet.api.scale("statefulsets", f"basic-{component}", 0, DATABASE)
+    fleet.wait(30)
+    for component in ("tikv", "pd"):
+        fleet.api.delete("persistentvolumeclaims", f"{component}-basic-{component}-0", DATABASE)
+    fleet.wait(30)
+    for component in ("tikv", "pd"):
+        fleet.api.scale("statefulsets", f"basic-{component}", 1, DATABASE)
+    fleet.wait(420)
+    assert ready(fleet) == "True"
+    assert "satellite_sim" not in sql(fleet, "SHOW DATABASES")

@@ -17,6 +17,7 @@ from srearena.cluster.embedded.controllers.horizontal_autoscaler import Horizont
 from srearena.cluster.embedded.network.network import Network
 from srearena.cluster.embedded.node.machine import NodeSpec
 from srearena.cluster.embedded.node.nodes import Nodes
+from srearena.cluster.embedded.node.programs.tidb.storage import TikvData
 from srearena.cluster.embedded.options import SETTLING_SECONDS, ClusterOptions
 from srearena.cluster.embedded.pacing import wall_now
 from srearena.cluster.embedded.registry.admission.plugins import install
@@ -67,6 +68,7 @@ def assemble(options: ClusterOptions, root_certificate: str = "") -> Assembly:
     nodes.connect(network)
     traffic = Traffic(world, network)
     nodes.offers[Traffic] = traffic
+    nodes.offers[TikvData] = TikvData()
     for folder in options.models:
         register_model(load_model(Path(folder)))
     telemetry = Telemetry(world, nodes)

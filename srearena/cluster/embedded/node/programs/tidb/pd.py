@@ -16,7 +16,7 @@ from srearena.cluster.embedded.node.programs.registry import program
 from srearena.cluster.embedded.node.programs.serving import Flags, go_bind_error, stop_signal
 from srearena.cluster.embedded.node.programs.tidb.asking import Unanswered, ask, json_response
 from srearena.cluster.embedded.node.programs.tidb.loglines import unified
-from srearena.cluster.embedded.node.programs.tidb.stores import Stores
+from srearena.cluster.embedded.node.programs.tidb.stores import AddressTaken, Stores
 from srearena.cluster.embedded.node.sockets import HttpRequest, HttpResponse
 
 CLIENT_PORT, PEER_PORT = 2379, 2380
@@ -157,7 +157,10 @@ class PdMember:
             case "GET", ["stores"]:
                 return json_response(self.stores.listed())
             case "POST", ["stores"]:
-                answer = json_response(self.stores.beat(body))
+                try:
+                    answer = json_response({"id": self.stores.beat(body)})
+                except AddressTaken as taken:
+                    return json_response(str(taken), 400)
             case "DELETE", ["store", identifier]:
                 if not self.stores.bury(identifier):
                     return HttpResponse.text(f'"store {identifier} not found"\n', 404)

@@ -7,16 +7,23 @@ from typing import ClassVar
 
 from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.programs.base import PATH, Program
+from srearena.cluster.embedded.node.programs.mysqlserver.conversing import converse
 from srearena.cluster.embedded.node.programs.registry import program
 from srearena.cluster.embedded.node.programs.serving import Flags, go_bind_error, stop_signal
 from srearena.cluster.embedded.node.programs.tidb.asking import Unanswered, ask
 from srearena.cluster.embedded.node.programs.tidb.loglines import unified
-from srearena.cluster.embedded.node.sockets import Connection, HttpRequest, HttpResponse, Listener
+from srearena.cluster.embedded.node.programs.tidb.storage import TidbSql, TikvData
+from srearena.cluster.embedded.node.sockets import Connection, HttpRequest, HttpResponse
 
 PORT, STATUS_PORT = 4000, 10080
 PATIENCE = 15
 """How often it looks for its store before it gives up."""
 BOOTSTRAP_SECONDS = 3.0
+LOOK_SECONDS = 10.0
+
+
+class NoStore(Exception):
+    """No data can be reached; the text says why."""
 
 
 @program("pingcap/tidb")
@@ -39,59 +46,82 @@ class TidbServer(Program):
         await unified(process, "INFO", "printer.go:47", "Welcome to TiDB.", release_version=f"v{self.version}")
         pd = flags.get("path", "127.0.0.1:2379")
         for attempt in range(1, PATIENCE + 1):
-            trouble = await self._trouble(process, pd)
-            if not trouble:
+            try:
+                sql = await self._open(process, pd)
                 break
-            await unified(process, "WARN", "tidb.go:460", "open store failed", retry=attempt, error=trouble)
+            except NoStore as trouble:
+                why = str(trouble)
+            await unified(process, "WARN", "tidb.go:460", "open store failed", retry=attempt, error=why)
             if await stop.wait(2.0):
                 return 0
         else:
-            await unified(process, "FATAL", "terror.go:309", "unexpected error", error=trouble)
+            await unified(process, "FATAL", "terror.go:309", "unexpected error", error=why)
             return 1
         await process.sleep(BOOTSTRAP_SECONDS)
-        return await self._serve(process, pd)
+        process.set_memory(self.idle_memory)
+        return await self._serve(process, pd, sql)
 
-    async def _trouble(self, process: Process, pd: str) -> str:
-        """Why no data can be reached; empty where it can."""
-        try:
-            answer = await ask(process, f"http://{pd}/pd/api/v1/stores")
-        except Unanswered as silence:
-            return f"[pd] failed to get cluster id: {silence}"
-        if any(row["store"]["state_name"] == "Up" for row in answer["stores"]):
-            return ""
-        return "[tikv:9001]PD server timeout: no store is up"
+    async def _open(self, process: Process, pd: str) -> TidbSql:
+        """A server over the data that the stores hold; NoStore where they cannot be reached."""
+        marks = await _marks(process, pd)
+        data = process.container.host.offered(TikvData)
+        shared = data.find(marks) if data is not None else None
+        server = TidbSql(process, self.version, PORT, shared)
+        if data is not None and shared is None:
+            data.begin(marks, server)
+        return server
 
-    async def _serve(self, process: Process, pd: str) -> int:
-        listener: Listener | None = None
-
-        async def greet(connection: Connection) -> None:
-            version = f"8.0.11-TiDB-v{self.version}".encode()
-            body = b"\x0a" + version + b"\0" + bytes((8, 0, 0, 0)) + b"12345678\0" + bytes(40)
-            await connection.write(len(body).to_bytes(3, "little") + b"\0" + body)
-            while await connection.read():
-                pass
+    async def _serve(self, process: Process, pd: str, sql: TidbSql) -> int:
+        async def speak(connection: Connection) -> None:
+            await converse(sql, connection)
 
         async def status(request: HttpRequest) -> HttpResponse:
-            connections = listener.accepted if listener is not None else 0
+            connections = len(sql.sessions)
             if request.path == "/metrics":
-                return HttpResponse.text(
-                    f"# TYPE tidb_server_connections gauge\ntidb_server_connections {connections}\n"
-                )
+                text = f"# TYPE tidb_server_connections gauge\ntidb_server_connections {connections}\n"
+                return HttpResponse.text(text)
             if request.path != "/status":
                 return HttpResponse.text("404 page not found\n", 404)
-            body = {"connections": connections, "version": f"8.0.11-TiDB-v{self.version}", "git_hash": "none"}
+            body = {"connections": connections, "version": sql.version, "git_hash": "none"}
             return HttpResponse(200, json.dumps(body).encode(), {"Content-Type": "application/json"})
 
         stop = stop_signal(process)
         try:
-            listener = process.container.namespace.listen(process, PORT, stream=greet)
+            listener = process.container.namespace.listen(process, PORT, stream=speak)
             process.container.namespace.listen(process, STATUS_PORT, http=status)
         except OSError as error:
             await unified(process, "FATAL", "terror.go:309", "unexpected error", error=go_bind_error(PORT, error))
             return 1
-        process.set_memory(self.idle_memory)
+        listener.server = sql
         await unified(process, "INFO", "server.go:342", "server is running MySQL protocol", addr=f"0.0.0.0:{PORT}")
-        await stop.wait()
+        while not await stop.wait(LOOK_SECONDS):
+            await self._look(process, pd, sql)
         listener.close()
         await unified(process, "INFO", "signal_posix.go:54", "got signal to exit", signal="terminated")
         return 0
+
+    async def _look(self, process: Process, pd: str, sql: TidbSql) -> None:
+        """Are the stores still there, and have others joined them?"""
+        try:
+            marks = await _marks(process, pd)
+            data = process.container.host.offered(TikvData)
+            if data is not None and data.find(marks) is None:
+                raise NoStore("[tikv:9005]Region is unavailable")
+        except NoStore as trouble:
+            await unified(process, "WARN", "backoff.go:158", "backoffer.maxSleep 40000ms is exceeded", errors=trouble)
+            sql.available = False
+            return
+        sql.available = True
+
+
+async def _marks(process: Process, pd: str) -> list[str]:
+    """The marks of the volumes behind the stores that are up."""
+    try:
+        answer = await ask(process, f"http://{pd}/pd/api/v1/stores")
+    except Unanswered as silence:
+        raise NoStore(f"[pd] failed to get cluster id: {silence}") from None
+    stores = [row["store"] for row in answer["stores"]]
+    up = [store for store in stores if store["state_name"] == "Up"]
+    if not up:
+        raise NoStore("[tikv:9001]PD server timeout: no store is up")
+    return [store["deploy_path"] for store in up]

@@ -12,6 +12,10 @@ DOWN_SECONDS = 30 * 60.0
 _FIRST_ID = 1
 
 
+class AddressTaken(Exception):
+    """A store with other data is registered under that address."""
+
+
 class Stores:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -24,15 +28,18 @@ class Stores:
     def restore(self, rows: Sequence[dict[str, Any]]) -> None:
         self._rows = {row["address"]: dict(row) for row in rows}
 
-    def beat(self, report: dict[str, Any]) -> dict[str, Any]:
-        """A store says that it is there; a new one gets a number."""
+    def beat(self, report: dict[str, Any]) -> int:
+        """A store says that it is there; its number. AddressTaken for one that lost its data and with them its name."""
         address = str(report["address"])
         row = self._rows.get(address)
+        if row is not None and not row.get("tombstone") and row.get("mark") != report.get("mark", ""):
+            raise AddressTaken(f"duplicated store address: {address}, already registered by id:{row['id']}")
         if row is None or row.get("tombstone"):
             number = max((int(other["id"]) for other in self._rows.values()), default=_FIRST_ID - 1) + 1
             row = self._rows[address] = {"id": number, "address": address}
-        row |= {"version": report.get("version", ""), "last_heartbeat": self._clock.now}
-        return {"id": row["id"]}
+        row |= {"version": report.get("version", ""), "mark": report.get("mark", "")}
+        row["last_heartbeat"] = self._clock.now
+        return int(row["id"])
 
     def bury(self, identifier: str) -> bool:
         row = next((row for row in self._rows.values() if str(row["id"]) == identifier), None)
@@ -62,6 +69,7 @@ class Stores:
                     "id": row["id"],
                     "address": row["address"],
                     "version": row.get("version", ""),
+                    "deploy_path": row.get("mark", ""),
                     "state_name": self.state(row),
                     "last_heartbeat": int(row.get("last_heartbeat", 0.0) * 1e9),
                 },

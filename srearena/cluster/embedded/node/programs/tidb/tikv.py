@@ -40,7 +40,7 @@ class Tikv(Program):
         pd = flags.get("pd", "http://127.0.0.1:2379").split(",")[0]
         report = {"address": flags.get("advertise-addr", f"127.0.0.1:{PORT}"), "version": self.version}
         try:
-            process.files.mkdir(f"{flags.get('data-dir', '/var/lib/tikv')}/db", 0o755, parents=True)
+            report["mark"] = _mark(process, flags.get("data-dir", "/var/lib/tikv"))
         except OSError as error:
             await unified(process, "FATAL", "server.rs:330", f"failed to create data dir: {error.strerror}")
             return 1
@@ -85,3 +85,12 @@ class Tikv(Program):
                 await unified(process, "ERROR", "pd.rs:1322", "store heartbeat failed", err=silence, store_id=store)
         await unified(process, "INFO", "signal_handler.rs:21", "receive signal, stopping server...", signal="15")
         return 0
+
+
+def _mark(process: Process, folder: str) -> str:
+    """What tells the data of this volume from those of any other; made with the first start."""
+    path = f"{folder}/db/IDENTITY"
+    if not process.files.is_file(path):
+        process.files.mkdir(f"{folder}/db", 0o755, parents=True)
+        process.files.write_bytes(path, f"{process.container.host.random.getrandbits(128):032x}".encode())
+    return process.files.read_text(path)
