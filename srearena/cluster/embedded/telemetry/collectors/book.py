@@ -32,12 +32,16 @@ class _Section:
 
 
 class _Page:
-    __slots__ = ("block", "changed", "count", "row", "sections")
+    __slots__ = ("block", "changed", "count", "row", "sections", "touched", "written")
 
     def __init__(self) -> None:
         self.sections: dict[Hashable, _Section] = {}
         self.block: Block | None = None
-        self.row = np.empty(0)
+        self.row: list[float] = []
+        self.written = np.empty(0)
+        """The row as it was written the last time."""
+        self.touched = False
+        """Whether it is another one now."""
         self.count = 0
         self.changed = True
         """Whether the set of series is not the block's any more."""
@@ -77,8 +81,11 @@ class Book:
         """New values for a section that is there, in the order of its labels."""
         section = self._sections[key]
         section.values = values
-        if not section.page.changed:
-            section.page.row[section.start : section.start + len(values)] = values
+        page = section.page
+        if not page.changed:
+            start = section.start
+            page.row[start : start + len(values)] = values
+            page.touched = True
 
     def drop(self, key: Hashable) -> None:
         """Take a section out; one that is not there is no error."""
@@ -94,7 +101,10 @@ class Book:
             if page.changed:
                 self._rebuild(page, now)
             if page.block is not None:
-                page.block.append(now, page.row)
+                if page.touched:
+                    page.written = np.array(page.row, dtype=np.float64)
+                    page.touched = False
+                page.block.append(now, page.written)
                 written += page.count
         return written
 
@@ -141,7 +151,7 @@ class Book:
             section.start = len(labels)
             labels.extend(section.labels)
             values.extend(section.values)
-        page.row = np.array(values, dtype=np.float64)
+        page.row, page.touched = values, True
         if labels:
             constant = self._constant
             page.block = self._store.block([{**constant, **own} for own in labels])
