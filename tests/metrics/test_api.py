@@ -262,3 +262,26 @@ def test_a_query_that_would_load_too_much_is_refused(api: PrometheusApi) -> None
 def test_nobody_can_hold_it_up_with_a_regular_expression(api: PrometheusApi) -> None:
     evil = 'lonely{b=~"(x+x+)+y", c=~"(.*)*z"} or label_replace(lonely, "d", "$1", "b", "((x*)*)*z")'
     assert len(data(api, "query", query=evil, time=str(START / 1000 + 600))["result"]) == 1
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "(" * 5000 + "1" + ")" * 5000,
+        "1" + " + 1" * 4000,
+        "1" + " ^ 1" * 4000,
+        "-" * 3000 + "1",
+        "abs(" * 150 + "up" + ")" * 150,
+        "(" * 150 + "up +" + ")" * 150,
+        "up offset " * 1500,
+        "sum(" * 4000,
+        "up @ -1",
+        "[" * 5000,
+        "\x00",
+        'up{a="\ud83d"}'.encode("utf-8", "replace").decode(),
+    ],
+    ids=range(12),
+)
+def test_monstrous_queries_are_refused_and_harm_nothing(api: PrometheusApi, query: str) -> None:
+    status, body = ask(api, "/api/v1/query", query=query)
+    assert status in (200, 400) and body["status"] in ("success", "error")

@@ -29,13 +29,15 @@ from srearena.cluster.embedded.telemetry.metrics.promql.nodes import (
     Selector,
     Subquery,
     Text,
+    children,
 )
 
 __all__ = ["parse", "parse_selector"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_QUERY = 20_000
-_MAX_DEPTH = 200
+_MAX_DEPTH, _MAX_HEIGHT, _MAX_OPERATORS = 200, 100, 500
+_TOO_DEEP = "1:1: parse error: the query is too long or too deeply nested"
 _OPERATORS = {"Equal": "=", "NotEqual": "!=", "Re": "=~", "NotRe": "!~"}
 _HOLT_WINTERS = promql_parser.Function(
     "holt_winters",
@@ -49,8 +51,8 @@ promql_parser.register_extra_functions([_HOLT_WINTERS])
 @lru_cache(maxsize=1024)
 def parse(query: str) -> Node:
     """The parts of a query; BadQuery where it is none."""
-    if len(query) > _MAX_QUERY or _depth(query) > _MAX_DEPTH:
-        raise BadQuery("1:1: parse error: the query is too long or too deeply nested")
+    if _is_monstrous(query):
+        raise BadQuery(_TOO_DEEP)
     if re.search(r"@\s*-", query):
         raise BadQuery("1:1: parse error: times before 1970 are not supported in the @ modifier")
     try:
@@ -58,9 +60,14 @@ def parse(query: str) -> Node:
     except ValueError as error:
         raise BadQuery(complaint(query) or f"1:1: parse error: {error}") from None
     try:
-        return _converted(parsed)
+        node = _converted(parsed)
+        if _height(node) <= _MAX_HEIGHT:
+            return node
     except PatternError as error:
         raise BadQuery(f"1:1: parse error: error parsing regexp: {error}") from None
+    except RecursionError:
+        pass
+    raise BadQuery(_TOO_DEEP)
 
 
 def parse_selector(text: str) -> Selector:
@@ -71,15 +78,29 @@ def parse_selector(text: str) -> Selector:
     return node
 
 
-def _depth(query: str) -> int:
+_STRINGS = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|`[^`]*`", re.DOTALL)
+_OPERATORS_IN_TEXT = re.compile(r"[-+*/%^]|[=!<>]=?|\b(?:and|or|unless|atan2|offset)\b")
+
+
+def _is_monstrous(query: str) -> bool:
+    """Whether reading it would take too long: the parser copies what is nested once per level."""
+    if len(query) > _MAX_QUERY:
+        return True
+    bare = _STRINGS.sub('""', query)
+    if len(_OPERATORS_IN_TEXT.findall(bare)) > _MAX_OPERATORS:
+        return True
     depth = deepest = 0
-    for char in query:
+    for char in bare:
         if char == "(":
             depth += 1
             deepest = max(deepest, depth)
         elif char == ")":
             depth -= 1
-    return max(deepest, query.count("-") if re.search(r"(-\s*){50}", query) else 0)
+    return deepest > _MAX_DEPTH
+
+
+def _height(node: Node) -> int:
+    return 1 + max((_height(child) for child in children(node)), default=0)
 
 
 # Conversion
