@@ -104,7 +104,7 @@ class CadvisorCollector(KubeletJob):
         machine = kubelet.machine
         shapes = self._shapes.setdefault(kubelet.name, {})
         if "/" not in book:
-            book.put("/", _machine_labels(), [0.0] * (len(_OF_MACHINE) + len(_CONSTANT)))
+            book.put("/", _machine_labels(machine), [0.0] * (len(_OF_MACHINE) + len(_CONSTANT)))
         sandboxes = machine.sandboxes
         for uid in [uid for uid in shapes if uid not in sandboxes]:
             self._drop(book, shapes, uid)
@@ -217,8 +217,9 @@ def _labels(sandbox: Sandbox, running: list[Running]) -> list[Mapping[str, str]]
     return rows
 
 
-def _machine_labels() -> list[Mapping[str, str]]:
-    return [*(_row(name, {"id": "/"}) for name in _OF_MACHINE), *({"__name__": name} for name in _CONSTANT)]
+def _machine_labels(machine: Machine) -> list[Mapping[str, str]]:
+    facts = {"boot_id": machine.boot_id, "machine_id": machine.machine_id, "system_uuid": machine.system_uuid}
+    return [*(_row(name, {"id": "/"}) for name in _OF_MACHINE), *({"__name__": name, **facts} for name in _CONSTANT)]
 
 
 def _row(name: str, labels: Mapping[str, str]) -> Mapping[str, str]:
