@@ -120,15 +120,19 @@ class MysqlServer:
         self.questions = 0
         self.connected = 0
         self.most = 0
-        self.locks: LockTable[Session] = LockTable(self._moved)
+        self._family: list[MysqlServer] = [] if shared is None else shared._family
+        """All servers over these data, this one too."""
+        self._family.append(self)
+        self.locks: LockTable[Session] = LockTable(self._moved) if shared is None else shared.locks
         self.moved = Change(process.clock)
         self.base_memory = process.memory
         self._flush: Timer | None = None
         self.disk = DiskWatch(process, folder, self._moved) if folder else None
 
     def _moved(self) -> None:
-        self.epoch += 1
-        self.moved.notify()
+        for server in self._family:
+            server.epoch += 1
+            server.moved.notify()
 
     def time_text(self, moment: float | None = None) -> str:
         at = datetime.fromtimestamp(self.process.clock.now if moment is None else moment, UTC)
