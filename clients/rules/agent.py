@@ -49,7 +49,9 @@ class RulesAgent:
             elif "Which components" in question:
                 question = yield block(f"submit({json.dumps([finding.component for finding in found])})")
             elif "What kind of fault" in question:
-                question = yield block('submit({"system_level": "Virtualization", "fault_type": "Misconfiguration"})')
+                kind = found[0].kind if found else "None"
+                answer = {"system_level": "Virtualization" if found else "None", "fault_type": kind}
+                question = yield block(f"submit({json.dumps(answer)})")
             elif "What happened" in question:
                 entities = [
                     {"name": f"{self._namespace}/Deployment/{f.component}", "contributing_factor": True} for f in found

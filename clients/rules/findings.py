@@ -22,6 +22,7 @@ class Finding:
     """3: a cause, seen in the object itself; 2: a cause, told by the cluster; 1: a symptom."""
     repairs: list[str] = field(default_factory=list)
     """kubectl commands."""
+    kind: str = "Misconfiguration"
 
 
 Rule = Callable[[World], Iterator[Finding]]
@@ -32,7 +33,7 @@ def scaled_to_nothing(world: World) -> Iterator[Finding]:
         if workload.wanted == 0 and workload.kind != "DaemonSet":
             kind = workload.kind.lower()
             repair = f"kubectl -n {world.namespace} scale {kind} {workload.name} --replicas=1"
-            yield Finding(workload.name, "is scaled to nothing", 3, [repair])
+            yield Finding(workload.name, "is scaled to nothing", 3, [repair], "Operation Error")
 
 
 def selector_without_pods(world: World) -> Iterator[Finding]:
@@ -72,7 +73,11 @@ def port_nobody_listens_on(world: World) -> Iterator[Finding]:
             repair = (
                 f"kubectl -n {world.namespace} patch service {service.name} --type=json -p '{json.dumps(operation)}'"
             )
-            yield Finding(behind[0].name, f"its Service forwards to port {target}, which it does not open", 3, [repair])
+            # What containers declare is not what they open: only with somebody else's word is it a cause.
+            rank = 3 if any(f"'{service.name}'" in line for line in world.alerts) else 1
+            yield Finding(
+                behind[0].name, f"its Service forwards to port {target}, which it does not declare", rank, [repair]
+            )
 
 
 def workload_without_service(world: World) -> Iterator[Finding]:
@@ -95,6 +100,7 @@ def workload_without_service(world: World) -> Iterator[Finding]:
                 f"kubectl -n {world.namespace} expose deployment {workload.name} --port={port} --target-port={port}",
                 f"kubectl -n {world.namespace} rollout restart deployment",
             ],
+            "Operation Error",
         )
 
 
@@ -168,13 +174,22 @@ def not_up(world: World) -> Iterator[Finding]:
         yield Finding(workload.name, why, 2 if changed else 1, [command])
 
 
+_ALERTS_OF_ORIGINS = ("ServiceEndpointDown", "DeploymentNotReady", "PodStatusError", "KubePodNotReady", "FailedPods")
+
+
 def alerted(world: World) -> Iterator[Finding]:
+    """Alerts about a workload itself point at the origin; those about its calls may be about what it calls."""
     for line in world.alerts:
-        for label in ("deployment", "service_name", "pod", "service"):
+        for label in ("deployment", "service", "pod", "service_name"):
             match = re.search(rf"'{label}': '([^']+)'", line)
-            if match and (owner := world.owner_of(match.group(1))):
-                yield Finding(owner, line[:120], 1)
-                break
+            owner = world.owner_of(match.group(1)) if match else ""
+            if not owner:
+                continue
+            origin = line.split()[1].startswith(_ALERTS_OF_ORIGINS)
+            changed = world.workloads[owner].revision > 1
+            undo = f"kubectl -n {world.namespace} rollout undo deployment/{owner}"
+            yield Finding(owner, line[:120], 2 if origin else 1, [undo] if changed else [])
+            break
 
 
 RULES: tuple[Rule, ...] = (

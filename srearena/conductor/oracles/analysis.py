@@ -33,10 +33,11 @@ class AnalysisOracle(Oracle):
         level = _one_of(submission, "system_level", SYSTEM_LEVELS)
         kind = _one_of(submission, "fault_type", FAULT_TYPES)
         right = (level == self.system_level, kind == self.fault_type)
-        reasons = (
-            f"system level: answered {level}, and it is {self.system_level}",
-            f"fault type: answered {kind}, and it is {self.fault_type}",
+        halves = (
+            (right[0], f"system level: answered {level}, and it is {self.system_level}"),
+            (right[1], f"fault type: answered {kind}, and it is {self.fault_type}"),
         )
+        reasons = tuple(reason for _, reason in sorted(halves))
         return Verdict(all(right), sum(right) / 2, reasons, {"system_level": right[0], "fault_type": right[1]})
 
 

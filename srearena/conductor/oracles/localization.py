@@ -108,8 +108,8 @@ class LocalizationOracle(Oracle):
         precision = len(hits) / len(said) if said else float(not right)
         recall = len(hits) / len(right) if right else float(not said)
         score = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
-        reasons = [f"{name} is at fault, and was named" for name in sorted(hits)]
-        reasons += [f"{name} is at fault, and was not named" for name in sorted(right - said)]
+        reasons = [f"{name} is at fault, and was not named" for name in sorted(right - said)]
         reasons += [f"{name} was named, and is not at fault" for name in sorted(said - right)]
+        reasons += [f"{name} is at fault, and was named" for name in sorted(hits)]
         details = {"precision": round(precision, 4), "recall": round(recall, 4), "answered": sorted(said)}
         return Verdict(said == right, score, tuple(reasons), details)
