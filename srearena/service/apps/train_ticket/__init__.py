@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
+from srearena.cluster import Cluster
 from srearena.service.apps.base import Application
+from srearena.service.deployment import apply_all
+from srearena.service.errors import NotReady, TimedOut
+from srearena.service.kubernetes import Kubernetes
+from srearena.service.waiting import wait_until
+
+_FOUNDATION_SECONDS = 900.0
 
 
 class TrainTicket(Application):
     def __init__(self) -> None:
         super().__init__("metadata.json")
+
+    def deploy(self, cluster: Cluster) -> None:
+        """As the real deployment goes: databases, registry and queues first, and the services when these are up."""
+        services = [manifest for manifest in self.manifests if manifest.path.parent.name == "services"]
+        foundation = [manifest for manifest in self.manifests if manifest not in services]
+        with Kubernetes.of(cluster) as api:
+            apply_all(cluster, api, self.namespace, foundation)
+            try:
+                wait_until(lambda: not self.not_ready(api), cluster.wait, _FOUNDATION_SECONDS)
+            except TimedOut:
+                complaints = "\n  ".join(self.not_ready(api))
+                raise NotReady(f"what {self.name} stands on is not up:\n  {complaints}") from None
+            apply_all(cluster, api, self.namespace, services)
