@@ -22,6 +22,7 @@ from srearena.cluster.embedded.options import SETTLING_SECONDS, ClusterOptions
 from srearena.cluster.embedded.pacing import wall_now
 from srearena.cluster.embedded.registry.admission.plugins import install
 from srearena.cluster.embedded.scheduler.scheduler import Scheduler
+from srearena.cluster.embedded.telemetry.collectors.runtime_metrics import RuntimeMetricsCollector
 from srearena.cluster.embedded.telemetry.collectors.span_metrics import SpanMetricsCollector
 from srearena.cluster.embedded.telemetry.collectors.standard import standard_collectors
 from srearena.cluster.embedded.telemetry.pipeline import Telemetry
@@ -79,7 +80,9 @@ def assemble(options: ClusterOptions, root_certificate: str = "") -> Assembly:
     scheduler = Scheduler(world)
     scheduler.start()
     telemetry.add(standard_collectors(network, nodes, scheduler, running, telemetry.metrics))
-    telemetry.add([SpanMetricsCollector(traffic.counters, telemetry.metrics)])
+    telemetry.add(
+        [SpanMetricsCollector(traffic.counters, telemetry.metrics), RuntimeMetricsCollector(traffic, telemetry.metrics)]
+    )
     autoscaler = running[HorizontalAutoscaler.name]
     assert isinstance(autoscaler, HorizontalAutoscaler)
     autoscaler.metrics = nodes.agent

@@ -259,11 +259,15 @@ class Traffic:
             for active in node.effects:
                 busy = max(busy, active.effect.busy)
                 leaked += done * active.effect.share * active.leaks
+        server.in_flight = in_flight
+        server.allocated += allocated * INTERVAL
         collected = 0.0
         if program.collects is not None:
             percent = max(server.settings.number(program.collects.percent, 100.0), 0.1)
             rounds = allocated / max(program.collects.live * percent / 100, 1.0)
             collected = rounds * program.collects.live / program.collects.speed
+            server.collections += rounds * INTERVAL
+            server.collecting += collected * INTERVAL
         server.busy = busy + collected
         server.leaked += leaked * INTERVAL
         server.meter.load("traffic", work + busy + collected)

@@ -112,7 +112,17 @@ class Store(Server):
 class Instance(Server):
     """A running program of an application."""
 
-    __slots__ = ("crashed", "known", "listening", "program", "ready", "settings", "version")
+    __slots__ = (
+        "allocated",
+        "collecting",
+        "collections",
+        "crashed",
+        "in_flight",
+        "known",
+        "program",
+        "ready",
+        "settings",
+    )
 
     def __init__(self, process: Process, station: Station, program: ProgramModel, settings: Settings) -> None:
         self.program = program
@@ -123,6 +133,13 @@ class Instance(Server):
         self.known: dict[str, list[tuple[str, int]]] = {}
         """Addresses of services it has discovered, kept when the registry cannot be asked."""
         self.crashed = False
+        self.in_flight = 0.0
+        """Requests it was working on in the last interval."""
+        self.allocated = 0.0
+        """Bytes allocated since it started."""
+        self.collections = 0.0
+        """Garbage collections since it started, and the processor seconds they took."""
+        self.collecting = 0.0
 
     @property
     def single(self) -> bool:
