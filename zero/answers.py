@@ -69,9 +69,12 @@ def examine(path: Path, form: str) -> Answer:
         return Answer((f"{path.name} is not a regular file",), readable=False)
     if not path.exists():
         return Answer((f"the file {path} does not exist",), readable=False)
+    if path.parent.resolve() != path.parent:
+        return Answer((f"{path.name} is reached through a link",), readable=False)
+    size = path.stat().st_size
+    if size > MAX_BYTES:
+        return Answer((f"{path.name} is {size:,} bytes long; the limit is {MAX_BYTES:,}",), readable=False)
     data = path.read_bytes()
-    if len(data) > MAX_BYTES:
-        return Answer((f"{path.name} is {len(data):,} bytes long; the limit is {MAX_BYTES:,}",), readable=False)
     if not data.strip():
         return Answer((f"{path.name} is empty",), readable=False)
     try:

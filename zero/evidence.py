@@ -70,8 +70,8 @@ def pieces(directory: Path, root: Path | None = None, depth: int = 0) -> Iterato
 
 
 def remove(directory: Path) -> None:
-    """Delete a copy whose write permission was taken away."""
-    if directory.is_symlink() or directory.is_file():
+    """Delete whatever is there, links as links; also a copy whose write permission was taken away."""
+    if directory.is_symlink() or (directory.exists() and not directory.is_dir()):
         directory.unlink()
     elif directory.exists():
         for folder, _, _ in os.walk(directory):

@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -149,7 +150,10 @@ def _environment(prepared: Plan, adapter: Adapter, request: Request, given: Mapp
     home = prepared.workspace / ".home"
     # A /tmp of its own also without a sandbox; and Codex refuses to work from a home below the temporary directory.
     scratch = home / "tmp"
-    scratch.mkdir(parents=True, exist_ok=True)
+    for place in (home, scratch):
+        if place.is_symlink():
+            place.unlink()
+        place.mkdir(exist_ok=True)
     if request.kubeconfig is not None:
         found["KUBECONFIG"] = str(request.kubeconfig.expanduser().resolve())
     return {**found, "HOME": str(home), "TMPDIR": str(scratch), **adapter.environment(prepared, given)}
@@ -250,11 +254,22 @@ def write_files(adapter: Adapter, plan: Plan) -> None:
     names = dict.fromkeys(("AGENTS.md", adapter.instructions_file))
     texts = {**adapter.files(plan), **{name: plan.instructions for name in names if plan.instructions}}
     for name, text in texts.items():
-        path = plan.workspace / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_symlink():
-            path.unlink()
-        path.write_text(text, encoding="utf-8")
+        put(plan.workspace, name, text)
+
+
+def put(workspace: Path, name: str, text: str) -> None:
+    """Write a file of ours, whatever an agent has put in its place: a link out of its room, a pipe, a directory."""
+    path = workspace / name
+    for place in (*reversed([each for each in path.parents if each.is_relative_to(workspace)][:-1]), path):
+        if place.is_symlink() or (place.exists() and place.is_dir() == (place == path)):
+            evidence.remove(place)
+        if place != path:
+            place.mkdir(exist_ok=True)
+    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=".zero-")
+    os.close(descriptor)
+    Path(draft).write_text(text, encoding="utf-8")
+    Path(draft).chmod(0o644)
+    Path(draft).replace(path)
 
 
 def make_repository(workspace: Path) -> None:

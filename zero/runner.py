@@ -7,7 +7,6 @@ Whatever happens, `traces/` tells afterwards: `run.json` (how it ended), `trajec
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -316,4 +315,3 @@ def _tell(one: _Run, result: RunResult, answer: answers.Answer) -> None:
     write_json(prepared.traces / "run.json", document)
     extra = {"outcome": str(result.outcome), "seconds": result.seconds, "attempts": len(one.attempts)}
     write_json(prepared.traces / "trajectory.json", one.trajectory.document(**extra))
-    shutil.rmtree(plan.workspace / ".home" / ".cache", ignore_errors=True)

@@ -60,8 +60,18 @@ def wall_clock() -> datetime:
     return datetime.now(UTC)
 
 
+_LEFT_OUT = "\n[more was left out]"
+
+
 def _cut(text: str) -> str:
-    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}\n[{len(text) - MAX_TEXT:,} characters left out]"
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - len(_LEFT_OUT)].removesuffix(_LEFT_OUT) + _LEFT_OUT
+
+
+def _joined(before: str, more: str, between: str = "\n") -> str:
+    """Two pieces of one text; one that was cut stays as it is."""
+    if before.endswith(_LEFT_OUT):
+        return before
+    return _cut(f"{before}{between}{more}" if before else more)
 
 
 @dataclass
@@ -121,17 +131,16 @@ class Trajectory:
         if "tool_calls" in step and not mark:  # words after a call belong to the next turn
             self._open = None
             step = self._turn()
-        step["message"] = _cut(f"{step['message']}\n{text}" if step["message"] else text)
+        step["message"] = _joined(step["message"], text)
 
     def continued(self, text: str) -> None:
         """A further piece of a message that comes in pieces."""
         step = self._turn()
-        step["message"] = _cut(step["message"] + text)
+        step["message"] = _joined(step["message"], text, "")
 
     def thought(self, text: str, mark: str = "") -> None:
         step = self._turn(mark)
-        before = step.get("reasoning_content")
-        step["reasoning_content"] = _cut(f"{before}\n{text}" if before else text)
+        step["reasoning_content"] = _joined(step.get("reasoning_content", ""), text)
 
     def called(self, call: str, function: str, arguments: dict[str, Any], mark: str = "") -> None:
         one = {"tool_call_id": call, "function_name": function, "arguments": arguments}

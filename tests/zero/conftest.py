@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -82,7 +83,7 @@ def needs_sandbox() -> None:
         pytest.skip(reason)
 
 
-def _installed(name: str) -> str | None:
+def _installed(name: str, *, fetch: bool) -> str | None:
     """The CLI on the path, or one installed by npm into a cache of the tests' own."""
     on_path = shutil.which(name)
     if on_path:
@@ -91,13 +92,16 @@ def _installed(name: str) -> str | None:
     place = Path(os.environ.get("SREARENA_TEST_CLIS") or home / "srearena-test-clis") / name
     program = place / "node_modules" / ".bin" / name
     npm = shutil.which("npm")
-    if not program.exists() and npm:
+    if fetch and npm and not program.exists():
         place.mkdir(parents=True, exist_ok=True)
-        try:
-            command = [npm, "install", "--prefix", str(place), "--no-audit", "--no-fund", PACKAGES[name]]
-            subprocess.run(command, capture_output=True, timeout=INSTALL_TIMEOUT, check=True)
-        except (OSError, subprocess.SubprocessError):
-            return None
+        quick = ("--no-audit", "--no-fund", "--fetch-retries=0", "--fetch-timeout=60000")
+        with (place / "lock").open("w") as lock:  # tests may run in several processes
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            try:
+                command = [npm, "install", "--prefix", str(place), *quick, PACKAGES[name]]
+                subprocess.run(command, capture_output=True, timeout=INSTALL_TIMEOUT, check=not program.exists())
+            except (OSError, subprocess.SubprocessError):
+                return None
     if not program.exists():
         return None
     try:
@@ -114,7 +118,8 @@ def coding_cli(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]
 
     def find(name: str) -> str:
         if name not in found:
-            found[name] = _installed(name)
+            # Where npm has failed once there is no network, and the next would only wait in vain too.
+            found[name] = _installed(name, fetch=None not in found.values())
         program = found[name]
         if program is None:
             pytest.skip(f"{name} is neither installed nor to be had from npm here")

@@ -106,6 +106,48 @@ def test_the_agent_sees_its_room_and_nothing_else(
     assert (snapshot / "ground_truth.yaml").exists() and not (snapshot / "new").exists()
 
 
+HOSTILE = """
+for name in ("mcp.json", "AGENTS.md", ".home"):
+    path = pathlib.Path(name)
+    if path.is_dir():
+        __import__("shutil").rmtree(path)
+    elif path.exists():
+        path.unlink()
+if sys.argv[1] == "1":
+    os.mkfifo("mcp.json")
+    os.symlink(os.environ["VICTIM"], "AGENTS.md")
+    os.symlink(os.path.dirname(os.environ["VICTIM"]), ".home")
+    os.symlink(os.environ["VICTIM"], sys.argv[2])
+elif sys.argv[1] == "2":
+    os.mkdir("mcp.json")
+    os.unlink(sys.argv[2])
+    os.mkfifo(sys.argv[2])
+else:
+    os.unlink(sys.argv[2])
+    pathlib.Path(sys.argv[2]).write_text('{answer}')
+print("attempt", sys.argv[1])
+"""
+
+
+def test_what_an_agent_puts_in_our_way_leads_us_nowhere(
+    needs_sandbox: None, zero: Zero, agent: Agent, workspace: Path, tmp_path: Path
+) -> None:
+    victim = tmp_path / "outside" / "victim.txt"
+    victim.parent.mkdir()
+    victim.write_text("untouched")
+    prompt = tmp_path / "prompt.md"
+    prompt.write_text("Do it.\n")
+    command = agent(HOSTILE.replace("{answer}", GOOD))
+    given = ("--cli", "command", "--command", command, "--sandbox", "require", "--pass-env", "VICTIM")
+    more = ("--prompt-file", str(prompt), "--expose", str(tmp_path / "agents"))
+    for _ in range(2):  # and neither does what an earlier run left behind
+        done = zero(*given, *more, after=("exec",), VICTIM=str(victim))
+        assert done.code == 0, done.stderr + (workspace / "traces" / "stdout.log").read_text()
+        assert "not a regular file" in (workspace / "traces" / "run.json").read_text()
+        assert victim.read_text() == "untouched"
+        assert [path.name for path in victim.parent.iterdir()] == ["victim.txt"]
+
+
 def test_no_sandbox_can_be_a_reason_to_refuse(zero: Zero, agent: Agent, tmp_path: Path) -> None:
     empty = tmp_path / "bin"
     empty.mkdir()

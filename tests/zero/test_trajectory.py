@@ -67,7 +67,10 @@ def test_pieces_of_a_message_are_joined_and_long_ones_cut() -> None:
     one.continued("b")
     assert one.steps[0]["message"] == "ab"
     one.said("x" * (MAX_TEXT + 5))
-    assert one.steps[0]["message"].endswith("characters left out]")
+    cut = one.steps[0]["message"]
+    assert cut.endswith("left out]") and len(cut) <= MAX_TEXT
+    one.said("and more")
+    assert one.steps[0]["message"] == cut
 
 
 EVENTS = st.lists(
