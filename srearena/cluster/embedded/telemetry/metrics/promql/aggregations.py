@@ -75,7 +75,9 @@ def _extreme(ufunc: np.ufunc) -> Callable[[Groups], Floats]:
 def _variance(groups: Groups) -> Floats:
     mean = np.repeat(_average(groups), groups.sizes, axis=0)
     squares = groups.reduced(np.add, np.where(groups.present, (groups.values - mean) ** 2, 0.0))
-    return np.asarray(squares / np.maximum(groups.counts, 1))
+    counts = groups.counts
+    # One element deviates by nothing from itself, be it infinite.
+    return np.where(counts == 1, 0.0, squares / np.maximum(counts, 1))
 
 
 _SIMPLE: dict[str, Callable[[Groups], Floats]] = {

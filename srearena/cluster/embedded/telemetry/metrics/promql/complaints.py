@@ -87,12 +87,13 @@ class _Reader:
     def _matching(self, piece: Piece) -> None:
         if self._keyword("bool"):
             piece.return_bool = True
+        piece.on = self.token.text.lower() == "on"
         if self._keyword("on", "ignoring"):
             piece.matching_labels = self._labels()
             if self._keyword("group_left", "group_right"):
                 piece.grouping = True
                 if self.token.kind == "(":
-                    self._labels()
+                    piece.included_labels = self._labels()
 
     def _keyword(self, *words: str) -> bool:
         if self.token.kind == "keyword" and self.token.text.lower() in words:

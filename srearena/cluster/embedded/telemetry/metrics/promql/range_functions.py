@@ -111,15 +111,13 @@ def _quantile(matrix: Matrix, group: Windows, scalars: Sequence[Floats]) -> Resu
 def _slope(matrix: Matrix, group: Windows, scalars: Sequence[Floats]) -> Result:
     # The origin is free; the first sample of each window keeps the sums small.
     enough = group.counts >= 2
-    origin = group.times[np.where(enough, group.first, 0)] / 1000
+    origin = group.times[np.where(enough, group.first, 0)]
     return windowing.by_window(group, lambda part: windowing.regression(part, origin)[0]), enough
 
 
 def _prediction(matrix: Matrix, group: Windows, scalars: Sequence[Floats]) -> Result:
-    origin = matrix.steps / 1000
-
     def of_part(part: windowing.Spread) -> Floats:
-        slope, level = windowing.regression(part, origin)
+        slope, level = windowing.regression(part, matrix.steps)
         return slope * scalars[0][part[0]] + level
 
     return windowing.by_window(group, of_part), group.counts >= 2
@@ -142,7 +140,7 @@ def _extreme_time(best: np.ufunc) -> Rule:
         shown = np.where(inside, values, np.nan)
         extreme = best.reduce(shown, axis=2, keepdims=True)
         hit = (shown == extreme) | (np.isnan(extreme) & inside)
-        latest: Floats = np.where(hit, times, -np.inf).max(axis=2)
+        latest: Floats = np.where(hit, times / 1000, -np.inf).max(axis=2)
         return latest
 
     return _windowed(of_part)

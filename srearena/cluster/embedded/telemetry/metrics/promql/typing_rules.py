@@ -75,6 +75,8 @@ class Piece:
     return_bool: bool = False
     grouping: bool = False
     matching_labels: tuple[str, ...] = ()
+    on: bool = False
+    included_labels: tuple[str, ...] = ()
     metric: str = ""
     matchers: list[tuple[str, str, str]] = field(default_factory=list)
     modified: frozenset[str] = frozenset()
@@ -158,6 +160,10 @@ def _check_operation(piece: Piece) -> None:
         raise Complaint(piece.operator_at, "bool modifier can only be used on comparison operators")
     if comparison and not piece.return_bool and types == (SCALAR, SCALAR):
         raise Complaint(piece.operator_at, "comparisons between scalars must use BOOL modifier")
+    for label in piece.matching_labels:
+        if piece.on and label in piece.included_labels:
+            both = f"label {quoted(label)} must not occur in ON and GROUP clause at once"
+            raise Complaint(piece.operator_at, both)
     for side in (left, right):
         if side.type not in (SCALAR, VECTOR):
             raise Complaint(side.at, "binary expression must contain only scalar and instant vector types")

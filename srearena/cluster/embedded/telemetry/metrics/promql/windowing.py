@@ -14,8 +14,8 @@ from srearena.cluster.embedded.telemetry.metrics.promql.values import Windows
 
 _CELLS = 2_000_000
 
-Spread = tuple[slice, Floats, Flags, Floats]
-"""Steps; series by steps by samples; which of steps by samples are in the window; their times in seconds."""
+Spread = tuple[slice, Floats, Flags, Integers]
+"""Steps; series by steps by samples; which of steps by samples are in the window; their times in milliseconds."""
 
 
 def spread(group: Windows) -> Iterator[Spread]:
@@ -28,7 +28,7 @@ def spread(group: Windows) -> Iterator[Spread]:
         index: Integers = group.first[steps, None] + np.arange(longest)
         inside = index < group.last[steps, None]
         index = np.minimum(index, len(group.times) - 1)
-        yield steps, group.values[:, index], inside, group.times[index] / 1000
+        yield steps, group.values[:, index], inside, group.times[index]
 
 
 def by_window(group: Windows, function: Callable[[Spread], Floats]) -> Floats:
@@ -77,10 +77,10 @@ def deviation_from_median(part: Spread) -> Floats:
     return quantiles(np.abs(values - median[:, :, None]), shown, half)
 
 
-def regression(part: Spread, origin: Floats) -> tuple[Floats, Floats]:
+def regression(part: Spread, origin: Integers) -> tuple[Floats, Floats]:
     """Slope, and the line's value at a time per step, by least squares."""
     steps, values, inside, times = part
-    x = np.where(inside, times - origin[steps, None], 0.0)
+    x = np.where(inside, (times - origin[steps, None]) / 1000, 0.0)
     y = np.where(inside, values, 0.0)
     count = np.maximum(inside.sum(axis=1), 1)
     sum_x, sum_y = x.sum(axis=1), y.sum(axis=2)
