@@ -49,7 +49,7 @@ class LokiApi:
         try:
             return self._route(path.rstrip("/"), params)
         except QueryError as problem:
-            return text_answer(f"{problem}\n", 400)
+            return text_answer(str(problem), 400)
 
     def _route(self, path: str, params: Params) -> Answer:
         match path.removeprefix("/").split("/"):
@@ -70,7 +70,7 @@ class LokiApi:
             case ["loki", "api", "v1", "index", "volume"]:
                 return self._volume(params)
             case ["loki", "api", "v1", "status", "buildinfo"]:
-                return json_answer(_BUILD)
+                return _loki_json(_BUILD)
             case _:
                 return no_such_path()
 
@@ -135,17 +135,17 @@ class LokiApi:
     def _series(self, params: Params) -> Answer:
         selectors = _matched(params, "match[]", "match")
         found = {tuple(stream.labels.items()): stream.labels for stream in self._within(params, selectors)}
-        return _listing([found[key] for key in sorted(found)])
+        return _loki_json({"status": "success", "data": [found[key] for key in sorted(found)]})
 
     def _stats(self, params: Params) -> Answer:
         start, end = self._window(params, DEFAULT_WINDOW)
         streams = chunks = entries = size = 0
-        for stream in select(self._store, parse_selector(first(params, "query", "{}"))):
+        for stream in select(self._store, parse_selector(first(params, "query"))):
             low, high = stream.window(start, end)
             if high > low:
                 streams, chunks, entries = streams + 1, chunks + 1, entries + high - low
                 size += sum(map(len, stream.lines[low:high]))
-        return json_answer({"streams": streams, "chunks": chunks, "bytes": size, "entries": entries})
+        return _loki_json({"streams": streams, "chunks": chunks, "bytes": size, "entries": entries})
 
     def _volume(self, params: Params) -> Answer:
         start, end = self._window(params, DEFAULT_WINDOW)
@@ -191,7 +191,9 @@ def _moment(params: Params, name: str, default: int) -> int:
     try:
         return nanos(parse_time(text))
     except TimeError as problem:
-        raise QueryError(f"could not parse '{name}' parameter: {problem}") from problem
+        # What is no time is tried as a number last, so that is what the complaint is about.
+        prefix = "" if name == "time" else f"could not parse '{name}' parameter: "
+        raise QueryError(f"{prefix}strconv.ParseInt: parsing {quoted(text)}: invalid syntax") from problem
 
 
 def _step(params: Params, start: int, end: int) -> int:
@@ -264,7 +266,7 @@ def _matrix(series: Series, steps: range) -> Any:
 
 def _listing(data: list[Any]) -> Answer:
     """Loki leaves an empty list out."""
-    return json_answer({"status": "success", "data": data} if data else {"status": "success"})
+    return _loki_json({"status": "success", "data": data} if data else {"status": "success"})
 
 
 def _answer(kind: str, result: Any, read: Read, returned: int) -> Answer:
@@ -279,4 +281,9 @@ def _answer(kind: str, result: Any, read: Read, returned: int) -> Answer:
         "totalEntriesReturned": returned,
     }
     data = {"resultType": kind, "result": result, "stats": {"summary": summary}}
-    return json_answer({"status": "success", "data": data})
+    return _loki_json({"status": "success", "data": data})
+
+
+def _loki_json(body: Any) -> Answer:
+    status, _, encoded = json_answer(body)
+    return status, {"content-type": "application/json; charset=UTF-8"}, encoded

@@ -1,8 +1,9 @@
 """What can be wrong with a LogQL query.
 
-QueryError           refused with status 400; the text is Loki's
-├── SyntaxProblem    it cannot be read
-└── PipelineProblem  a line could not be turned into a number
+QueryError               refused with status 400; the text is Loki's
+├── SyntaxProblem        it cannot be read
+├── StageProblem         it can be read, but one of its stages cannot be carried out
+└── PipelineProblem      a line could not be turned into a number
 """
 
 from __future__ import annotations
@@ -16,6 +17,13 @@ class SyntaxProblem(QueryError):
     def __init__(self, message: str, line: int = 0, column: int = 0) -> None:
         place = f"at line {line}, col {column}" if line or column else ""
         super().__init__(f"parse error {place}: {message}")
+
+
+class StageProblem(QueryError):
+    """What is wrong with one stage; whoever knows how the stage is written says so (`of`)."""
+
+    def of(self, stage: str) -> SyntaxProblem:
+        return SyntaxProblem(f"stage '{stage}' : {self}")
 
 
 class PipelineProblem(QueryError):

@@ -8,7 +8,7 @@ from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_address, i
 
 from srearena.cluster.embedded.telemetry.logs.line_patterns import PatternError, presence
 from srearena.cluster.embedded.telemetry.logs.logql.captures import captures, holds
-from srearena.cluster.embedded.telemetry.logs.logql.errors import QueryError, SyntaxProblem
+from srearena.cluster.embedded.telemetry.logs.logql.errors import QueryError, StageProblem
 from srearena.cluster.embedded.telemetry.logs.logql.syntax import LineFilter
 
 Test = Callable[[bytes], bool]
@@ -40,7 +40,7 @@ def _one(operator: str, kind: str, text: str) -> Test:
         try:
             search = presence(text).search
         except PatternError as problem:
-            raise SyntaxProblem(str(problem)) from problem
+            raise StageProblem(problem) from problem
         return lambda line: search(line) is not None
     parts = captures(text, is_filter=True)
     return lambda line: holds(parts, line.decode("utf-8", "replace"))

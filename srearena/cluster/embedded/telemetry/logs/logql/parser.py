@@ -7,7 +7,7 @@ from functools import lru_cache
 from srearena.cluster.embedded.telemetry.logs.line_patterns import PatternError, pattern
 from srearena.cluster.embedded.telemetry.logs.logql.arithmetic import fold
 from srearena.cluster.embedded.telemetry.logs.logql.cursor import Cursor
-from srearena.cluster.embedded.telemetry.logs.logql.errors import SyntaxProblem
+from srearena.cluster.embedded.telemetry.logs.logql.errors import QueryError, SyntaxProblem
 from srearena.cluster.embedded.telemetry.logs.logql.lexer import RANGE_OPERATIONS, VECTOR_OPERATIONS
 from srearena.cluster.embedded.telemetry.logs.logql.stage_parser import matcher, stages
 from srearena.cluster.embedded.telemetry.logs.logql.syntax import (
@@ -50,9 +50,7 @@ def parse(query: str) -> Expression:
     if len(query) > MAX_LENGTH:
         raise SyntaxProblem(f"input size too long ({len(query)} > {MAX_LENGTH})")
     parser = _Parser(query)
-    found = parser.expression()
-    if parser.cursor.kind != "$end":
-        raise parser.cursor.unexpected()
+    found = parser.whole()
     for selector in parser.selectors:
         _check_selector(selector)
     return found
@@ -60,13 +58,10 @@ def parse(query: str) -> Expression:
 
 def parse_selector(text: str) -> tuple[Matcher, ...]:
     """The matchers of a bare stream selector, as the series API takes it; it may be empty."""
-    parser = _Parser(text)
-    if parser.cursor.kind != "{":
-        raise SyntaxProblem("only label matchers are supported")
-    found = parser.selector()
-    if parser.cursor.kind != "$end":
-        raise SyntaxProblem("only label matchers are supported")
-    return found
+    found = _Parser(text).whole()
+    if not isinstance(found, LogQuery) or found.stages:
+        raise QueryError("only label matchers are supported")
+    return found.matchers
 
 
 def _check_selector(matchers: tuple[Matcher, ...]) -> None:
@@ -79,6 +74,12 @@ class _Parser:
         self.cursor = Cursor(query)
         self.selectors: list[tuple[Matcher, ...]] = []
         self._depth = 0
+
+    def whole(self) -> Expression:
+        found = self.expression()
+        if self.cursor.kind != "$end":
+            raise self.cursor.unexpected()
+        return found
 
     def expression(self, least: int = 0) -> Expression:
         self._depth += 1

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 
-from srearena.cluster.embedded.telemetry.logs.logql.errors import SyntaxProblem
+from srearena.cluster.embedded.go_text import quoted
+from srearena.cluster.embedded.telemetry.logs.logql.errors import StageProblem
 from srearena.cluster.embedded.telemetry.logs.logql.extraction import parser
 from srearena.cluster.embedded.telemetry.logs.logql.label_filters import label_step
 from srearena.cluster.embedded.telemetry.logs.logql.line_filters import Test, test
@@ -33,12 +35,16 @@ class Pipeline:
     """Whether a line is wanted, and what becomes of it."""
 
     def __init__(self, stages: Sequence[Stage]) -> None:
-        early: list[Test] = []
-        rest = list(stages)
-        while rest and isinstance(rest[0], LineFilter):
-            early.append(test(rest.pop(0)))  # type: ignore[arg-type]
-        self._early = early
-        self._steps = [_step(stage) for stage in rest]
+        self._early: list[Test] = []
+        self._steps: list[Step] = []
+        for index, stage in enumerate(stages):
+            try:
+                if isinstance(stage, LineFilter) and not self._steps:
+                    self._early.append(test(stage))
+                else:
+                    self._steps.append(_step(stage))
+            except StageProblem as problem:
+                raise problem.of(_written(stages, index)) from problem
 
     @property
     def is_plain(self) -> bool:
@@ -58,6 +64,34 @@ class Pipeline:
             if not step(line):
                 return None
         return line
+
+
+def _written(stages: Sequence[Stage], index: int) -> str:
+    """A stage that is wrong, as complaints show it: line filters together with their neighbours."""
+    match stages[index]:
+        case LineFilter():
+            before = takewhile(_is_line_filter, reversed(stages[:index]))
+            after = takewhile(_is_line_filter, stages[index:])
+            return " ".join(map(_filter_text, [*reversed(list(before)), *after]))
+        case LineFormat(template):
+            return f"| line_format {quoted(template)}"
+        case LabelFormat(formats):
+            pairs = (f"{name}={source if is_label else quoted(source)}" for name, source, is_label in formats)
+            return f"| label_format {','.join(pairs)}"
+        case _:
+            return "|"
+
+
+def _is_line_filter(stage: Stage) -> bool:
+    return isinstance(stage, LineFilter)
+
+
+def _filter_text(stage: Stage) -> str:
+    assert isinstance(stage, LineFilter)
+    texts = [quoted(text) for _, text in stage.patterns]
+    if stage.operator.startswith("!"):
+        return " ".join(f"{stage.operator} {text}" for text in texts)
+    return f"{stage.operator} {' or '.join(texts)}"
 
 
 def _step(stage: Stage) -> Step:
@@ -88,7 +122,7 @@ def _template(text: str, what: str) -> Template:
     try:
         return Template(text, FUNCTIONS)
     except TemplateError as problem:
-        raise SyntaxProblem(f"invalid {what}: {problem}") from problem
+        raise StageProblem(f"invalid {what}: {problem}") from problem
 
 
 def _functions(line: Line) -> dict[str, Function]:
@@ -96,7 +130,7 @@ def _functions(line: Line) -> dict[str, Function]:
 
 
 def _line_format(stage: LineFormat) -> Step:
-    template = _template(stage.template, "line template")
+    template = _template(stage.template, "line template: template: line:1")
 
     def step(line: Line) -> bool:
         try:
@@ -112,8 +146,8 @@ def _label_format(stage: LabelFormat) -> Step:
     formats: list[tuple[str, str, Template | None]] = []
     for name, source, is_label in stage.formats:
         if name == ERROR:
-            raise SyntaxProblem(f"{name} cannot be formatted")
-        made = None if is_label else _template(source, f"template for label '{name}'")
+            raise StageProblem(f"{name} cannot be formatted")
+        made = None if is_label else _template(source, f"template for label '{name}': template: label:1")
         formats.append((name, source, made))
 
     def step(line: Line) -> bool:
