@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+import kubernetes_validate
 import pytest
+import yaml
 
 from srearena.cluster.embedded.node.catalogue import Catalogue
 from srearena.cluster.embedded.node.image_reference import parse_reference
@@ -24,6 +27,14 @@ def test_every_image_can_be_pulled(name: str) -> None:
     assert images
     for image in images:
         catalogue.find(parse_reference(image))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_object_is_valid_to_the_letter(name: str) -> None:
+    """Against the published schemas, unknown fields refused."""
+    for manifest in find_application(name).manifests:
+        if manifest.kind not in ("TidbCluster", "CustomResourceDefinition"):
+            kubernetes_validate.validate(manifest.obj, "1.34", strict=True)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -54,8 +65,6 @@ def test_every_service_selects_pods_and_every_reference_is_there(name: str) -> N
 
 
 def test_the_shop_has_all_flags_and_all_are_off() -> None:
-    import json
-
     flags = json.loads(objects("astronomy-shop", "ConfigMap")["flagd-config"]["data"]["demo.flagd.json"])["flags"]
     assert len(flags) == 15
     assert {flag["defaultVariant"] for flag in flags.values()} == {"off"}
@@ -87,8 +96,6 @@ def test_train_ticket_has_all_services_with_their_secrets() -> None:
 
 
 def test_train_ticket_has_twenty_two_opaque_flags() -> None:
-    import yaml
-
     flags = yaml.safe_load(objects("train-ticket", "ConfigMap")["flagd-config"]["data"]["flags.yaml"])["flags"]
     assert list(flags) == [f"tt-feat-{number:02d}" for number in range(1, 23)]
     assert all("description" not in flag for flag in flags.values())

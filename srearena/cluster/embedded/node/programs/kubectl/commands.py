@@ -98,7 +98,13 @@ async def _get_table(session: Session, wanted: list[tuple[Kind, str]], *, wide: 
     everywhere = arguments.switch("all-namespaces")
     headers = not arguments.switch("no-headers")
     texts = [
-        table_text(found, headers=headers, wide=wide, namespaces=everywhere and kind.namespaced)
+        table_text(
+            found,
+            headers=headers,
+            wide=wide,
+            namespaces=everywhere and kind.namespaced,
+            kind=kind.label if len(tables) > 1 else "",
+        )
         for kind, found in tables.items()
         if any(table.get("rows") for table in found)
     ]

@@ -19,8 +19,8 @@ _PIECE = re.compile(r"\{((?:\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|[^{}\"'])*)\}
 _ESCAPES = {"\\n": "\n", "\\t": "\t", '\\"': '"', "\\\\": "\\"}
 
 
-def table_text(tables: Sequence[Obj], *, headers: bool, wide: bool, namespaces: bool) -> str:
-    """Server-side tables of one resource as columns."""
+def table_text(tables: Sequence[Obj], *, headers: bool, wide: bool, namespaces: bool, kind: str = "") -> str:
+    """Server-side tables of one resource as columns; `kind` goes before names where several are shown."""
     rows: list[list[str]] = []
     for table in tables:
         columns = table["columnDefinitions"]
@@ -29,7 +29,8 @@ def table_text(tables: Sequence[Obj], *, headers: bool, wide: bool, namespaces: 
             rows.append([*(["NAMESPACE"] if namespaces else []), *(columns[i]["name"].upper() for i in shown)])
         for row in table.get("rows") or ():
             where = [row["object"]["metadata"].get("namespace", "")] if namespaces else []
-            rows.append([*where, *(_cell(row["cells"][index]) for index in shown)])
+            cells = [_cell(row["cells"][index]) for index in shown]
+            rows.append([*where, f"{kind}/{cells[0]}" if kind else cells[0], *cells[1:]])
     if not rows:
         return ""
     widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
