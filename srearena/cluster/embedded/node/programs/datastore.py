@@ -14,7 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from srearena.cluster.embedded.node.process import Process
 
 Action = Literal["connect", "read", "write", "create"]
 RefusalKind = Literal["auth", "permission", "missing", "locked", "full", "readonly", "closed", "busy"]
@@ -48,7 +51,11 @@ class Datastore(Protocol):
     """Moves whenever an answer of `refuses` may change."""
 
     def refuses(self, login: Login | None, action: str, target: str) -> Refusal | None:
-        """None where `login` may do it now. `target` is a table, collection, key or topic; "" for "connect"."""
+        """None where `login` may do it now. `target` is a table, collection, key or topic; "" for "connect".
+
+        Only "connect" looks at the password and at how many connections there are: whoever is in stays in. In SQL a
+        target may name columns too: `products(id, name)`.
+        """
         ...
 
     def put(self, database: str, target: str, records: Sequence[Record]) -> Refusal | None:
@@ -59,16 +66,40 @@ class Datastore(Protocol):
         """How many records there are; 0 where there is no such thing."""
         ...
 
-    def attach(self, client: str, login: Login | None, sessions: int) -> Refusal | None:
+    def attach(self, client: str, login: Login | None, sessions: int, address: str = "") -> Refusal | None:
         """The pool of `client` (a pod's name, say) has that many connections open from now on; 0: it has left.
 
-        They count against the server's limit and are listed for operators. A new password leaves them alone.
+        Who cannot log in is refused, and logged, as the server does that. Connections count against the server's
+        limit and are listed for operators. A new password leaves them alone.
         """
         ...
 
     def attached(self, client: str) -> int:
         """How many of its connections are still open: an operator may have ended some."""
         ...
+
+
+def joined(model: object, process: Process, login: Login | None, sessions: int = 1) -> Refusal | None:
+    """Let a process have connections to a store as long as it lives; why not, where it is refused.
+
+    Asking again costs nothing while they are open. Once somebody has ended them, the next asking connects anew.
+    """
+    if not isinstance(model, _Attachable):
+        return None
+    client = f"{process.container.host.hostname}/{process.pid}"
+    if model.attached(client):
+        return None
+    refusal = model.attach(client, login, sessions, process.container.namespace.address)
+    if refusal is None:
+        process.done.then(lambda: model.attach(client, None, 0))
+    return refusal
+
+
+@runtime_checkable
+class _Attachable(Protocol):
+    def attach(self, client: str, login: Login | None, sessions: int, address: str = "") -> Refusal | None: ...
+
+    def attached(self, client: str) -> int: ...
 
 
 @runtime_checkable
@@ -133,6 +164,8 @@ class Discovery(Protocol):
     """Consul, Nacos: who offers a service, by their own account."""
 
     epoch: int
+    heartbeat: float
+    """Seconds after which a service must register again, lest it be forgotten; 0: never."""
 
     def register(self, service: str, ip: str, port: int) -> None: ...
 

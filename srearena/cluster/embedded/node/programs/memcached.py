@@ -317,7 +317,7 @@ class MemcachedServer:
         self.statistics["get_hits"] += hits
         self.statistics["get_misses"] += misses
 
-    def attach(self, client: str, login: Login | None, sessions: int) -> Refusal | None:
+    def attach(self, client: str, login: Login | None, sessions: int, address: str = "") -> Refusal | None:
         if sessions > self.pools.get(client, 0):
             refusal = self.refuses(login, "connect", "")
             if refusal is not None:

@@ -208,10 +208,10 @@ class MongoServer:
         if self.tls == "requireTLS":
             return Refusal("closed", "no reachable servers")
         user = self._user(login)
-        if login is not None and login.user and user is None:
-            return Refusal("auth", "server returned error on SASL authentication step: Authentication failed.")
         if action == "connect":
-            return None
+            if login is None or not login.user or (user is not None and user.password == login.password):
+                return None
+            return Refusal("auth", "server returned error on SASL authentication step: Authentication failed.")
         refusal = self._forbids(login, user, action, target)
         if refusal is not None or action == "read":
             return refusal
@@ -220,8 +220,7 @@ class MongoServer:
     def _user(self, login: Login | None) -> User | None:
         if login is None or not login.user:
             return None
-        user = self.contents.users.get((login.source or "admin", login.user))
-        return user if user is not None and user.password == login.password else None
+        return self.contents.users.get((login.source or "admin", login.user))
 
     def _forbids(self, login: Login | None, user: User | None, action: str, target: str) -> Refusal | None:
         if not self.auth:
@@ -256,7 +255,7 @@ class MongoServer:
     def count(self, database: str, target: str) -> int:
         return len(self.collection(database, target))
 
-    def attach(self, client: str, login: Login | None, sessions: int) -> Refusal | None:
+    def attach(self, client: str, login: Login | None, sessions: int, address: str = "") -> Refusal | None:
         held = [session for session in self.sessions.values() if session.client == client]
         for session in held[max(0, sessions) :]:
             self.leave(session)
@@ -265,7 +264,7 @@ class MongoServer:
             for _ in range(sessions - len(held)):
                 if len(self.sessions) >= MAX_INCOMING:
                     return Refusal("busy", "connection refused because too many open connections")
-                session = self.accept(client, client)
+                session = self.accept(f"{address}:{32768 + self.connected % 28000}" if address else client, client)
                 if self.tls == "requireTLS":
                     self._refuse_plain(session)
                     return refusal

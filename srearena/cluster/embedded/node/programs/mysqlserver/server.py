@@ -265,12 +265,10 @@ class MysqlServer:
         if self.process.done.is_set:
             return Refusal("closed", "Communications link failure")
         who = login if login is not None else Login("root")
-        error = self.admits(who, "10.0.0.1")
-        if error is not None:
-            kinds: dict[int, RefusalKind] = {1040: "busy", 1049: "missing"}
-            return Refusal(kinds.get(error.number, "auth"), error.message)
         if action == "connect":
-            return None
+            error = self.admits(who, "10.0.0.1")
+            kinds: dict[int, RefusalKind] = {1040: "busy", 1049: "missing"}
+            return None if error is None else Refusal(kinds.get(error.number, "auth"), error.message)
         name, _, rest = target.partition("(")
         database, _, table = name.rpartition(".")
         database = database or who.database
@@ -327,7 +325,7 @@ class MysqlServer:
     def count(self, database: str, target: str) -> int:
         return self.tables.count(database, target)
 
-    def attach(self, client: str, login: Login | None, sessions: int) -> Refusal | None:
+    def attach(self, client: str, login: Login | None, sessions: int, address: str = "") -> Refusal | None:
         held = [session for session in self.sessions.values() if session.client == client]
         for session in held[max(0, sessions) :]:
             self.close(session)
@@ -338,7 +336,7 @@ class MysqlServer:
                 if refusal.kind == "auth":
                     self.note(f"[MY-010926] [Server] {refusal.message}", "Note", self.connected + 8)
                 return refusal
-            self.open(who, "10.0.0.1", client)
+            self.open(who, address or "10.0.0.1", client)
         if sessions != len(held):
             self.epoch += 1
         return None

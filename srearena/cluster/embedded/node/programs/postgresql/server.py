@@ -223,6 +223,7 @@ class PostgresServer:
 
     def close(self, session: Session) -> None:
         if self.sessions.pop(session.pid, None) is not None:
+            self.epoch += len(self.sessions) >= int(self.settings["max_connections"]) - 4
             self.rollback(session)
             self.locks.release(session)
             self.moved.notify()
@@ -270,10 +271,11 @@ class PostgresServer:
         if self.process.done.is_set:
             return Refusal("closed", "connection refused")
         who = login if login is not None else Login("postgres", "", "postgres")
-        error = self._identity(who)
-        if error is not None or action == "connect":
-            return error
-        database = self.databases[who.database]
+        if action == "connect":
+            return self._identity(who)
+        database = self.databases.get(who.database)
+        if database is None or who.user not in self.roles:
+            return self._identity(who)
         target, _, columns = target.partition("(")
         schema, _, table = target.rpartition(".")
         schema = schema or "public"
@@ -350,7 +352,7 @@ class PostgresServer:
         schema, _, table = target.rpartition(".")
         return 0 if found is None else found.tables.count("main" if schema in ("", "public") else schema, table)
 
-    def attach(self, client: str, login: Login | None, sessions: int) -> Refusal | None:
+    def attach(self, client: str, login: Login | None, sessions: int, address: str = "") -> Refusal | None:
         held = [session for session in self.sessions.values() if session.client == client]
         for session in held[max(0, sessions) :]:
             self.close(session)
@@ -364,7 +366,7 @@ class PostgresServer:
                     if error.detail:
                         self.log(error.detail, "DETAIL", self._next_pid)
                 return refusal
-            self.open(who, "10.0.0.1", client, client)
+            self.open(who, address or "10.0.0.1", "", client)
         return None
 
     def attached(self, client: str) -> int:

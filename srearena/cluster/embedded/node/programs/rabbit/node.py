@@ -65,7 +65,7 @@ class RabbitNode:
             return Refusal("closed", "java.net.ConnectException: Connection refused")
         who = login if login is not None and login.user else Login("guest", "guest")
         user = self.users.get(who.user)
-        if user is None or user.password != who.password:
+        if user is None or (action == "connect" and user.password != who.password):
             text = "ACCESS_REFUSED - Login was refused using authentication mechanism PLAIN. "
             return Refusal("auth", f"{text}For details see the broker logfile.")
         if not user.permitted:
@@ -142,7 +142,7 @@ class RabbitNode:
     def count(self, database: str, target: str) -> int:
         return self.queues[target].messages if target in self.queues else 0
 
-    def attach(self, client: str, login: Login | None, sessions: int) -> Refusal | None:
+    def attach(self, client: str, login: Login | None, sessions: int, address: str = "") -> Refusal | None:
         held = self.pools.get(client, (0, ""))[0]
         if sessions <= 0:
             self.pools.pop(client, None)

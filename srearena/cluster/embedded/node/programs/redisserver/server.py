@@ -248,13 +248,13 @@ class RedisServer:
     def refuses(self, login: Login | None, action: str, target: str) -> Refusal | None:
         if self.process.done.is_set:
             return Refusal("closed", "Connection refused")
-        wanted = self.settings["requirepass"]
-        password = login.password if login is not None else ""
-        if wanted and not password:
-            return Refusal("auth", NO_AUTH)
-        if password != wanted:
-            return Refusal("auth", WRONG_PASS if wanted else NO_PASSWORD)
         if action == "connect":
+            wanted = self.settings["requirepass"]
+            password = login.password if login is not None else ""
+            if wanted and not password:
+                return Refusal("auth", NO_AUTH)
+            if password != wanted:
+                return Refusal("auth", WRONG_PASS if wanted else NO_PASSWORD)
             full = len(self.sessions) >= int(self.settings["maxclients"])
             return Refusal("busy", "ERR max number of clients reached") if full else None
         if action == "read":
@@ -294,7 +294,7 @@ class RedisServer:
             self.epoch += 1
         return taken
 
-    def attach(self, client: str, login: Login | None, sessions: int) -> Refusal | None:
+    def attach(self, client: str, login: Login | None, sessions: int, address: str = "") -> Refusal | None:
         held = [session for session in self.sessions.values() if session.client == client]
         for session in held[max(0, sessions) :]:
             self.sessions.pop(session.number, None)
@@ -303,7 +303,7 @@ class RedisServer:
             if refusal is not None:
                 self.rejected += refusal.kind == "busy"
                 return refusal
-            self._open(client, client).trusted = True
+            self._open(f"{address}:{32768 + self.connections}" if address else client, client).trusted = True
         return None
 
     def attached(self, client: str) -> int:
