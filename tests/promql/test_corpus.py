@@ -12,6 +12,7 @@ import pytest
 
 from srearena.cluster.embedded.telemetry.metrics.api import PrometheusApi
 from tests.promql.corpus import INSTANTS, MISTAKES, Question, asked, compact, differences, queries, questions, recorded
+from tests.promql.random_queries import RandomQueries
 from tests.promql.real_prometheus import BINARY, RealPrometheus, running
 from tests.promql.samples import dataset, loaded
 
@@ -76,3 +77,16 @@ def test_an_installed_prometheus_gives_the_recorded_answers(
             assert not differences(ours, theirs), query
     for query, message in json.loads(MISTAKES.read_text()).items():
         assert server.ask("query", query=query, time="1")["error"] == message
+
+
+@pytest.mark.skipif(BINARY is None, reason="Prometheus is not installed (Debian: apt-get install prometheus)")
+def test_random_queries_are_answered_alike(api: PrometheusApi, server: RealPrometheus) -> None:
+    chance = RandomQueries(seed=11)
+    for _ in range(400):
+        query = chance.one()
+        for at in (INSTANTS[0], None):
+            question = Question(query, at)
+            ours, theirs = compact(ask(api, question), question.is_ordered), asked(server, question)
+            if all("found duplicate series" in answer.get("error", "") for answer in (ours, theirs)):
+                continue  # any two of them may be named
+            assert not differences(ours, theirs), query
