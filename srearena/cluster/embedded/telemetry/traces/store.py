@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from srearena.cluster.embedded.traffic.spans import Span
 
-MAX_SPANS = 200_000
+MAX_SPANS = 100_000
 MAX_AGE = 6 * 3600.0
 
 
