@@ -69,7 +69,7 @@ def verify(problem_id: str, seed: int = 0) -> dict[str, Any]:
     registry = ProblemRegistry()
     try:
         _main_line(registry.get_problem(problem_id), seed, proof)
-        if registry.get_problem(problem_id).level != "none":
+        if "mitigation" in registry.get_problem(problem_id).stages:
             _after_restarting_everything(registry.get_problem(problem_id), seed, proof)
     except SreArenaError as failure:
         proof.found("environment", False, str(failure))
@@ -105,6 +105,8 @@ def _main_line(problem: Problem, seed: int, proof: Proof) -> None:
             episode.submit("No")
             _broken(problem, episode, telemetry, proof)
             proof.found("nothing names the fault", *_leaks(episode))
+            if "mitigation" not in problem.stages:
+                return
             _silenced(problem, proof)
             _remedied(problem, episode, proof)
             _deleted(problem, proof)
@@ -134,6 +136,8 @@ def _broken(problem: Problem, episode: Episode, telemetry: Telemetry, proof: Pro
     with Kubernetes(episode.kubeconfig) as api:
         seen = visible(problem, api, telemetry)
     proof.found("broken can be seen", bool(seen), "there is no symptom in objects, events, alerts or error rates")
+    if "mitigation" not in problem.stages:
+        return
     verdict = _judged(problem)
     proof.found("doing nothing does not help", not verdict.passed, "the oracle is content although nothing was done")
 

@@ -71,6 +71,12 @@ class Telemetry:
             lines.append(f"... and {len(result) - _MOST_SERIES} more series: narrow the query with labels or topk()")
         return "\n".join(lines)
 
+    def values(self, query: str, label: str = "service_name") -> dict[str, float]:
+        """The present values of a query, by one label."""
+        result = self._get("prometheus", "/api/v1/query", query=query)["data"]["result"]
+        found = {entry["metric"].get(label, ""): float(entry["value"][1]) for entry in result}
+        return {name: value for name, value in found.items() if name and value == value}
+
     def alerts(self) -> str:
         found = self._get("prometheus", "/api/v1/alerts")["data"]["alerts"]
         if not found:

@@ -6,5 +6,6 @@ from srearena.conductor.oracles.checks.front_door import FrontDoor
 from srearena.conductor.oracles.checks.intent import Intent
 from srearena.conductor.oracles.checks.reachability import Reachability
 from srearena.conductor.oracles.checks.readiness import Readiness
+from srearena.conductor.oracles.checks.traffic import Traffic
 
-__all__ = ["Check", "FreshPods", "FrontDoor", "Intent", "Reachability", "Readiness"]
+__all__ = ["Check", "FreshPods", "FrontDoor", "Intent", "Reachability", "Readiness", "Traffic"]
