@@ -85,6 +85,8 @@ class StartStep(Part):
     """Begin to accept connections here rather than at the end."""
 
     name: str = ""
+    beat: Seconds | None = None
+    """With `register`: say so again every so often, and leave when told to stop; without it, once and for ever."""
     action: Literal["read", "write", "create"] = "read"
     target: str = ""
     rows: int | list[dict[str, Any]] = 0

@@ -90,6 +90,7 @@ class Life:
         instance.ready = True
         self.traffic.join(instance)
         await stop.wait()
+        startup.leave()
         for listener in listeners:
             listener.close()
         self.traffic.leave(process)

@@ -28,6 +28,7 @@ class Startup:
         self.instance = instance
         self.process: Process = instance.process
         self._cluster = network
+        self.registered: list[StartStep] = []
 
     async def run(self, steps: Iterable[StartStep]) -> None:
         """Go through the steps; StartFailed where one of them ends the program."""
@@ -136,11 +137,12 @@ class Startup:
         if error is not None or not isinstance(server, Datastore):
             return error
         login = self._login(step.seed)
-        refusal = server.refuses(login, "connect", "") or server.refuses(login, "write", step.target)
-        if refusal is not None:
-            return refusal.message
+        refusal = server.refuses(login, "connect", "")
         database = login.database if login is not None else ""
-        if server.count(database, step.target) == 0:
+        if refusal is None and server.count(database, step.target) == 0:
+            refusal = server.refuses(login, "create", step.target)
+            if refusal is not None:
+                return refusal.message
             rows = step.rows if isinstance(step.rows, list) else [{"_id": str(n)} for n in range(1, step.rows + 1)]
             refusal = server.put(database, step.target, rows)
         return None if refusal is None else refusal.message
@@ -162,10 +164,38 @@ class Startup:
             return error
         if not isinstance(server, Discovery):
             return "unexpected answer from the registry"
+        service, address, port = self._registration(step)
+        server.register(service, address, port)
+        if step.beat is not None:
+            self.process.spawn_thread(self._beats(step, step.beat))
+            self.registered.append(step)
+        return None
+
+    def _registration(self, step: StartStep) -> tuple[str, str, int]:
         instance = self.instance
         port = int(instance.settings.fill(str(instance.program.listen[0].port)) or 0)
-        server.register(instance.settings.fill(step.name), instance.station.address, port)
-        return None
+        return instance.settings.fill(step.name), instance.station.address, port
+
+    def _registry(self, step: StartStep) -> Discovery | None:
+        assert step.register_in is not None
+        _, host, port = self._address(step.register_in)
+        listener = self._listener(host, port)
+        server = listener.server if listener is not None else None
+        return server if isinstance(server, Discovery) else None
+
+    async def _beats(self, step: StartStep, every: float) -> None:
+        while True:
+            await self.process.sleep(every)
+            registry = self._registry(step)
+            if registry is not None:
+                registry.register(*self._registration(step))
+
+    def leave(self) -> None:
+        """Take back what is taken back when a program is told to stop."""
+        for step in self.registered:
+            registry = self._registry(step)
+            if registry is not None:
+                registry.deregister(*self._registration(step))
 
 
 def _lines(text: str | list[str]) -> list[str]:

@@ -366,8 +366,6 @@ class Wiring:
     def _callee(self, call: Call, path: Path, pending: list[Node]) -> Node | Failure:
         assert path.listener is not None
         server = path.listener.server
-        if server is None and path.listener.owner.name in _UNDESCRIBED.get(call.target.dependency.protocol, ()):
-            server = _OPEN
         instance = call.target.instance
         protocol = call.target.dependency.protocol
         if isinstance(server, Instance):
@@ -437,26 +435,12 @@ def _disk_factor(process: Process) -> float:
     return float(getattr(machine, "disk_factor", 1.0))
 
 
-class _OpenStore:
-    """A store that says nothing of itself lets everybody in."""
-
-    epoch = 0
-
-    def refuses(self, login: Login | None, action: str, target: str) -> None:
-        return None
-
-
-_OPEN = _OpenStore()
-_UNDESCRIBED = {"redis": ("redis-server", "valkey-server"), "memcached": ("memcached",)}
-"""Programs that speak a store's protocol but do not describe themselves, by protocol."""
-
-
 def is_store(server: object) -> bool:
     """Whether it answers as a datastore or a broker; asked of protocols once per type, since that is slow."""
     return _is_store(type(server), server)
 
 
-_STORE_TYPES: dict[type, bool] = {_OpenStore: True}
+_STORE_TYPES: dict[type, bool] = {}
 
 
 def _is_store(kind: type, server: object) -> bool:
