@@ -122,7 +122,6 @@ class Catalog:
         self.services: dict[str, dict[str, Any]] = {}
         self.keys: dict[str, bytes] = {}
         self.index = 1
-        self.heartbeat = 0.0
 
     # As the traffic of applications asks it (`datastore.Discovery`)
 

@@ -164,10 +164,10 @@ class Discovery(Protocol):
     """Consul, Nacos: who offers a service, by their own account."""
 
     epoch: int
-    heartbeat: float
-    """Seconds after which a service must register again, lest it be forgotten; 0: never."""
 
-    def register(self, service: str, ip: str, port: int) -> None: ...
+    def register(self, service: str, ip: str, port: int) -> None:
+        """Offer a service; doing so again is the heartbeat where one is wanted (Nacos: every five seconds)."""
+        ...
 
     def deregister(self, service: str, ip: str, port: int) -> None: ...
 

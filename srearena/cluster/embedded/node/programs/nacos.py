@@ -26,7 +26,6 @@ from srearena.cluster.embedded.node.streams import Change
 PORT = 8848
 OTHER_PORTS = (7848, 9848, 9849)
 START_SECONDS = 18.0
-HEARTBEAT_SECONDS = 5.0
 UNHEALTHY_SECONDS = 15.0
 GONE_SECONDS = 30.0
 SHARE_SECONDS = 10.0
@@ -128,7 +127,6 @@ class NacosRegistry:
     def __init__(self, process: Process) -> None:
         self.process = process
         self.epoch = 0
-        self.heartbeat = HEARTBEAT_SECONDS
         self.own: dict[tuple[str, str, int], Entry] = {}
         self.told: dict[str, tuple[float, list[Entry]]] = {}
         """By server: when it last spoke, and what it had."""
