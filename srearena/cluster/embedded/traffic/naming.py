@@ -74,7 +74,7 @@ def call_attributes(call: Call, link: Link, error: str) -> Attributes:
             status = link.callee.operation.status if link.callee.operation is not None else 500
             found.append(("http.response.status_code", status if error else 200))
     elif protocol == "grpc":
-        service, _, method = call.operation.strip("/").rpartition("/")
+        service, _, method = (call.step.span or call.operation).strip("/").rpartition("/")
         found += [("rpc.system", "grpc"), ("rpc.service", service), ("rpc.method", method)]
         found.append(("rpc.grpc.status_code", 14 if error and link.callee is None else 2 if error else 0))
     elif protocol in _SYSTEMS:
