@@ -11,7 +11,7 @@ import numpy as np
 from srearena.cluster.embedded.clock import Clock
 from srearena.cluster.embedded.node.programs.datastore import Broker
 from srearena.cluster.embedded.traffic.circuit import Circuit
-from srearena.cluster.embedded.traffic.durations import beyond, shapes_and_scales
+from srearena.cluster.embedded.traffic.durations import beyond, drawn, shapes_and_scales
 from srearena.cluster.embedded.traffic.graph import Call, Node
 from srearena.cluster.embedded.traffic.servers import Instance
 from srearena.cluster.embedded.traffic.wiring import calls_of
@@ -36,6 +36,8 @@ class Tally:
         self._parts: deque[tuple[float, float, float]] = deque(maxlen=_KEPT)
         """Of each interval and kind of request lately: how many, their mean time and its variance."""
         self._lately: deque[float] = deque(maxlen=10)
+        self._sum = 0.0
+        self._squares = 0.0
 
     def add(self, count: float, mean: float, variance: float, payload: float) -> None:
         self.answered += count
@@ -43,6 +45,8 @@ class Tally:
         self.received += count * payload
         if count > 0:
             self._parts.append((count, mean, variance))
+            self._sum += count * mean
+            self._squares += count * (variance + mean**2)
 
     def recent_rate(self) -> float:
         """Answers per interval, lately."""
@@ -50,10 +54,14 @@ class Tally:
 
     def moments(self) -> tuple[float, float]:
         """Mean and standard deviation."""
-        total = sum(count for count, _, _ in self._parts) or 1.0
-        mean = sum(count * part for count, part, _ in self._parts) / total
-        square = sum(count * (variance + part**2) for count, part, variance in self._parts) / total
-        return mean, max(square - mean**2, 0.0) ** 0.5
+        total = self.answered or 1.0
+        mean = self._sum / total
+        return mean, max(self._squares / total - mean**2, 0.0) ** 0.5
+
+    def rough_quantiles(self, shares: Sequence[float]) -> list[float]:
+        """As `quantiles`, from mean and deviation alone: for those who ask every few seconds."""
+        mean, deviation = self.moments()
+        return [drawn(mean, deviation**2, 1 - share) for share in shares]
 
     def quantiles(self, shares: Sequence[float]) -> list[float]:
         """The times within which these shares of requests were answered."""

@@ -31,18 +31,19 @@ def statistics(driver: Driver) -> dict[str, Any]:
     total = _row("", TOTAL, driver.tally)
     rows.append(total)
     failed = total["num_failures"] / total["num_requests"] if total["num_requests"] else 0.0
-    median, late = driver.tally.quantiles((0.5, 0.95))
+    median, late = driver.tally.rough_quantiles((0.5, 0.95))
     return {
         "stats": rows,
         "errors": [
-            {
-                "method": row["method"],
-                "name": row["name"],
-                "error": "HTTPError('500 Server Error')",
-                "occurrences": row["num_failures"],
-            }
-            for row in rows
-            if row["num_failures"] and row["name"] != TOTAL
+            {"method": method, "name": path, "error": error, "occurrences": int(count)}
+            for operation, tally in driver.by_task.items()
+            for method, path in [_route(operation)]
+            for error, count in (
+                ("HTTPError('500 Server Error')", tally.refused),
+                ("ConnectionError", tally.unconnected),
+                ("ReadTimeout", tally.late),
+            )
+            if count >= 1
         ],
         "total_rps": total["current_rps"],
         "fail_ratio": failed,
@@ -62,7 +63,7 @@ def _route(operation: str) -> tuple[str, str]:
 
 def _row(method: str, name: str, tally: Tally) -> dict[str, Any]:
     mean, _ = tally.moments()
-    least, median, most = tally.quantiles((0.001, 0.5, 0.999))
+    least, median, most = tally.rough_quantiles((0.001, 0.5, 0.999))
     sent = tally.answered + tally.late + tally.unconnected
     failed = tally.refused + tally.late + tally.unconnected
     return {
