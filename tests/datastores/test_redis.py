@@ -87,6 +87,14 @@ def test_a_flood_outgrows_the_container(machine: Machine) -> None:
     assert container.done.value.code == 137
 
 
+def test_a_script_can_be_that_flood(machine: Machine) -> None:
+    container = cart(machine, memory=20 * MIB)
+    script = "i=0; while head -c 1048576 /dev/zero | valkey-cli -h 10.244.1.5 -x SET k$i; do i=$((i+1)); done"
+    flood = machine.run(machine.container(VALKEY, "sleep", "1000"), ["sh", "-c", script])
+    assert flood.out.count("OK\n") > 5
+    assert container.done.value.code == 137
+
+
 def test_what_was_flushed_is_gone_and_counted(machine: Machine) -> None:
     container = cart(machine)
     store = server(machine)

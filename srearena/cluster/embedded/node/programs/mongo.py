@@ -204,7 +204,8 @@ class Mongo(Program):
                 storage.save(process, folder, contents)
         except OSError as error:
             reason = f"IllegalOperation: Attempted to create a lock file on a read-only directory: {folder}"
-            if error.errno == errno.ENOSPC:
+            if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
+                # WiredTiger names its errors so: the number, then what the system calls it.
                 reason = f"Location28595: {error.errno}: {error.strerror}"
             journal.line(20557, "CONTROL", "DBException in initAndListen, terminating", severity="E", error=reason)
             journal.line(23138, "CONTROL", "Shutting down", exitCode=100)

@@ -160,6 +160,15 @@ def _produce(broker: KafkaBroker, request: Message) -> Message:
     return {}
 
 
+def _append(broker: KafkaBroker, request: Message) -> Message:
+    """Many messages of one size, whose contents nobody cares about."""
+    refusal = broker.append(str(request["topic"]), int(request["count"]), int(request["size"]))
+    if refusal is not None:
+        kinds = {"full": "RecordTooLargeException", "missing": "UnknownTopicOrPartitionException"}
+        raise RequestError(kinds.get(refusal.kind, "KafkaStorageException"), refusal.message)
+    return {}
+
+
 def _consume(broker: KafkaBroker, request: Message) -> Message:
     """Messages from given positions; with a group, from what it has committed, and committing what is taken."""
     topic = broker.topic(str(request["topic"]))
@@ -222,6 +231,7 @@ REQUESTS: dict[str, Callable[[KafkaBroker, Message], Message]] = {
     "reset": _reset,
     "delete group": _delete_group,
     "produce": _produce,
+    "append": _append,
     "consume": _consume,
     "configuration": _configuration,
     "configure": _configure,

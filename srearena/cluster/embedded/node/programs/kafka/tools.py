@@ -19,6 +19,10 @@ JVM_SECONDS = 1.1
 JVM_MEMORY = 55 * 1024 * 1024
 PATIENCE = 60.0
 POLL = 0.5
+PRODUCE_SECONDS = 0.25
+REPORT_SECONDS = 5.0
+UNTHROTTLED = 2000.0
+"""Records a second of a producer that nobody holds back."""
 SWITCHES = frozenset(
     {
         "list",
@@ -63,6 +67,11 @@ class Tool:
             if name in SWITCHES:
                 self.on.add(name)
                 continue
+            if name == "producer-props":
+                while words and not words[0].startswith("--"):
+                    key, _, setting = words.pop(0).partition("=")
+                    self.properties[key] = setting
+                continue
             value = value if equals else words.pop(0) if words else ""
             if name in ("property", "consumer-property", "producer-property"):
                 key, _, setting = value.partition("=")
@@ -91,6 +100,7 @@ class Tool:
 
     async def _connect(self) -> None:
         given = self.values.get("bootstrap-server") or self.values.get("broker-list", "")
+        given = given or self.properties.get("bootstrap.servers", "")
         if not given:
             raise ToolError('Missing required argument "[bootstrap-server]"')
         address = given.split(",")[0]
@@ -343,6 +353,42 @@ async def _consume(tool: Tool) -> int:
     return 0
 
 
+async def _perform(tool: Tool) -> int:
+    """kafka-producer-perf-test.sh: so many records of a size, at a rate; a line every five seconds."""
+    number = int(tool.values.get("num-records", "0") or 0)
+    size = int(tool.values.get("record-size", "100") or 100)
+    rate = float(tool.values.get("throughput", "-1") or -1)
+    rate = rate if rate > 0 else UNTHROTTLED
+    largest = int(tool.properties.get("max.request.size", "1048576"))
+    if size + 88 > largest:
+        raise ToolError(
+            f"org.apache.kafka.common.errors.RecordTooLargeException: The message is {size + 88} bytes when serialized "
+            f"which is larger than {largest}, which is the value of the max.request.size configuration."
+        )
+    clock = tool.process.clock
+    started = reported = clock.now
+    sent = told = 0
+    while sent < number:
+        await tool.process.sleep(PRODUCE_SECONDS)
+        due = min(number, int((clock.now - started) * rate)) - sent
+        if due > 0:
+            request = {"ask": "append", "topic": tool.topic(), "count": due, "size": size}
+            reply = await tool.ask(request)
+            if "error" in reply:
+                await tool.process.error(f"org.apache.kafka.common.errors.{reply['kind']}: {reply['error']}\n")
+            sent += due
+        if clock.now - reported >= REPORT_SECONDS:
+            await tool.process.write(_performance(sent - told, clock.now - reported, size))
+            reported, told = clock.now, sent
+    await tool.process.write(_performance(sent, max(clock.now - started, PRODUCE_SECONDS), size))
+    return 0
+
+
+def _performance(records: int, seconds: float, size: int) -> str:
+    rate = records / seconds
+    return f"{records} records sent, {rate:.1f} records/sec ({rate * size / 1024**2:.2f} MB/sec)\n"
+
+
 async def _offsets(tool: Tool) -> int:
     earliest = tool.values.get("time", "-1") in ("-2", "earliest")
     reply = await tool.ask({"ask": "offsets", "topic": tool.topic(), "earliest": earliest})
@@ -386,6 +432,7 @@ TOOLS: dict[str, Callable[[Tool], Awaitable[int]]] = {
     "kafka-consumer-groups.sh": _groups,
     "kafka-console-producer.sh": _produce,
     "kafka-console-consumer.sh": _consume,
+    "kafka-producer-perf-test.sh": _perform,
     "kafka-get-offsets.sh": _offsets,
     "GetOffsetShell": _offsets,
     "kafka-configs.sh": _configs,

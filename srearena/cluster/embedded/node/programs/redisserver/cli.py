@@ -68,6 +68,8 @@ class RedisCli:
             await self._prepare(connection, reader)
             if "--scan" in self.on:
                 self.words = ["KEYS", "*"]
+            if self.words and "-x" in self.on:
+                self.words = [*self.words, await self._standard_input()]
             if self.words:
                 status = 0
                 for _ in range(self.repeats):
@@ -80,6 +82,13 @@ class RedisCli:
             return 1
         finally:
             connection.close()
+
+    async def _standard_input(self) -> str:
+        """With -x the last argument is what comes in."""
+        parts: list[bytes] = []
+        while data := await self.process.read():
+            parts.append(data)
+        return b"".join(parts).decode(errors="surrogateescape")
 
     async def _prepare(self, connection: Connection, reader: RespReader) -> None:
         if self.password:
