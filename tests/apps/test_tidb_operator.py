@@ -100,6 +100,15 @@ def test_the_printed_columns_tell_the_state(fleet: Deployed) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("path", "body"), [("stores", b"{garbage"), ("stores", b"[]"), ("members", b"5"), ("stores", b"")]
+)
+def test_pd_refuses_what_makes_no_sense(fleet: Deployed, path: str, body: bytes) -> None:
+    reply = fleet.api.request_service("basic-pd", 2379, f"/pd/api/v1/{path}", DATABASE, method="POST", body=body)
+    assert reply.status == 400
+    assert ready(fleet) == "True"
+
+
 def test_a_cluster_grows_and_shrinks(fleet: Deployed) -> None:
     wish(fleet, pd={"replicas": 3}, tikv={"replicas": 3}, tidb={"replicas": 2})
     fleet.wait(180)

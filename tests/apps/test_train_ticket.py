@@ -40,11 +40,22 @@ def test_the_members_agree_on_one_leader(railway: Deployed) -> None:
     assert leaders(railway) == ["tsdb-mysql-0"]
 
 
+def run_mysql(railway: Deployed, image: str) -> None:
+    """Change the image of the servers; a pod gets it when it is made anew."""
+    template = {"spec": {"containers": [{"name": "mysql", "image": image}]}}
+    strategy = {"type": "OnDelete", "rollingUpdate": None}
+    change = {"spec": {"updateStrategy": strategy, "template": template}}
+    railway.api.patch("statefulsets", "tsdb-mysql", change, NAMESPACE)
+
+
 def test_a_lost_leader_is_replaced_and_comes_back_as_a_follower(railway: Deployed) -> None:
+    run_mysql(railway, "radondb/percona:no-such-tag")
     railway.api.delete("pods", "tsdb-mysql-0", NAMESPACE, grace=0)
-    railway.wait(25)
+    railway.wait(40)
     assert leaders(railway) == ["tsdb-mysql-1"]
-    railway.wait(120)
+    run_mysql(railway, "radondb/percona:5.7.34")
+    railway.api.delete("pods", "tsdb-mysql-0", NAMESPACE, grace=0)
+    railway.wait(90)
     assert roles(railway) == {"tsdb-mysql-0": "follower", "tsdb-mysql-1": "leader", "tsdb-mysql-2": "follower"}
 
 

@@ -111,6 +111,14 @@ class _Thread(Task[T]):
         else:
             super().resume()
 
+    def _advance(self, move: Callable[[], Any]) -> None:
+        try:
+            super()._advance(move)
+        except Exception:
+            # As with a whole program: a bug of ours in one thread must not take the cluster with it.
+            _log.exception("a thread of process %s (%s) failed", self._process.pid, " ".join(self._process.argv))
+            self._end(None)
+
     def unhold(self) -> None:
         if self._held:
             self._held = False

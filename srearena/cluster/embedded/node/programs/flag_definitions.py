@@ -14,6 +14,16 @@ from typing import Any
 import yaml
 
 
+class _Yaml12(yaml.CSafeLoader):
+    """YAML as Go's reader takes it: `on` and `off` are words, only `true` and `false` are truth values."""
+
+
+_Yaml12.yaml_implicit_resolvers = {
+    first: [(tag, shape) for tag, shape in rules if first in "tTfF" or not tag.endswith(":bool")]
+    for first, rules in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+
+
 class BadDefinitions(Exception):
     """The file is no set of flags; the text says why, as flagd does."""
 
@@ -42,7 +52,7 @@ class FlagDefinitions:
         """Read a file; its name says whether it is JSON or YAML."""
         try:
             text = data.decode()
-            document = yaml.load(text, Loader=yaml.CSafeLoader) if path.endswith(("yaml", "yml")) else json.loads(text)
+            document = yaml.load(text, Loader=_Yaml12) if path.endswith(("yaml", "yml")) else json.loads(text)
         except (ValueError, yaml.YAMLError) as problem:
             reason = str(problem).splitlines()[0]
             raise BadDefinitions(f"flag configuration is not valid: {reason}") from None

@@ -1,8 +1,9 @@
 """xenon: keeps one leader among the MySQL servers of a StatefulSet, and tells the world by running scripts.
 
 The leader calls on the others every few seconds; a member that has not heard from one for a while looks around itself.
-A leader that a majority follows stays; without one, the able member with the lowest name becomes it. The scripts named in the environment are really run, with
-the pod's own shell, network and token, so what they do to the pod's labels is up to them (and to RBAC).
+A leader that a majority follows stays; without one, the able member with the lowest name becomes it. The scripts named
+in the environment are really run, with the pod's own shell, network and token, so what they do to the pod's labels is
+up to them (and to RBAC).
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ class Member:
     async def answer(self, request: HttpRequest) -> HttpResponse:
         if request.path == "/cluster/add" and request.method == "POST":
             given = [peer.strip() for peer in request.body.decode(errors="replace").split(",") if peer.strip()]
+            if not all(peer.rpartition(":")[2].isdigit() for peer in given):
+                return HttpResponse.text("cluster.add.error[missing port in address]\n", 400)
             self.peers = sorted({*self.peers, *given})
             return HttpResponse.text("OK\n")
         if request.path in ("/ping", "/status"):

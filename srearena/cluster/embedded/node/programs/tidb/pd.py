@@ -135,7 +135,13 @@ class PdMember:
 
     async def _governed(self, request: HttpRequest, path: str) -> HttpResponse:
         """What needs a leader."""
-        body: Any = json.loads(request.body) if request.body else None
+        try:
+            body: Any = json.loads(request.body) if request.body else None
+        except ValueError as problem:
+            return json_response(str(problem), 400)
+        wanted = {"/stores": "address", "/members": "name"}.get(path, "") if request.method == "POST" else ""
+        if wanted and not (isinstance(body, dict) and isinstance(body.get(wanted), str)):
+            return json_response(f"{wanted} is required", 400)
         first = "spread" not in request.query
         match request.method, path.strip("/").split("/"):
             case "GET", ["members"]:
