@@ -20,7 +20,7 @@ from srearena.conductor.episode import Episode
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.outcome import Limits, Outcome
 from srearena.conductor.problems.registry import ProblemRegistry
-from srearena.conductor.results import folder_of, results_root, trial_document, write_summary, write_trial
+from srearena.conductor.results import folder_of, results_root, trial_document, write_state, write_summary, write_trial
 from srearena.conductor.session import Session
 from srearena.conductor.staging import Say, Timeline, embedded_cluster
 
@@ -134,6 +134,7 @@ class Conductor:
         run = self._results or results_root() / episode.session.session_id
         document = trial_document(episode, agent=self.agent_name, seed=self._seed, trial=self._trial, run=run.name)
         episode.session.moved(folder_of(run, document["problem"], self._trial) / "session.jsonl")
+        write_state(run, document, episode.state)
         write_trial(run, document)
         if self._results is None:
             write_summary(run, [document])

@@ -27,6 +27,7 @@ from srearena.conductor.problems.base import Problem
 from srearena.conductor.session import Session
 from srearena.conductor.stages import STAGES, chosen
 from srearena.conductor.staging import Say, Stage, TimeKeeper, Timeline
+from srearena.conductor.state import kept_state
 from srearena.errors import SreArenaError
 
 _LARGEST_SUBMISSION = 65_536
@@ -88,6 +89,8 @@ class Episode:
         self.records: list[StageRecord] = []
         self.ending: Ending | None = None
         self.kubeconfig: Path | None = None
+        self.state: dict[str, Any] = {}
+        """What a later grading needs of the cluster as the agent left it."""
         self._staging = Stage(problem, cluster, timeline or Timeline(), say)
         self._keeps_cluster = keeps_cluster
         self._folder = Path(tempfile.mkdtemp(prefix="episode-"))
@@ -263,6 +266,7 @@ class Episode:
         assert self.ending is not None
         ending = self.ending
         try:
+            self.state = kept_state(self.problem.kubernetes, self.problem.app.namespaces)
             self._grade_mitigation(ending)
         except SreArenaError as failure:
             ending.outcome, ending.reason = Outcome.ENVIRONMENT_ERROR, f"grading failed: {failure}"

@@ -17,6 +17,7 @@ from typing import Any
 from srearena.conductor.episode import Episode
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.stages import STAGES
+from srearena.conductor.state import STATE
 
 SCHEMA = "srearena.trial/1"
 GRADER = "1"
@@ -107,6 +108,13 @@ def write_trial(run: Path, document: dict[str, Any]) -> Path:
     draft = folder / "result.json.new"
     draft.write_text(json.dumps(document, indent=2, default=str) + "\n")
     return draft.replace(folder / "result.json")
+
+
+def write_state(run: Path, document: dict[str, Any], state: dict[str, Any]) -> None:
+    """Keep what a later grading needs beside the result."""
+    folder = folder_of(run, document["problem"], document["trial"])
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / STATE).write_text(json.dumps(state) + "\n")
 
 
 def read_trials(run: Path) -> Iterator[dict[str, Any]]:

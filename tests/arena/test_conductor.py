@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from clients.nothing import NothingAgent
 from clients.scripted import ScriptedAgent, actions_in
+from srearena.commands.regrade import command as regrade_command
 from srearena.conductor import Conductor
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.outcome import Limits
@@ -157,3 +159,16 @@ def test_mistakes_in_the_order_of_calls_are_explained() -> None:
 
 def test_a_script_is_read_in_paragraphs() -> None:
     assert actions_in('# look\nkubectl get pods\n\n\nsubmit("Yes")\n') == ["kubectl get pods", 'submit("Yes")']
+
+
+def test_stored_answers_can_be_graded_anew(results: Path) -> None:
+    result = run(
+        ScriptedAgent(actions=['submit("Yes")', 'submit(["api"])']), PORT, stages=("detection", "localization")
+    )
+    folder = results / result["run"]
+    stored = folder / "trials" / PORT / "0" / "result.json"
+    stored.write_text(stored.read_text().replace('"passed": true', '"passed": false').replace('"pass"', '"fail"'))
+    done = CliRunner().invoke(regrade_command, [result["run"]])
+    assert "fail -> pass" in done.output, done.output
+    assert json.loads(stored.read_text())["stages"][1]["verdict"]["passed"]
+    assert (stored.parent / "result.grader-1.json").is_file()
