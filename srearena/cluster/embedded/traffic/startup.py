@@ -10,6 +10,7 @@ from srearena.cluster.embedded.node.reachability import Outcome
 from srearena.cluster.embedded.node.sockets import Listener
 from srearena.cluster.embedded.traffic.failures import connect_failure
 from srearena.cluster.embedded.traffic.servers import Instance
+from srearena.cluster.embedded.traffic.speaking import as_discovery
 from srearena.service.model.schema import Dependency, StartStep, Trouble
 
 
@@ -179,9 +180,7 @@ class Startup:
     def _registry(self, step: StartStep) -> Discovery | None:
         assert step.register_in is not None
         _, host, port = self._address(step.register_in)
-        listener = self._listener(host, port)
-        server = listener.server if listener is not None else None
-        return server if isinstance(server, Discovery) else None
+        return as_discovery(self._listener(host, port))
 
     async def _beats(self, step: StartStep, every: float) -> None:
         while True:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from srearena.cluster.embedded.network.network import Network
 from srearena.cluster.embedded.network.routes import Path
 from srearena.cluster.embedded.node.process import Process
-from srearena.cluster.embedded.node.programs.datastore import Broker, Datastore, Discovery, Login
+from srearena.cluster.embedded.node.programs.datastore import Broker, Datastore, Login
 from srearena.cluster.embedded.node.reachability import Outcome
 from srearena.cluster.embedded.traffic.costs import STORES, cost_of
 from srearena.cluster.embedded.traffic.failures import Failure, connect_failure, remote_failure
@@ -32,6 +32,7 @@ from srearena.cluster.embedded.traffic.graph import (
 from srearena.cluster.embedded.traffic.routing import find_operation
 from srearena.cluster.embedded.traffic.servers import Instance, Server, Store
 from srearena.cluster.embedded.traffic.settings import holds
+from srearena.cluster.embedded.traffic.speaking import as_discovery, speaks
 from srearena.service.model.schema import Condition, Dependency, Effect, Operation, Step
 
 CONNECT_TIMEOUT = 20.0
@@ -307,13 +308,15 @@ class Wiring:
         ways: list[tuple[float, Path | Failure]] = []
         for host, number in addresses:
             ways.extend(self._ways_of(instance, dependency, host, number, 1 / len(addresses)))
+        if dependency.discover and dependency.protocol == "grpc":
+            return _connected(ways)
         return ways
 
     def _discovered(self, instance: Instance, text: str) -> list[tuple[str, int]]:
         registry, _, service = text.partition("/")
         for _, way in self.ways_to(instance, registry):
-            server = way.listener.server if isinstance(way, Path) and way.listener is not None else None
-            if isinstance(server, Discovery):
+            server = as_discovery(way.listener) if isinstance(way, Path) else None
+            if server is not None:
                 self._watch(server)
                 instance.known[service] = [(one.ip, one.port) for one in server.instances(service)]
                 break
@@ -436,17 +439,8 @@ def _disk_factor(process: Process) -> float:
 
 
 def is_store(server: object) -> bool:
-    """Whether it answers as a datastore or a broker; asked of protocols once per type, since that is slow."""
-    return _is_store(type(server), server)
-
-
-_STORE_TYPES: dict[type, bool] = {}
-
-
-def _is_store(kind: type, server: object) -> bool:
-    if kind not in _STORE_TYPES:
-        _STORE_TYPES[kind] = isinstance(server, Datastore | Broker)
-    return _STORE_TYPES[kind]
+    """Whether it answers as a datastore or a broker."""
+    return speaks(server, Datastore) or speaks(server, Broker)
 
 
 def _settled(effect: Effect, value: object) -> ActiveEffect:
@@ -476,3 +470,10 @@ def calls_of(plan: Iterable[Action]) -> list[Call]:
         elif isinstance(action, Missing):
             found.extend(calls_of(action.plan))
     return found
+
+
+def _connected(ways: list[tuple[float, Path | Failure]]) -> list[tuple[float, Path | Failure]]:
+    """gRPC's round robin takes turns among the addresses it is connected to: stale ones count only if all are."""
+    alive = [(weight, way) for weight, way in ways if isinstance(way, Path)]
+    whole = sum(weight for weight, _ in alive)
+    return [(weight / whole, way) for weight, way in alive] if whole > 0 else ways
