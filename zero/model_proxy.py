@@ -25,6 +25,8 @@ from zero.processes import MARK, stop, sweep
 from zero.providers import Provider
 
 KEY_VARIABLE = "ZERO_PROXY_KEY"  # holds the proxy's key in the agent's process
+# It comes with prices. Fetching newer ones at every start takes seconds, and where it fails, the start may too.
+_QUIET = {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}
 START_TIMEOUT = 90.0  # its imports alone take seconds
 
 
@@ -99,7 +101,7 @@ def running(
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            env={"LITELLM_MASTER_KEY": key, **os.environ, MARK: mark},
+            env={"LITELLM_MASTER_KEY": key, **_QUIET, **os.environ, MARK: mark},
         )
         try:
             deadline = time.monotonic() + timeout

@@ -98,6 +98,11 @@ def run(zero: Zero, program: str, cli: str, model: ScriptedModel, snapshot: Path
     )
 
 
+def logged(workspace: Path) -> str:
+    """The end of whatever there is to read about a run that failed."""
+    return "\n".join(path.read_text()[-3000:] for path in sorted((workspace / "traces").glob("*.log")))
+
+
 def read(path: Path) -> Any:
     return json.loads(path.read_text())
 
@@ -124,7 +129,7 @@ def test_a_diagnosis_is_asked_for_until_it_is_complete(
     how = "require" if enclosed else "off"
     with model(cli, output) as scripted_model:
         done = run(zero, program, cli, scripted_model, snapshot, "--sandbox", how, "--collect-traces")
-        assert done.code == 0, done.stderr + (workspace / "traces" / "stdout.log").read_text()[-3000:]
+        assert done.code == 0, done.stderr + logged(workspace)
     assert read(output) == GOOD
 
     first, *_, last = (talk for talk in scripted_model.talks if talk.tools)
@@ -208,7 +213,7 @@ def test_codex_reaches_a_chat_only_provider_through_the_real_litellm(
     with model("codex", workspace / "agent_output.json") as scripted_model:
         more = ("--wire-api", "chat", "--provider", "mine", "--litellm", litellm)
         done = run(zero, program, "codex", scripted_model, snapshot, *more)
-        assert done.code == 0, done.stderr + (workspace / "traces" / "stdout.log").read_text()[-3000:]
+        assert done.code == 0, done.stderr + logged(workspace)
     assert {talk.tongue for talk in scripted_model.talks} == {"chat"}
     assert read(workspace / "agent_output.json") == GOOD
     files = (path for path in workspace.rglob("*") if path.is_file())
@@ -246,7 +251,7 @@ def test_codex_reaches_a_chat_only_provider_through_litellm(
         timeout=240,
         OR_API_KEY=KEY,
     )
-    assert done.code == 0, done.stderr + (workspace / "traces" / "stdout.log").read_text()[-3000:]
+    assert done.code == 0, done.stderr + logged(workspace)
     assert "going through a LiteLLM proxy" in done.stderr
     assert "openrouter/google/gemini-2.5-pro" in seen.read_text()
     assert KEY not in seen.read_text()
