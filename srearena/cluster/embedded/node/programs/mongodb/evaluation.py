@@ -91,6 +91,21 @@ class Evaluator:
         self.process = process
         self.globals = Scope()
 
+    async def program(self, statements: Sequence[Node]) -> Any:
+        """Run what somebody typed; whatever is wrong with it is a JavaScript exception."""
+        try:
+            return await self.run(statements)
+        except _Return:
+            raise failure("Illegal return statement", "SyntaxError") from None
+        except _Break:
+            raise failure("Illegal break statement", "SyntaxError") from None
+        except _Continue:
+            raise failure("Illegal continue statement: no surrounding iteration statement", "SyntaxError") from None
+        except RecursionError:
+            raise failure("Maximum call stack size exceeded", "RangeError") from None
+        except (TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError):
+            raise failure("the value cannot be used like that", "TypeError") from None
+
     async def run(self, statements: Sequence[Node], scope: Scope | None = None) -> Any:
         """Run them; the value of the last expression."""
         value: Any = UNDEFINED

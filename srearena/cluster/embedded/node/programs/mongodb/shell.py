@@ -201,7 +201,7 @@ class MongoShell:
 
     async def _script(self, text: str, *, printing: bool) -> int:
         try:
-            value = await self.evaluator.run(parse(text))
+            value = await self.evaluator.program(parse(text))
             if printing:
                 await self._show(value)
             return 0
@@ -241,7 +241,7 @@ class MongoShell:
                 continue
             pending = ""
             try:
-                await self._show(await self.evaluator.run(statements))
+                await self._show(await self.evaluator.program(statements))
             except Thrown as thrown:
                 await self._complain(thrown.text)
         await self._write("\n" if self.modern and not self.quiet else "" if self.modern else "bye\n")

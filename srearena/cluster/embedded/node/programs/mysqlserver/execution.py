@@ -49,6 +49,13 @@ class Execution:
         session.command, session.query, session.since = "Query", statement, server.process.clock.now
         try:
             return await self._dispatch(next(iter(words_of(statement, 1)), ""), statement)
+        except (IndexError, ValueError, KeyError):
+            text = (
+                "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version"
+            )
+            raise MysqlError(1064, "42000", f"{text} for the right syntax to use near '' at line 1") from None
+        except TableError as error:
+            raise translated_error(error, statement, session.database) from None
         finally:
             session.command, session.state, session.query, session.waiting = "Sleep", "", "", None
             session.since = server.process.clock.now

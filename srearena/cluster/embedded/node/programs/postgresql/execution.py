@@ -74,7 +74,7 @@ class Execution:
             if session.failed and first not in ("ROLLBACK", "ABORT", "COMMIT", "END"):
                 text = "current transaction is aborted, commands ignored until end of transaction block"
                 raise SqlError("25P02", text)
-            return await self._dispatch(first, statement)
+            return await self._understood(first, statement)
         except SqlError as error:
             if session.transaction_at is not None:
                 session.failed = True
@@ -86,6 +86,15 @@ class Execution:
             session.state, session.waiting, session.sleeping = "idle", None, False
             if session.transaction_at is None:
                 self.server.locks.release(session)
+
+    async def _understood(self, first: str, statement: str) -> Answer:
+        """Run it; what cannot be taken apart is a syntax error."""
+        try:
+            return await self._dispatch(first, statement)
+        except (IndexError, ValueError, KeyError):
+            raise SqlError("42601", "syntax error at end of input") from None
+        except TableError as error:
+            raise translated_error(error, self._text) from None
 
     async def _dispatch(self, first: str, statement: str) -> Answer:
         if first in ("BEGIN", "START"):

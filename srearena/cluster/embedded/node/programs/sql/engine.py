@@ -72,12 +72,18 @@ class Tables:
         if name not in self.schemas:
             if len(self.schemas) > MAX_SCHEMAS:
                 raise TableError("limit", name, "too many schemas: not supported by this simulation")
-            self._connection.execute("ATTACH ':memory:' AS " + quoted(name))
+            try:
+                self._connection.execute("ATTACH ':memory:' AS " + quoted(name))
+            except sqlite3.Error as error:
+                raise _sorted(error) from None
             self.schemas.append(name)
 
     def drop_schema(self, name: str) -> None:
         if name in self.schemas:
-            self._connection.execute("DETACH " + quoted(name))
+            try:
+                self._connection.execute("DETACH " + quoted(name))
+            except sqlite3.Error as error:
+                raise _sorted(error) from None
             self.schemas.remove(name)
 
     def tables(self, schema: str) -> list[str]:
