@@ -36,6 +36,7 @@ from srearena.conductor.trial import Trial
 @click.option("--max-tokens", type=int)
 @click.option("--max-cost", type=float)
 @click.option("--max-seconds", default=3600.0, show_default=True, help="Of real time per trial.")
+@click.option("--noise", is_flag=True, help="Let harmless things happen beside the fault, by the trial's seed.")
 @click.option("--run", "name", help="The run's name; by default it follows from the command, so that it resumes.")
 @click.option("--fresh", is_flag=True, help="Do not resume: begin a new run.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per trial as it ends, and totals at the end.")
@@ -53,6 +54,7 @@ def command(
     max_tokens: int | None,
     max_cost: float | None,
     max_seconds: float,
+    noise: bool,
     name: str | None,
     fresh: bool,
     as_json: bool,
@@ -69,9 +71,9 @@ def command(
         given["script"] = str(script.absolute())
     limits = Limits(steps=max_steps, tokens=max_tokens, cost=max_cost, wall_seconds=max_seconds)
     asked = in_order(stages.split(",")) if stages else None
-    run = _run_folder(name, fresh, agent, [chosen, given, trials, seed, asked, limits.as_document()])
+    run = _run_folder(name, fresh, agent, [chosen, given, trials, seed, asked, limits.as_document(), noise])
     plan = [
-        Trial(problem, agent, str(run), number, seed + number, given, asked, limits)
+        Trial(problem, agent, str(run), number, seed + number, given, asked, limits, noise=noise)
         for number in range(trials)
         for problem in chosen
     ]

@@ -38,6 +38,7 @@ class Conductor:
         results: Path | None = None,
         trial: int = 0,
         in_process: bool = False,
+        noise: bool = False,
         say: Say = lambda text: None,
     ) -> None:
         self.problems = ProblemRegistry()
@@ -52,6 +53,7 @@ class Conductor:
         self._results = results
         self._trial = trial
         self._in_process = in_process
+        self._noise = noise
         self._say = say
 
     def register_agent(self, agent: Agent, name: str = "agent") -> None:
@@ -76,6 +78,7 @@ class Conductor:
                 timeline=self._timeline,
                 session=session,
                 say=self._say,
+                noise=self._seed if self._noise else None,
             )
             self.episode.prepare()
         except BaseException:

@@ -21,6 +21,7 @@ from srearena.conductor.actions.toolbox import Toolbox
 from srearena.conductor.baseline import collateral
 from srearena.conductor.errors import BadAction, BadSubmission, EnvironmentFailure
 from srearena.conductor.identity import grant, revoke
+from srearena.conductor.noise import Noise
 from srearena.conductor.oracles.base import Verdict
 from srearena.conductor.outcome import LimitReached, Limits, Outcome, Usage
 from srearena.conductor.problems.base import Problem
@@ -79,7 +80,9 @@ class Episode:
         session: Session | None = None,
         say: Say = lambda text: None,
         keeps_cluster: bool = False,
+        noise: int | None = None,
     ) -> None:
+        """`noise` is the seed of harmless things that happen beside the fault; None for none."""
         self.problem = problem
         self.cluster = cluster
         self.stages = chosen(problem.stages, stages)
@@ -93,6 +96,7 @@ class Episode:
         """What a later grading needs of the cluster as the agent left it."""
         self._staging = Stage(problem, cluster, timeline or Timeline(), say)
         self._keeps_cluster = keeps_cluster
+        self.noise = None if noise is None else Noise(problem, noise)
         self._folder = Path(tempfile.mkdtemp(prefix="episode-"))
         self._toolbox: Toolbox | None = None
         self._position = -1
@@ -112,6 +116,8 @@ class Episode:
         except SreArenaError as failure:
             raise EnvironmentFailure(f"the agent could not be given an identity: {failure}") from failure
         self._staging.settle()
+        if self.noise is not None:
+            self.session.note("noise", acts=self.noise.happen())
         if self.stages[:1] != ("noop",):
             self._break()
         self._staging.hand_over()

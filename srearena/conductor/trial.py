@@ -27,6 +27,7 @@ class Trial:
     stages: tuple[str, ...] | None = None
     limits: Limits = field(default_factory=Limits)
     timeline: Timeline = field(default_factory=Timeline)
+    noise: bool = False
 
     @property
     def folder(self) -> Path:
@@ -58,6 +59,7 @@ def perform(trial: Trial, say: Say = lambda text: None) -> dict[str, Any]:
         results=Path(trial.run),
         trial=trial.number,
         in_process=True,
+        noise=trial.noise,
         say=say,
     )
     try:

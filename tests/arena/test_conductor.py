@@ -172,3 +172,10 @@ def test_stored_answers_can_be_graded_anew(results: Path) -> None:
     assert "fail -> pass" in done.output, done.output
     assert json.loads(stored.read_text())["stages"][1]["verdict"]["passed"]
     assert (stored.parent / "result.grader-1.json").is_file()
+
+
+def test_noise_is_harmless_seeded_and_recorded() -> None:
+    acts = [run(NothingAgent(), QUIET, noise=True, seed=3)["noise"] for _ in range(2)]
+    assert acts[0] == acts[1] and len(acts[0]) == 3
+    result = run(NothingAgent(), QUIET, noise=True, seed=4)
+    assert result["outcome"] == "pass" and result["noise"] != acts[0]

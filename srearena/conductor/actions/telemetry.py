@@ -77,6 +77,13 @@ class Telemetry:
         found = {entry["metric"].get(label, ""): float(entry["value"][1]) for entry in result}
         return {name: value for name, value in found.items() if name and value == value}
 
+    def calls(self, minutes: float = 30.0) -> list[tuple[str, str]]:
+        """Who called whom of late, by the traces."""
+        found = self._get("jaeger", "/api/dependencies", endTs=int(now() * 1000), lookback=int(minutes * 60_000))[
+            "data"
+        ]
+        return [(edge["parent"], edge["child"]) for edge in found or ()]
+
     def alerts(self) -> str:
         found = self._get("prometheus", "/api/v1/alerts")["data"]["alerts"]
         if not found:

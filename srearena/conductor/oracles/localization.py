@@ -13,8 +13,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from srearena.conductor.actions.telemetry import Telemetry
 from srearena.conductor.errors import BadSubmission
 from srearena.conductor.oracles.base import Oracle, Verdict
+from srearena.conductor.topology import graph_of, mean_distance
+from srearena.errors import SreArenaError
 from srearena.service.errors import ServiceError
 from srearena.service.kubernetes import Kubernetes, Obj
 
@@ -111,5 +114,24 @@ class LocalizationOracle(Oracle):
         reasons = [f"{name} is at fault, and was not named" for name in sorted(right - said)]
         reasons += [f"{name} was named, and is not at fault" for name in sorted(said - right)]
         reasons += [f"{name} is at fault, and was named" for name in sorted(hits)]
-        details = {"precision": round(precision, 4), "recall": round(recall, 4), "answered": sorted(said)}
+        details = {
+            "precision": round(precision, 4),
+            "recall": round(recall, 4),
+            "answered": sorted(said),
+            "distance": mean_distance(self._calls(aliases), said, right),
+        }
         return Verdict(said == right, score, tuple(reasons), details)
+
+    def _calls(self, aliases: Aliases) -> dict[str, set[str]]:
+        """The topology by the traces; empty where there are none to read."""
+        try:
+            telemetry = Telemetry(self.problem.cluster)
+        except SreArenaError:
+            return {}  # a stored trial has no cluster any more
+        try:
+            calls = telemetry.calls()
+        except SreArenaError:
+            return {}
+        finally:
+            telemetry.close()
+        return graph_of((aliases.component(caller), aliases.component(called)) for caller, called in calls)

@@ -12,6 +12,11 @@ from srearena.utils.decorators import mark_fault_injected
 
 @problem("noop_hotel_reservation", app="hotel_reservation", aliases=("noop_detection_hotel_reservation", "noop"))
 @problem("noop_social_network", app="social_network", aliases=("noop_detection_social_network",))
+@problem("noop_astronomy_shop", app="astronomy_shop", aliases=("noop_detection_astronomy_shop",))
+@problem("noop_blueprint_hotel_reservation", app="blueprint_hotel_reservation")
+@problem("noop_fleetcast", app="fleetcast")
+@problem("noop_online_boutique", app="online_boutique")
+@problem("noop_train_ticket", app="train_ticket")
 class Noop(Problem):
     family = "noop"
     level = "none"

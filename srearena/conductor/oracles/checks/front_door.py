@@ -20,7 +20,7 @@ _STEP = 5.0
 class FrontDoor(Check):
     name = "front-door"
 
-    def __init__(self, window: float = 60.0, patience: float = 60.0) -> None:
+    def __init__(self, window: float = 60.0, patience: float = 180.0) -> None:
         self._window = window
         self._patience = patience
 

@@ -1,0 +1,79 @@
+"""Orders that are placed now reach every consumer of the broker soon.
+
+Why it cannot be gamed: the harness places the orders itself, so that silencing the load does not empty the queue for
+long; skipping or deleting the backlog does not either, for what matters is how fast new messages are taken.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from srearena.conductor.oracles.checks.base import Check
+from srearena.conductor.oracles.checks.probing import ProbeFailed, run_probe
+from srearena.service.errors import ServiceError, TimedOut
+from srearena.service.front_door import SampleRequest
+from srearena.service.waiting import wait_until
+
+if TYPE_CHECKING:
+    from srearena.conductor.problems.base import Problem
+
+_DESCRIBE = "/opt/kafka/bin/kafka-consumer-groups.sh --bootstrap-server localhost:9092 --describe --all-groups"
+_NEARLY_NONE = 20
+
+
+class Consumption(Check):
+    name = "consumption"
+
+    def __init__(self, order: SampleRequest, *, orders: int = 30, within: float = 120.0) -> None:
+        self._order = order
+        self._orders = orders
+        self._within = within
+
+    def complaints(self, problem: Problem) -> list[str]:
+        try:
+            run_probe(problem, self._script(problem))
+        except ProbeFailed as failed:
+            return [str(failed)]
+        problem.cluster.wait(10)
+        lag: dict[str, int] = {}
+
+        def taken() -> bool:
+            lag.clear()
+            lag.update(_lag(problem))
+            return bool(lag) and max(lag.values()) <= _NEARLY_NONE
+
+        try:
+            wait_until(taken, problem.cluster.wait, self._within, what="consumers")
+        except TimedOut:
+            if not lag:
+                return ["the broker does not say how far its consumers are"]
+            worst = max(lag, key=lambda group: lag[group])
+            return [f"{self._within:g} s after {self._orders} orders, {worst} is {lag[worst]} messages behind"]
+        return []
+
+    def _script(self, problem: Problem) -> str:
+        door = problem.app.front_door
+        assert door is not None
+        url = f"http://{door.service}:{door.port}{self._order.path}"
+        words = ["wget", "-q", "-T", "10", "-O", "/dev/null", "--header", "content-type: application/json"]
+        words += ["--post-data", self._order.body, url]
+        return f"for i in $(seq {self._orders}); do {shlex.join(words)}; done; true"
+
+
+def _lag(problem: Problem) -> dict[str, int]:
+    """How far behind each consumer group is, as the broker's own tool tells; nothing if it does not."""
+    for pod in problem.kubernetes.list("pods", problem.namespace, labels="opentelemetry.io/name=kafka"):
+        if (pod.get("status") or {}).get("phase") != "Running":
+            continue
+        try:
+            said = problem.kubernetes.exec(pod["metadata"]["name"], ["sh", "-c", _DESCRIBE], problem.namespace)
+        except ServiceError:
+            return {}
+        rows = [line.split() for line in said.output.splitlines()]
+        found: dict[str, int] = {}
+        for row in rows:
+            if len(row) > 5 and row[5].isdigit():
+                found[row[0]] = found.get(row[0], 0) + int(row[5])
+        return found
+    return {}

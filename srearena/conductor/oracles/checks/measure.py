@@ -1,0 +1,64 @@
+"""A number that Prometheus knows is near what it was on the healthy system: a rate of requests, processors at work.
+
+Why it cannot be gamed: too little is a complaint as well as too much, so that silencing what is measured, or what
+measures, does not help; and what is measured are counters of nodes and proxies, which no restart of the culprit resets.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from srearena.conductor.actions.telemetry import Telemetry
+from srearena.conductor.errors import BadAction
+from srearena.conductor.oracles.checks.base import Check
+
+if TYPE_CHECKING:
+    from srearena.conductor.problems.base import Problem
+
+_STEP = 15.0
+
+
+class Measure(Check):
+    """The value of `query` is between `least` and `most` times the healthy one, give or take `slack`."""
+
+    name = "measure"
+
+    def __init__(
+        self, what: str, query: str, *, least: float, most: float, slack: float = 0.0, patience: float = 240.0
+    ) -> None:
+        self._what = what
+        self._query = query
+        self._least = least
+        self._most = most
+        self._slack = slack
+        self._patience = patience
+
+    def remember(self, problem: Problem) -> float | None:
+        return self._value(problem)
+
+    def complaints(self, problem: Problem) -> list[str]:
+        healthy = self.remembered(problem)
+        if healthy is None:
+            return []
+        low, high = healthy * self._least - self._slack, healthy * self._most + self._slack
+        waited = 0.0
+        while True:
+            value = self._value(problem)
+            if value is not None and low <= value <= high:
+                return []
+            if waited >= self._patience:
+                break
+            problem.cluster.wait(_STEP)
+            waited += _STEP
+        now = "cannot be measured" if value is None else f"is {value:.3g}"
+        return [f"{self._what} {now}, and was {healthy:.3g} when all was well"]
+
+    def _value(self, problem: Problem) -> float | None:
+        telemetry = Telemetry(problem.cluster)
+        try:
+            answer = telemetry.query(self._query.replace("{ns}", problem.namespace))
+        except BadAction:
+            return None
+        finally:
+            telemetry.close()
+        return None if answer == "(no data)" else float(answer.split()[-1])
