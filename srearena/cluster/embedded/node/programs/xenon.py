@@ -21,8 +21,8 @@ from srearena.cluster.embedded.node.sockets import HttpRequest, HttpResponse
 
 RPC_PORT = 8801
 MYSQL_PORT = 3306
-HEARTBEAT_SECONDS = 3.0
-ELECTION_SECONDS = 10.0
+HEARTBEAT_SECONDS = 5.0
+ELECTION_SECONDS = 15.0
 """How long a follower waits for its leader before it looks for another."""
 _LEADER = "X-Leader"
 _PATIENCE = 1.0
