@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from srearena.cluster.embedded.node.process import Process
-from srearena.cluster.embedded.node.programs.datastore import Datastore, Discovery, Login
+from srearena.cluster.embedded.node.programs.datastore import Datastore, Discovery, Login, joined
 from srearena.cluster.embedded.node.reachability import Outcome
 from srearena.cluster.embedded.node.sockets import Listener
 from srearena.cluster.embedded.traffic.failures import connect_failure
@@ -125,7 +125,7 @@ class Startup:
             return error
         if isinstance(server, Datastore):
             login = self._login(name)
-            refusal = server.refuses(login, "connect", "")
+            refusal = joined(server, self.process, login)
             if refusal is None and action:
                 refusal = server.refuses(login, action, target)
             if refusal is not None:
@@ -138,7 +138,7 @@ class Startup:
         if error is not None or not isinstance(server, Datastore):
             return error
         login = self._login(step.seed)
-        refusal = server.refuses(login, "connect", "")
+        refusal = joined(server, self.process, login)
         database = login.database if login is not None else ""
         if refusal is None and server.count(database, step.target) == 0:
             refusal = server.refuses(login, "create", step.target)

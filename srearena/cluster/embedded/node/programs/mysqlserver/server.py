@@ -235,6 +235,7 @@ class MysqlServer:
 
     def close(self, session: Session) -> None:
         if self.sessions.pop(session.number, None) is not None:
+            self.epoch += len(self.sessions) >= int(self.variables["max_connections"]) - 1
             self.rollback(session)
             self.locks.release(session)
 
@@ -337,8 +338,6 @@ class MysqlServer:
                     self.note(f"[MY-010926] [Server] {refusal.message}", "Note", self.connected + 8)
                 return refusal
             self.open(who, address or "10.0.0.1", client)
-        if sessions != len(held):
-            self.epoch += 1
         return None
 
     def attached(self, client: str) -> int:
