@@ -109,6 +109,20 @@ def test_flagd_does_not_start_without_its_file(shop: Deployed) -> None:
     assert flag(shop, "adFailure")["status"] == 200
 
 
+def psql(shop: Deployed, user: str, statement: str) -> str:
+    (pod,) = shop.pods(NAMESPACE, "opentelemetry.io/name=postgresql")
+    command = ["psql", "-U", user, "-d", "otel", "-tA", "-c", statement]
+    done = shop.api.exec(pod, command, NAMESPACE)
+    return f"{done.output}{done.errors}".strip()
+
+
+def test_the_database_begins_with_products_and_reviews(shop: Deployed) -> None:
+    assert psql(shop, "root", "SELECT count(*) FROM catalog.products") == "10"
+    assert psql(shop, "root", "SELECT count(*) FROM reviews.productreviews") == "50"
+    assert psql(shop, "otelu", "SELECT id FROM catalog.products WHERE id = 'OLJCESPC7Z'") == "OLJCESPC7Z"
+    assert "permission denied" in psql(shop, "otelu", "DELETE FROM catalog.products")
+
+
 def test_cart_waits_for_its_store(shop: Deployed) -> None:
     shop.api.scale("deployments", "valkey-cart", 0, NAMESPACE)
     shop.wait(10)
