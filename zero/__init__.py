@@ -4,7 +4,8 @@ run     one run from a `Request`: workspace, sandbox, attempts, validated output
 """
 
 from zero.errors import ZeroError
+from zero.outcomes import Outcome, RunResult
 from zero.request import Request
-from zero.runner import Outcome, RunResult, run
+from zero.runner import run
 
 __all__ = ["Outcome", "Request", "RunResult", "ZeroError", "run"]

@@ -1,7 +1,7 @@
 """The `zero` command: `zero [ZERO'S OPTIONS] -- [THE CLI'S ARGUMENTS]`.
 
 Everything after the first `--` is for the coding CLI: `exec` for a run to the end (without it, an interactive session),
-`-m MODEL`, options it knows, and a query. What goes wrong is one line; exit codes are those of `zero.runner`.
+`-m MODEL`, options it knows, and a query. What goes wrong is one line; exit codes are those of `zero.outcomes`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import click
 
 from srearena.errors import SreArenaError
 from zero.answers import FORMS
+from zero.outcomes import Outcome, RunResult
 from zero.providers import WIRES
 from zero.record import harmless
 from zero.request import SANDBOXES, Request
-from zero.runner import Outcome, RunResult, run
+from zero.runner import run
 from zero.trajectory import Prices
 
 SETUP_PROBLEM = 1

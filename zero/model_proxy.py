@@ -85,7 +85,7 @@ def _alive(port: int) -> bool:
 def running(
     config: Path, log: Path, *, program: str = "litellm", timeout: float = START_TIMEOUT
 ) -> Iterator[tuple[str, str]]:
-    """The proxy until the block ends; gives its base URL and its key."""
+    """The proxy until the block ends; gives its address and its key."""
     found = shutil.which(program)
     if found is None:
         raise MissingProgram(
@@ -114,7 +114,7 @@ def running(
                     process.wait(0.1)
                 except subprocess.TimeoutExpired:
                     continue
-            yield f"http://127.0.0.1:{port}/v1", key
+            yield f"http://127.0.0.1:{port}", key
         finally:
             stop(process)
             sweep(mark)

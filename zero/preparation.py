@@ -7,30 +7,26 @@ What is wrong with a request is found here, as a `ZeroError`. The workspace hold
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import re
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from zero import adapters, answers, evidence, kubeconfigs, prompts, providers, sandbox, servers
-from zero.adapters.base import Adapter, Plan
+from zero.adapters.base import Adapter, Invocation, Plan
 from zero.adapters.command import split
 from zero.errors import MissingProgram, RequestError
 from zero.evidence import Evidence
 from zero.model_proxy import KEY_VARIABLE, checked
+from zero.providers import Provider
 from zero.relay import Endpoint
 from zero.request import SANDBOXES, Request
+from zero.workspaces import COPIES, TRACES
 
-TRACES = "traces"
-PRIVATE = ".zero"  # the harness's own: locks, what earlier runs left
-COPIES = "evidence"
 _VERSION = re.compile(r"\d+\.\d+[\w.+-]*")
 # What an agent's process gets of our environment; everything else it gets by name (--pass-env) or not at all.
 _PASSED = (
@@ -102,26 +98,6 @@ def _version(program: str, adapter: Adapter) -> str:
     return match[0]
 
 
-def make_workspace(request: Request) -> Path:
-    place = request.workspace.expanduser().resolve()
-    if place.exists() and not place.is_dir():
-        raise RequestError(f"{place} is not a directory: --workspace takes one, which is made if need be")
-    place.mkdir(parents=True, exist_ok=True)
-    (place / PRIVATE).mkdir(exist_ok=True)
-    return place
-
-
-@contextmanager
-def owned(workspace: Path) -> Iterator[None]:
-    """One run at a time in a workspace."""
-    with (workspace / PRIVATE / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as problem:
-            raise RequestError(f"another run is at work in {workspace}: give each its own --workspace") from problem
-        yield
-
-
 def _output(request: Request, workspace: Path) -> Path:
     place = (workspace / request.output_file).resolve()
     if not place.is_relative_to(workspace) or place == workspace:
@@ -159,11 +135,45 @@ def _environment(prepared: Plan, adapter: Adapter, request: Request, given: Mapp
     return {**found, "HOME": str(home), "TMPDIR": str(scratch), **adapter.environment(prepared, given)}
 
 
+def _lacking_sandbox(request: Request) -> str | None:
+    """Why the run has no sandbox; None if it has one."""
+    if request.sandbox not in SANDBOXES:
+        raise RequestError(f"--sandbox is one of {', '.join(SANDBOXES)}")
+    lacking = "switched off (--sandbox off)" if request.sandbox == "off" else sandbox.lacking()
+    if lacking and request.sandbox == "require":
+        raise MissingProgram(f"no sandbox: {lacking}; --sandbox auto would run without one")
+    return lacking
+
+
+def _provider(
+    request: Request, adapter: Adapter, call: Invocation, given: Mapping[str, str], say: Say
+) -> tuple[Provider | None, bool]:
+    """Who serves the model, and whether through a LiteLLM proxy of this run's own."""
+    if request.litellm_config is not None:
+        checked(request.litellm_config)
+        return Provider("litellm", "http://localhost:4000/v1"), True
+    name = request.provider or adapter.default_provider
+    if not (request.base_url or name):
+        return None, False
+    provider = providers.choose(
+        name or "custom",
+        given,
+        base_url=request.base_url,
+        key_variable=request.key_variable,
+        wire_api=request.wire_api,
+        key_needed=not request.dry_run,
+    )
+    if provider.wire_api != "chat" or adapter.name != "codex":
+        return provider, False
+    if not call.model:
+        raise RequestError("--wire-api chat needs the model's name: -m MODEL after --")
+    say('wire_api "chat" is refused by Codex today: going through a LiteLLM proxy that speaks responses')
+    return provider, True
+
+
 def prepare(request: Request, workspace: Path, say: Say, given: Mapping[str, str] | None = None) -> Prepared:
     """Check a request and fill its workspace, which the caller owns."""
     given = os.environ if given is None else given
-    if request.sandbox not in SANDBOXES:
-        raise RequestError(f"--sandbox is one of {', '.join(SANDBOXES)}")
     adapter = adapters.find(request.cli)
     program = _program(request, adapter)
     version = _version(program, adapter)
@@ -177,9 +187,7 @@ def prepare(request: Request, workspace: Path, say: Say, given: Mapping[str, str
 
     output = _output(request, workspace)
     sources = evidence.resolve(request.read_only_dirs, workspace)
-    lacking = "switched off (--sandbox off)" if request.sandbox == "off" else sandbox.lacking()
-    if lacking and request.sandbox == "require":
-        raise MissingProgram(f"no sandbox: {lacking}; --sandbox auto would run without one")
+    lacking = _lacking_sandbox(request)
     if lacking:
         shown = tuple(evidence.copy(sources, workspace / COPIES))
         say(f"no sandbox: {lacking}. The answer key is not in the agent's copies, but it can read the rest of the disk")
@@ -193,26 +201,7 @@ def prepare(request: Request, workspace: Path, say: Say, given: Mapping[str, str
         prompt = prompts.render(prompts.find(request.prompt), variables)
     form = answers.known_form(request.output_form or prompt.output or "diagnosis")
 
-    provider = None
-    name = request.provider or adapter.default_provider
-    if request.base_url or name:
-        given_or_dry = {**given, request.key_variable: "-"} if request.dry_run and request.key_variable else given
-        provider = providers.choose(
-            name or "custom",
-            given_or_dry,
-            base_url=request.base_url,
-            key_variable=request.key_variable,
-            wire_api=request.wire_api,
-        )
-    through_litellm = request.litellm_config is not None
-    if provider is not None and provider.wire_api == "chat" and adapter.name == "codex" and not through_litellm:
-        if not invocation.model:
-            raise RequestError("--wire-api chat needs the model's name: -m MODEL after --")
-        say('wire_api "chat" is refused by Codex today: going through a LiteLLM proxy that speaks responses')
-        through_litellm = True
-    if request.litellm_config is not None:
-        checked(request.litellm_config)
-
+    provider, through_litellm = _provider(request, adapter, invocation, given, say)
     plan = Plan(
         workspace=workspace,
         program=program,
@@ -242,57 +231,17 @@ def prepare(request: Request, workspace: Path, say: Say, given: Mapping[str, str
         exposed += access.files
     endpoints += [Endpoint.parse(server.url) for server in plan.servers if server.remote]
     environment = _environment(plan, adapter, request, given)
-    for message in [] if form != "none" or invocation.interactive else ["no output is asked for: none will be checked"]:
-        say(message)
     return Prepared(
         request, adapter, plan, form, shown, environment, tuple(endpoints), tuple(exposed), lacking, through_litellm
     )
 
 
-def write_files(adapter: Adapter, plan: Plan) -> None:
-    """The prompt and the CLI's configuration, as they must be at the start of an attempt."""
-    names = dict.fromkeys(("AGENTS.md", adapter.instructions_file))
-    texts = {**adapter.files(plan), **{name: plan.instructions for name in names if plan.instructions}}
-    for name, text in texts.items():
-        put(plan.workspace, name, text)
-
-
-def put(workspace: Path, name: str, text: str) -> None:
-    """Write a file of ours, whatever an agent has put in its place: a link out of its room, a pipe, a directory."""
-    path = workspace / name
-    for place in (*reversed([each for each in path.parents if each.is_relative_to(workspace)][:-1]), path):
-        if place.is_symlink() or (place.exists() and place.is_dir() == (place == path)):
-            evidence.remove(place)
-        if place != path:
-            place.mkdir(exist_ok=True)
-    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=".zero-")
-    os.close(descriptor)
-    Path(draft).write_text(text, encoding="utf-8")
-    Path(draft).chmod(0o644)
-    Path(draft).replace(path)
-
-
-def make_repository(workspace: Path) -> None:
-    """A repository of its own, so that no CLI takes a directory above for the project."""
-    if not (workspace / ".git").exists() and shutil.which("git"):
-        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-            subprocess.run(["git", "init", "-q"], cwd=workspace, capture_output=True, timeout=20, check=False)
-
-
-def archive(workspace: Path) -> None:
-    """What an earlier run recorded goes out of the way, and stays."""
-    traces = workspace / TRACES
-    if traces.is_dir() and any(traces.iterdir()):
-        shelf = workspace / PRIVATE / "earlier"
-        shelf.mkdir(parents=True, exist_ok=True)
-        traces.rename(shelf / f"traces-{sum(1 for _ in shelf.iterdir()) + 1}")
-    traces.mkdir(exist_ok=True)
-
-
-def through(plan: Plan, url: str) -> Plan:
+def through(plan: Plan, adapter: Adapter, url: str) -> Plan:
     """The plan with its model behind a proxy of ours, which has a key of its own."""
     assert plan.provider is not None
-    proxied = replace(plan.provider, base_url=url, key_variable=KEY_VARIABLE, wire_api="responses", query=())
+    proxied = replace(
+        plan.provider, base_url=url + adapter.api_root, key_variable=KEY_VARIABLE, wire_api="responses", query=()
+    )
     return replace(plan, provider=proxied)
 
 

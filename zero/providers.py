@@ -62,8 +62,9 @@ def choose(
     base_url: str = "",
     key_variable: str = "",
     wire_api: str = "",
+    key_needed: bool = True,
 ) -> Provider:
-    """The provider by name, with what the user said otherwise. The key must be in the environment when one is named."""
+    """The provider by name, with what the user said otherwise. A key that is named must be in the environment."""
     if base_url:
         known = name in tomllib.loads(BUILT_IN.read_text(encoding="utf-8"))
         given = {**environment, "AZURE_OPENAI_BASE_URL": base_url}
@@ -78,7 +79,7 @@ def choose(
         found = replace(found, wire_api=wire_api)
     if key_variable:
         found = replace(found, key_variable=key_variable)
-    if found.key_variable and not environment.get(found.key_variable):
+    if key_needed and found.key_variable and not environment.get(found.key_variable):
         raise RequestError(
             f"the key of provider {found.name} is not in the environment: export {found.key_variable}=... "
             "or name another variable with --api-key-env"

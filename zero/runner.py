@@ -11,13 +11,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from zero import answers, gateway, model_proxy, preparation
+from zero import answers, gateway, model_proxy, preparation, workspaces
 from zero.adapters.base import Adapter, Plan
 from zero.collector import collecting
+from zero.outcomes import EXIT_CODES, RUN_SCHEMA, STOPPED, Outcome, RunResult
 from zero.preparation import Prepared, Say
 from zero.processes import Ended, attend, converse
 from zero.record import Record, write_json
@@ -25,52 +25,6 @@ from zero.relay import Endpoint, Relay, relaying
 from zero.request import Request
 from zero.sandbox import Room, installation
 from zero.trajectory import Trajectory, Usage
-
-RUN_SCHEMA = "zero-run-v1"
-
-
-class Outcome(StrEnum):
-    ANSWERED = "answered"
-    NO_ANSWER = "no_answer"  # none, or none that is valid, after every attempt
-    AGENT_FAILED = "agent_failed"  # the CLI itself did not work
-    TURNS = "turns"
-    COST = "cost"
-    TIMEOUT = "timeout"
-    INTERRUPTED = "interrupted"
-    CONVERSED = "conversed"  # interactive: nothing was asked of it
-    PREPARED = "prepared"  # a dry run
-
-
-EXIT_CODES = {
-    Outcome.ANSWERED: 0,
-    Outcome.CONVERSED: 0,
-    Outcome.PREPARED: 0,
-    Outcome.NO_ANSWER: 3,
-    Outcome.AGENT_FAILED: 4,
-    Outcome.TURNS: 5,
-    Outcome.COST: 6,
-    Outcome.TIMEOUT: 124,
-    Outcome.INTERRUPTED: 130,
-}
-_STOPPED = {
-    "timeout": Outcome.TIMEOUT,
-    "turns": Outcome.TURNS,
-    "cost": Outcome.COST,
-    "interrupt": Outcome.INTERRUPTED,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class RunResult:
-    outcome: Outcome
-    exit_code: int
-    workspace: Path
-    output: Path
-    complaints: tuple[str, ...] = ()
-    attempts: int = 0
-    turns: int = 0
-    seconds: float = 0.0
-    usage: Usage = field(default_factory=Usage)
 
 
 @dataclass
@@ -107,7 +61,7 @@ class _Run:
             evidence=[each.source for each in self.prepared.evidence],
             exposed=[*installation(program), *self.prepared.exposed],
             sealed=[self.prepared.traces],
-            hidden=[workspace / preparation.PRIVATE],
+            hidden=[workspace / workspaces.PRIVATE],
             relay=self.relay,
         )
         descriptor = os.memfd_create("zero-sandbox", 0)
@@ -131,7 +85,7 @@ class _Run:
 
     def attempt(self, command: Sequence[str], message: str) -> tuple[Ended, answers.Answer]:
         number = self.trajectory.attempt
-        preparation.write_files(self.adapter, self.plan)
+        workspaces.write_files(self.adapter, self.plan)
         self.trajectory.told(message)
         turns_before, began = self.trajectory.turns, time.monotonic()
         with self.record.attempt(number) as log, self.enclosed(command) as (whole, environment, keep):
@@ -183,7 +137,7 @@ class _Run:
             if answer.good and (self.prepared.form != "none" or (ended.code == 0 and not ended.stopped_by)):
                 return Outcome.ANSWERED, answer
             if ended.stopped_by:
-                return _STOPPED[ended.stopped_by], answer
+                return STOPPED[ended.stopped_by], answer
             fruitless = fruitless + 1 if ended.code != 0 and not last["turns"] else 0
             told = (
                 self.trajectory.errors[-1] if self.trajectory.errors else f"see {self.prepared.traces / 'stdout.log'}"
@@ -215,30 +169,32 @@ def _proxied(prepared: Prepared, stack: ExitStack) -> Prepared:
     assert plan.provider is not None
     config = request.litellm_config
     if config is None:
-        config = plan.workspace / preparation.PRIVATE / "litellm_config.yaml"
+        config = plan.workspace / workspaces.PRIVATE / "litellm_config.yaml"
         config.write_text(model_proxy.config_for(plan.invocation.model, plan.provider), encoding="utf-8")
     log = prepared.traces / "litellm.log"
     url, key = stack.enter_context(model_proxy.running(config, log, program=request.litellm))
-    return preparation.refreshed(prepared, preparation.through(plan, url), {model_proxy.KEY_VARIABLE: key})
+    return preparation.refreshed(
+        prepared, preparation.through(plan, prepared.adapter, url), {model_proxy.KEY_VARIABLE: key}
+    )
 
 
 def run(request: Request, say: Say = lambda line: None) -> RunResult:
     """Carry out a request. Raises `ZeroError` for what is wrong before the start; after it, the result tells."""
     began = time.monotonic()
-    workspace = preparation.make_workspace(request)
+    workspace = workspaces.make_workspace(request)
     with ExitStack() as stack:
-        stack.enter_context(preparation.owned(workspace))
+        stack.enter_context(workspaces.owned(workspace))
         prepared = preparation.prepare(request, workspace, say)
         plan, adapter = prepared.plan, prepared.adapter
         if request.dry_run:
-            preparation.write_files(adapter, plan)
+            workspaces.write_files(adapter, plan)
             say("would run: " + " ".join(adapter.start(plan)))
             return RunResult(Outcome.PREPARED, 0, workspace, plan.output)
-        stale = answers.set_aside(plan.output, workspace / preparation.PRIVATE / "stale")
+        stale = answers.set_aside(plan.output, workspace / workspaces.PRIVATE / "stale")
         if stale is not None:
             say(f"{plan.output.name} of an earlier run is set aside: {stale}")
-        preparation.archive(workspace)
-        preparation.make_repository(workspace)
+        workspaces.archive(workspace)
+        workspaces.make_repository(workspace)
         telemetry: list[Usage] = []
 
         def watch(attributes: dict[str, Any]) -> None:
@@ -280,7 +236,7 @@ def _carried_out(one: _Run) -> tuple[Outcome, answers.Answer, int]:
             return (*one.run(), 0)
         except KeyboardInterrupt:
             return Outcome.INTERRUPTED, answers.examine(plan.output, one.prepared.form), 0
-    preparation.write_files(one.adapter, plan)
+    workspaces.write_files(one.adapter, plan)
     with one.enclosed(one.adapter.start(plan)) as (command, environment, keep):
         place = plan.workspace
         code = converse(command, cwd=place, environment=environment, keep=keep, shielded=plan.sandboxed)

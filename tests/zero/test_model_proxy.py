@@ -62,7 +62,7 @@ def test_it_runs_for_the_block_and_takes_its_children_along(tmp_path: Path, monk
     config.write_text("model_list: []")
     with model_proxy.running(config, log, program=executable(tmp_path, FAKE)) as (url, key):
         place = urlsplit(url)
-        assert (place.hostname, place.path) == ("127.0.0.1", "/v1")
+        assert (place.hostname, place.path) == ("127.0.0.1", "")
         connection = http.client.HTTPConnection("127.0.0.1", place.port or 0, timeout=5)
         connection.request("GET", "/health/liveliness")
         assert connection.getresponse().status == 200

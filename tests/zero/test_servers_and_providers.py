@@ -96,3 +96,4 @@ def test_what_the_user_says_goes_first() -> None:
         providers.choose("litellm", {}, wire_api="smoke")
     with pytest.raises(RequestError, match="AZURE_OPENAI_BASE_URL"):
         providers.choose("azure", {"AZURE_OPENAI_API_KEY": "x"})
+    assert providers.choose("openai", {}, key_needed=False).key_variable == "OPENAI_API_KEY"

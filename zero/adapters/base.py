@@ -61,6 +61,7 @@ class Adapter(ABC):
     program: ClassVar[str]
     install: ClassVar[str] = ""  # how to get it, for the message when it is missing
     default_provider: ClassVar[str | None] = None
+    api_root: ClassVar[str] = "/v1"  # what its base URL ends in
     instructions_file: ClassVar[str] = "AGENTS.md"
     tells_cost: ClassVar[bool] = False
     can_resume: ClassVar[bool] = True

@@ -39,6 +39,7 @@ class Claude(Adapter):
     program = "claude"
     install = "npm install -g @anthropic-ai/claude-code"
     default_provider = "anthropic"
+    api_root = ""
     instructions_file = "CLAUDE.md"
     tells_cost = True
     valued: ClassVar[frozenset[str]] = frozenset(

@@ -20,6 +20,7 @@ class Gemini(Adapter):
     program = "gemini"
     install = "npm install -g @google/gemini-cli"
     default_provider = "google"
+    api_root = ""
     valued: ClassVar[frozenset[str]] = frozenset(
         "--policy --admin-policy --allowed-mcp-server-names --allowed-tools -e --extensions --include-directories "
         "--approval-mode".split()
