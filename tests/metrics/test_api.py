@@ -259,6 +259,17 @@ def test_a_query_that_would_load_too_much_is_refused(api: PrometheusApi) -> None
     assert "too many samples" in body["error"]
 
 
+def test_a_query_that_would_take_too_long_is_refused_before_it_begins() -> None:
+    store = MetricStore()
+    block = store.block([{"__name__": "m", "i": str(i)} for i in range(1000)])
+    for at in range(1000):
+        block.append(at, [float(at)] * 1000)
+    window = {"start": "0", "end": "1000", "step": "1"}
+    status, body = ask(PrometheusApi(store, Clock()), "/api/v1/query_range", query="deriv(m[1000s])", **window)
+    assert (status, body["errorType"]) == (503, "timeout")
+    assert body["error"] == "query timed out in expression evaluation"
+
+
 def test_nobody_can_hold_it_up_with_a_regular_expression(api: PrometheusApi) -> None:
     evil = 'lonely{b=~"(x+x+)+y", c=~"(.*)*z"} or label_replace(lonely, "d", "$1", "b", "((x*)*)*z")'
     assert len(data(api, "query", query=evil, time=str(START / 1000 + 600))["result"]) == 1

@@ -33,7 +33,7 @@ from srearena.cluster.embedded.telemetry.metrics.rendering import (
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
 
 MAX_POINTS = 11_000
-_STATUS = {"bad_data": 400, "execution": 422, "not_found": 404}
+_STATUS = {"bad_data": 400, "execution": 422, "timeout": 503, "not_found": 404}
 
 
 class Now(Protocol):

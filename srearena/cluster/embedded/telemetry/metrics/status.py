@@ -22,7 +22,7 @@ BUILD = {
 }
 FLAGS = {
     "query.lookback-delta": "5m",
-    "query.max-samples": "50000000",
+    "query.max-samples": "20000000",
     "storage.tsdb.retention.time": "1d",
 }
 ALERTMANAGERS: dict[str, list[dict[str, str]]] = {"activeAlertmanagers": [], "droppedAlertmanagers": []}

@@ -40,7 +40,7 @@ from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
 
 LOOKBACK = 300_000
 SUBQUERY_STEP = 60_000
-MAX_SAMPLES = 50_000_000
+MAX_SAMPLES = 20_000_000
 
 
 def steps(start: int, end: int, step: int) -> Integers:
@@ -198,7 +198,9 @@ class Evaluation:
         if name in RANGE_FUNCTIONS:
             scalars = [self.scalar(argument) for argument in arguments if value_type(argument) == "scalar"]
             matrix = self.matrix(next(each for each in arguments if value_type(each) == "range vector"))
-            return applied(RANGE_FUNCTIONS[name], matrix, scalars)
+            function = RANGE_FUNCTIONS[name]
+            self.budget.work(function.effort_for(matrix))
+            return applied(function, matrix, scalars)
         if name in ELEMENTWISE:
             return self._elementwise(name, arguments)
         match name:

@@ -11,6 +11,12 @@ class QueryError(SreArenaError):
     kind = "execution"
 
 
+class QueryTimeout(QueryError):
+    """The query would take too long; it is refused before it begins to."""
+
+    kind = "timeout"
+
+
 class BadQuery(QueryError):
     """The query, or a parameter beside it, makes no sense."""
 

@@ -21,6 +21,13 @@ Rule = Callable[[Matrix, Windows, Sequence[Floats]], Result]
 class RangeFunction:
     rule: Rule
     keeps_name: bool = False
+    effort: float = 0.0
+    """What a sample in a window costs, against sorting it."""
+
+    def effort_for(self, matrix: Matrix) -> float:
+        if not self.effort:
+            return 0.0
+        return self.effort * sum(len(group.series) * int(group.counts.sum()) for group in matrix.groups)
 
 
 def applied(function: RangeFunction, matrix: Matrix, scalars: Sequence[Floats]) -> Vector:
@@ -167,24 +174,24 @@ RANGE_FUNCTIONS: dict[str, RangeFunction] = {
     "idelta": RangeFunction(lambda matrix, group, _: rates.instantaneous(group, per_second=False)),
     "changes": RangeFunction(lambda matrix, group, _: rates.transitions(group, resets=False)),
     "resets": RangeFunction(lambda matrix, group, _: rates.transitions(group, resets=True)),
-    "sum_over_time": RangeFunction(_sum),
+    "sum_over_time": RangeFunction(_sum, effort=0.02),
     "min_over_time": RangeFunction(_extreme(np.fmin)),
     "max_over_time": RangeFunction(_extreme(np.fmax)),
-    "avg_over_time": RangeFunction(_average),
+    "avg_over_time": RangeFunction(_average, effort=0.02),
     "count_over_time": RangeFunction(_count),
     "last_over_time": RangeFunction(_picked("last"), keeps_name=True),
     "first_over_time": RangeFunction(_picked("first"), keeps_name=True),
     "present_over_time": RangeFunction(_present),
-    "stdvar_over_time": RangeFunction(_windowed(windowing.variance)),
-    "stddev_over_time": RangeFunction(_windowed(lambda part: np.sqrt(windowing.variance(part)))),
-    "mad_over_time": RangeFunction(_windowed(windowing.deviation_from_median)),
-    "quantile_over_time": RangeFunction(_quantile),
-    "deriv": RangeFunction(_slope),
-    "predict_linear": RangeFunction(_prediction),
-    "holt_winters": RangeFunction(_smoothing),
-    "double_exponential_smoothing": RangeFunction(_smoothing),
-    "ts_of_min_over_time": RangeFunction(_extreme_time(np.fmin)),
-    "ts_of_max_over_time": RangeFunction(_extreme_time(np.fmax)),
+    "stdvar_over_time": RangeFunction(_windowed(windowing.variance), effort=0.3),
+    "stddev_over_time": RangeFunction(_windowed(lambda part: np.sqrt(windowing.variance(part))), effort=0.3),
+    "mad_over_time": RangeFunction(_windowed(windowing.deviation_from_median), effort=2),
+    "quantile_over_time": RangeFunction(_quantile, effort=1),
+    "deriv": RangeFunction(_slope, effort=0.5),
+    "predict_linear": RangeFunction(_prediction, effort=0.5),
+    "holt_winters": RangeFunction(_smoothing, effort=0.5),
+    "double_exponential_smoothing": RangeFunction(_smoothing, effort=0.5),
+    "ts_of_min_over_time": RangeFunction(_extreme_time(np.fmin), effort=0.3),
+    "ts_of_max_over_time": RangeFunction(_extreme_time(np.fmax), effort=0.3),
     "ts_of_first_over_time": RangeFunction(_edge_time("first")),
     "ts_of_last_over_time": RangeFunction(_edge_time("last")),
 }

@@ -6,24 +6,33 @@ import numpy as np
 
 from srearena.cluster.embedded.telemetry.metrics.blocks import Flags, Floats, Integers, missing
 from srearena.cluster.embedded.telemetry.metrics.labels import Labels
-from srearena.cluster.embedded.telemetry.metrics.promql.errors import QueryError
+from srearena.cluster.embedded.telemetry.metrics.promql.errors import QueryError, QueryTimeout
 from srearena.cluster.embedded.telemetry.metrics.promql.nodes import Selector
 from srearena.cluster.embedded.telemetry.metrics.promql.values import Matrix, Vector, Windows, joined
 from srearena.cluster.embedded.telemetry.metrics.store import Frame, MetricStore
 
+MAX_EFFORT = 100e6
+"""Samples that may be sorted or fitted window by window: some seconds' worth."""
+TIMED_OUT = "query timed out in expression evaluation"
 TOO_MANY = "query processing would load too many samples into memory in query execution"
 
 
 class Budget:
-    """How many cells a query may still load or make."""
+    """How many cells a query may still load or make, and how much it may still work on windows of them."""
 
     def __init__(self, cells: int) -> None:
         self.left = cells
+        self.effort = MAX_EFFORT
 
     def spend(self, cells: int) -> None:
         self.left -= cells
         if self.left < 0:
             raise QueryError(TOO_MANY)
+
+    def work(self, effort: float) -> None:
+        self.effort -= effort
+        if self.effort < 0:
+            raise QueryTimeout(TIMED_OUT)
 
 
 def frames(store: MetricStore, selector: Selector, start: int, end: int) -> list[Frame]:
