@@ -18,6 +18,7 @@ from srearena.conductor.stages import in_order
 from srearena.conductor.suite import Progress, Suite
 from srearena.conductor.tables import LiveTable, outcome_colour
 from srearena.conductor.trial import Trial
+from srearena.config import load_config
 
 
 @click.command()
@@ -71,6 +72,8 @@ def command(
         given["script"] = str(script.absolute())
     limits = Limits(steps=max_steps, tokens=max_tokens, cost=max_cost, wall_seconds=max_seconds)
     asked = in_order(stages.split(",")) if stages else None
+    if parallel > 1 and not load_config().embedded:
+        raise ArenaError("a real cluster holds one episode at a time: use --parallel 1")
     run = _run_folder(name, fresh, agent, [chosen, given, trials, seed, asked, limits.as_document(), noise])
     plan = [
         Trial(problem, agent, str(run), number, seed + number, given, asked, limits, noise=noise)

@@ -16,13 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from srearena.conductor.agents import Agent
+from srearena.conductor.environment import open_cluster
 from srearena.conductor.episode import Episode
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.outcome import Limits, Outcome
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.conductor.results import folder_of, results_root, trial_document, write_state, write_summary, write_trial
 from srearena.conductor.session import Session
-from srearena.conductor.staging import Say, Timeline, embedded_cluster
+from srearena.conductor.staging import Say, Timeline
+from srearena.config import Config, load_config
 
 
 class Conductor:
@@ -39,6 +41,7 @@ class Conductor:
         trial: int = 0,
         in_process: bool = False,
         noise: bool = False,
+        config: Config | None = None,
         say: Say = lambda text: None,
     ) -> None:
         self.problems = ProblemRegistry()
@@ -54,6 +57,7 @@ class Conductor:
         self._trial = trial
         self._in_process = in_process
         self._noise = noise
+        self._config = config
         self._say = say
 
     def register_agent(self, agent: Agent, name: str = "agent") -> None:
@@ -67,7 +71,8 @@ class Conductor:
         self.close()
         selection = self.problems.resolve(problem_id)
         problem = self.problems.get_problem(problem_id)
-        cluster = embedded_cluster(problem, self._seed, self._timeline, in_process=self._in_process)
+        config = self._config or load_config()
+        cluster = open_cluster(problem, self._seed, self._timeline, config, in_process=self._in_process)
         session = Session((self._results or results_root()) / ".live")
         try:
             self.episode = Episode(
@@ -79,6 +84,7 @@ class Conductor:
                 session=session,
                 say=self._say,
                 noise=self._seed if self._noise else None,
+                keeps_cluster=not config.embedded,
             )
             self.episode.prepare()
         except BaseException:

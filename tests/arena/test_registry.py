@@ -56,7 +56,10 @@ def test_every_problem_can_be_made_and_says_what_it_is(registry: ProblemRegistry
         if problem.level != "none":
             assert problem.explanation and "{" not in problem.explanation
             assert problem.remedy or "mitigation" not in problem.stages
-            assert problem.ground_truth.roots or problem.level in ("node", "hardware")  # machines are known when it runs
+            assert problem.ground_truth.roots or problem.level in (
+                "node",
+                "hardware",
+            )  # machines are known when it runs
 
 
 def test_two_problems_are_one_with_both_answers(registry: ProblemRegistry) -> None:
