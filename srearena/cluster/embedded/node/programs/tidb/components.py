@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from srearena.cluster.embedded.node.programs.tidb.naming import image_of, labels
 from srearena.cluster.embedded.objects import Obj, dig, name_of
 
 COMPONENTS = ("pd", "tikv", "tidb")
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
 HELPER_IMAGE = "busybox:1.26.2"
 SLOW_LOG = "/var/log/tidb/slowlog"
 _SCRIPTS = {"pd": scripts.PD, "tikv": scripts.TIKV, "tidb": scripts.TIDB}
@@ -81,17 +83,18 @@ def config_map(cluster: Obj, component: str) -> Obj:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(cluster, name, component), "data": data}
 
 
-def toml(config: Any) -> str:
+def toml(config: Any, place: str = "") -> str:
     """A configuration as the CR gives it: TOML already, or a mapping of it."""
     if isinstance(config, str):
         return config
     plain, tables = [], []
     for name, value in config.items():
+        key = name if _BARE.fullmatch(name) else json.dumps(name)
         if isinstance(value, Mapping):
-            body = toml(value).replace("[", f"[{name}.") if any(isinstance(v, Mapping) for v in value.values()) else ""
-            tables.append(body or f"\n[{name}]\n{toml(value)}")
+            path = f"{place}.{key}" if place else key
+            tables.append(f"\n[{path}]\n{toml(value, path)}")
         else:
-            plain.append(f"{name} = {json.dumps(value)}\n")
+            plain.append(f"{key} = {json.dumps(value)}\n")
     return "".join((*plain, *tables))
 
 
