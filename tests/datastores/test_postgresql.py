@@ -98,6 +98,8 @@ def test_what_a_user_was_not_granted_is_denied(machine: Machine) -> None:
     assert refusal is not None
     assert refusal.kind == "permission"
     assert store.refuses(SHOP, "write", "accounting.order") is None
+    counted = psql(machine, container, "SELECT count(*) FROM accounting.order o WHERE o.order_id LIKE 'a%'", "-tA")
+    assert counted.out == "0\n"
     missing = store.refuses(SHOP, "read", "catalog.nothing")
     assert missing is not None
     assert missing.kind == "missing"

@@ -72,6 +72,8 @@ def translated(statement: str, database: str) -> str:
         text = _PLACE.sub(lambda found: _placed(found, database), text)
     if re.match(r"\s*TRUNCATE\s", text, re.IGNORECASE):
         text = re.sub(r"\s*TRUNCATE\s+(?:TABLE\s+)?", "DELETE FROM ", text, flags=re.IGNORECASE)
+    # After a dot any word is a name, also one that SQLite would take for a keyword.
+    text = re.sub(r"(?<=[A-Za-z0-9_`])\.([A-Za-z_]\w*)\b(?!\()", r".`\1`", text)
     return unmasked(text, literals)
 
 

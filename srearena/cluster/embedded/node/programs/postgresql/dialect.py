@@ -67,4 +67,6 @@ def translated(statement: str) -> str:
         place = f"{schema or 'main'}.{name}".replace("public.", "main.")
         text = f"CREATE {unique or ''}INDEX {absent or ''}{place} ON {table} {columns}"
     text = re.sub(r"(\bDROP\s+TABLE\b.*?)\s+(?:CASCADE|RESTRICT)\s*$", r"\1", text, flags=re.IGNORECASE)
+    # After a dot any word is a name, also one that SQLite would take for a keyword.
+    text = re.sub(r'(?<=[A-Za-z0-9_"])\.([A-Za-z_]\w*)\b(?!\()', r'."\1"', text)
     return unmasked(text, literals)
