@@ -13,6 +13,7 @@ import sys
 import click
 
 from srearena import commands
+from srearena.concealment import arguments
 from srearena.errors import SreArenaError
 
 _INTERRUPTED = 130
@@ -42,9 +43,10 @@ def cli(context: click.Context, debug: bool) -> None:
 
 
 def main() -> None:
-    debug = "--debug" in sys.argv or bool(os.environ.get("SREARENA_DEBUG"))
+    words = arguments(sys.argv[1:])
+    debug = "--debug" in words or bool(os.environ.get("SREARENA_DEBUG"))
     try:
-        status = cli(standalone_mode=False)  # click hands an Exit's code back here
+        status = cli(words, prog_name="srearena", standalone_mode=False)  # click hands an Exit's code back here
         if isinstance(status, int):
             sys.exit(status)
     except click.exceptions.Exit as end:

@@ -73,6 +73,8 @@ def verify(problem_id: str, seed: int = 0) -> dict[str, Any]:
             _after_restarting_everything(registry.get_problem(problem_id), seed, proof)
     except SreArenaError as failure:
         proof.found("environment", False, str(failure))
+    except Exception as error:  # a mistake in a problem's own code is a finding about that problem
+        proof.found("environment", False, f"{type(error).__name__}: {error}")
     proof.seconds = monotonic() - began
     return proof.as_document()
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -124,3 +129,24 @@ def test_the_engineer_on_call_has_rights_but_not_all(episode: Episode) -> None:
         ):
             with pytest.raises(ApiRefused, match="forbidden"):
                 attempt()
+
+
+def test_the_process_list_does_not_name_the_problem(tmp_path: Path) -> None:
+    """While a suite runs, neither it nor its workers show which problem is played."""
+    environment = {**os.environ, "SREARENA_RESULTS": str(tmp_path)}
+    command = [sys.executable, "-m", "srearena.cli", "run", "scale_pod_zero_social_net", "--agent", "nothing"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as suite:
+        assert suite.stdout is not None
+        seen = set()
+        while suite.poll() is None and len(seen) < 3:
+            for folder in Path("/proc").glob("[0-9]*"):
+                with suppress(OSError):
+                    words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                    if "srearena.conductor.worker" in words or f"/{suite.pid}" in str(folder):
+                        seen.add(words)
+            time.sleep(0.05)
+        suite.terminate()
+    started = " ".join(command)
+    hidden = [words for words in seen if words.strip() != started]
+    assert any("worker" in words for words in hidden)
+    assert all("scale_pod_zero" not in words for words in hidden)
