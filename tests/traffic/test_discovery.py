@@ -49,7 +49,7 @@ def test_a_registry_that_lost_everything_stops_callers_until_peers_register_agai
     lab = lab_with_consul(tmp_path)
     replace_pod(lab, "consul")
     lab.wait(60)
-    assert lab.failing("front", "work") == 1.0
+    assert lab.failing("front", "work") > 0.99
     replace_pod(lab, "back")
     lab.wait(60)
     assert lab.failing("front", "work") == 0.0
