@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 from srearena.conductor.oracles.checks import Check, FreshPods
 from srearena.conductor.oracles.localization import LocalizationOracle
@@ -20,10 +20,14 @@ from srearena.conductor.problems.metadata import Entity
 class OriginProblem(InjectedProblem):
     """An injected fault with an origin (`origin`, else what the fault is aimed at) and a path of `victims`."""
 
-    def __init__(
-        self, app: str, service: str | Sequence[str], victims: Sequence[str] = (), **options: Any
-    ) -> None:
+    origin: ClassVar[str] = ""
+    origin_namespace: ClassVar[str | None] = None
+    """Where the origin is; None is the application's namespace, "" none at all."""
+
+    def __init__(self, app: str, service: str | Sequence[str], victims: Sequence[str] = (), **options: Any) -> None:
         super().__init__(app, service, **options)
+        if self.origin:
+            self.faulty_service = self.origin
         self.victims = tuple(victims)
         self.localization_oracle = LocalizationOracle(self, list(self.faulty_services))
         self.mitigation_oracle = MitigationOracle(self, checks=[*self._usual(), *self.more_checks()])
@@ -35,6 +39,11 @@ class OriginProblem(InjectedProblem):
     def more_checks(self) -> Iterable[Check]:
         """What this family asks beside the usual."""
         return [check() for check in self.also]
+
+    @property
+    def roots(self) -> Sequence[Entity]:
+        place = self.namespace if self.origin_namespace is None else self.origin_namespace
+        return tuple(Entity(self.root_kind, name, place) for name in self.faulty_services)
 
     @property
     def propagation(self) -> Sequence[tuple[Entity, Entity]]:

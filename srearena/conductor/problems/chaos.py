@@ -1,0 +1,76 @@
+"""What chaos engineering does to one service: pods and containers killed, pods that idle, packets delayed or lost.
+
+What is done to a pod itself goes with the pod, so that replacing it is an honest repair; what an actor does comes back
+until the actor is stopped.
+"""
+
+from __future__ import annotations
+
+from srearena.conductor.oracles.checks import Traffic
+from srearena.conductor.problems.injected import UNDO
+from srearena.conductor.problems.origins import OriginProblem
+from srearena.conductor.problems.registry import problem
+from srearena.generators.fault.inject_network import NetworkFaultInjector
+from srearena.generators.fault.inject_node import NodeFaultInjector
+
+
+@problem("pod_kill", app="hotel_reservation", service="user", victims=("user", "frontend"), aliases=("pod_kill_hotel_res",))
+class PodKill(OriginProblem):
+    family = "pod_kill"
+    fault_type = "Operation Error"
+    injector = NodeFaultInjector
+    fault = "pod_kill"
+    origin = "pod-recycler"
+    explanation = "The Deployment pod-recycler deletes the pods of {service} every few seconds."
+    remedy = "kubectl -n {ns} delete deployment pod-recycler"
+
+
+@problem("pod_failure", app="hotel_reservation", service="user", victims=("frontend",), aliases=("pod_failure_hotel_res",))
+class PodFailure(OriginProblem):
+    family = "pod_failure"
+    injector = NodeFaultInjector
+    fault = "pod_failure"
+    fault_type = "Operation Error"
+    restart_is_a_remedy = True
+    explanation = "The pod of {service} was made to run the image of a pause container: it is up and does nothing."
+    remedy = "kubectl -n {ns} rollout restart deployment/{service}"
+
+
+@problem(
+    "container_kill", app="hotel_reservation", service="geo", victims=("search", "frontend"), aliases=("container-kill",)
+)
+class ContainerKill(OriginProblem):
+    family = "container_kill"
+    injector = NodeFaultInjector
+    fault = "container_kill"
+    fault_type = "Operation Error"
+    explanation = "A sidecar in the pods of {service}, which sees all their processes, kills the main one again and again."
+    remedy = UNDO
+
+
+class ShapedNetwork(OriginProblem):
+    level = "network"
+    runs_on = ("embedded",)
+    injector = NetworkFaultInjector
+    fault_type = "Network/Storage Issue"
+    also = (Traffic,)
+    restart_is_a_remedy = True
+    remedy = "kubectl -n {ns} rollout restart deployment/{service}"
+
+
+@problem(
+    "network_delay", app="hotel_reservation", service="user", victims=("frontend",), aliases=("network_delay_hotel_res",)
+)
+class NetworkDelay(ShapedNetwork):
+    family = "network_delay"
+    fault = "network_delay"
+    explanation = "Packets to and from the pod of {service} are delayed by a second at its interface."
+
+
+@problem(
+    "network_loss", app="hotel_reservation", service="user", victims=("frontend",), aliases=("network_loss_hotel_res",)
+)
+class NetworkLoss(ShapedNetwork):
+    family = "network_loss"
+    fault = "network_loss"
+    explanation = "More than half of the packets to and from the pod of {service} are lost at its interface."

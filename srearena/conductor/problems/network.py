@@ -1,0 +1,69 @@
+"""Packets that are not let through, and names that do not resolve."""
+
+from __future__ import annotations
+
+from srearena.conductor.problems.origins import OriginProblem
+from srearena.conductor.problems.registry import problem
+from srearena.generators.fault.inject_network import NetworkFaultInjector
+
+
+class NetworkProblem(OriginProblem):
+    injector = NetworkFaultInjector
+    level = "network"
+
+
+@problem("network_policy_block", app="hotel_reservation", service="recommendation", victims=("frontend",))
+class NetworkPolicyBlock(NetworkProblem):
+    family = "network_policy_block"
+    fault = "network_policy_block"
+    root_kind = "NetworkPolicy"
+    explanation = "A network policy selects the pods of {service} and allows no traffic, neither in nor out."
+    remedy = "kubectl -n {ns} delete networkpolicy {service}"
+
+
+class NameServiceProblem(NetworkProblem):
+    """The origin is the name service's configuration, whoever suffers."""
+
+    root_kind = "ConfigMap"
+    origin = "coredns"
+    origin_namespace = "kube-system"
+    remedy = """\
+kubectl -n kube-system get configmap coredns -o json \
+| python3 -c 'import json, re, sys
+obj = json.load(sys.stdin)
+obj["data"]["Corefile"] = re.sub(r" *template [^{]*{[^}]*}\\n", "", obj["data"]["Corefile"])
+print(json.dumps(obj))' | kubectl replace -f -
+kubectl -n kube-system rollout restart deployment/coredns
+kubectl -n kube-system rollout status deployment/coredns --timeout=60s
+kubectl -n {ns} rollout restart deployment"""
+
+
+@problem(
+    "service_dns_resolution_failure_social_network",
+    app="social_network",
+    service="user-service",
+    victims=("user-service", "compose-post-service", "nginx-thrift"),
+)
+@problem(
+    "service_dns_resolution_failure_astronomy_shop",
+    app="astronomy_shop",
+    service="frontend",
+    victims=("frontend", "frontend-proxy"),
+)
+class ServiceDnsResolutionFailure(NameServiceProblem):
+    family = "service_dns_resolution_failure"
+    fault = "service_dns_resolution_failure"
+    explanation = "The configuration of CoreDNS answers NXDOMAIN for the name of the Service {service}."
+
+
+@problem(
+    "stale_coredns_config_social_network",
+    app="social_network",
+    service="user-service",
+    victims=("compose-post-service", "nginx-thrift"),
+)
+@problem("stale_coredns_config_astronomy_shop", app="astronomy_shop", service="frontend", victims=("frontend-proxy",))
+class StaleCoreDnsConfig(NameServiceProblem):
+    family = "stale_coredns_config"
+    fault = "stale_coredns_config"
+    explanation = "The configuration of CoreDNS answers NXDOMAIN for every Service of the cluster."

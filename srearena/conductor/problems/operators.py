@@ -1,0 +1,139 @@
+"""Operators that are asked for what cannot be, or do not run: FleetCast on TiDB."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from srearena.conductor.oracles.checks import Check
+from srearena.conductor.problems.base import Problem
+from srearena.conductor.problems.origins import OriginProblem
+from srearena.conductor.problems.registry import problem
+from srearena.generators.fault.inject_operator import OperatorFaultInjector
+from srearena.service.errors import TimedOut
+from srearena.service.waiting import wait_until
+
+_CLUSTER, _NAMESPACE = "basic", "tidb-cluster"
+_PATCH = "kubectl -n tidb-cluster patch tidbcluster {service} --type=json -p"
+_PATIENCE = 300.0
+
+
+class Reconciled(Check):
+    """The database is what its resource asks for, and a new wish is granted: one more server, and one less again.
+
+    Why it cannot be gamed: an operator that is stuck on a refused StatefulSet, or does not run, grants nothing, whatever
+    the last good state looks like; deleting the resource or its parts is a complaint of its own.
+    """
+
+    name = "operator"
+    disturbs = True
+
+    def complaints(self, problem: Problem) -> list[str]:
+        api = problem.kubernetes
+        cluster = api.find("tidbclusters", _CLUSTER, _NAMESPACE)
+        if cluster is None:
+            return [f"the TidbCluster {_CLUSTER} is gone"]
+        before = int(cluster["spec"]["tidb"].get("replicas", 1))
+        if not 1 <= before <= 10:
+            return [f"the TidbCluster {_CLUSTER} asks for {before} database servers"]
+        for wish in (before + 1, before):
+            patch = {"spec": {"tidb": {"replicas": wish}}}
+            api.patch("tidbclusters", _CLUSTER, patch, _NAMESPACE, kind="merge")
+
+            def granted(wish: int = wish) -> bool:
+                servers = api.find("statefulsets", f"{_CLUSTER}-tidb", _NAMESPACE)
+                status = (servers or {}).get("status") or {}
+                return status.get("readyReplicas", 0) == wish == status.get("replicas")
+
+            try:
+                wait_until(granted, problem.cluster.wait, _PATIENCE, what=f"{wish} database servers")
+            except TimedOut:
+                api.patch("tidbclusters", _CLUSTER, {"spec": {"tidb": {"replicas": before}}}, _NAMESPACE, kind="merge")
+                return [f"{wish} database servers were asked for, and not made within {_PATIENCE:g} s"]
+        return []
+
+
+class Storage(Check):
+    """Every part of the database has the volume it asks for, and no claim waits for one.
+
+    Why it cannot be gamed: the claims of the healthy system are counted; none may be missing or unbound.
+    """
+
+    name = "storage"
+
+    def remember(self, problem: Problem) -> list[str]:
+        return sorted(claim["metadata"]["name"] for claim in self._claims(problem))
+
+    def complaints(self, problem: Problem) -> list[str]:
+        phases = {c["metadata"]["name"]: (c.get("status") or {}).get("phase") for c in self._claims(problem)}
+        expected = self.remembered(problem) or ()
+        return [f"the claim {name} is {phases.get(name, 'gone')}" for name in expected if phases.get(name) != "Bound"]
+
+    def _claims(self, problem: Problem) -> list[dict[str, object]]:
+        return problem.kubernetes.list("persistentvolumeclaims", _NAMESPACE)
+
+
+class OperatorProblem(OriginProblem):
+    level = "operator"
+    injector = OperatorFaultInjector
+    root_kind = "TidbCluster"
+    origin_namespace = _NAMESPACE
+
+    def more_checks(self) -> Iterable[Check]:
+        return [Storage(), Reconciled()]
+
+
+@problem("operator_overload_replicas", app="fleetcast", service=_CLUSTER)
+class OverloadReplicas(OperatorProblem):
+    family = "operator_overload_replicas"
+    fault = "overload_replicas"
+    explanation = "The TidbCluster {service} asks for 100000 database servers, for which there is no room."
+    remedy = f"""{_PATCH} '[{{"op": "replace", "path": "/spec/tidb/replicas", "value": 1}}]'"""
+
+
+@problem("operator_non_existent_storage", app="fleetcast", service=_CLUSTER)
+class NonExistentStorage(OperatorProblem):
+    family = "operator_non_existent_storage"
+    difficulty = "hard"
+    fault = "non_existent_storage"
+    explanation = (
+        "The TidbCluster {service} wants the storage of PD from a class that does not exist; made anew, PD's claim stays "
+        "unbound, PD does not start, and the database has no head."
+    )
+    remedy = f"""\
+{_PATCH} '[{{"op": "remove", "path": "/spec/pd/storageClassName"}}]'
+kubectl -n tidb-cluster delete statefulset {{service}}-pd
+kubectl -n tidb-cluster delete pvc pd-{{service}}-pd-0 --wait=false"""
+
+
+@problem("operator_invalid_affinity_toleration", app="fleetcast", service=_CLUSTER)
+class InvalidAffinityToleration(OperatorProblem):
+    family = "operator_invalid_affinity_toleration"
+    fault = "invalid_affinity_toleration"
+    explanation = "The TidbCluster {service} has a toleration with an effect that Kubernetes does not know."
+    remedy = f"""{_PATCH} '[{{"op": "remove", "path": "/spec/tidb/tolerations"}}]'"""
+
+
+@problem("operator_security_context_fault", app="fleetcast", service=_CLUSTER)
+class SecurityContextFault(OperatorProblem):
+    family = "operator_security_context_fault"
+    fault = "security_context_fault"
+    explanation = "The TidbCluster {service} asks for a user id of -1, which no pod can have."
+    remedy = f"""{_PATCH} '[{{"op": "remove", "path": "/spec/tidb/podSecurityContext"}}]'"""
+
+
+@problem("operator_wrong_update_strategy_fault", app="fleetcast", service=_CLUSTER)
+class WrongUpdateStrategy(OperatorProblem):
+    family = "operator_wrong_update_strategy_fault"
+    fault = "wrong_update_strategy"
+    explanation = "The TidbCluster {service} names an update strategy that Kubernetes does not know."
+    remedy = f"""{_PATCH} '[{{"op": "remove", "path": "/spec/tidb/statefulSetUpdateStrategy"}}]'"""
+
+
+@problem("operator_wrong_operator_image", app="fleetcast", service="tidb-controller-manager")
+class WrongOperatorImage(OperatorProblem):
+    family = "operator_wrong_operator_image"
+    fault = "wrong_operator_image"
+    root_kind = "Deployment"
+    origin_namespace = "tidb-operator"
+    explanation = "The Deployment {service} runs an image that does not exist: nothing looks after the TidbCluster."
+    remedy = "kubectl -n tidb-operator rollout undo deployment/{service}"

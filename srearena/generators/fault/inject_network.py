@@ -1,0 +1,129 @@
+"""Faults of the network: policies that let nothing through, names that do not resolve, doors that lead elsewhere, links
+that lose or delay packets."""
+
+from __future__ import annotations
+
+from srearena.generators.fault.base import (
+    Addition,
+    Edit,
+    Fault,
+    FaultInjector,
+    FaultMaker,
+    PodsReplaced,
+    Together,
+    fault,
+)
+from srearena.generators.fault.errors import FaultError
+from srearena.generators.fault.steps import pods_of
+from srearena.generators.fault.testbed import Testbed
+from srearena.service.kubernetes import Obj
+
+__all__ = ["FAULTS", "NetworkFaultInjector"]
+
+FAULTS: dict[str, FaultMaker] = {}
+_SYSTEM = "kube-system"
+
+
+class NetworkFaultInjector(FaultInjector):
+    faults = FAULTS
+
+
+@fault(FAULTS, "network_policy_block")
+def network_policy_block(bed: Testbed, service: str) -> Fault:
+    """A policy selects a workload's pods and allows nothing, neither in nor out."""
+    labels = bed.kubernetes.get("deployments", service, bed.namespace)["spec"]["selector"]["matchLabels"]
+    policy: Obj = {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {"name": service, "namespace": bed.namespace},
+        "spec": {"podSelector": {"matchLabels": dict(labels)}, "policyTypes": ["Ingress", "Egress"]},
+    }
+    return Addition(bed, policy)
+
+
+# Ingress
+
+
+@fault(FAULTS, "ingress_misroute")
+def ingress_misroute(bed: Testbed, ingress: str, backend: str, port: int) -> Fault:
+    """An Ingress sends its visitors to a Service that is not meant for them."""
+
+    def change(obj: Obj) -> None:
+        for rule in obj["spec"]["rules"]:
+            for path in rule["http"]["paths"]:
+                path["backend"]["service"] = {"name": backend, "port": {"number": port}}
+
+    return Edit(bed, "ingresses", ingress, change)
+
+
+# Names
+
+
+def _before_the_rest(bed: Testbed, stanza: str) -> Fault:
+    """A stanza put before the others into the configuration of the cluster's name service, which starts anew."""
+
+    def change(obj: Obj) -> None:
+        head, brace, rest = obj["data"]["Corefile"].partition("{\n")
+        if not brace:
+            raise FaultError("the Corefile of this cluster is not understood: its first server block has no brace")
+        obj["data"]["Corefile"] = f"{head}{{\n{stanza}{rest}"
+
+    edit = Edit(bed, "configmaps", "coredns", change, namespace=_SYSTEM)
+    return Together(edit, PodsReplaced(bed, "k8s-app=kube-dns", namespace=_SYSTEM))
+
+
+def _denied(zone: str, pattern: str) -> str:
+    return f'    template ANY ANY {zone} {{\n        match "{pattern}"\n        rcode NXDOMAIN\n    }}\n'
+
+
+@fault(FAULTS, "service_dns_resolution_failure")
+def service_dns_resolution_failure(bed: Testbed, service: str) -> Fault:
+    """The name service denies the name of one Service."""
+    name = f"{service}.{bed.namespace}.svc.cluster.local"
+    escaped = name.replace(".", "\\.")
+    return _before_the_rest(bed, _denied(name, f"^{escaped}\\.$"))
+
+
+@fault(FAULTS, "stale_coredns_config")
+def stale_coredns_config(bed: Testbed, service: str) -> Fault:
+    """The name service denies every Service of the cluster."""
+    return _before_the_rest(bed, _denied("svc.cluster.local", r".*\.svc\.cluster\.local\.$"))
+
+
+# Links
+
+
+class ShapedPods(Fault):
+    """Packets of a workload's pods are delayed or lost at their interfaces, as long as these pods live."""
+
+    def __init__(self, bed: Testbed, service: str, **shape: float) -> None:
+        self._bed = bed
+        self._service = service
+        self._shape = shape
+        self._done: list[tuple[str, str]] = []
+
+    def inject(self) -> None:
+        for pod in pods_of(self._bed, self._service):
+            node, name = pod["spec"]["nodeName"], f"{self._bed.namespace}/{pod['metadata']['name']}"
+            self._bed.cluster.nodes.perform("shape_network", node, pod=name, **self._shape)
+            self._done.append((node, name))
+
+    def recover(self) -> None:
+        alive = {f"{self._bed.namespace}/{pod['metadata']['name']}" for pod in pods_of(self._bed, self._service)}
+        for node, name in self._done:
+            if name in alive:
+                self._bed.cluster.nodes.perform("shape_network", node, pod=name)
+        self._done = []
+
+    def in_place(self) -> bool:
+        return bool(self._done)
+
+
+@fault(FAULTS, "network_delay")
+def network_delay(bed: Testbed, service: str, seconds: float = 1.0) -> Fault:
+    return ShapedPods(bed, service, delay=seconds, jitter=seconds / 10)
+
+
+@fault(FAULTS, "network_loss")
+def network_loss(bed: Testbed, service: str, share: float = 0.6) -> Fault:
+    return ShapedPods(bed, service, loss=share)

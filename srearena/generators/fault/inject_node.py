@@ -1,0 +1,126 @@
+"""Faults of machines and of what runs on them: a kubelet that stops, pods and containers that are killed.
+
+Kubernetes has no API for a machine's own services; those go through the cluster's access to its nodes. What kills pods
+again and again is an actor in the cluster, as a careless clean-up job would be: it works until somebody stops it.
+"""
+
+from __future__ import annotations
+
+from srearena.generators.fault.base import Addition, Fault, FaultInjector, FaultMaker, Together, fault
+from srearena.generators.fault.inject_virtual import first_container, pod_spec, workload_edit
+from srearena.generators.fault.steps import NodeOperation, pods_of, workers
+from srearena.generators.fault.testbed import Testbed
+from srearena.service.kubernetes import Obj
+
+__all__ = ["FAULTS", "NodeFaultInjector"]
+
+FAULTS: dict[str, FaultMaker] = {}
+
+
+class NodeFaultInjector(FaultInjector):
+    faults = FAULTS
+
+
+@fault(FAULTS, "kubelet_crash")
+def kubelet_crash(bed: Testbed, service: str) -> Fault:
+    """The kubelet of every worker stops: containers go on, and nobody answers for them."""
+    return NodeOperation(bed, workers(bed), "stop_kubelet", "start_kubelet")
+
+
+@fault(FAULTS, "pod_kill")
+def pod_kill(bed: Testbed, service: str, actor: str = "pod-recycler", period: int = 12) -> Fault:
+    """Somebody's clean-up deletes the pods of a workload every few seconds."""
+    labels = bed.kubernetes.get("deployments", service, bed.namespace)["spec"]["selector"]["matchLabels"]
+    selector = ",".join(f"{key}={value}" for key, value in labels.items())
+    script = (
+        f"while true; do kubectl -n {bed.namespace} delete pods -l {selector} --grace-period=0 --force --wait=false; "
+        f"sleep {period}; done"
+    )
+    rbac = "rbac.authorization.k8s.io"
+    metadata = {"name": actor, "namespace": bed.namespace}
+    objects: tuple[Obj, ...] = (
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata},
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "Role",
+            "metadata": metadata,
+            "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "delete"]}],
+        },
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "RoleBinding",
+            "metadata": metadata,
+            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": actor},
+            "subjects": [{"kind": "ServiceAccount", "name": actor, "namespace": bed.namespace}],
+        },
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {**metadata, "labels": {"app": actor}},
+            "spec": {
+                "selector": {"matchLabels": {"app": actor}},
+                "template": {
+                    "metadata": {"labels": {"app": actor}},
+                    "spec": {
+                        "serviceAccountName": actor,
+                        "containers": [
+                            {"name": "recycler", "image": "bitnami/kubectl:latest", "command": ["sh", "-c", script]}
+                        ],
+                    },
+                },
+            },
+        },
+    )
+    return Together(*(Addition(bed, obj) for obj in objects))
+
+
+class PausedPods(Fault):
+    """The containers of a workload's pods run an image that only idles, though their workload says otherwise."""
+
+    def __init__(self, bed: Testbed, service: str, image: str) -> None:
+        self._bed = bed
+        self._service = service
+        self._image = image
+        self._changed: dict[str, str] = {}
+
+    def _set(self, pod: Obj, image: str) -> None:
+        name = pod["spec"]["containers"][0]["name"]
+        patch = {"spec": {"containers": [{"name": name, "image": image}]}}
+        self._bed.kubernetes.patch("pods", pod["metadata"]["name"], patch, self._bed.namespace, manager="kubectl-set")
+
+    def inject(self) -> None:
+        for pod in pods_of(self._bed, self._service):
+            self._changed[pod["metadata"]["uid"]] = pod["spec"]["containers"][0]["image"]
+            self._set(pod, self._image)
+
+    def recover(self) -> None:
+        for pod in self._bed.kubernetes.list("pods", self._bed.namespace):
+            image = self._changed.get(pod["metadata"]["uid"])
+            if image is not None:
+                self._set(pod, image)
+        self._changed = {}
+
+    def in_place(self) -> bool:
+        return bool(self._changed)
+
+
+@fault(FAULTS, "pod_failure")
+def pod_failure(bed: Testbed, service: str, image: str = "registry.k8s.io/pause:3.10") -> Fault:
+    """The pods of a workload are there and do nothing."""
+    return PausedPods(bed, service, image)
+
+
+@fault(FAULTS, "container_kill")
+def container_kill(bed: Testbed, service: str, period: int = 20) -> Fault:
+    """A sidecar that sees the main container's processes ends its program every few seconds."""
+
+    def change(obj: Obj) -> None:
+        program = first_container(obj)["command"][0]
+        script = f"while true; do sleep {period}; pkill -9 {program}; done"
+        spec = pod_spec(obj)
+        spec["shareProcessNamespace"] = True
+        spec["containers"].append(
+            {"name": "memory-guard", "image": "busybox:latest", "command": ["sh", "-c", script]}
+        )
+
+    return workload_edit(bed, service, change)

@@ -1,0 +1,92 @@
+"""Faults of operators: a custom resource that asks for what cannot be, or an operator that does not run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from srearena.generators.fault.base import Edit, Fault, FaultInjector, FaultMaker, Removal, Together, fault
+from srearena.generators.fault.testbed import Testbed
+from srearena.service.kubernetes import Obj
+
+__all__ = ["FAULTS", "OperatorFaultInjector"]
+
+FAULTS: dict[str, FaultMaker] = {}
+_NAMESPACE, _OPERATOR = "tidb-cluster", "tidb-operator"
+
+
+class OperatorFaultInjector(FaultInjector):
+    """Its microservices are custom resources; the operator's own Deployment for the last fault."""
+
+    faults = FAULTS
+
+
+def _edit(bed: Testbed, name: str, change: Callable[[Obj], Any]) -> Edit:
+    return Edit(bed, "tidbclusters", name, lambda obj: change(obj["spec"]), namespace=_NAMESPACE)
+
+
+@fault(FAULTS, "overload_replicas")
+def overload_replicas(bed: Testbed, cluster: str, replicas: int = 100_000) -> Fault:
+    """Far more database servers are asked for than there is room for."""
+    return _edit(bed, cluster, lambda spec: spec["tidb"].update(replicas=replicas))
+
+
+@fault(FAULTS, "non_existent_storage")
+def non_existent_storage(bed: Testbed, cluster: str, storage_class: str = "ultra-fast-ssd") -> Fault:
+    """A storage class that does not exist, where storage is to be made anew."""
+    return Together(
+        _edit(bed, cluster, lambda spec: spec["pd"].update(storageClassName=storage_class)),
+        _Discarded(bed, "statefulsets", f"{cluster}-pd"),
+        _Discarded(bed, "persistentvolumeclaims", f"pd-{cluster}-pd-0"),
+    )
+
+
+class _Discarded(Removal):
+    """An object taken away that its controller makes anew: nothing to bring back."""
+
+    def __init__(self, bed: Testbed, resource: str, name: str) -> None:
+        super().__init__(bed, resource, name, namespace=_NAMESPACE)
+
+    def inject(self) -> None:
+        before = self._bed.kubernetes.get(self._resource, self._name, self._namespace)["metadata"]["uid"]
+        self._bed.kubernetes.delete(self._resource, self._name, self._namespace)
+
+        def gone() -> bool:
+            found = self._bed.kubernetes.find(self._resource, self._name, self._namespace)
+            return found is None or found["metadata"]["uid"] != before
+
+        self._bed.until(gone, 120.0, f"{self._resource}/{self._name} to go")
+
+    recover = inject
+
+    def in_place(self) -> bool:
+        return True
+
+
+@fault(FAULTS, "invalid_affinity_toleration")
+def invalid_affinity_toleration(bed: Testbed, cluster: str, effect: str = "TAKE_SOME_EFFECT") -> Fault:
+    """A toleration with an effect that Kubernetes does not know."""
+    toleration = {"key": "dedicated", "operator": "Equal", "value": "db", "effect": effect}
+    return _edit(bed, cluster, lambda spec: spec["tidb"].update(tolerations=[toleration]))
+
+
+@fault(FAULTS, "security_context_fault")
+def security_context_fault(bed: Testbed, cluster: str, user: int = -1) -> Fault:
+    """A user id that cannot be."""
+    return _edit(bed, cluster, lambda spec: spec["tidb"].update(podSecurityContext={"runAsUser": user}))
+
+
+@fault(FAULTS, "wrong_update_strategy")
+def wrong_update_strategy(bed: Testbed, cluster: str, strategy: str = "SomeStrategyForUpdate") -> Fault:
+    """An update strategy that Kubernetes does not know."""
+    return _edit(bed, cluster, lambda spec: spec["tidb"].update(statefulSetUpdateStrategy=strategy))
+
+
+@fault(FAULTS, "wrong_operator_image")
+def wrong_operator_image(bed: Testbed, operator: str, image: str = "pingcap/tidb-operatr:v1.6.3") -> Fault:
+    """The operator's own image does not exist."""
+
+    def change(obj: Obj) -> None:
+        obj["spec"]["template"]["spec"]["containers"][0]["image"] = image
+
+    return Edit(bed, "deployments", operator, change, namespace=_OPERATOR, bite=True)
