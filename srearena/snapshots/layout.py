@@ -21,7 +21,7 @@ _TABLES: dict[str, tuple[str, ...]] = {
     "spans": (r"otel_traces_raw\.tsv", r".*traces.*\.tsv"),
 }
 _LOOSE_ALERTS = re.compile(r"alerts?[-_].*\.json", re.IGNORECASE)
-_METRICS = re.compile(r"(?P<kind>pod|service)_(?P<name>.+?)(?:_raw)?\.tsv", re.IGNORECASE)
+_METRICS = re.compile(r"(?P<kind>pod|service|node)_(?P<name>.+?)(?:_raw)?\.tsv", re.IGNORECASE)
 _ANSWER_KEY = re.compile(r"(?:ground_?truths?(?:_v\d+)?|gt)\.(?:ya?ml|json)", re.IGNORECASE)
 _ARCHITECTURE = re.compile(r".*(?:architecture|topology).*\.json", re.IGNORECASE)
 _METADATA = ("status.json", "assertion.json", "scenario.yaml")
@@ -106,7 +106,7 @@ def scan(directory: Path) -> Layout:
     metrics = [p for p in _subdirectory(root, "metrics", oddities) if p.suffix == ".tsv"]
     metrics = metrics or [p for p in here if metric_object(p)]
     for stray in [p for p in metrics if metric_object(p) is None]:
-        oddities.append(f"metrics/{stray.name}: neither pod_<name> nor service_<name>; not read")
+        oddities.append(f"metrics/{stray.name}: neither pod_, service_ nor node_<name>; not read")
     alerts = [p for p in _subdirectory(root, "alerts", oddities) if p.suffix == ".json"]
     if not alerts:
         alerts = [p for p in here if _LOOSE_ALERTS.fullmatch(p.name)]

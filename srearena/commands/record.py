@@ -1,0 +1,124 @@
+"""`srearena record`: incidents on disk, from problems."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from time import monotonic
+
+import click
+
+from srearena.conductor.errors import ArenaError
+from srearena.conductor.problems.registry import ProblemRegistry
+from srearena.conductor.staging import Timeline
+from srearena.errors import SreArenaError
+from srearena.observer.recorder import Recorder
+from srearena.observer.recording.data_set import DataSet, Scenario, checked
+
+_PLACE = click.Path(file_okay=False, path_type=Path)
+
+
+@click.command()
+@click.argument("problems", nargs=-1, metavar="[PROBLEM]...")
+@click.option("--all", "everything", is_flag=True, help="Every problem there is (or that PROBLEM patterns name).")
+@click.option("--out", type=_PLACE, required=True, help="The snapshot's directory; with --all, the data set's.")
+@click.option("--answers", type=_PLACE, help="Where the answer key goes; OUT-answers by default.")
+@click.option("--with-answer", is_flag=True, help="Put the answer key beside the evidence, as older recorders did.")
+@click.option("--seed", default=0, show_default=True)
+@click.option("--before", default=300.0, show_default=True, help="Seconds of healthy life to record.")
+@click.option("--after", default=600.0, show_default=True, help="Seconds with the fault.")
+@click.option("--parallel", default=1, show_default=True, help="With --all: how many at once.")
+@click.option("--check", is_flag=True, help="Record nothing: compare the data set at OUT with its manifest.")
+def command(
+    problems: tuple[str, ...],
+    everything: bool,
+    out: Path,
+    answers: Path | None,
+    with_answer: bool,
+    seed: int,
+    before: float,
+    after: float,
+    parallel: int,
+    check: bool,
+) -> None:
+    """Run a PROBLEM and record it as a snapshot; with --all, make a data set. The same command again resumes."""
+    if check:
+        _check(out)
+        return
+    if min(before, after) < 60:
+        raise ArenaError("a recording needs at least 60 seconds before and after the fault")
+    timeline = Timeline(before=before, after=after)
+    registry = ProblemRegistry()
+    if everything:
+        if with_answer:
+            raise ArenaError("--with-answer goes with one problem; a data set keeps its answers apart")
+        chosen = registry.match(problems) if problems else registry.get_problem_ids()
+        apart = answers or out.with_name(f"{out.name}-answers")
+        _data_set(DataSet(out, apart, seed=seed), chosen, timeline, parallel)
+        return
+    if len(problems) != 1:
+        raise ArenaError("which problem? Name one, or use --all for a data set of many; `srearena problems` lists them")
+    place = out if with_answer else answers or out.with_name(f"{out.name}-answers")
+    recorder = Recorder(seed=seed, timeline=timeline)
+    made = recorder.record(registry.get_problem(problems[0]), out, place, lambda text: click.echo(text, err=True))
+    rows = ", ".join(f"{count} {what}" for what, count in made.rows.items())
+    click.echo(f"{made.directory}: {rows}")
+    click.echo(f"answer key: {made.answer_key}")
+
+
+def _check(out: Path) -> None:
+    found = checked(out)
+    for line in found:
+        click.echo(line)
+    click.echo("differs from its manifest" if found else "as its manifest says")
+    if found:
+        raise click.exceptions.Exit(1)
+
+
+def _data_set(data_set: DataSet, chosen: list[str], timeline: Timeline, parallel: int) -> None:
+    plan = data_set.plan(chosen)
+    waiting = [scenario for scenario in plan if not data_set.done(scenario)]
+    if len(waiting) < len(plan):
+        click.echo(f"{len(plan) - len(waiting)} of {len(plan)} scenarios are there already", err=True)
+    failed = 0
+    try:
+        for number, (scenario, seconds, complaint) in enumerate(_recorded(data_set, waiting, timeline, parallel), 1):
+            failed += bool(complaint)
+            said = f"not recorded: {complaint}" if complaint else f"recorded in {seconds:.0f} s"
+            click.echo(f"[{number}/{len(waiting)}] {scenario.name} ({scenario.problem}) {said}", err=True)
+    finally:
+        manifest = data_set.close()
+    click.echo(f"{len(plan) - failed} scenarios in {data_set.out}; checksums in {manifest.name}")
+    click.echo(f"answers: {data_set.answers}")
+    if failed:
+        raise click.exceptions.Exit(1)
+
+
+def _recorded(
+    data_set: DataSet, waiting: list[Scenario], timeline: Timeline, parallel: int
+) -> Iterator[tuple[Scenario, float, str]]:
+    if parallel <= 1:
+        for scenario in waiting:
+            yield _record_one(data_set, scenario, timeline)
+        return
+    context = multiprocessing.get_context("forkserver")
+    pool = ProcessPoolExecutor(parallel, mp_context=context, max_tasks_per_child=8)
+    try:
+        for future in as_completed([pool.submit(_record_one, data_set, scenario, timeline) for scenario in waiting]):
+            yield future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _record_one(data_set: DataSet, scenario: Scenario, timeline: Timeline) -> tuple[Scenario, float, str]:
+    """Every scenario has a seed of its own, so that not all clusters have the same names."""
+    began = monotonic()
+    recorder = Recorder(seed=data_set.seed + scenario.number, timeline=timeline)
+    try:
+        problem = ProblemRegistry().get_problem(scenario.problem)
+        data_set.record(scenario, lambda out, answers: recorder.record(problem, out, answers))
+    except SreArenaError as failure:
+        return scenario, monotonic() - began, str(failure)
+    return scenario, monotonic() - began, ""

@@ -1,0 +1,58 @@
+"""What a line of a log says about itself: how severe it is, and which trace it belongs to.
+
+Collectors parse the usual spellings: a level field, klog's letter, MongoDB's `"s":"E"`, or a bare word near the
+beginning. A line that says nothing stays without severity.
+"""
+
+from __future__ import annotations
+
+import re
+
+SEVERITIES = {"TRACE": 1, "DEBUG": 5, "INFO": 9, "WARN": 13, "ERROR": 17, "FATAL": 21}
+_WORDS = {
+    "trace": "TRACE",
+    "debug": "DEBUG",
+    "dbg": "DEBUG",
+    "d": "DEBUG",
+    "info": "INFO",
+    "information": "INFO",
+    "notice": "INFO",
+    "log": "INFO",
+    "i": "INFO",
+    "warn": "WARN",
+    "warning": "WARN",
+    "w": "WARN",
+    "error": "ERROR",
+    "err": "ERROR",
+    "severe": "ERROR",
+    "e": "ERROR",
+    "fatal": "FATAL",
+    "critical": "FATAL",
+    "panic": "FATAL",
+    "f": "FATAL",
+}
+_LOOKED_AT = 400
+_SPELLINGS = (
+    re.compile(r"""(?:^|[\s{,"'])(?:level|severity|lvl)["']?\s*[=:]\s*["']?([A-Za-z]+)""", re.IGNORECASE),
+    re.compile(r'"s":"([DIWEF])"'),
+    re.compile(r"^([IWEF])\d{4} \d\d:\d\d"),
+    re.compile(r"[\[<(]\s*(trace|debug|info|notice|warn|warning|error|err|fatal|critical)\s*[\])>]", re.IGNORECASE),
+    re.compile(r"\b(TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|SEVERE|FATAL|CRITICAL|LOG)\b"),
+    re.compile(r"^(?:\S+ ){0,3}(error|fatal|panic|warning)\b:?", re.IGNORECASE),
+)
+_TRACE_ID = re.compile(r"""trace_?id["']?\s*[=:]\s*["']?([0-9a-f]{16,32})\b""", re.IGNORECASE)
+
+
+def severity(line: str) -> str:
+    """TRACE to FATAL, or "" where the line does not say."""
+    head = line[:_LOOKED_AT]
+    for spelling in _SPELLINGS:
+        match = spelling.search(head)
+        if match and (found := _WORDS.get(match[1].lower())):
+            return found
+    return ""
+
+
+def trace_id(line: str) -> str:
+    match = _TRACE_ID.search(line)
+    return match[1] if match else ""

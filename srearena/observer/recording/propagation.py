@@ -1,0 +1,155 @@
+"""How trouble spread, as the spans show it: who failed, slowed down or fell silent, and through whose calls.
+
+Nothing is declared here. A component is affected where its spans after the fault differ from those before by more than
+chance would make them; an edge is drawn where the caller's failing or slow requests made the failing or slow calls.
+Components are workloads: spans name theirs, a called Service stands for the workload that it selects.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from srearena.observer.tables import Row
+from srearena.observer.window import moment
+
+_ERRORS_ROSE = 0.03
+_FEWEST_ERRORS = 3
+_FEWEST_CALLS = 10
+_SLOWER = 2.0
+_SLOWER_BY_US = 20_000
+_SILENT = 0.1
+_SERVING = ("server", "consumer")
+_CALLING = ("client", "producer")
+
+WorkloadOf = Callable[[str], str]
+
+
+@dataclass(slots=True)
+class Behaviour:
+    """One component (or one component's calls of another) before and after the fault."""
+
+    calls: list[int] = field(default_factory=lambda: [0, 0])
+    errors: list[int] = field(default_factory=lambda: [0, 0])
+    durations: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
+
+    def add(self, after: bool, failed: bool, duration: int) -> None:
+        self.calls[after] += 1
+        self.errors[after] += failed
+        self.durations[after].append(duration)
+
+    def share(self, after: bool) -> float:
+        return self.errors[after] / self.calls[after] if self.calls[after] else 0.0
+
+    def slow(self, after: bool) -> int:
+        """The 95th percentile, in microseconds."""
+        found = sorted(self.durations[after])
+        return found[min(len(found) - 1, int(0.95 * len(found)))] if found else 0
+
+    def trouble(self, before_seconds: float, after_seconds: float) -> str:
+        """What is wrong with it after the fault, in words; "" where nothing is."""
+        if self.errors[1] >= _FEWEST_ERRORS and self.share(True) - self.share(False) > _ERRORS_ROSE:
+            return f"{self.share(True):.0%} of its requests end in errors (before: {self.share(False):.0%})"
+        usual = self.calls[0] / before_seconds
+        if self.calls[0] >= _FEWEST_CALLS and self.calls[1] / after_seconds < _SILENT * usual:
+            return "hardly any request reaches it any more"
+        was, now = self.slow(False), self.slow(True)
+        if min(self.calls) >= _FEWEST_CALLS and now > _SLOWER * was and now - was > _SLOWER_BY_US:
+            return f"its requests are slow: 95th percentile {now / 1000:.0f} ms (before: {was / 1000:.0f} ms)"
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Trouble passed from one component to another."""
+
+    source: str
+    target: str
+    condition: str
+    effect: str
+
+
+class Spread:
+    """Everything the spans of a recording say about components and their calls."""
+
+    def __init__(self, spans: Iterable[Row], fault: float, start: float, end: float, workload_of: WorkloadOf) -> None:
+        self._lengths = (max(fault - start, 1.0), max(end - fault, 1.0))
+        self._served: dict[str, Behaviour] = defaultdict(Behaviour)
+        self._called: dict[tuple[str, str], Behaviour] = defaultdict(Behaviour)
+        self._blamed: dict[tuple[str, str], int] = defaultdict(int)
+        self.workload_of_service: dict[str, str] = {}
+        """The workloads behind the names by which programs call themselves in spans."""
+        self._read(list(spans), moment(fault), workload_of)
+        self.affected = self._affected()
+
+    def _read(self, spans: Sequence[Row], fault: str, workload_of: WorkloadOf) -> None:
+        by_id = {(row["trace_id"], row["span_id"]): row for row in spans}
+        for row in spans:
+            who = row["resource"].get("k8s.deployment.name") or workload_of(row["service"])
+            self.workload_of_service.setdefault(row["service"], who)
+            after, failed = row["timestamp"] >= fault, row["status"] == "ERROR"
+            if row["kind"] in _SERVING:
+                self._served[who].add(after, failed, row["duration_us"])
+            peer = row["tags"].get("peer.service") or row["tags"].get("server.address", "").partition(".")[0]
+            if row["kind"] in _CALLING and peer:
+                callee = workload_of(peer)
+                self._called[who, callee].add(after, failed, row["duration_us"])
+                parent = by_id.get((row["trace_id"], row["parent_span_id"]))
+                if after and failed and (parent is None or parent["status"] == "ERROR"):
+                    self._blamed[who, callee] += 1
+
+    def _affected(self) -> dict[str, str]:
+        found = {who: words for who, seen in sorted(self._served.items()) if (words := seen.trouble(*self._lengths))}
+        called: dict[str, Behaviour] = defaultdict(Behaviour)
+        for (_, callee), seen in self._called.items():
+            if callee not in self._served:  # a store that sends no spans is known by its callers
+                for after in (False, True):
+                    called[callee].calls[after] += seen.calls[after]
+                    called[callee].errors[after] += seen.errors[after]
+                    called[callee].durations[after].extend(seen.durations[after])
+        found.update((who, words) for who, seen in sorted(called.items()) if (words := seen.trouble(*self._lengths)))
+        return found
+
+    def callers_hit_through(self, callee: str) -> list[str]:
+        """The affected callers whose calls of a component fail or are slow since the fault."""
+        hit = []
+        for (caller, called), seen in sorted(self._called.items()):
+            if called != callee or caller == callee or caller not in self.affected:
+                continue
+            if self._blamed[caller, callee] >= _FEWEST_ERRORS or "slow" in seen.trouble(*self._lengths):
+                hit.append(caller)
+        return hit
+
+    def starved_by(self, caller: str) -> list[str]:
+        """The components that a failing caller no longer gets to call."""
+        return sorted(
+            called
+            for (who, called) in self._called
+            if who == caller and called != caller and "hardly any" in self.affected.get(called, "")
+        )
+
+    def origins(self) -> list[str]:
+        """Affected components whose trouble does not come through their own calls."""
+        through = {caller for callee in self.affected for caller in self.callers_hit_through(callee)}
+        starved = {called for caller in self.affected for called in self.starved_by(caller)}
+        return [who for who in self.affected if who not in through and who not in starved]
+
+    def steps_from(self, roots: Collection[str], cause: str) -> list[Step]:
+        """How trouble went on from these components, nearest first; each component is reached once."""
+        steps: list[Step] = []
+        reached = set(roots)
+        waiting = [(root, self.affected.get(root) or cause) for root in roots]
+        while waiting:
+            source, words = waiting.pop(0)
+            onward = [*self.callers_hit_through(source)]
+            if source not in roots:
+                onward += self.starved_by(source)
+            for target in onward:
+                if target in reached:
+                    continue
+                reached.add(target)
+                effect = f"{target}: {self.affected[target]}"
+                steps.append(Step(source, target, f"{source}: {words}" if words != cause else cause, effect))
+                waiting.append((target, self.affected[target]))
+        return steps

@@ -1,0 +1,115 @@
+"""The files of the raw (v0.2) layout: tab-separated tables with the columns of OpenTelemetry's exporters.
+
+Maps are written as the first recorders wrote them, as a Python dict's repr with text values; lists are JSON.
+Files grow row by row and hold nothing in memory; times are UTC, in nanoseconds.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import orjson
+
+from srearena.observer.errors import ObserverError
+
+EVENTS, OBJECTS, LOGS, TRACES = "k8s_events_raw.tsv", "k8s_objects_raw.tsv", "otel_logs_raw.tsv", "otel_traces_raw.tsv"
+LOG_COLUMNS = (
+    "Timestamp TimestampTime TraceId SpanId TraceFlags SeverityText SeverityNumber ServiceName Body ResourceSchemaUrl "
+    "ResourceAttributes ScopeSchemaUrl ScopeName ScopeVersion ScopeAttributes LogAttributes"
+).split()
+TRACE_COLUMNS = (
+    "Timestamp TraceId SpanId ParentSpanId TraceState SpanName SpanKind ServiceName ResourceAttributes ScopeName "
+    "ScopeVersion SpanAttributes Duration StatusCode StatusMessage Events.Timestamp Events.Name Events.Attributes "
+    "Links.TraceId Links.SpanId Links.TraceState Links.Attributes"
+).split()
+METRIC_COLUMNS = {
+    "pod": "metric_name timestamp value pod_name namespace tags".split(),
+    "node": "metric_name timestamp value node_name namespace tags".split(),
+    "service": "metric_name timestamp value service_name namespace bucket_le tags metric_type status_code".split(),
+}
+
+
+def nanoseconds(moment: int) -> str:
+    """A moment in nanoseconds since the epoch, as the tables have it."""
+    seconds, rest = divmod(moment, 1_000_000_000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}.{rest:09d}"
+
+
+def mapping(values: Mapping[str, Any]) -> str:
+    return repr({key: value if isinstance(value, str) else str(value) for key, value in values.items()})
+
+
+def listing(values: Sequence[Any]) -> str:
+    return orjson.dumps(list(values)).decode()
+
+
+def log_row(moment: int, body: str, resource: Mapping[str, str], **columns: str) -> dict[str, str]:
+    """A row of any of the three tables that have the shape of logs; what is not given is empty."""
+    return {
+        "Timestamp": nanoseconds(moment),
+        "TimestampTime": nanoseconds(moment)[:19],
+        "TraceFlags": "0",
+        "SeverityNumber": "0",
+        "Body": body,
+        "ResourceAttributes": mapping(resource),
+        "ScopeAttributes": "{}",
+        "LogAttributes": "{}",
+        **columns,
+    }
+
+
+class RawFiles:
+    """The tables of one snapshot, each opened when its first row comes."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._open = ExitStack()
+        self._writers: dict[str, csv.DictWriter[str]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._open.close()
+        self._writers.clear()
+
+    def add(self, name: str, columns: Sequence[str], row: Mapping[str, Any]) -> None:
+        writer = self._writers.get(name)
+        if writer is None:
+            writer = self._writers[name] = self._begun(name, columns)
+        writer.writerow(row)
+
+    def _begun(self, name: str, columns: Sequence[str]) -> csv.DictWriter[str]:
+        path = self.directory / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = self._open.enter_context(path.open("a", encoding="utf-8", newline=""))
+        except OSError as problem:
+            raise ObserverError(f"cannot write {path}: {problem.strerror or problem}") from problem
+        writer = csv.DictWriter(file, columns, restval="", delimiter="\t", lineterminator="\n")
+        if file.tell() == 0:
+            writer.writeheader()
+        return writer
+
+    def alerts(self, moment: float, alerts: Sequence[Any], *, final: bool = False) -> None:
+        """One capture of the alerts that fire."""
+        when = datetime.fromtimestamp(moment, UTC)
+        last = f"alerts_in_alerting_state_{when:%Y-%m-%dT%H%M%S.%f}Z"
+        name = last if final else f"alerts_at_{when:%Y-%m-%dT%H-%M-%S.%f}"
+        folder = self.directory / "alerts"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{name}.json").write_bytes(orjson.dumps(list(alerts), option=orjson.OPT_INDENT_2))
+        except OSError as problem:
+            raise ObserverError(f"cannot write {folder}: {problem.strerror or problem}") from problem

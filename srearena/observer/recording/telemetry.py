@@ -1,0 +1,152 @@
+"""Logs, spans and metrics of a window, fetched from Loki, Jaeger and Prometheus and written as raw tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from srearena.observer.log_api import LogApi
+from srearena.observer.metric_api import MetricApi
+from srearena.observer.recording.log_lines import SEVERITIES, severity, trace_id
+from srearena.observer.recording.raw_files import (
+    LOG_COLUMNS,
+    LOGS,
+    METRIC_COLUMNS,
+    TRACE_COLUMNS,
+    TRACES,
+    RawFiles,
+    listing,
+    log_row,
+    mapping,
+    nanoseconds,
+)
+from srearena.observer.tables import Row
+from srearena.observer.trace_api import TraceApi, span_rows
+from srearena.observer.window import Window
+
+OF_PODS = '{pod=~".+"}'
+_STATUS = {"OK": "Ok", "ERROR": "Error"}
+_CALLS, _BUCKETS = "traces_span_metrics_calls_total", "traces_span_metrics_duration_milliseconds_bucket"
+_SERVICE_METRICS = {_CALLS: "error_rate", _BUCKETS: "duration_p95"}
+_NODE_METRICS = ("kube_node_", "node_")
+# Long, and said already: by the columns, or by nothing else in a recording.
+_DROPPED_LABELS = frozenset(("__name__", "id", "name", "uid", "metrics_path", "endpoint"))
+
+DeploymentOf = Callable[[str, str], str]
+
+
+def _epoch_ns(text: str) -> int:
+    parsed = datetime.strptime(text, "%Y-%m-%d %H:%M:%S.%f").replace(tzinfo=UTC)
+    return int(parsed.timestamp()) * 1_000_000_000 + parsed.microsecond * 1000
+
+
+def write_logs(source: LogApi, window: Window, files: RawFiles, deployment_of: DeploymentOf) -> int:
+    count = 0
+    for count, row in enumerate(source.lines(window, OF_PODS), 1):  # noqa: B007 - the last number is the count
+        labels, line = row["labels"], row["line"]
+        place, pod = labels.get("namespace", ""), labels.get("pod", "")
+        service = labels.get("app") or labels.get("service_name") or labels.get("container", "")
+        deployment = deployment_of(place, pod)
+        resource = {
+            "service.name": service,
+            "k8s.namespace.name": place,
+            "k8s.pod.name": pod,
+            "k8s.container.name": labels.get("container", ""),
+            "k8s.node.name": labels.get("node_name", ""),
+            **({"k8s.deployment.name": deployment} if deployment else {}),
+        }
+        level = severity(line)
+        files.add(
+            LOGS,
+            LOG_COLUMNS,
+            log_row(
+                row["timestamp_ns"],
+                line,
+                resource,
+                TraceId=trace_id(line),
+                SeverityText=level,
+                SeverityNumber=str(SEVERITIES.get(level, 0)),
+                ServiceName=service,
+                LogAttributes=mapping({"log.iostream": labels.get("stream", "")}),
+            ),
+        )
+    return count
+
+
+def all_spans(source: TraceApi, window: Window) -> list[Row]:
+    """Every span of a window, in order."""
+    rows = [row for trace in source.traces(window) for row in span_rows(trace)]
+    return sorted(rows, key=lambda row: (row["timestamp"], row["trace_id"], row["span_id"]))
+
+
+def write_spans(spans: Collection[Row], files: RawFiles) -> int:
+    for row in spans:
+        events = [dict(event) for event in row["events"]]
+        moments = [nanoseconds(_epoch_ns(event.pop("timestamp"))) for event in events]
+        names = [str(event.pop("event", event.pop("name", "event"))) for event in events]
+        files.add(
+            TRACES,
+            TRACE_COLUMNS,
+            {
+                "Timestamp": nanoseconds(_epoch_ns(row["timestamp"])),
+                "TraceId": row["trace_id"],
+                "SpanId": row["span_id"],
+                "ParentSpanId": row["parent_span_id"],
+                "SpanName": row["operation"],
+                "SpanKind": str(row["kind"]).capitalize() or "Internal",
+                "ServiceName": row["service"],
+                "ResourceAttributes": mapping({"service.name": row["service"], **row["resource"]}),
+                "SpanAttributes": mapping({k: v for k, v in row["tags"].items() if k != "internal.span.format"}),
+                "Duration": str(row["duration_us"] * 1000),
+                "StatusCode": _STATUS.get(row["status"], "Unset"),
+                "StatusMessage": row["status_message"],
+                "Events.Timestamp": listing(moments),
+                "Events.Name": listing(names),
+                "Events.Attributes": listing([{k: str(v) for k, v in event.items()} for event in events]),
+                "Links.TraceId": "[]",
+                "Links.SpanId": "[]",
+                "Links.TraceState": "[]",
+                "Links.Attributes": "[]",
+            },
+        )
+    return len(spans)
+
+
+def write_metrics(source: MetricApi, window: Window, files: RawFiles, namespaces: Collection[str]) -> int:
+    """The samples of pods and services in some namespaces, and of all nodes."""
+    count = 0
+    for name in source.names(window):
+        for row in source.samples(window, [name]):
+            for kind, who, more in _owners(name, row["labels"], namespaces):
+                labels = row["labels"]
+                cells = {
+                    "metric_name": name,
+                    "timestamp": row["timestamp"],
+                    "value": row["value"],
+                    f"{kind}_name": who,
+                    "namespace": labels.get("namespace", ""),
+                    "tags": mapping({k: v for k, v in labels.items() if k not in _DROPPED_LABELS}),
+                    **more,
+                }
+                files.add(f"metrics/{kind}_{who}_raw.tsv", METRIC_COLUMNS[kind], cells)
+                count += 1
+    return count
+
+
+def _owners(
+    metric: str, labels: dict[str, Any], namespaces: Collection[str]
+) -> Iterator[tuple[str, str, dict[str, str]]]:
+    """Whose file a series belongs in, and what that file's other columns say."""
+    ours = labels.get("namespace", "") in namespaces
+    if metric in _SERVICE_METRICS:
+        if ours and labels.get("service_name"):
+            status = labels.get("status_code", "")
+            failed = metric == _BUCKETS or status == "STATUS_CODE_ERROR"
+            kind = _SERVICE_METRICS[metric] if failed else "request_rate"
+            more = {"bucket_le": labels.get("le", ""), "metric_type": kind, "status_code": status}
+            yield "service", labels["service_name"], more
+    elif labels.get("pod") and ours:
+        yield "pod", labels["pod"], {}
+    elif metric.startswith(_NODE_METRICS) and (node := labels.get("node") or labels.get("instance")):
+        yield "node", str(node).partition(":")[0], {}
