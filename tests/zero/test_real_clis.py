@@ -235,24 +235,30 @@ with scripted(Investigator("codex", Path({output!r})), int(given["--port"])) as 
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("own", [False, True], ids=["written-for-the-run", "of-the-user"])
 def test_codex_reaches_a_chat_only_provider_through_litellm(
-    zero: Zero, coding_cli: CodingCli, workspace: Path, snapshot: Path, tmp_path: Path
+    own: bool, zero: Zero, coding_cli: CodingCli, workspace: Path, snapshot: Path, tmp_path: Path
 ) -> None:
     """What stands for LiteLLM here speaks responses, as the real one does to Codex."""
     program = coding_cli("codex")
-    proxy, seen = tmp_path / "litellm", tmp_path / "seen.yaml"
+    proxy, seen, config = tmp_path / "litellm", tmp_path / "seen.yaml", tmp_path / "litellm_config.yaml"
+    config.write_text("model_list: [{model_name: google/gemini-2.5-pro, litellm_params: {model: openrouter/x}}]\n")
     places = {"root": str(Path(__file__).parents[2]), "output": str(workspace / "agent_output.json"), "seen": str(seen)}
     proxy.write_text(PROXY.format(python=sys.executable, **places))
     proxy.chmod(0o755)
+    how = ("--litellm-config", str(config)) if own else ("--provider", "openrouter", "--wire-api", "chat")
     done = zero(
         *("--program", program, "-r", str(snapshot), "--prompt-file", "offline_investigation"),
-        *("--provider", "openrouter", "--wire-api", "chat", "--litellm", str(proxy)),
+        *(*how, "--litellm", str(proxy)),
         after=("exec", "-m", "google/gemini-2.5-pro"),
         timeout=240,
         OR_API_KEY=KEY,
     )
     assert done.code == 0, done.stderr + logged(workspace)
-    assert "going through a LiteLLM proxy" in done.stderr
-    assert "openrouter/google/gemini-2.5-pro" in seen.read_text()
+    if own:
+        assert seen.read_text() == config.read_text()
+    else:
+        assert "going through a LiteLLM proxy" in done.stderr
+        assert "openrouter/google/gemini-2.5-pro" in seen.read_text()
     assert KEY not in seen.read_text()
     assert "OR_API_KEY" not in (workspace / "config.toml").read_text(), "the agent needs no key: the proxy has it"
