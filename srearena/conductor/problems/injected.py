@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from srearena.conductor.oracles.checks import Check
@@ -31,8 +31,8 @@ class InjectedProblem(Problem):
     injector: ClassVar[type[FaultInjector]] = VirtualizationFaultInjector
     fault: ClassVar[str]
     root_kind: ClassVar[str] = "Deployment"
-    also: ClassVar[tuple[type[Check], ...]] = ()
-    """Checks of this family beside the usual ones."""
+    also: ClassVar[tuple[Callable[[], Check], ...]] = ()
+    """Makers of checks of this family beside the usual ones."""
 
     def __init__(self, app: str, service: str | Sequence[str], **options: Any) -> None:
         self.app = find_application(app)

@@ -1,0 +1,194 @@
+"""Defects of the Astronomy Shop's programs that sleep until somebody turns a feature flag.
+
+The flag is the origin, the program that obeys it the culprit: naming either, or both, locates the trouble.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any, ClassVar
+
+from srearena.conductor.oracles.base import Verdict
+from srearena.conductor.oracles.checks import Check
+from srearena.conductor.oracles.checks.consumption import Consumption
+from srearena.conductor.oracles.checks.measure import Measure
+from srearena.conductor.oracles.checks.requests import Requests
+from srearena.conductor.oracles.localization import LocalizationOracle
+from srearena.conductor.problems.injected import InjectedProblem
+from srearena.conductor.problems.metadata import Entity, FaultType
+from srearena.conductor.problems.registry import problem
+from srearena.generators.fault.inject_otel import CONFIG_MAP, OtelFaultInjector
+from srearena.service.front_door import SampleRequest
+from srearena.service.kubernetes import Obj
+
+ADS = SampleRequest("/api/data/?contextKeys=telescopes")
+CHECKOUT = SampleRequest(
+    "/api/checkout",
+    "POST",
+    '{"userId":"9b1f0c4e","userCurrency":"USD","email":"someone@example.com","address":{"streetAddress":"1 Main St",'
+    '"state":"CA","country":"US","city":"Los Altos","zipCode":"94022"},"creditCard":{"creditCardNumber":'
+    '"4432-8015-6152-0454","creditCardExpirationMonth":1,"creditCardExpirationYear":2039,"creditCardCvv":672}}',
+)
+EMPTY_CART = SampleRequest("/api/cart", "DELETE", '{"userId":"9b1f0c4e"}')
+PRODUCT = SampleRequest("/api/products/OLJCESPC7Z")
+_CARRIERS = ("flagd", CONFIG_MAP)
+
+
+class FlagLocalization(LocalizationOracle):
+    """The flag's config map, and flagd which serves it, stand for the program that obeys the flag."""
+
+    def compare(self, answer: Sequence[str], expected: Sequence[str]) -> Verdict:
+        culprit = next(iter(expected), "")
+        said = [culprit if name.rpartition("/")[2] in _CARRIERS else name for name in answer]
+        return super().compare(said, expected)
+
+
+class FeatureFlag(InjectedProblem):
+    """A flag turned on; `victims` are those who suffer from what `service` then does."""
+
+    family = "feature_flag"
+    level = "application"
+    fault_type: FaultType = "Code Defect"
+    injector = OtelFaultInjector
+    victims: ClassVar[tuple[str, ...]] = ("frontend", "frontend-proxy")
+    remedy = """\
+kubectl -n {ns} get configmap flagd-config -o yaml \\
+  | sed '/"{flag}"/,/"defaultVariant"/ s/"defaultVariant": "[^"]*"/"defaultVariant": "off"/' \\
+  | kubectl -n {ns} replace -f -
+kubectl -n {ns} rollout restart deployment/flagd
+kubectl -n {ns} rollout status deployment/flagd --timeout=90s"""
+
+    def __init__(self, service: str, app: str = "astronomy_shop", **options: Any) -> None:
+        super().__init__(app, service, **options)
+        self.localization_oracle = FlagLocalization(problem=self, expected=list(self.services))
+
+    def _filled(self, text: str, service: str | None = None) -> str:
+        return super()._filled(text.replace("{flag}", self.fault), service)
+
+    @property
+    def propagation(self) -> Sequence[tuple[Entity, Entity]]:
+        chain = [Entity("ConfigMap", CONFIG_MAP, self.namespace)]
+        chain += [Entity("Deployment", name, self.namespace) for name in (*self.services, *self.victims)]
+        return tuple(pairwise(chain))
+
+
+@problem("astronomy_shop_ad_service_failure", service="ad")
+class AdFailure(FeatureFlag):
+    fault = "adFailure"
+    explanation = "The flag {flag} makes the ad service refuse one request in ten."
+    also = (partial(Requests, ADS, times=120),)
+
+
+@problem("astronomy_shop_ad_service_manual_gc", service="ad")
+class AdManualGc(FeatureFlag):
+    fault = "adManualGc"
+    difficulty = "hard"
+    explanation = "The flag {flag} makes the ad service collect garbage by hand at every request, for seconds."
+    also = (partial(Requests, ADS, times=30, seconds=2),)
+
+
+@problem("astronomy_shop_ad_service_high_cpu", service="ad")
+class AdHighCpu(FeatureFlag):
+    """With a limit on the ad service's processor from the beginning, as a careful operator would have set it."""
+
+    fault = "adHighCpu"
+    difficulty = "hard"
+    explanation = "The flag {flag} makes the ad service keep four processors busy, and its limit starves its requests."
+    also = (
+        partial(
+            Measure,
+            "the processor time that ad takes",
+            'sum(rate(container_cpu_usage_seconds_total{namespace="{ns}", container="ad"}[2m]))',
+            least=0.0,
+            most=3.0,
+            slack=0.05,
+        ),
+        partial(Requests, ADS, times=30, seconds=2),
+    )
+
+    def set_up(self) -> None:
+        limited = {"spec": {"containers": [{"name": "ad", "resources": {"limits": {"cpu": "200m"}}}]}}
+        self.kubernetes.patch("deployments", "ad", {"spec": {"template": limited}}, self.namespace)
+        self.cluster.wait(90)
+
+
+@problem("astronomy_shop_cart_service_failure", service="cart")
+class CartFailure(FeatureFlag):
+    fault = "cartFailure"
+    difficulty = "hard"
+    victims = ("checkout", "frontend")
+    explanation = (
+        "The flag {flag} makes the cart service look for its store at an address where it is not to empty one."
+    )
+    also = (partial(Requests, EMPTY_CART, times=10),)
+
+
+@problem("astronomy_shop_failed_readiness_probe", service="cart")
+class FailedReadinessProbe(FeatureFlag):
+    """With a readiness probe on the cart service, which the flag then makes fail."""
+
+    fault = "failedReadinessProbe"
+    victims = ("checkout", "frontend", "frontend-proxy")
+    explanation = "The flag {flag} makes the cart service answer its readiness probe that it is not serving."
+
+    def set_up(self) -> None:
+        probe: Obj = {"grpc": {"port": 8080, "service": "oteldemo.CartService"}, "periodSeconds": 10}
+        probed = {"spec": {"containers": [{"name": "cart", "readinessProbe": probe}]}}
+        self.kubernetes.patch("deployments", "cart", {"spec": {"template": probed}}, self.namespace)
+        self.cluster.wait(60)
+
+
+@problem("astronomy_shop_payment_service_failure", service="payment")
+class PaymentFailure(FeatureFlag):
+    fault = "paymentFailure"
+    difficulty = "easy"
+    victims = ("checkout", "frontend", "frontend-proxy")
+    explanation = "The flag {flag} makes the payment service refuse every charge."
+    also = (partial(Requests, CHECKOUT, times=30),)
+
+
+@problem("astronomy_shop_payment_service_unreachable", service="checkout")
+class PaymentUnreachable(FeatureFlag):
+    fault = "paymentUnreachable"
+    explanation = "The flag {flag} makes checkout look for the payment service at an address where it is not."
+    also = (partial(Requests, CHECKOUT, times=30),)
+
+
+@problem("astronomy_shop_product_catalog_service_failure", service="product-catalog")
+class ProductCatalogFailure(FeatureFlag):
+    fault = "productCatalogFailure"
+    victims = ("recommendation", "checkout", "frontend", "frontend-proxy")
+    explanation = "The flag {flag} makes the product catalogue fail for one of its products."
+    also = (partial(Requests, PRODUCT, times=120),)
+
+
+@problem("kafka_queue_problems", service="checkout")
+class KafkaQueueProblems(FeatureFlag):
+    fault = "kafkaQueueProblems"
+    difficulty = "hard"
+    victims = ("kafka", "fraud-detection")
+    explanation = (
+        "The flag {flag} makes checkout publish a hundred messages more for each order, and fraud-detection take a "
+        "second for each: its group falls ever further behind."
+    )
+    also: ClassVar[tuple[Callable[[], Check], ...]] = (partial(Consumption, CHECKOUT),)
+
+
+@problem("loadgenerator_flood_homepage", service="load-generator")
+class FloodHomepage(FeatureFlag):
+    fault = "loadGeneratorFloodHomepage"
+    victims = ("frontend-proxy", "frontend")
+    fault_type = "Operation Error"
+    explanation = "The flag {flag} makes every visitor ask for the home page a hundred times at once."
+    also = (
+        partial(
+            Measure,
+            "the rate of requests at the front door",
+            "sum(rate(traces_span_metrics_calls_total"
+            '{namespace="{ns}", service_name="frontend-proxy", span_kind="SPAN_KIND_SERVER"}[2m]))',
+            least=0.3,
+            most=2.5,
+        ),
+    )

@@ -1,0 +1,72 @@
+"""Faults behind the feature flags of the Astronomy Shop: a flag is turned in the config map that flagd is started with.
+
+flagd's pod copies the flags when it starts, so it is replaced; the programs ask flagd all the time and need not be.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from srearena.generators.fault.base import Edit, Fault, FaultInjector, FaultMaker, PodsReplaced, Together
+from srearena.generators.fault.errors import FaultError
+from srearena.generators.fault.testbed import Testbed
+from srearena.service.kubernetes import Obj
+
+__all__ = ["FAULTS", "OtelFaultInjector"]
+
+CONFIG_MAP, KEY = "flagd-config", "demo.flagd.json"
+_FLAGD = "opentelemetry.io/name=flagd"
+_VARIANTS = {
+    "adFailure": "on",
+    "adHighCpu": "on",
+    "adManualGc": "on",
+    "cartFailure": "on",
+    "emailMemoryLeak": "1000x",
+    "failedReadinessProbe": "on",
+    "imageSlowLoad": "10sec",
+    "kafkaQueueProblems": "on",
+    "llmInaccurateResponse": "on",
+    "llmRateLimitError": "on",
+    "loadGeneratorFloodHomepage": "on",
+    "paymentFailure": "100%",
+    "paymentUnreachable": "on",
+    "productCatalogFailure": "on",
+    "recommendationCacheFailure": "on",
+}
+FAULTS: dict[str, FaultMaker] = {}
+
+
+class OtelFaultInjector(FaultInjector):
+    """`OtelFaultInjector(testbed="astronomy-shop").inject_fault(["ad"], "adFailure")`."""
+
+    faults = FAULTS
+
+
+def turned(flag: str, variant: str, config_map: str = CONFIG_MAP, key: str = KEY) -> Any:
+    """The change of a config map that gives a flag another default."""
+
+    def change(obj: Obj) -> None:
+        document = json.loads(obj["data"][key])
+        found = document["flags"].get(flag)
+        if found is None or variant not in found["variants"]:
+            raise FaultError(f"{config_map} has no flag {flag!r} with a variant {variant!r}")
+        found["defaultVariant"] = variant
+        obj["data"][key] = json.dumps(document, indent=2) + "\n"
+
+    return change
+
+
+def feature_flag(bed: Testbed, service: str, flag: str, variant: str) -> Fault:
+    """A flag is turned, and with it what `service` does."""
+    return Together(Edit(bed, "configmaps", CONFIG_MAP, turned(flag, variant)), PodsReplaced(bed, _FLAGD))
+
+
+def _maker(flag: str, usual: str) -> FaultMaker:
+    def make(bed: Testbed, service: str, variant: str = usual) -> Fault:
+        return feature_flag(bed, service, flag, variant)
+
+    return make
+
+
+FAULTS.update({flag: _maker(flag, usual) for flag, usual in _VARIANTS.items()})
