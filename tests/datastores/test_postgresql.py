@@ -7,7 +7,7 @@ from pathlib import Path
 from srearena.cluster.embedded.node.container import Container, Mount
 from srearena.cluster.embedded.node.filesystem import Volume
 from srearena.cluster.embedded.node.process import Process
-from srearena.cluster.embedded.node.programs.datastore import Login
+from srearena.cluster.embedded.node.programs.datastore import Login, asked
 from srearena.cluster.embedded.node.programs.postgresql.server import PostgresServer
 from srearena.cluster.embedded.node.streams import BytesFile, Capture
 from tests.containers.machine import Machine, Outcome
@@ -149,7 +149,9 @@ def test_a_held_lock_stops_readers_until_its_holder_is_ended(machine: Machine) -
     assert refusal.kind == "locked"
     assert store.refuses(SHOP, "read", "accounting.order") is None
     reader, complaint = aside(container, "SELECT * FROM catalog.products")
-    store.occupy("product-catalog-1", 1, "SELECT id FROM catalog.products", "catalog.products")
+    program = machine.idle().exec(["sleep", "1000"])
+    told = asked(store, program, SHOP, "read", "catalog.products")
+    assert told == refusal
     machine.clock.advance(30)
     assert not reader.done.is_set
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'relation'"
@@ -166,7 +168,8 @@ def test_a_held_lock_stops_readers_until_its_holder_is_ended(machine: Machine) -
     assert holder.done.is_set
     assert reader.done.value == 0
     assert complaint.text == ""
-    assert store.refuses(SHOP, "read", "catalog.products") is None
+    assert asked(store, program, SHOP, "read", "catalog.products") is None
+    assert [session.state for session in store.sessions.values() if session.client] == ["idle"] * 3
 
 
 def test_a_holder_that_commits_or_leaves_lets_go(machine: Machine) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from srearena.cluster.embedded.network.network import Network
 from srearena.cluster.embedded.network.routes import Path
 from srearena.cluster.embedded.node.process import Process
-from srearena.cluster.embedded.node.programs.datastore import Broker, Datastore, Login, joined
+from srearena.cluster.embedded.node.programs.datastore import Broker, Datastore, Login, asked
 from srearena.cluster.embedded.node.reachability import Outcome
 from srearena.cluster.embedded.traffic.costs import STORES, cost_of
 from srearena.cluster.embedded.traffic.failures import Failure, connect_failure, remote_failure
@@ -408,9 +408,7 @@ class Wiring:
             login = Login(fill(given.user), fill(given.password), fill(given.database), "admin")
         cost = cost_of(protocol, call.operation)
         goal = call.step.target or call.operation.partition(" ")[2]
-        refusal = joined(model, target.instance.process, login) or model.refuses(
-            login, "write" if cost.writes else "read", goal
-        )
+        refusal = asked(model, target.instance.process, login, "write" if cost.writes else "read", goal)
         if refusal is not None:
             if refusal.kind == "locked":
                 return Failure("timeout", refusal.message, HANGING)

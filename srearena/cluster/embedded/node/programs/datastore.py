@@ -82,24 +82,39 @@ class Datastore(Protocol):
 def joined(model: object, process: Process, login: Login | None, sessions: int = 1) -> Refusal | None:
     """Let a process have connections to a store as long as it lives; why not, where it is refused.
 
-    Asking again costs nothing while they are open. Once somebody has ended them, the next asking connects anew.
+    Asking again costs nothing while they are open. Once somebody has ended them, the next asking connects anew. A model
+    that keeps no connections lets everybody in.
     """
-    if not isinstance(model, _Attachable):
+    attach = getattr(model, "attach", None)
+    if attach is None:
         return None
-    client = f"{process.container.host.hostname}/{process.pid}"
-    if model.attached(client):
+    client = _client(process)
+    if model.attached(client):  # type: ignore[attr-defined]
         return None
-    refusal = model.attach(client, login, sessions, process.container.namespace.address)
+    refusal: Refusal | None = attach(client, login, sessions, process.container.namespace.address)
     if refusal is None:
-        process.done.then(lambda: model.attach(client, None, 0))
+        process.done.then(lambda: attach(client, None, 0))
     return refusal
 
 
-@runtime_checkable
-class _Attachable(Protocol):
-    def attach(self, client: str, login: Login | None, sessions: int, address: str = "") -> Refusal | None: ...
+def asked(model: Datastore | Broker, process: Process, login: Login | None, action: str, target: str) -> Refusal | None:
+    """May a process do that, over a connection of its own? One that has to wait is listed as waiting for operators."""
+    refusal = joined(model, process, login) or model.refuses(login, action, target)
+    occupy = getattr(model, "occupy", None)
+    if occupy is not None:
+        waits = refusal is not None and refusal.kind == "locked"
+        table = target.partition("(")[0]
+        occupy(
+            _client(process),
+            int(waits),
+            f"SELECT * FROM {table}" if action == "read" else f"INSERT INTO {table}",
+            target,
+        )
+    return refusal
 
-    def attached(self, client: str) -> int: ...
+
+def _client(process: Process) -> str:
+    return f"{process.container.host.hostname}/{process.pid}"
 
 
 @runtime_checkable

@@ -348,6 +348,9 @@ class MysqlServer:
         held = [session for session in self.sessions.values() if session.client == client]
         for number, session in enumerate(held):
             busy = number < sessions
+            if not busy and session.target != target:
+                # Busy with something else, or with nothing at all.
+                continue
             if busy and session.command != "Query":
                 session.since = self.process.clock.now
             session.command, session.query = ("Query", statement) if busy else ("Sleep", "")

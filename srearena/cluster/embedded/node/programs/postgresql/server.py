@@ -377,6 +377,9 @@ class PostgresServer:
         held = [session for session in self.sessions.values() if session.client == client]
         for number, session in enumerate(held):
             busy = number < sessions
+            if not busy and session.target != target:
+                # Busy with something else, or with nothing at all.
+                continue
             if busy and session.state != "active":
                 session.query_at = self.process.clock.now
             session.state = "active" if busy else "idle"
