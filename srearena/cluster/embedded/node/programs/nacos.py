@@ -39,6 +39,7 @@ class Nacos(Program):
     working_dir = "/home/nacos"
     ports = (PORT, *OTHER_PORTS)
     base = "debian"
+    tools = ("curl",)
     binaries = ("/home/nacos/bin/docker-startup.sh",)
     folders: ClassVar = {"/home/nacos/logs": Folder(0o777), "/home/nacos/conf": Folder(0o755)}
     idle_cpu = 0.03

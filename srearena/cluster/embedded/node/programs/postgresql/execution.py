@@ -395,6 +395,9 @@ def _answer(first: str, statement: str, rows: Rows, booleans: frozenset[str]) ->
 
 def _title(name: str) -> str:
     """The name PostgreSQL would give a column that has none of its own."""
+    cast = re.fullmatch(r'regclass\((?:\w+\.)?"?([A-Za-z_]\w*)"?\)', name)
+    if cast is not None:
+        return cast.group(1)
     found = re.fullmatch(r"(\w+)\s*\(.*\)", name, re.DOTALL)
     if found is not None:
         renamed = {"elapsed": "?column?", "ago": "?column?", "group_concat": "string_agg"}
