@@ -13,7 +13,8 @@ from urllib.parse import unquote, urlsplit
 from srearena.cluster.embedded.node.process import Exit, Process
 from srearena.cluster.embedded.node.programs.dialogue import Dialogue
 from srearena.cluster.embedded.node.programs.mongodb import values
-from srearena.cluster.embedded.node.programs.mongodb.evaluation import Evaluator, Host, Thrown, json_text
+from srearena.cluster.embedded.node.programs.mongodb.evaluation import Evaluator, Thrown
+from srearena.cluster.embedded.node.programs.mongodb.members import Host, json_text
 from srearena.cluster.embedded.node.programs.mongodb.script import ScriptSyntaxError, parse
 from srearena.cluster.embedded.node.programs.mongodb.shell_objects import (
     Cursor,

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from srearena.cluster.embedded.node.programs.mongodb.evaluation import Evaluator, Function, Host, failure, number
+from srearena.cluster.embedded.node.programs.mongodb.evaluation import Evaluator, failure
+from srearena.cluster.embedded.node.programs.mongodb.members import Function, Host, number
 from srearena.cluster.embedded.node.programs.mongodb.values import UNDEFINED, Long, legacy
 
 Document = dict[str, Any]
