@@ -137,7 +137,7 @@ def test_a_flood_of_huge_messages_outgrows_the_container_and_ordinary_traffic_do
 
 def test_a_producer_with_huge_messages_is_such_a_flood(machine: Machine) -> None:
     container = shop(machine, env={"KAFKA_MESSAGE_MAX_BYTES": str(20 * MIB)})
-    words = "/opt/kafka/bin/kafka-producer-perf-test.sh --topic orders --num-records 100000 --throughput 40 "
+    words = "/opt/kafka/bin/kafka-producer-perf-test.sh --topic orders --num-records 100000 --throughput 20 "
     words += f"--record-size {10 * MIB} --producer-props bootstrap.servers=10.244.1.5:9092"
     sender = machine.container("apache/kafka:3.9.1", "sleep", "10000")
     refused = machine.run(sender, words.split())

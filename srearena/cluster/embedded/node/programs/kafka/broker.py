@@ -270,7 +270,8 @@ class KafkaBroker:
         self._pressure += count * size * COPIES
         self.largest = max(self.largest, size)
         self._touched = int(min(self.heap, max(self._touched, IDLE_HEAP + self._pressure)))
-        self._buffers = max(self._buffers, min(count, THREADS) * size)
+        at_once = min(THREADS, -(-int(self._pressure) // (COPIES * max(size, 1))))
+        self._buffers = max(self._buffers, at_once * size)
         memory = OUTSIDE_HEAP + self._touched + self._buffers
         if memory != self.process.memory:
             self.process.set_memory(memory)
