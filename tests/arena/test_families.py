@@ -25,7 +25,7 @@ from tests.arena.stage import shop_problem, staged
 
 FAMILIES: list[tuple[type[InjectedProblem], str, dict[str, Any]]] = [
     (target_port.TargetPort, "api", {}),
-    (services.MissingService, "api", {}),
+    (services.MissingService, "api", {"client": "web"}),
     (services.WrongServiceSelector, "api", {}),
     (scheduling.AssignToNonExistentNode, "api", {}),
     (scheduling.ScalePodZero, "api", {}),

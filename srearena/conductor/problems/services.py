@@ -6,8 +6,8 @@ from srearena.conductor.problems.injected import InjectedProblem
 from srearena.conductor.problems.registry import problem
 
 
-@problem("missing_service_hotel_reservation", app="hotel_reservation", service="mongodb-rate")
-@problem("missing_service_social_network", app="social_network", service="user-service")
+@problem("missing_service_hotel_reservation", app="hotel_reservation", service="mongodb-rate", client="rate")
+@problem("missing_service_social_network", app="social_network", service="user-service", client="compose-post-service")
 class MissingService(InjectedProblem):
     family = "missing_service"
     fault = "missing_service"
@@ -17,7 +17,7 @@ class MissingService(InjectedProblem):
     remedy = """\
 port=$(kubectl -n {ns} get deployment {service} -o jsonpath='{..containers[0].ports[0].containerPort}')
 kubectl -n {ns} expose deployment {service} --port="$port" --target-port="$port"
-kubectl -n {ns} rollout restart deployment"""
+kubectl -n {ns} rollout restart deployment/{client}"""
 
 
 @problem("wrong_service_selector_hotel_reservation", app="hotel_reservation", service="frontend")

@@ -53,6 +53,12 @@ def first_port(workload: Obj) -> int:
     return 8080
 
 
+def selector_of(bed: Testbed, deployment: str) -> str:
+    """A deployment's selector, as a list of objects takes it."""
+    wanted = bed.kubernetes.get("deployments", deployment, bed.namespace)["spec"]["selector"]["matchLabels"]
+    return ",".join(f"{key}={value}" for key, value in wanted.items())
+
+
 def workload_edit(bed: Testbed, name: str, change: Callable[[Obj], None], resource: str = "deployments") -> Edit:
     """A change of a pod template that takes hold of every pod at once."""
     return Edit(bed, resource, name, change, bite=True)
@@ -73,9 +79,9 @@ def target_port(bed: Testbed, service: str, port: int = 9999) -> Fault:
 
 
 @fault(FAULTS, "missing_service")
-def missing_service(bed: Testbed, service: str) -> Fault:
-    """A Service is gone, and callers that had its address start anew."""
-    return Together(Removal(bed, "services", service), PodsReplaced(bed))
+def missing_service(bed: Testbed, service: str, client: str) -> Fault:
+    """A Service is gone, and one that calls it, and had its address, starts anew."""
+    return Together(Removal(bed, "services", service), PodsReplaced(bed, selector_of(bed, client)))
 
 
 @fault(FAULTS, "wrong_service_selector")
@@ -351,9 +357,7 @@ def namespace_memory_limit(bed: Testbed, service: str) -> Fault:
         "metadata": {"name": "memory-limit-quota", "namespace": bed.namespace},
         "spec": {"hard": {"memory": "1Gi"}},
     }
-    selector = bed.kubernetes.get("deployments", service, bed.namespace)["spec"]["selector"]["matchLabels"]
-    labels = ",".join(f"{key}={value}" for key, value in selector.items())
-    return Together(Addition(bed, quota), PodsReplaced(bed, labels))
+    return Together(Addition(bed, quota), PodsReplaced(bed, selector_of(bed, service)))
 
 
 @fault(FAULTS, "pod_security_restricted", "psa_restricted")
@@ -363,9 +367,9 @@ def pod_security_restricted(bed: Testbed, service: str) -> Fault:
     def change(obj: Obj) -> None:
         obj["metadata"].setdefault("labels", {})["pod-security.kubernetes.io/enforce"] = "restricted"
 
-    selector = bed.kubernetes.get("deployments", service, bed.namespace)["spec"]["selector"]["matchLabels"]
-    labels = ",".join(f"{key}={value}" for key, value in selector.items())
-    return Together(Edit(bed, "namespaces", bed.namespace, change, namespace=""), PodsReplaced(bed, labels))
+    return Together(
+        Edit(bed, "namespaces", bed.namespace, change, namespace=""), PodsReplaced(bed, selector_of(bed, service))
+    )
 
 
 # Configuration and storage
@@ -374,9 +378,7 @@ def pod_security_restricted(bed: Testbed, service: str) -> Fault:
 @fault(FAULTS, "missing_configmap")
 def missing_configmap(bed: Testbed, service: str, config_map: str) -> Fault:
     """A config map that a workload mounts is gone, and its pods start anew."""
-    selector = bed.kubernetes.get("deployments", service, bed.namespace)["spec"]["selector"]["matchLabels"]
-    labels = ",".join(f"{key}={value}" for key, value in selector.items())
-    return Together(Removal(bed, "configmaps", config_map), PodsReplaced(bed, labels))
+    return Together(Removal(bed, "configmaps", config_map), PodsReplaced(bed, selector_of(bed, service)))
 
 
 @fault(FAULTS, "pvc_claim_mismatch")
