@@ -22,7 +22,8 @@ _STEP = 5.0
 class Readiness(Check):
     name = "readiness"
 
-    def __init__(self, patience: float = 240.0, hold: float = 60.0) -> None:
+    # The patience outlasts the longest back-off of a crashed container, five minutes: what has recovered is tried again.
+    def __init__(self, patience: float = 330.0, hold: float = 60.0) -> None:
         self._patience = patience
         self._hold = hold
 
