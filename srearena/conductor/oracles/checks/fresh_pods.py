@@ -22,7 +22,7 @@ class FreshPods(Check):
     name = "fresh-pods"
     disturbs = True
 
-    def __init__(self, workloads: tuple[str, ...] | None = None, patience: float = 240.0) -> None:
+    def __init__(self, workloads: tuple[str, ...] | None = None, patience: float = 330.0) -> None:
         self._workloads = workloads
         self._patience = patience
 

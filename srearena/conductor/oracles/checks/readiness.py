@@ -22,7 +22,7 @@ _STEP = 5.0
 class Readiness(Check):
     name = "readiness"
 
-    # The patience outlasts the longest back-off of a crashed container, five minutes: what has recovered is tried again.
+    # The patience outlasts the longest back-off of a crashed container, which is five minutes.
     def __init__(self, patience: float = 330.0, hold: float = 60.0) -> None:
         self._patience = patience
         self._hold = hold
