@@ -10,6 +10,8 @@ from sre_tools.errors import ToolError
 from sre_tools.offline_incident_analysis.conditions import Conditions, group_columns
 from sre_tools.offline_incident_analysis.registry import Call, Paged, tool
 from sre_tools.offline_incident_analysis.replies import Answer
+from srearena.snapshots import Snapshot
+from srearena.snapshots.alert_files import time_in_name
 from srearena.snapshots.attributes import parse_attributes
 
 _BASE = Field(None, description="the snapshot's directory or its alerts/; leave out for the server's snapshot")
@@ -22,6 +24,12 @@ class SummaryArguments(Paged):
     state_filter: str | None = Field(None, description="firing or pending")
     min_duration_min: float | None = Field(None, ge=0, description="only what was active at least so many minutes")
     limit: int | None = Field(50, ge=0)
+
+
+def first_capture(snapshot: Snapshot) -> str | None:
+    """When alerts were first looked at, also if none fired then; None where the files do not say."""
+    times = [time_in_name(path.name) for path in snapshot.layout.alerts]
+    return min((time.rstrip("Z") for time in times if time), default=None)
 
 
 @tool(
@@ -50,7 +58,7 @@ def alert_summary(call: Call, arguments: SummaryArguments) -> Answer:
     where.during(_BASIS[arguments.time_basis], arguments)
     rows = call.snapshot.rows(
         f"""
-        WITH edge AS (SELECT min(observed_at) AS began FROM alerts)
+        WITH edge AS (SELECT least(min(observed_at), CAST(? AS TIMESTAMP)) AS began FROM alerts)
         SELECT alertname, coalesce(entity, 'cluster-wide') AS entity, any_value(namespace) AS namespace, severity,
           CASE WHEN bool_or(state = 'firing') THEN 'firing' ELSE any_value(state) END AS state,
           min(observed_at) AS first_seen, max(observed_at) AS last_seen, min(active_at) AS active_since,
@@ -61,7 +69,7 @@ def alert_summary(call: Call, arguments: SummaryArguments) -> Answer:
         FROM alerts, edge {where.where} GROUP BY alertname, coalesce(entity, 'cluster-wide'), severity
         ORDER BY began_during_recording DESC, state, duration_min DESC, occurrences DESC, alertname, entity
         """,
-        where.values,
+        [first_capture(call.snapshot), *where.values],
     )
     if arguments.state_filter:
         rows = [row for row in rows if row["state"] == arguments.state_filter.lower()]

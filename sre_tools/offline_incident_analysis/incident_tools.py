@@ -16,7 +16,7 @@ from sre_tools.offline_incident_analysis.registry import Arguments, Call, Paged,
 from sre_tools.offline_incident_analysis.replies import Answer, Row, when
 from sre_tools.offline_incident_analysis.statistics import anomalies
 from sre_tools.offline_incident_analysis.topology import Topology, topology_of
-from sre_tools.offline_incident_analysis.trace_tools import error_onset
+from sre_tools.offline_incident_analysis.trace_tools import error_onset, failing_services
 from srearena.snapshots import Snapshot
 
 _MOST_SAMPLES = 100_000  # beyond this, metrics are left to get_metric_anomalies
@@ -73,11 +73,11 @@ def _logs(snapshot: Snapshot) -> Iterator[Row]:
 
 
 def _traces(snapshot: Snapshot) -> Iterator[Row]:
-    for row in snapshot.rows("SELECT DISTINCT service FROM spans WHERE status = 'Error' AND service IS NOT NULL"):
-        onset = error_onset(snapshot, row["service"])
+    for service in failing_services(snapshot):
+        onset = error_onset(snapshot, service)
         if onset:
             text = f"{onset[1]} of requests rose"
-            yield {"time": onset[0], "source": "trace", "entity": row["service"], "what": text, "symptom": True}
+            yield {"time": onset[0], "source": "trace", "entity": service, "what": text, "symptom": True}
 
 
 _SHIFTS: dict[str, tuple[Any, list[Row]]] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from srearena.snapshots import Snapshot
@@ -12,6 +12,7 @@ from srearena.snapshots.differences import Obj, differences, essential, parse_bo
 __all__ = ["Change", "Obj", "all_changes", "change_text", "parse_body"]
 
 # Objects that are nothing but bookkeeping of others.
+_PRECISION = timedelta(seconds=1)  # of the times in managed fields, which are cut off, not rounded
 NOISY_KINDS = frozenset({"Lease", "Event", "Endpoints", "EndpointSlice", "NodeMetrics", "PodMetrics"})
 
 
@@ -29,17 +30,22 @@ class Change:
     items: list[Obj]
 
 
-def _own_time(body: Obj, after: datetime, until: datetime) -> datetime | None:
-    """When the object says it was last written (not its status), if that lies between the two looks."""
-    times = []
+def _written(body: Obj) -> set[datetime]:
+    """When the object says it was written (not its status), to the second."""
+    times = set()
     for entry in (body.get("metadata") or {}).get("managedFields") or []:
         text = entry.get("time") if isinstance(entry, dict) and entry.get("subresource") != "status" else None
         if text:
             try:
-                times.append(datetime.fromisoformat(str(text)).astimezone(UTC))
+                times.add(datetime.fromisoformat(str(text)).astimezone(UTC))
             except ValueError:
                 continue
-    fitting = [time for time in times if after < time <= until]
+    return times
+
+
+def _own_time(old: Obj, new: Obj, after: datetime, until: datetime) -> datetime | None:
+    """When the object says it was written anew, if that lies between the two looks."""
+    fitting = [time for time in _written(new) - _written(old) if after < time + _PRECISION and time <= until]
     return max(fitting, default=None)
 
 
@@ -73,6 +79,7 @@ def _find_changes(snapshot: Snapshot) -> list[Change]:
     found: list[Change] = []
     last_key: tuple[Any, ...] | None = None
     last: Any = None
+    last_body: Obj = {}
     for row in snapshot.stream(_VERSIONS):
         key = (row["kind"], row["namespace"], row["name"])
         if row["kind"] in NOISY_KINDS:
@@ -85,11 +92,11 @@ def _find_changes(snapshot: Snapshot) -> list[Change]:
             if created and row["began"] and created > row["began"]:
                 found.append(Change(*key, "added", created, None, True, []))
         elif items := list(differences(last, now)):
-            own = _own_time(body, row["previous_at"], seen)
+            own = _own_time(last_body, body, row["previous_at"], seen)
             found.append(Change(*key, "modified", own or seen, row["previous_at"], own is not None, items))
         if row["deleted_at"]:
             found.append(Change(*key, "removed", row["deleted_at"], None, True, []))
-        last_key, last = key, now
+        last_key, last, last_body = key, now, body
     return sorted(found, key=lambda change: (change.time, change.kind, change.namespace or "", change.name))
 
 

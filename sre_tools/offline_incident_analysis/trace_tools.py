@@ -54,6 +54,24 @@ def error_onset(snapshot: Snapshot, service: str | None = None) -> tuple[datetim
     return None
 
 
+def failing_services(snapshot: Snapshot) -> list[str]:
+    rows = snapshot.rows("SELECT DISTINCT service FROM spans WHERE status = 'Error' AND service IS NOT NULL ORDER BY 1")
+    return [row["service"] for row in rows]
+
+
+def _pivot(snapshot: Snapshot, service: str | None) -> tuple[datetime, str] | None:
+    """When it began; where all requests together hide it, with the first service in which it shows."""
+    whole = error_onset(snapshot, service)
+    if whole or service:
+        return whole
+    each = [
+        (onset[0], f"{onset[1]} of {name}")
+        for name in failing_services(snapshot)
+        if (onset := error_onset(snapshot, name))
+    ]
+    return min(each, default=None)
+
+
 # One row per span of the windows, with the path of services that leads to it and what it spent itself.
 _TREE = """
 WITH RECURSIVE chosen AS (
@@ -113,7 +131,7 @@ def get_trace_error_tree(call: Call, arguments: TraceArguments) -> Answer:
         raise ToolError(f"no spans of a service {arguments.service_name!r}; nearest: {near}")
     pivot, how = instant(arguments.pivot_time, "pivot_time"), "given"
     if pivot is None:
-        onset = error_onset(call.snapshot, arguments.service_name)
+        onset = _pivot(call.snapshot, arguments.service_name)
         pivot, how = (onset[0].replace(tzinfo=None), f"found: {onset[1]} rose") if onset else (None, "none found")
     first, last = edge["a"].replace(tzinfo=None), edge["b"].replace(tzinfo=None) + timedelta(microseconds=1)
     begin, end = (pivot - delta, pivot + delta) if pivot else (first, last)

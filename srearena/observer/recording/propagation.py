@@ -20,6 +20,7 @@ _FEWEST_CALLS = 10
 _SLOWER = 2.0
 _SLOWER_BY_US = 20_000
 _SILENT = 0.1
+_SILENCE = "hardly any request reaches"
 _SERVING = ("server", "consumer")
 _CALLING = ("client", "producer")
 
@@ -53,11 +54,20 @@ class Behaviour:
             return f"{self.share(True):.0%} of its requests end in errors (before: {self.share(False):.0%})"
         usual = self.calls[0] / before_seconds
         if self.calls[0] >= _FEWEST_CALLS and self.calls[1] / after_seconds < _SILENT * usual:
-            return "hardly any request reaches it any more"
+            return f"{_SILENCE} it any more"
         was, now = self.slow(False), self.slow(True)
         if min(self.calls) >= _FEWEST_CALLS and now > _SLOWER * was and now - was > _SLOWER_BY_US:
             return f"its requests are slow: 95th percentile {now / 1000:.0f} ms (before: {was / 1000:.0f} ms)"
         return ""
+
+
+def _workload(row: Row, workload_of: WorkloadOf) -> str:
+    return str(row["resource"].get("k8s.deployment.name") or workload_of(row["service"]))
+
+
+def _peer(row: Row) -> str:
+    """The Service that a span says it calls; "" where it does not say."""
+    return str(row["tags"].get("peer.service") or row["tags"].get("server.address", "").partition(".")[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,18 +96,22 @@ class Spread:
     def _read(self, spans: Sequence[Row], fault: str, workload_of: WorkloadOf) -> None:
         by_id = {(row["trace_id"], row["span_id"]): row for row in spans}
         for row in spans:
-            who = row["resource"].get("k8s.deployment.name") or workload_of(row["service"])
+            who = _workload(row, workload_of)
             self.workload_of_service.setdefault(row["service"], who)
             after, failed = row["timestamp"] >= fault, row["status"] == "ERROR"
+            parent = by_id.get((row["trace_id"], row["parent_span_id"]))
             if row["kind"] in _SERVING:
                 self._served[who].add(after, failed, row["duration_us"])
-            peer = row["tags"].get("peer.service") or row["tags"].get("server.address", "").partition(".")[0]
-            if row["kind"] in _CALLING and peer:
-                callee = workload_of(peer)
-                self._called[who, callee].add(after, failed, row["duration_us"])
-                parent = by_id.get((row["trace_id"], row["parent_span_id"]))
-                if after and failed and (parent is None or parent["status"] == "ERROR"):
-                    self._blamed[who, callee] += 1
+                if parent is not None and not _peer(parent) and (caller := _workload(parent, workload_of)) != who:
+                    self._note_call(caller, who, row, after, parent)
+            if row["kind"] in _CALLING and (peer := _peer(row)):
+                self._note_call(who, workload_of(peer), row, after, parent)
+
+    def _note_call(self, caller: str, callee: str, row: Row, after: bool, parent: Row | None) -> None:
+        failed = row["status"] == "ERROR"
+        self._called[caller, callee].add(after, failed, row["duration_us"])
+        if after and failed and (parent is None or parent["status"] == "ERROR"):
+            self._blamed[caller, callee] += 1
 
     def _affected(self) -> dict[str, str]:
         found = {who: words for who, seen in sorted(self._served.items()) if (words := seen.trouble(*self._lengths))}
@@ -111,13 +125,16 @@ class Spread:
         found.update((who, words) for who, seen in sorted(called.items()) if (words := seen.trouble(*self._lengths)))
         return found
 
-    def callers_hit_through(self, callee: str) -> list[str]:
-        """The affected callers whose calls of a component fail or are slow since the fault."""
+    def callers_hit_through(self, callee: str, *, strict: bool = False) -> list[str]:
+        """The affected callers whose calls of a component fail, are slow or, unless `strict`, are gone."""
         hit = []
         for (caller, called), seen in sorted(self._called.items()):
             if called != callee or caller == callee or caller not in self.affected:
                 continue
-            if self._blamed[caller, callee] >= _FEWEST_ERRORS or "slow" in seen.trouble(*self._lengths):
+            # A call that cannot be made at all may leave no span: then the calls are missing from failing requests.
+            trouble = seen.trouble(*self._lengths)
+            cut_off = not strict and _SILENCE in trouble and _SILENCE not in self.affected[caller]
+            if self._blamed[caller, callee] >= _FEWEST_ERRORS or "slow" in trouble or cut_off:
                 hit.append(caller)
         return hit
 
@@ -126,12 +143,12 @@ class Spread:
         return sorted(
             called
             for (who, called) in self._called
-            if who == caller and called != caller and "hardly any" in self.affected.get(called, "")
+            if who == caller and called != caller and _SILENCE in self.affected.get(called, "")
         )
 
     def origins(self) -> list[str]:
         """Affected components whose trouble does not come through their own calls."""
-        through = {caller for callee in self.affected for caller in self.callers_hit_through(callee)}
+        through = {caller for callee in self.affected for caller in self.callers_hit_through(callee, strict=True)}
         starved = {called for caller in self.affected for called in self.starved_by(caller)}
         return [who for who in self.affected if who not in through and who not in starved]
 

@@ -1,0 +1,72 @@
+"""The past of Deployments, as far as a cluster remembers it: the pod templates in their old ReplicaSets.
+
+A recorder that was not there when a Deployment changed can still tell what it was before, as `kubectl rollout history`
+does. Each old template becomes a version of the Deployment, seen when its ReplicaSet was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from srearena.observer.recording.raw_files import LOG_COLUMNS, OBJECTS, RawFiles, log_row, mapping
+from srearena.service.kubernetes import Obj
+
+_REVISION = "deployment.kubernetes.io/revision"
+_HASH = "pod-template-hash"
+
+
+def write_rollouts(objects: Mapping[tuple[str, str, str], Obj], files: RawFiles, *, since: float) -> int:
+    """Write the earlier versions of every Deployment, none seen before `since`; how many there were."""
+    count = 0
+    for (resource, place, name), deployment in sorted(objects.items()):
+        if resource != "deployments.apps":
+            continue
+        for replica_set in _earlier(objects, place, name, deployment):
+            seen = max(_created(replica_set), since)
+            body = orjson.dumps(_version(deployment, replica_set)).decode()
+            named = mapping({"k8s.resource.name": "deployments"})
+            row = log_row(round(seen * 1e6) * 1000, body, {"k8s.namespace.name": place}, LogAttributes=named)
+            files.add(OBJECTS, LOG_COLUMNS, row)
+            count += 1
+    return count
+
+
+def _earlier(objects: Mapping[tuple[str, str, str], Obj], place: str, name: str, deployment: Obj) -> list[Obj]:
+    current = _revision(deployment)
+    owned = [
+        obj
+        for (resource, where, _), obj in objects.items()
+        if resource == "replicasets.apps" and where == place and _owned_by(obj, name) and 0 < _revision(obj) < current
+    ]
+    return sorted(owned, key=_revision)
+
+
+def _owned_by(obj: Obj, name: str) -> bool:
+    owners = obj["metadata"].get("ownerReferences") or ()
+    return any(owner.get("kind") == "Deployment" and owner.get("name") == name for owner in owners)
+
+
+def _revision(obj: Obj) -> int:
+    text = (obj["metadata"].get("annotations") or {}).get(_REVISION, "")
+    return int(text) if text.isdigit() else 0
+
+
+def _created(obj: Obj) -> float:
+    return datetime.fromisoformat(str(obj["metadata"]["creationTimestamp"])).timestamp()
+
+
+def _version(deployment: Obj, replica_set: Obj) -> dict[str, Any]:
+    """The Deployment as it was with that template; who wrote it when is not known any more."""
+    version = deepcopy(deployment)
+    template = deepcopy(replica_set["spec"]["template"])
+    (template.get("metadata", {}).get("labels") or {}).pop(_HASH, None)
+    version["spec"]["template"] = template
+    version["metadata"].pop("managedFields", None)
+    version["metadata"]["resourceVersion"] = "0"
+    version.pop("status", None)
+    return version
