@@ -14,7 +14,9 @@ from srearena.generators.fault.inject_network import NetworkFaultInjector
 from srearena.generators.fault.inject_node import NodeFaultInjector
 
 
-@problem("pod_kill", app="hotel_reservation", service="user", victims=("user", "frontend"), aliases=("pod_kill_hotel_res",))
+@problem(
+    "pod_kill", app="hotel_reservation", service="user", victims=("user", "frontend"), aliases=("pod_kill_hotel_res",)
+)
 class PodKill(OriginProblem):
     family = "pod_kill"
     fault_type = "Operation Error"
@@ -25,7 +27,9 @@ class PodKill(OriginProblem):
     remedy = "kubectl -n {ns} delete deployment pod-recycler"
 
 
-@problem("pod_failure", app="hotel_reservation", service="user", victims=("frontend",), aliases=("pod_failure_hotel_res",))
+@problem(
+    "pod_failure", app="hotel_reservation", service="user", victims=("frontend",), aliases=("pod_failure_hotel_res",)
+)
 class PodFailure(OriginProblem):
     family = "pod_failure"
     injector = NodeFaultInjector
@@ -37,14 +41,20 @@ class PodFailure(OriginProblem):
 
 
 @problem(
-    "container_kill", app="hotel_reservation", service="geo", victims=("search", "frontend"), aliases=("container-kill",)
+    "container_kill",
+    app="hotel_reservation",
+    service="geo",
+    victims=("search", "frontend"),
+    aliases=("container-kill",),
 )
 class ContainerKill(OriginProblem):
     family = "container_kill"
     injector = NodeFaultInjector
     fault = "container_kill"
     fault_type = "Operation Error"
-    explanation = "A sidecar in the pods of {service}, which sees all their processes, kills the main one again and again."
+    explanation = (
+        "A sidecar in the pods of {service}, which sees all their processes, kills the main one again and again."
+    )
     remedy = UNDO
 
 
@@ -59,7 +69,11 @@ class ShapedNetwork(OriginProblem):
 
 
 @problem(
-    "network_delay", app="hotel_reservation", service="user", victims=("frontend",), aliases=("network_delay_hotel_res",)
+    "network_delay",
+    app="hotel_reservation",
+    service="search",
+    victims=("frontend",),
+    aliases=("network_delay_hotel_res",),
 )
 class NetworkDelay(ShapedNetwork):
     family = "network_delay"
@@ -68,7 +82,11 @@ class NetworkDelay(ShapedNetwork):
 
 
 @problem(
-    "network_loss", app="hotel_reservation", service="user", victims=("frontend",), aliases=("network_loss_hotel_res",)
+    "network_loss",
+    app="hotel_reservation",
+    service="recommendation",
+    victims=("frontend",),
+    aliases=("network_loss_hotel_res",),
 )
 class NetworkLoss(ShapedNetwork):
     family = "network_loss"

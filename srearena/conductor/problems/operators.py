@@ -10,6 +10,7 @@ from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
 from srearena.generators.fault.inject_operator import OperatorFaultInjector
 from srearena.service.errors import TimedOut
+from srearena.service.kubernetes import Obj
 from srearena.service.waiting import wait_until
 
 _CLUSTER, _NAMESPACE = "basic", "tidb-cluster"
@@ -20,8 +21,8 @@ _PATIENCE = 300.0
 class Reconciled(Check):
     """The database is what its resource asks for, and a new wish is granted: one more server, and one less again.
 
-    Why it cannot be gamed: an operator that is stuck on a refused StatefulSet, or does not run, grants nothing, whatever
-    the last good state looks like; deleting the resource or its parts is a complaint of its own.
+    Why it cannot be gamed: an operator that is stuck on a refused StatefulSet, or does not run, grants nothing,
+    whatever the last good state looks like; deleting the resource or its parts is a complaint of its own.
     """
 
     name = "operator"
@@ -42,7 +43,7 @@ class Reconciled(Check):
             def granted(wish: int = wish) -> bool:
                 servers = api.find("statefulsets", f"{_CLUSTER}-tidb", _NAMESPACE)
                 status = (servers or {}).get("status") or {}
-                return status.get("readyReplicas", 0) == wish == status.get("replicas")
+                return bool(status.get("readyReplicas", 0) == wish == status.get("replicas"))
 
             try:
                 wait_until(granted, problem.cluster.wait, _PATIENCE, what=f"{wish} database servers")
@@ -68,7 +69,7 @@ class Storage(Check):
         expected = self.remembered(problem) or ()
         return [f"the claim {name} is {phases.get(name, 'gone')}" for name in expected if phases.get(name) != "Bound"]
 
-    def _claims(self, problem: Problem) -> list[dict[str, object]]:
+    def _claims(self, problem: Problem) -> list[Obj]:
         return problem.kubernetes.list("persistentvolumeclaims", _NAMESPACE)
 
 
@@ -86,7 +87,7 @@ class OperatorProblem(OriginProblem):
 class OverloadReplicas(OperatorProblem):
     family = "operator_overload_replicas"
     fault = "overload_replicas"
-    explanation = "The TidbCluster {service} asks for 100000 database servers, for which there is no room."
+    explanation = "The TidbCluster {service} asks for a hundred database servers, for which there is no room."
     remedy = f"""{_PATCH} '[{{"op": "replace", "path": "/spec/tidb/replicas", "value": 1}}]'"""
 
 
@@ -96,8 +97,8 @@ class NonExistentStorage(OperatorProblem):
     difficulty = "hard"
     fault = "non_existent_storage"
     explanation = (
-        "The TidbCluster {service} wants the storage of PD from a class that does not exist; made anew, PD's claim stays "
-        "unbound, PD does not start, and the database has no head."
+        "The TidbCluster {service} wants the storage of PD from a class that does not exist; made anew, PD's claim "
+        "stays unbound, PD does not start, and the database has no head."
     )
     remedy = f"""\
 {_PATCH} '[{{"op": "remove", "path": "/spec/pd/storageClassName"}}]'

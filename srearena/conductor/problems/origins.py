@@ -1,7 +1,7 @@
 """Problems whose origin is not where they hurt.
 
-Ground truth names the origin: the database whose user lost a right, the name service, the node, the policy. The services
-that suffer are propagation, from the origin up to the front door; the first of them is started anew by the oracle too.
+Ground truth names the origin: the database whose user lost a right, the name service, the node, the policy. Those that
+suffer are propagation, from the origin up to the front door; the first of them is started anew by the oracle too.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ again and again is an actor in the cluster, as a careless clean-up job would be:
 
 from __future__ import annotations
 
+from srearena.generators.fault.actors import account, deployment, script_container
 from srearena.generators.fault.base import Addition, Fault, FaultInjector, FaultMaker, Together, fault
 from srearena.generators.fault.inject_virtual import first_container, pod_spec, workload_edit
 from srearena.generators.fault.steps import NodeOperation, pods_of, workers
@@ -36,41 +37,9 @@ def pod_kill(bed: Testbed, service: str, actor: str = "pod-recycler", period: in
         f"while true; do kubectl -n {bed.namespace} delete pods -l {selector} --grace-period=0 --force --wait=false; "
         f"sleep {period}; done"
     )
-    rbac = "rbac.authorization.k8s.io"
-    metadata = {"name": actor, "namespace": bed.namespace}
-    objects: tuple[Obj, ...] = (
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata},
-        {
-            "apiVersion": f"{rbac}/v1",
-            "kind": "Role",
-            "metadata": metadata,
-            "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "delete"]}],
-        },
-        {
-            "apiVersion": f"{rbac}/v1",
-            "kind": "RoleBinding",
-            "metadata": metadata,
-            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": actor},
-            "subjects": [{"kind": "ServiceAccount", "name": actor, "namespace": bed.namespace}],
-        },
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {**metadata, "labels": {"app": actor}},
-            "spec": {
-                "selector": {"matchLabels": {"app": actor}},
-                "template": {
-                    "metadata": {"labels": {"app": actor}},
-                    "spec": {
-                        "serviceAccountName": actor,
-                        "containers": [
-                            {"name": "recycler", "image": "bitnami/kubectl:latest", "command": ["sh", "-c", script]}
-                        ],
-                    },
-                },
-            },
-        },
-    )
+    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "delete"]}]
+    pod = {"serviceAccountName": actor, "containers": [script_container("recycler", script)]}
+    objects = [*account(actor, bed.namespace, rules), deployment(actor, bed.namespace, pod)]
     return Together(*(Addition(bed, obj) for obj in objects))
 
 
@@ -119,8 +88,6 @@ def container_kill(bed: Testbed, service: str, period: int = 20) -> Fault:
         script = f"while true; do sleep {period}; pkill -9 {program}; done"
         spec = pod_spec(obj)
         spec["shareProcessNamespace"] = True
-        spec["containers"].append(
-            {"name": "memory-guard", "image": "busybox:latest", "command": ["sh", "-c", script]}
-        )
+        spec["containers"].append({"name": "memory-guard", "image": "busybox:latest", "command": ["sh", "-c", script]})
 
     return workload_edit(bed, service, change)

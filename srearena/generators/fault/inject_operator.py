@@ -26,7 +26,7 @@ def _edit(bed: Testbed, name: str, change: Callable[[Obj], Any]) -> Edit:
 
 
 @fault(FAULTS, "overload_replicas")
-def overload_replicas(bed: Testbed, cluster: str, replicas: int = 100_000) -> Fault:
+def overload_replicas(bed: Testbed, cluster: str, replicas: int = 100) -> Fault:
     """Far more database servers are asked for than there is room for."""
     return _edit(bed, cluster, lambda spec: spec["tidb"].update(replicas=replicas))
 

@@ -72,14 +72,17 @@ class ExecError(Exception):
 
 
 class PidNamespace:
-    """Process numbers, shared by what may see each other; process 1 is the first to be started."""
+    """Process numbers, shared by what may see each other; process 1 is the first to be started.
+
+    Where a pod's containers share one, process 1 is the pod's own pause process, and theirs begin with `first`.
+    """
 
     __slots__ = ("_next", "limit", "processes")
 
-    def __init__(self, limit: int = 1024) -> None:
+    def __init__(self, limit: int = 1024, first: int = 1) -> None:
         self.processes: dict[int, Process] = {}
         self.limit = limit
-        self._next = 1
+        self._next = first
 
     def enter(self, process: Process) -> int:
         if len(self.processes) >= self.limit:

@@ -124,7 +124,7 @@ class Sandbox:
         else:
             self.address = machine.take_address(self)
             self.namespace = NetworkNamespace(machine.clock, (self.address,))
-        self.pids = PidNamespace() if dig(pod, "spec", "shareProcessNamespace") else None
+        self.pids = PidNamespace(first=7) if dig(pod, "spec", "shareProcessNamespace") else None
         self.disk = disk
         """What the containers' writable layers, logs and disk-backed emptyDirs take."""
         self.records: dict[str, list[ContainerRecord]] = {}

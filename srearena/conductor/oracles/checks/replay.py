@@ -1,7 +1,7 @@
 """The trigger is replayed: a disturbance like the one that began it passes, and the system comes back by itself.
 
-Why it cannot be gamed: a restart ends a retry storm, and so does a pause in the load, but the next spike begins another.
-Only a system that no longer feeds its own overload is healthy again a few minutes after the disturbance is over.
+Why it cannot be gamed: a restart ends a retry storm, and so does a pause in the load, but the next spike begins a new
+one. Only a system that no longer feeds its own overload is healthy again a few minutes after the disturbance is over.
 """
 
 from __future__ import annotations

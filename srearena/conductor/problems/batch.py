@@ -1,0 +1,252 @@
+"""Scheduled jobs and controllers that do harm, or do not do their work."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+
+from srearena.conductor.oracles.checks import Check
+from srearena.conductor.oracles.checks.lasting import Lasting
+from srearena.conductor.problems.base import Problem
+from srearena.conductor.problems.origins import OriginProblem
+from srearena.conductor.problems.registry import problem
+from srearena.generators.fault.actors import account, deployment, script_container
+from srearena.generators.fault.inject_control import ControlFaultInjector
+from srearena.service.errors import TimedOut
+from srearena.service.kubernetes import Obj
+from srearena.service.waiting import wait_until
+
+_PATIENCE = 180.0
+
+
+class ControlProblem(OriginProblem):
+    injector = ControlFaultInjector
+
+
+@problem(
+    "nightly_rebalance_oom_hotel_reservation",
+    app="hotel_reservation",
+    service="recommendation",
+    victims=("recommendation", "frontend"),
+)
+class NightlyRebalance(ControlProblem):
+    family = "nightly_rebalance_oom"
+    difficulty = "hard"
+    fault = "recurring_memory_limit"
+    root_kind = "CronJob"
+    origin = "vpa-updater"
+    origin_namespace = "kube-system"
+    also = (Lasting,)
+    explanation = (
+        "The CronJob vpa-updater in kube-system sets the memory limit of {service} to 4Mi every minute: new pods are "
+        "killed as soon as they start, and a repaired limit is set back."
+    )
+    remedy = """\
+kubectl -n kube-system patch cronjob vpa-updater -p '{"spec": {"suspend": true}}'
+kubectl -n {ns} patch deployment {service} --type=json \
+-p '[{"op": "remove", "path": "/spec/template/spec/containers/0/resources/limits/memory"}]'"""
+
+
+# A job with a sidecar
+
+_REPORTS = "booking-report"
+
+
+def _report_job(namespace: str) -> Obj:
+    """A report every minute, with something beside it that ships its log and ends with it."""
+    pod = {
+        "restartPolicy": "Never",
+        "initContainers": [
+            {
+                "name": "log-shipper",
+                "image": "busybox:1.36",
+                "restartPolicy": "Always",
+                "command": ["sh", "-c", "while true; do sleep 5; done"],
+            }
+        ],
+        "containers": [
+            {"name": "report", "image": "busybox:1.36", "command": ["sh", "-c", "sleep 5; echo report written"]}
+        ],
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": _REPORTS, "namespace": namespace},
+        "spec": {
+            "schedule": "* * * * *",
+            "concurrencyPolicy": "Allow",
+            "jobTemplate": {"spec": {"backoffLimit": 0, "template": {"spec": pod}}},
+        },
+    }
+
+
+class JobCompletes(Check):
+    """A fresh run of the job completes, with its sidecar, and no old run is left hanging.
+
+    Why it cannot be gamed: the harness starts a run of its own from the job's template. A job without its sidecar, one
+    that is suspended or gone, or old runs that still hang, are complaints of their own.
+    """
+
+    name = "job"
+
+    def complaints(self, problem: Problem) -> list[str]:
+        api, namespace = problem.kubernetes, problem.namespace
+        schedule = api.find("cronjobs", _REPORTS, namespace)
+        if schedule is None or schedule["spec"].get("suspend"):
+            return [f"the CronJob {_REPORTS} does not run any more"]
+        template = schedule["spec"]["jobTemplate"]
+        pod = template["spec"]["template"]["spec"]
+        names = {container["name"] for container in (*pod.get("initContainers", ()), *pod["containers"])}
+        if not {"report", "log-shipper"} <= names:
+            return [f"the CronJob {_REPORTS} has lost a container"]
+        found = self._fresh_run(problem, template)
+        problem.cluster.wait(60)
+        hanging = [
+            job["metadata"]["name"]
+            for job in api.list("jobs", namespace)
+            if job["metadata"]["name"].startswith(_REPORTS) and (job.get("status") or {}).get("active", 0)
+        ]
+        return found + ([f"runs hang: {', '.join(hanging)}"] if len(hanging) > 1 else [])
+
+    def _fresh_run(self, problem: Problem, template: Obj) -> list[str]:
+        api, namespace = problem.kubernetes, problem.namespace
+        job = {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": f"{_REPORTS}-manual"},
+            "spec": copy.deepcopy(template["spec"]),
+        }
+        name = job["metadata"]["name"]
+        api.delete("jobs", name, namespace)
+        wait_until(lambda: api.find("jobs", name, namespace) is None, problem.cluster.wait, 60, what="an old run to go")
+        api.create(job, namespace)
+        try:
+            wait_until(
+                lambda: (api.get("jobs", name, namespace).get("status") or {}).get("succeeded"),
+                problem.cluster.wait,
+                _PATIENCE,
+                what="a fresh run",
+            )
+        except TimedOut:
+            return [f"a fresh run of {_REPORTS} does not complete"]
+        finally:
+            api.delete("jobs", name, namespace)
+        return []
+
+
+@problem("cronjob_sidecar_blocks_completion_hotel_reservation", app="hotel_reservation", service=_REPORTS)
+class SidecarBlocksCompletion(ControlProblem):
+    family = "cronjob_sidecar_blocks_completion"
+    fault = "sidecar_blocks_completion"
+    root_kind = "CronJob"
+    explanation = (
+        "In the CronJob {service} the log shipper is an ordinary container, which never ends: no run ever completes, "
+        "and they pile up."
+    )
+    remedy = """\
+kubectl -n {ns} patch cronjob {service} --type=json -p '[
+{"op": "remove", "path": "/spec/jobTemplate/spec/template/spec/containers/1"},
+{"op": "add", "path": "/spec/jobTemplate/spec/template/spec/initContainers", "value": [{"name": "log-shipper", \
+"image": "busybox:1.36", "restartPolicy": "Always", "command": ["sh", "-c", "while true; do sleep 5; done"]}]}]'
+kubectl -n {ns} get jobs -o name | grep {service} | xargs -r kubectl -n {ns} delete"""
+
+    def set_up(self) -> None:
+        self.kubernetes.apply(_report_job(self.namespace))
+        self.cluster.wait(60)
+
+    def more_checks(self) -> Iterable[Check]:
+        return [JobCompletes()]
+
+
+# A controller with finalizers
+
+_CLEANER, _SESSION, _FINALIZER = "session-cleaner", "guest-session", "example.com/session-cleanup"
+_SCRIPT = """\
+while true; do
+  kubectl get configmaps -l tier=session \
+-o jsonpath='{range .items[*]}{.metadata.name} {.metadata.deletionTimestamp}{"\\n"}{end}' | while read name when; do
+    if [ -n "$when" ]; then
+      echo "cleaning up $name"
+      kubectl patch configmap "$name" --type=merge -p '{"metadata": {"finalizers": null}}'
+    fi
+  done
+  sleep 10
+done"""
+
+
+def _session(namespace: str, name: str = _SESSION) -> Obj:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": namespace, "labels": {"tier": "session"}, "finalizers": [_FINALIZER]},
+        "data": {"guest": "Cornell_1"},
+    }
+
+
+class CleanedUp(Check):
+    """What was deleted goes, and so does the next that is deleted: the controller does its work.
+
+    Why it cannot be gamed: taking the finalizer off by hand, or removing the controller, leaves the harness's own fresh
+    object waiting for ever.
+    """
+
+    name = "clean-up"
+
+    def complaints(self, problem: Problem) -> list[str]:
+        api, namespace = problem.kubernetes, problem.namespace
+        try:
+            wait_until(
+                lambda: api.find("configmaps", _SESSION, namespace) is None,
+                problem.cluster.wait,
+                60,
+                what="the old one",
+            )
+        except TimedOut:
+            found = api.find("configmaps", _SESSION, namespace) or {}
+            if "deletionTimestamp" in found.get("metadata", {}):
+                return [f"the ConfigMap {_SESSION} is still being deleted"]
+        fresh = _session(namespace, "member-session")
+        if api.find("configmaps", "member-session", namespace) is None:
+            api.create(fresh, namespace)
+        api.delete("configmaps", "member-session", namespace)
+        try:
+            wait_until(
+                lambda: api.find("configmaps", "member-session", namespace) is None,
+                problem.cluster.wait,
+                90,
+                what="a fresh one",
+            )
+        except TimedOut:
+            api.patch("configmaps", "member-session", {"metadata": {"finalizers": None}}, namespace, kind="merge")
+            return ["a session that is deleted is not cleaned up"]
+        return []
+
+
+@problem("finalizer_deadlock_controller_hotel_reservation", app="hotel_reservation", service=_CLEANER)
+class FinalizerDeadlock(ControlProblem):
+    family = "finalizer_deadlock_controller"
+    difficulty = "hard"
+    fault = "lost_right"
+    fault_type = "Authentication Issue"
+    root_kind = "Role"
+    explanation = (
+        "The Role {service} lost the right to patch config maps: the controller cannot take its finalizer off a "
+        "deleted session, which stays terminating for ever."
+    )
+    remedy = """\
+kubectl -n {ns} patch role {service} --type=json \
+-p '[{"op": "add", "path": "/rules/0/verbs/-", "value": "patch"}]'"""
+
+    def __init__(self, app: str, service: str) -> None:
+        super().__init__(app, service, verb="patch", resource="configmaps", waiting=_SESSION)
+
+    def set_up(self) -> None:
+        rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch", "patch"]}]
+        pod = {"serviceAccountName": _CLEANER, "containers": [script_container("cleaner", _SCRIPT)]}
+        for obj in (*account(_CLEANER, self.namespace, rules), deployment(_CLEANER, self.namespace, pod)):
+            self.kubernetes.apply(obj)
+        self.kubernetes.apply(_session(self.namespace))
+        self.cluster.wait(30)
+
+    def more_checks(self) -> Iterable[Check]:
+        return [CleanedUp()]

@@ -1,0 +1,127 @@
+"""Doors into the cluster that lead to the wrong place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from srearena.conductor.oracles.checks import Check
+from srearena.conductor.oracles.checks.probing import ProbeFailed, run_probe
+from srearena.conductor.problems.base import Problem
+from srearena.conductor.problems.network import NetworkProblem
+from srearena.conductor.problems.registry import problem
+from srearena.service.kubernetes import Obj
+
+_CONTROLLER, _PLACE = "ingress-nginx-controller", "ingress-nginx"
+_HOST = "hotel.example.com"
+_LABELS = {"app.kubernetes.io/name": "ingress-nginx", "app.kubernetes.io/component": "controller"}
+_INGRESS_NGINX: tuple[Obj, ...] = (
+    {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _PLACE}},
+    {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "IngressClass",
+        "metadata": {"name": "nginx"},
+        "spec": {"controller": "k8s.io/ingress-nginx"},
+    },
+    {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": _CONTROLLER, "namespace": _PLACE, "labels": _LABELS},
+        "spec": {
+            "selector": {"matchLabels": _LABELS},
+            "template": {
+                "metadata": {"labels": _LABELS},
+                "spec": {
+                    "containers": [
+                        {
+                            "name": "controller",
+                            "image": "registry.k8s.io/ingress-nginx/controller:v1.13.0",
+                            "args": ["/nginx-ingress-controller", "--controller-class=k8s.io/ingress-nginx"],
+                            "ports": [{"name": "http", "containerPort": 80}, {"name": "https", "containerPort": 443}],
+                            "readinessProbe": {"httpGet": {"path": "/healthz", "port": 10254}},
+                        }
+                    ]
+                },
+            },
+        },
+    },
+    {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": _CONTROLLER, "namespace": _PLACE, "labels": _LABELS},
+        "spec": {
+            "selector": _LABELS,
+            "ports": [
+                {"name": "http", "port": 80, "targetPort": "http"},
+                {"name": "https", "port": 443, "targetPort": "https"},
+            ],
+        },
+    },
+)
+
+
+class ThroughTheIngress(Check):
+    """What is asked for by the public name is answered as at the application's own door.
+
+    Why it cannot be gamed: a pod of the harness asks the ingress controller under the host's name. Deleting the
+    Ingress, or leading it to anything that does not answer as the application does, fails.
+    """
+
+    name = "ingress"
+
+    def remember(self, problem: Problem) -> list[str]:
+        return sorted(self._answered(problem))
+
+    def complaints(self, problem: Problem) -> list[str]:
+        try:
+            now = self._answered(problem)
+        except ProbeFailed as failed:
+            return [str(failed)]
+        missing = [path for path in self.remembered(problem) or () if path not in now]
+        return [f"{path} is not answered as it should be at http://{_HOST}" for path in missing]
+
+    def _answered(self, problem: Problem) -> set[str]:
+        door = problem.app.front_door
+        requests = [one for one in door.requests if one.method == "GET"] if door else []
+        address = f"{_CONTROLLER}.{_PLACE}.svc.cluster.local"
+        script = "\n".join(
+            f"echo; echo 'asked {one.path}'\n"
+            f"wget -q -T 10 -O - --header 'Host: {_HOST}' 'http://{address}{one.path}' || true"
+            for one in requests
+        )
+        answers = dict(
+            answer.partition("\n")[::2]
+            for answer in f"\n{run_probe(problem, script)}".split("\nasked ")
+            if answer.strip()
+        )
+        return {one.path for one in requests if answers.get(one.path, "").strip() and one.contains in answers[one.path]}
+
+
+@problem("ingress_misroute", app="hotel_reservation", service="hotel-reservation", backend="recommendation", port=8085)
+class IngressMisroute(NetworkProblem):
+    family = "ingress_misroute"
+    fault = "ingress_misroute"
+    root_kind = "Ingress"
+    explanation = "The Ingress {service} sends visitors to {backend}, which speaks gRPC, instead of to frontend."
+    remedy = """\
+kubectl -n {ns} patch ingress {service} --type=json \
+-p '[{"op": "replace", "path": "/spec/rules/0/http/paths/0/backend/service", \
+"value": {"name": "frontend", "port": {"number": 5000}}}]'"""
+
+    def set_up(self) -> None:
+        """An ingress controller, and the application's public name."""
+        for obj in _INGRESS_NGINX:
+            self.kubernetes.apply(obj)
+        backend = {"service": {"name": "frontend", "port": {"number": 5000}}}
+        rule = {"host": _HOST, "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}
+        self.kubernetes.apply(
+            {
+                "apiVersion": "networking.k8s.io/v1",
+                "kind": "Ingress",
+                "metadata": {"name": "hotel-reservation", "namespace": self.namespace},
+                "spec": {"ingressClassName": "nginx", "rules": [rule]},
+            }
+        )
+        self.cluster.wait(60)
+
+    def more_checks(self) -> Iterable[Check]:
+        return [ThroughTheIngress()]

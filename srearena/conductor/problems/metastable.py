@@ -1,0 +1,199 @@
+"""A short disturbance that never ends: retries, queues and garbage that keep a system busy after the trigger is gone.
+
+The weakness is in settings, and stays; the trigger passes. So a restart, or a pause in the load, brings the service
+back and repairs nothing: the oracle replays the trigger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from srearena.conductor.errors import ProblemError
+from srearena.conductor.oracles.checks import Check, Traffic
+from srearena.conductor.oracles.checks.replay import Replay
+from srearena.conductor.problems.base import Problem
+from srearena.conductor.problems.origins import OriginProblem
+from srearena.conductor.problems.registry import problem
+from srearena.generators.fault.inject_load import JobLoad, LoadFaultInjector, busy_machines, load_spike, set_variables
+from srearena.generators.fault.testbed import Testbed
+from srearena.utils.decorators import mark_fault_injected
+
+_BLUEPRINT = {
+    "app": "blueprint_hotel_reservation",
+    "victims": ("search-service", "geo-service", "rate-service", "frontend-service"),
+}
+
+
+def spare_load(of: Problem, **settings: Any) -> JobLoad:
+    """The application's load with other settings, to be sent beside the usual one."""
+    load: object = of.app.workload(**settings)
+    if not isinstance(load, JobLoad):
+        raise ProblemError(f"{of.app.name} has no load that can be doubled")
+    return load
+
+
+class MetastableProblem(OriginProblem):
+    """A weakness (the injected fault) and a trigger that passes."""
+
+    level = "metastable"
+    difficulty = "hard"
+    injector = LoadFaultInjector
+    calm: ClassVar[float] = 90.0
+    """How long the weak system runs undisturbed before the trigger."""
+
+    def more_checks(self) -> Iterable[Check]:
+        return [Traffic(patience=240.0), Replay()]
+
+    def trigger(self) -> None:
+        """Disturb the system for a while, and stop."""
+        raise NotImplementedError
+
+    @property
+    def bed(self) -> Testbed:
+        return Testbed.of(self.namespace, self.cluster, self.kubernetes)
+
+    @mark_fault_injected
+    def inject_fault(self) -> None:
+        super().inject_fault()
+        self.cluster.wait(self.calm)
+        self.trigger()
+
+
+class RetryStorm(MetastableProblem):
+    """All services of Blueprint Hotel Reservation give up after 50 ms and try thirty times."""
+
+    fault = "rpc_timeout_retries_misconfiguration"
+    root_kind = "ConfigMap"
+    remedy = """\
+kubectl -n {ns} patch configmap {service} --type=merge \
+-p '{"data": {"GRPC_CLIENT_TIMEOUT": "1s", "GRPC_CLIENT_RETRIES_ON_ERROR": "1"}}'
+kubectl -n {ns} rollout restart deployment"""
+
+
+@problem("load_spike_rpc_retry_storm", service="rpc", **_BLUEPRINT)
+class LoadSpikeRetryStorm(RetryStorm):
+    family = "load_spike_rpc_retry_storm"
+    explanation = (
+        "The ConfigMap {service} lets every call give up after 50 ms and be tried thirty times: a spike of load that "
+        "lasted half a minute left a storm of retries that feeds itself."
+    )
+
+    def trigger(self) -> None:
+        load_spike(self.bed, spare_load(self, rate=15_000), 30.0)
+
+
+@problem("capacity_decrease_rpc_retry_storm", service="rpc", **_BLUEPRINT)
+class CapacityDecreaseRetryStorm(RetryStorm):
+    family = "capacity_decrease_rpc_retry_storm"
+    runs_on = ("embedded",)
+    explanation = (
+        "The ConfigMap {service} lets every call give up after 50 ms and be tried thirty times: half a minute in which "
+        "the machines were busy with something else left a storm of retries that feeds itself."
+    )
+
+    def trigger(self) -> None:
+        busy_machines(self.bed, 7.8, 30.0)
+
+
+@problem("gc_capacity_degradation", service="gc-memory-guard", **_BLUEPRINT)
+class GarbageCollection(OriginProblem):
+    """No trigger: garbage collection eats what the limit leaves."""
+
+    family = "gc_capacity_degradation"
+    level = "metastable"
+    difficulty = "hard"
+    injector = LoadFaultInjector
+    fault = "gogc_env_variable_patch"
+    root_kind = "LimitRange"
+    also = (Traffic,)
+    explanation = (
+        "GOGC=1 makes every service collect garbage all the time, and the LimitRange {service} gives each half a "
+        "processor: what is left does not serve the load."
+    )
+    remedy = """\
+kubectl -n {ns} delete limitrange {service}
+for name in $(kubectl -n {ns} get deployments -o name | grep -- -service$); do
+  kubectl -n {ns} set env "$name" GOGC-
+done"""
+
+
+class Policy(Check):
+    """The backend is still protected, and calls to it are still bounded.
+
+    Why it cannot be gamed: a limit far beyond what the database behind it can bear, or a line without end, would pass
+    this trigger and fail the next. What the programs do without any setting is within the bounds.
+    """
+
+    name = "policy"
+    bounds: ClassVar[dict[str, float]] = {"RATE_BACKEND_QPS_LIMIT": 500.0, "RATE_QUEUE_CAPACITY": 256.0}
+
+    def complaints(self, problem: Problem) -> list[str]:
+        rate = problem.kubernetes.find("deployments", "rate", problem.namespace)
+        env = rate["spec"]["template"]["spec"]["containers"][0].get("env") or () if rate else ()
+        values = {entry["name"]: entry.get("value", "") for entry in env}
+        return [
+            f"{name} is {values[name]}, more than {most:g}"
+            for name, most in self.bounds.items()
+            if _number(values.get(name, "0")) > most
+        ]
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return float("inf")
+
+
+@problem("search_rate_retry_collapse_hotel_reservation", app="hotel_reservation", service="search")
+class SearchRateRetryCollapse(OriginProblem):
+    """The weakness is there from the beginning, as in life; only the trigger is injected."""
+
+    family = "search_rate_retry_collapse"
+    level = "metastable"
+    difficulty = "hard"
+    fault = ""
+    explanation = (
+        "search gives rate 300 ms and four attempts, and rate serves 150 requests a second from a line of 256: a burst "
+        "of ten seconds filled the line, every answer comes too late, and retries keep it full."
+    )
+    remedy = """\
+kubectl -n {ns} set env deployment/search RATE_RPC_MAX_ATTEMPTS=1
+kubectl -n {ns} rollout status deployment/search --timeout=60s
+kubectl -n {ns} rollout restart deployment/rate"""
+    settings: ClassVar[dict[str, dict[str, str]]] = {
+        "rate": {"RATE_BACKEND_QPS_LIMIT": "150", "RATE_QUEUE_CAPACITY": "256"},
+        "search": {
+            "RATE_RPC_TIMEOUT_MS": "300",
+            "RATE_RPC_MAX_ATTEMPTS": "4",
+            "RATE_RPC_INITIAL_BACKOFF_MS": "25",
+            "RATE_RPC_BACKOFF_MULTIPLIER": "1.0",
+        },
+    }
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments, victims=("rate", "frontend"))
+
+    def more_checks(self) -> Iterable[Check]:
+        return [Policy(), Traffic(patience=240.0), Replay()]
+
+    def set_up(self) -> None:
+        for name, variables in self.settings.items():
+            deployment = self.kubernetes.get("deployments", name, self.namespace)
+            set_variables(deployment, variables)
+            self.kubernetes.replace(deployment, self.namespace, manager="kubectl-edit")
+        self.cluster.wait(60)
+
+    def trigger(self) -> None:
+        bed = Testbed.of(self.namespace, self.cluster, self.kubernetes)
+        load_spike(bed, spare_load(self, rate=400, connections=400), 15.0)
+
+    @mark_fault_injected
+    def inject_fault(self) -> None:
+        self.trigger()
+
+    @mark_fault_injected
+    def recover_fault(self) -> None:
+        """What a restart ends: the line in front of rate."""
+        self.kubernetes.restart("deployments", "rate", self.namespace)

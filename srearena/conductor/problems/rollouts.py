@@ -1,0 +1,112 @@
+"""Workloads that do not survive their own start, or their own replacement.
+
+Both need a program that starts slowly, which the applications do not have; so one is put beside them, healthy at first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from srearena.conductor.oracles.checks import Check
+from srearena.conductor.problems.base import Problem
+from srearena.conductor.problems.batch import ControlProblem
+from srearena.conductor.problems.injected import UNDO
+from srearena.conductor.problems.registry import problem
+from srearena.generators.fault.actors import deployment, service
+from srearena.service.kubernetes import Obj
+from srearena.service.readiness import missing_replicas
+
+_PORT = 8080
+_STEP = 5.0
+
+
+def _web_server(starts_in: int) -> Obj:
+    """A container that serves pages after a while."""
+    script = f"sleep {starts_in}; mkdir -p /tmp/www; echo ok > /tmp/www/index.html; httpd -f -p {_PORT} -h /tmp/www"
+    return {
+        "name": "server",
+        "image": "busybox:1.36",
+        "command": ["sh", "-c", script],
+        "ports": [{"containerPort": _PORT}],
+        "readinessProbe": {"tcpSocket": {"port": _PORT}, "periodSeconds": 5},
+        "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
+    }
+
+
+@problem("liveness_probe_too_aggressive_hotel_reservation", app="hotel_reservation", service="aux-service")
+@problem("liveness_probe_too_aggressive_social_network", app="social_network", service="aux-service")
+@problem("liveness_probe_too_aggressive_astronomy_shop", app="astronomy_shop", service="aux-service")
+class LivenessProbeTooAggressive(ControlProblem):
+    family = "liveness_probe_too_aggressive"
+    difficulty = "easy"
+    fault = "liveness_probe_too_aggressive"
+    explanation = "{service} takes fifteen seconds to start, and its liveness probe kills it after the first."
+    remedy = UNDO
+
+    def set_up(self) -> None:
+        container = _web_server(15)
+        container["livenessProbe"] = {
+            "tcpSocket": {"port": _PORT},
+            "initialDelaySeconds": 30,
+            "periodSeconds": 10,
+            "failureThreshold": 3,
+        }
+        name = self.services[0]
+        pod: Obj = {"containers": [container]}
+        for obj in (deployment(name, self.namespace, pod), service(name, self.namespace, _PORT)):
+            self.kubernetes.apply(obj)
+        self.cluster.wait(30)
+
+
+class RollsOver(Check):
+    """A rollout of the harness's own goes through, and at no moment is nobody there to serve.
+
+    Why it cannot be gamed: it is done, not computed from the strategy; whatever numbers or type of strategy keep pods
+    available pass, and pods that never start do not.
+    """
+
+    name = "rollout"
+    disturbs = True
+
+    def __init__(self, deployment: str, patience: float = 240.0) -> None:
+        self._deployment = deployment
+        self._patience = patience
+
+    def complaints(self, problem: Problem) -> list[str]:
+        api, namespace = problem.kubernetes, problem.namespace
+        api.restart("deployments", self._deployment, namespace)
+        waited = 0.0
+        while waited < self._patience:
+            problem.cluster.wait(_STEP)
+            waited += _STEP
+            now = api.get("deployments", self._deployment, namespace)
+            if not (now.get("status") or {}).get("availableReplicas"):
+                return [f"during a rollout no pod of {self._deployment} was available"]
+            if missing_replicas(now) is None:
+                return []
+        return [f"a rollout of {self._deployment} does not come to an end"]
+
+
+@problem("rolling_update_misconfigured_hotel_reservation", app="hotel_reservation", service="custom-service")
+@problem("rolling_update_misconfigured_social_network", app="social_network", service="custom-service")
+class RollingUpdateMisconfigured(ControlProblem):
+    family = "rolling_update_misconfigured"
+    fault = "rolling_update_misconfigured"
+    explanation = (
+        "The strategy of {service} lets a rollout take all pods away at once, and its new pods wait for ever in an "
+        "init container: nobody serves."
+    )
+    remedy = f"""\
+{UNDO}
+kubectl -n {{ns}} patch deployment {{service}} --type=merge \
+-p '{{"spec": {{"strategy": {{"rollingUpdate": {{"maxUnavailable": 1, "maxSurge": 1}}}}}}}}'"""
+
+    def set_up(self) -> None:
+        name = self.services[0]
+        pod: Obj = {"containers": [_web_server(10)]}
+        for obj in (deployment(name, self.namespace, pod, replicas=3), service(name, self.namespace, _PORT)):
+            self.kubernetes.apply(obj)
+        self.cluster.wait(30)
+
+    def more_checks(self) -> Iterable[Check]:
+        return [RollsOver(self.services[0])]

@@ -1,0 +1,203 @@
+"""Programs that were told the wrong thing: a lost key, a switch that wakes a bug, too little of a processor."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from srearena.conductor.oracles.checks import Check, Traffic
+from srearena.conductor.problems.base import Problem
+from srearena.conductor.problems.injected import UNDO
+from srearena.conductor.problems.metadata import Level
+from srearena.conductor.problems.origins import OriginProblem
+from srearena.conductor.problems.registry import problem
+from srearena.generators.fault.inject_settings import SettingsFaultInjector
+from srearena.service.kubernetes import Obj
+
+_OTHERS = ("frontend", "profile", "rate", "recommendation", "reservation", "search", "user")
+_CONFIG = {
+    "consulAddress": "consul:8500",
+    "jaegerAddress": "jaeger:6831",
+    "FrontendPort": "5000",
+    "GeoPort": "8083",
+    "GeoMongoAddress": "mongodb-geo:27017",
+    "ProfilePort": "8081",
+    "ProfileMongoAddress": "mongodb-profile:27017",
+    "ProfileMemcAddress": "memcached-profile:11211",
+    "RatePort": "8084",
+    "RateMongoAddress": "mongodb-rate:27017",
+    "RateMemcAddress": "memcached-rate:11211",
+    "RecommendPort": "8085",
+    "RecommendMongoAddress": "mongodb-recommendation:27017",
+    "ReservePort": "8087",
+    "ReserveMongoAddress": "mongodb-reservation:27017",
+    "ReserveMemcAddress": "memcached-reserve:11211",
+    "SearchPort": "8082",
+    "UserPort": "8086",
+    "UserMongoAddress": "mongodb-user:27017",
+    "KnativeDomainName": "",
+}
+
+
+class SettingsProblem(OriginProblem):
+    injector = SettingsFaultInjector
+    level: Level = "application"
+
+    def _config_map(self, name: str, data: Mapping[str, str]) -> None:
+        metadata = {"name": name, "namespace": self.namespace}
+        self.kubernetes.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)})
+
+    def _changed(self, deployment: str, patch: Obj) -> None:
+        self.kubernetes.patch("deployments", deployment, {"spec": {"template": {"spec": patch}}}, self.namespace)
+
+
+@problem(
+    "configmap_drift_hotel_reservation",
+    app="hotel_reservation",
+    service="geo",
+    config_map="geo-config",
+    file="config.json",
+    key="GeoMongoAddress",
+    victims=("search", "frontend"),
+)
+class ConfigMapDrift(SettingsProblem):
+    family = "configmap_drift"
+    fault = "configmap_drift"
+    explanation = (
+        "The key {key} is missing from {file} in the ConfigMap {config_map}: {service} has no database to read."
+    )
+
+    def set_up(self) -> None:
+        """geo reads its configuration from a ConfigMap, with all that the file in its image says."""
+        self._config_map("geo-config", {"config.json": json.dumps(_CONFIG, indent=2)})
+        mount = {"name": "config", "mountPath": "/workspace/config.json", "subPath": "config.json"}
+        self._changed(
+            "geo",
+            {
+                "volumes": [{"name": "config", "configMap": {"name": "geo-config"}}],
+                "containers": [{"name": "hotel-reserv-geo", "volumeMounts": [mount]}],
+            },
+        )
+        self.cluster.wait(30)
+
+    def _remedy(self) -> str:
+        content = json.dumps(_CONFIG, indent=2)
+        return self._filled(
+            f"kubectl -n {{ns}} create configmap geo-config --from-literal=config.json='{content}' "
+            "--dry-run=client -o yaml | kubectl -n {ns} replace -f -\n"
+            "kubectl -n {ns} rollout restart deployment/geo"
+        )
+
+
+@problem(
+    "feature_flag_latent_bug_hotel_reservation",
+    app="hotel_reservation",
+    service="frontend",
+    config_map="frontend-runtime-config",
+    flag="SEARCH_BACKEND_VERSION",
+)
+class FeatureFlagLatentBug(SettingsProblem):
+    family = "feature_flag_latent_bug"
+    fault = "feature_flag"
+    fault_type = "Code Defect"
+    explanation = (
+        "{flag} in the ConfigMap {config_map} was turned on: the new way of searching in {service} always fails."
+    )
+    remedy = """\
+kubectl -n {ns} patch configmap {config_map} --type=merge -p '{"data": {"{flag}": "false"}}'
+kubectl -n {ns} rollout restart deployment/{service}"""
+
+    def set_up(self) -> None:
+        """The frontend has a switch, and it is off."""
+        self._config_map("frontend-runtime-config", {"SEARCH_BACKEND_VERSION": "false"})
+        name = "SEARCH_BACKEND_VERSION"
+        source = {"configMapKeyRef": {"name": "frontend-runtime-config", "key": name}}
+        self._changed(
+            "frontend",
+            {"containers": [{"name": "hotel-reserv-frontend", "env": [{"name": name, "valueFrom": source}]}]},
+        )
+        self.cluster.wait(30)
+
+
+@problem(
+    "cfs_cpu_throttling_hotel_reservation",
+    app="hotel_reservation",
+    service="geo",
+    others=_OTHERS,
+    victims=("search", "frontend"),
+)
+class CpuThrottling(SettingsProblem):
+    family = "cfs_cpu_throttling"
+    level = "virtualization"
+    difficulty = "hard"
+    fault = "cpu_throttle"
+    also = (Traffic,)
+    explanation = "{service} may use 20m of a processor, less than its load needs: it is throttled, and its line grows."
+    remedy = UNDO
+
+
+class Autoscaled(Check):
+    """The autoscaler of a workload can act: it reads the metric it goes by.
+
+    Why it cannot be gamed: it must be there, for the same workload, with a metric of processors, and must have said
+    itself, twice in a row, that scaling is active. Its controller says so only if it could compute the utilisation.
+    """
+
+    name = "autoscaler"
+
+    def complaints(self, problem: Problem) -> list[str]:
+        found = self._trouble(problem)
+        for _ in range(8):
+            if not found:
+                break
+            problem.cluster.wait(30)
+            found = self._trouble(problem)
+        if not found:
+            problem.cluster.wait(30)
+            found = self._trouble(problem)
+        return found
+
+    def _trouble(self, problem: Problem) -> list[str]:
+        autoscaler = problem.kubernetes.find("horizontalpodautoscalers", "frontend", problem.namespace)
+        if autoscaler is None or autoscaler["spec"]["scaleTargetRef"].get("name") != "frontend":
+            return ["frontend has no autoscaler any more"]
+        metrics = [(m.get("resource") or {}).get("name") for m in autoscaler["spec"].get("metrics") or ()]
+        if "cpu" not in metrics:
+            return ["the autoscaler of frontend does not go by its use of processors any more"]
+        for condition in (autoscaler.get("status") or {}).get("conditions") or ():
+            if condition["type"] == "ScalingActive" and condition["status"] == "True":
+                return []
+        return ["the autoscaler of frontend is not active"]
+
+
+@problem("hpa_missing_effective_cpu_request_hotel_reservation", app="hotel_reservation", service="frontend")
+class AutoscalerWithoutRequest(SettingsProblem):
+    family = "hpa_missing_effective_cpu_request"
+    level = "virtualization"
+    fault = "missing_cpu_request"
+    explanation = (
+        "{service} does not say how much of a processor it needs, so its autoscaler cannot tell how busy it is."
+    )
+    remedy = UNDO
+
+    def set_up(self) -> None:
+        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "frontend"}
+        metric: dict[str, Any] = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}
+        self.kubernetes.apply(
+            {
+                "apiVersion": "autoscaling/v2",
+                "kind": "HorizontalPodAutoscaler",
+                "metadata": {"name": "frontend", "namespace": self.namespace},
+                "spec": {
+                    "scaleTargetRef": target,
+                    "minReplicas": 1,
+                    "maxReplicas": 3,
+                    "metrics": [{"type": "Resource", "resource": metric}],
+                },
+            }
+        )
+        self.cluster.wait(60)
+
+    def more_checks(self) -> Iterable[Check]:
+        return [Autoscaled()]

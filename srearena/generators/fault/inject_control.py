@@ -1,0 +1,161 @@
+"""Faults in what acts on workloads: admission, scheduled jobs, controllers, rollouts.
+
+Here the workload itself is well; what admits it, changes it, cleans up after it or replaces it is not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from srearena.generators.fault.actors import account, script_container
+from srearena.generators.fault.base import (
+    Addition,
+    Edit,
+    Fault,
+    FaultInjector,
+    FaultMaker,
+    PodsReplaced,
+    Together,
+    fault,
+)
+from srearena.generators.fault.inject_virtual import first_container, pod_spec, workload_edit
+from srearena.generators.fault.steps import Pause, labels_of
+from srearena.generators.fault.testbed import Testbed
+from srearena.service.kubernetes import Obj
+
+__all__ = ["FAULTS", "ControlFaultInjector"]
+
+FAULTS: dict[str, FaultMaker] = {}
+
+
+class ControlFaultInjector(FaultInjector):
+    faults = FAULTS
+
+
+@fault(FAULTS, "admission_webhook_outage")
+def admission_webhook_outage(bed: Testbed, service: str, webhook: str = "pod-policy") -> Fault:
+    """Every new pod must be approved by a Service that does not exist."""
+    configuration: Obj = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": webhook},
+        "webhooks": [
+            {
+                "name": f"{webhook}.platform.example.com",
+                "admissionReviewVersions": ["v1"],
+                "sideEffects": "None",
+                "failurePolicy": "Fail",
+                "timeoutSeconds": 5,
+                "clientConfig": {"service": {"namespace": "policy-system", "name": webhook, "path": "/validate"}},
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": bed.namespace}},
+                "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
+            }
+        ],
+    }
+    return Together(_ClusterWide(bed, configuration), PodsReplaced(bed, labels_of(bed, service)))
+
+
+class _ClusterWide(Addition):
+    """An object without a namespace."""
+
+    def __init__(self, bed: Testbed, obj: Obj) -> None:
+        super().__init__(bed, obj)
+        self._namespace = ""
+
+
+@fault(FAULTS, "recurring_memory_limit")
+def recurring_memory_limit(bed: Testbed, service: str, actor: str = "vpa-updater", memory: str = "4Mi") -> Fault:
+    """A scheduled job lowers the memory of a workload below what it needs, every minute anew."""
+    container = first_container(bed.kubernetes.get("deployments", service, bed.namespace))["name"]
+    script = f"kubectl -n {bed.namespace} set resources deployment {service} -c {container} --limits=memory={memory}"
+    rules: list[dict[str, Any]] = [
+        {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get", "list", "watch", "patch", "update"]}
+    ]
+    pod = {
+        "serviceAccountName": actor,
+        "restartPolicy": "Never",
+        "containers": [script_container("updater", script)],
+    }
+    job: Obj = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": actor, "namespace": "kube-system"},
+        "spec": {
+            "schedule": "* * * * *",
+            "concurrencyPolicy": "Forbid",
+            "successfulJobsHistoryLimit": 1,
+            "jobTemplate": {"spec": {"backoffLimit": 0, "template": {"spec": pod}}},
+        },
+    }
+    objects = [*account(actor, "kube-system", rules, acts_in=bed.namespace), job]
+    return Together(*(Addition(bed, obj) for obj in objects), Pause(bed, 75))
+
+
+@fault(FAULTS, "sidecar_blocks_completion")
+def sidecar_blocks_completion(bed: Testbed, cron_job: str) -> Fault:
+    """What ran beside a job's work and ended with it becomes a container like any other, and never ends."""
+
+    def change(obj: Obj) -> None:
+        pod = obj["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+        for sidecar in pod.pop("initContainers", []):
+            sidecar.pop("restartPolicy", None)
+            pod["containers"].append(sidecar)
+
+    return Together(Edit(bed, "cronjobs", cron_job, change), Pause(bed, 150))
+
+
+@fault(FAULTS, "lost_right")
+def lost_right(bed: Testbed, controller: str, verb: str, resource: str, waiting: str) -> Fault:
+    """A controller may no longer do what it is there for, and an object waits for it in vain."""
+
+    def change(obj: Obj) -> None:
+        for rule in obj["rules"]:
+            if resource in rule["resources"]:
+                rule["verbs"] = [one for one in rule["verbs"] if one != verb]
+
+    return Together(Edit(bed, "roles", controller, change), _Deleted(bed, waiting))
+
+
+class _Deleted(Fault):
+    """A config map somebody deleted; whether it goes is for others to say."""
+
+    def __init__(self, bed: Testbed, name: str) -> None:
+        self._bed = bed
+        self._name = name
+
+    def inject(self) -> None:
+        self._bed.kubernetes.delete("configmaps", self._name, self._bed.namespace)
+
+    def recover(self) -> None:
+        pass
+
+    def in_place(self) -> bool:
+        found = self._bed.kubernetes.find("configmaps", self._name, self._bed.namespace)
+        return found is not None and "deletionTimestamp" in found["metadata"]
+
+
+@fault(FAULTS, "liveness_probe_too_aggressive")
+def liveness_probe_too_aggressive(bed: Testbed, service: str) -> Fault:
+    """A probe gives a program that starts slowly no time to start."""
+
+    def change(obj: Obj) -> None:
+        probe = first_container(obj)["livenessProbe"]
+        probe.update(initialDelaySeconds=0, periodSeconds=1, failureThreshold=1)
+        pod_spec(obj)["terminationGracePeriodSeconds"] = 0
+
+    return workload_edit(bed, service, change)
+
+
+@fault(FAULTS, "rolling_update_misconfigured")
+def rolling_update_misconfigured(bed: Testbed, service: str) -> Fault:
+    """A rollout may take all pods away before the new ones are there, and those never come."""
+
+    def change(obj: Obj) -> None:
+        obj["spec"]["strategy"] = {
+            "type": "RollingUpdate",
+            "rollingUpdate": {"maxUnavailable": "100%", "maxSurge": 0},
+        }
+        wait = {"name": "warm-up", "image": "busybox:latest", "command": ["sh", "-c", "sleep infinity"]}
+        pod_spec(obj).setdefault("initContainers", []).append(wait)
+
+    return Edit(bed, "deployments", service, change)

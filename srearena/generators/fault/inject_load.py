@@ -1,0 +1,138 @@
+"""Triggers and the weakness they meet: loads that spike, machines that are busy for a while, and settings that turn a
+short disturbance into a lasting one.
+
+A trigger passes. What it leaves behind is the system's own doing, so that there is nothing to undo but the settings.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
+
+from srearena.generators.fault.base import Addition, Edit, Fault, FaultInjector, FaultMaker, Together, fault
+from srearena.generators.fault.inject_virtual import first_container
+from srearena.generators.fault.steps import workers
+from srearena.generators.fault.testbed import Testbed
+from srearena.service.kubernetes import Obj
+
+__all__ = ["FAULTS", "JobLoad", "LoadFaultInjector", "busy_machines", "load_spike", "set_variables"]
+
+FAULTS: dict[str, FaultMaker] = {}
+
+
+class LoadFaultInjector(FaultInjector):
+    faults = FAULTS
+
+
+def set_variables(obj: Obj, variables: Mapping[str, str]) -> None:
+    """Give the first container of a workload these variables, in place of what it has under the same names."""
+    container = first_container(obj)
+    kept = [entry for entry in container.get("env") or () if entry["name"] not in variables]
+    container["env"] = [*kept, *({"name": name, "value": value} for name, value in variables.items())]
+
+
+class Restarted(Fault):
+    """Workloads that read their configuration at start are started anew."""
+
+    def __init__(self, bed: Testbed, deployments: list[str]) -> None:
+        self._bed = bed
+        self._deployments = deployments
+
+    def inject(self) -> None:
+        for name in self._deployments:
+            self._bed.kubernetes.restart("deployments", name, self._bed.namespace)
+        self._bed.until(self._up, 240.0, "the restarted deployments")
+
+    recover = inject
+
+    def _up(self) -> bool:
+        for name in self._deployments:
+            obj = self._bed.kubernetes.get("deployments", name, self._bed.namespace)
+            status = obj.get("status") or {}
+            wanted = obj["spec"].get("replicas", 1)
+            if status.get("observedGeneration") != obj["metadata"]["generation"]:
+                return False
+            if not status.get("updatedReplicas", 0) == status.get("availableReplicas", 0) == wanted:
+                return False
+            if status.get("replicas") != wanted:
+                return False
+        return True
+
+    def in_place(self) -> bool:
+        return True
+
+
+def _services(bed: Testbed, suffix: str = "-service") -> list[str]:
+    names = [obj["metadata"]["name"] for obj in bed.kubernetes.list("deployments", bed.namespace)]
+    return [name for name in names if name.endswith(suffix)]
+
+
+@fault(FAULTS, "rpc_timeout_retries_misconfiguration")
+def rpc_timeout_retries(bed: Testbed, config_map: str, timeout: str = "50ms", retries: str = "30") -> Fault:
+    """All calls give up early and try again often."""
+
+    def change(obj: Obj) -> None:
+        obj["data"].update(GRPC_CLIENT_TIMEOUT=timeout, GRPC_CLIENT_RETRIES_ON_ERROR=retries)
+
+    return Together(Edit(bed, "configmaps", config_map, change), Restarted(bed, _services(bed)))
+
+
+@fault(FAULTS, "gogc_env_variable_patch")
+def gogc(bed: Testbed, service: str, percent: str = "1", cpu: str = "500m", memory: str = "512Mi") -> Fault:
+    """Every service collects garbage all the time, and a namespace rule leaves it little to do so with."""
+    guard: Obj = {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": {"name": "gc-memory-guard", "namespace": bed.namespace},
+        "spec": {
+            "limits": [
+                {
+                    "type": "Container",
+                    "default": {"cpu": cpu, "memory": memory},
+                    "defaultRequest": {"cpu": "50m", "memory": "64Mi"},
+                }
+            ]
+        },
+    }
+    names = _services(bed)
+    edits = [
+        Edit(bed, "deployments", name, lambda obj: set_variables(obj, {"GOGC": percent}), bite=True) for name in names
+    ]
+    return Together(Addition(bed, guard), *edits)
+
+
+# Triggers
+
+
+@runtime_checkable
+class JobLoad(Protocol):
+    """A load that is a Job with a ConfigMap."""
+
+    def config(self) -> Obj: ...
+
+    def job(self) -> Obj: ...
+
+
+def load_spike(bed: Testbed, load: JobLoad, seconds: float) -> None:
+    """A second generator beside the usual one, for a while."""
+    config, job = load.config(), load.job()
+    name = config["metadata"]["name"]
+    second: tuple[Obj, ...] = tuple(
+        json.loads(json.dumps(obj).replace(f'"{name}"', f'"{name}-2"')) for obj in (config, job)
+    )
+    second[1]["metadata"]["name"] += "-2"
+    for obj in second:
+        bed.kubernetes.apply(obj, bed.namespace)
+    bed.cluster.wait(seconds)
+    for obj in reversed(second):
+        bed.kubernetes.delete(bed.kubernetes.resource_of(obj).name, obj["metadata"]["name"], bed.namespace)
+
+
+def busy_machines(bed: Testbed, cores: float, seconds: float) -> None:
+    """Something else computes on every worker for a while."""
+    for node in workers(bed):
+        bed.cluster.nodes.perform("burn_cpu", node, cores=cores)
+    bed.cluster.wait(seconds)
+    for node in workers(bed):
+        bed.cluster.nodes.perform("burn_cpu", node, cores=0.0)
