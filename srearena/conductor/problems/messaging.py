@@ -1,0 +1,43 @@
+"""Brokers that are sent more than they can hold."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from srearena.conductor.oracles.checks.consumption import Consumption
+from srearena.conductor.oracles.checks.measure import Measure
+from srearena.conductor.problems.feature_flags import CHECKOUT
+from srearena.conductor.problems.origins import OriginProblem
+from srearena.conductor.problems.registry import problem
+from srearena.generators.fault.inject_messaging import MessagingFaultInjector
+
+
+@problem(
+    "kafka_producer_leak", app="astronomy_shop", service="checkout", victims=("kafka", "accounting", "fraud-detection")
+)
+class KafkaProducerLeak(OriginProblem):
+    family = "kafka_producer_leak"
+    level = "application"
+    difficulty = "hard"
+    fault = "kafka_producer_leak"
+    fault_type = "Code Defect"
+    injector = MessagingFaultInjector
+    explanation = (
+        "A container beside {service} sends records of ten megabytes to kafka without pause, and kafka was set to take "
+        "them: it is killed for its memory again and again."
+    )
+    also = (
+        partial(Consumption, CHECKOUT),
+        partial(
+            Measure,
+            "the rate of messages at the broker",
+            'sum(rate(kafka_topic_partition_current_offset{namespace="{ns}"}[2m]))',
+            least=0.0,
+            most=10.0,
+            slack=1.0,  # a broker with more memory and the same flood is no remedy
+        ),
+    )
+    remedy = """\
+kubectl -n {ns} rollout undo deployment/{service}
+kubectl -n {ns} rollout status deployment/{service} --timeout=90s
+kubectl -n {ns} rollout undo deployment/kafka"""

@@ -1,0 +1,124 @@
+"""Faults in the Astronomy Shop's stores, and in who uses them: passwords, locks, and jobs that ask too much."""
+
+from __future__ import annotations
+
+from srearena.generators.fault.base import (
+    Addition,
+    Edit,
+    Fault,
+    FaultInjector,
+    FaultMaker,
+    PodsReplaced,
+    Together,
+    fault,
+)
+from srearena.generators.fault.inject_virtual import first_container
+from srearena.generators.fault.steps import Command, labels_of
+from srearena.generators.fault.testbed import Testbed
+from srearena.service.kubernetes import Obj
+
+__all__ = ["FAULTS", "StoreFaultInjector"]
+
+FAULTS: dict[str, FaultMaker] = {}
+
+
+class StoreFaultInjector(FaultInjector):
+    """Its microservices are deployments of stores or of their clients, or the names that new jobs get."""
+
+    faults = FAULTS
+
+
+def job(bed: Testbed, name: str, image: str, script: str, env: dict[str, str] | None = None) -> Obj:
+    """A job that runs a script and starts it again when it fails."""
+    container: Obj = {
+        "name": name,
+        "image": image,
+        "command": ["sh", "-c", script],
+        "env": [{"name": key, "value": value} for key, value in (env or {}).items()],
+    }
+    labels = {"app.kubernetes.io/name": name, "app.kubernetes.io/part-of": "opentelemetry-demo"}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": bed.namespace, "labels": labels},
+        "spec": {
+            "backoffLimit": 50,
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"restartPolicy": "OnFailure", "containers": [container]},
+            },
+        },
+    }
+
+
+@fault(FAULTS, "valkey_auth_disruption")
+def store_asks_for_password(bed: Testbed, store: str, client: str, password: str = "c4rt-s3ss10ns") -> Fault:
+    """A store that its client enters without a password begins to ask for one; the client starts anew."""
+    set_password = ("config", "set", "requirepass")
+    asked = Command(
+        bed,
+        store,
+        ["valkey-cli", *set_password, password],
+        ["valkey-cli", "-a", password, *set_password, ""],
+        holds=lambda: "NOAUTH" in asked.run(["valkey-cli", "get", "session"]),
+    )
+    return Together(asked, PodsReplaced(bed, labels_of(bed, client)))
+
+
+@fault(FAULTS, "valkey_memory_disruption")
+def store_flooded(bed: Testbed, name: str, store: str, bytes_each: int = 1_000_000) -> Fault:
+    """A job writes values that never expire into a store, more than its memory holds, again and again."""
+    script = (
+        f"head -c {bytes_each} /dev/zero | tr '\\0' x > /tmp/page; i=0; while true; do i=$((i+1)); "
+        f"valkey-cli -h {store} -x set page:$i < /tmp/page > /dev/null || sleep 5; sleep 1; done"
+    )
+    return Addition(bed, job(bed, name, "valkey/valkey:9.0.1-alpine3.23", script))
+
+
+@fault(FAULTS, "postgres_lock_contention")
+def table_locked(bed: Testbed, name: str, store: str, table: str) -> Fault:
+    """A job opens a transaction, locks a table against everybody, and does not come to an end."""
+    statements = f"BEGIN; LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE;"
+    script = f"while true; do (echo '{statements}'; sleep 86400) | psql -h {store} -U root otel; sleep 5; done"
+    return Addition(bed, job(bed, name, "postgres:17.6", script, {"PGPASSWORD": "otel"}))
+
+
+@fault(FAULTS, "secret_rotation")
+def password_rotated(bed: Testbed, client: str, store: str, secret: str, old: str, new: str) -> Fault:
+    """A password is changed everywhere it is written down, and one client, which read it at its start, runs on."""
+
+    def as_user(password: str) -> list[str]:
+        change = f"ALTER USER otelu WITH PASSWORD '{password}'"
+        end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'otelu'"
+        return ["psql", "-U", "root", "otel", "-c", change, "-c", end]
+
+    def in_texts(obj: Obj) -> None:
+        for field in ("data", "stringData"):
+            for key, value in (obj.get(field) or {}).items():
+                obj[field][key] = value.replace(old, new)
+
+    def in_secret(obj: Obj) -> None:
+        key = "DB_CONNECTION_STRING"
+        obj.pop("data", None)
+        obj["stringData"] = {key: f"postgres://otelu:{new}@{store}/otel?sslmode=disable"}
+
+    def in_variables(obj: Obj) -> None:
+        for entry in first_container(obj).get("env", ()):
+            if "value" in entry and entry["name"] == "DB_CONNECTION_STRING":
+                entry["value"] = entry["value"].replace(old, new)
+
+    others = [
+        workload["metadata"]["name"]
+        for workload in bed.kubernetes.list("deployments", bed.namespace)
+        if workload["metadata"]["name"] != client
+        and any(
+            entry["name"] == "DB_CONNECTION_STRING" and old in entry.get("value", "")
+            for entry in first_container(workload).get("env", ())
+        )
+    ]
+    return Together(
+        Edit(bed, "secrets", secret, in_secret),
+        Edit(bed, "configmaps", "postgresql-init", in_texts),
+        *(Edit(bed, "deployments", name, in_variables) for name in others),
+        Command(bed, store, as_user(new), as_user(old)),
+    )
