@@ -59,13 +59,13 @@ class Listener:
             listener.close()
             raise
         self.port = listener.getsockname()[1]
-        timeouts = {"ssl_handshake_timeout": _HANDSHAKE_SECONDS, "ssl_shutdown_timeout": _TLS_GOODBYE_SECONDS}
         self._server = await asyncio.get_running_loop().create_server(
             lambda: connection(config=config, server_state=self._state, app_state={}),
             sock=listener,
             ssl=tls,
             backlog=2048,
-            **(timeouts if tls else {}),
+            ssl_handshake_timeout=_HANDSHAKE_SECONDS if tls else None,
+            ssl_shutdown_timeout=_TLS_GOODBYE_SECONDS if tls else None,
         )
 
     async def stop(self) -> None:

@@ -69,8 +69,8 @@ def register_images(
 ) -> None:
     """Make a repository known: its tags as a list, as a regular expression, or both.
 
-    Tags that were known before stay. The name is what one writes in a pod (`acme/web`, `registry.acme.io/team/web`), without a tag; its registry becomes
-    reachable if it was not.
+    Tags that were known before stay. The name is what one writes in a pod (`acme/web`, `registry.acme.io/team/web`),
+    without a tag; its registry becomes reachable if it was not.
     """
     _load_tables()
     reference = parse_reference(repository)

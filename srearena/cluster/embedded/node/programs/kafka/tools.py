@@ -182,10 +182,10 @@ async def _topics(tool: Tool) -> int:
         if tool.topic() and not reply["topics"]:
             raise ToolError(f"{prefix}Topic '{tool.topic()}' does not exist as expected")
         for row in reply["topics"]:
-            settings = ",".join(f"{key}={value}" for key, value in row["settings"].items())
+            shown = ",".join(f"{key}={value}" for key, value in row["settings"].items())
             await write(
                 f"Topic: {row['name']}\tTopicId: {_identity(row['name'])}\tPartitionCount: {row['partitions']}\t"
-                f"ReplicationFactor: 1\tConfigs: {settings}\n"
+                f"ReplicationFactor: 1\tConfigs: {shown}\n"
             )
             for number in range(row["partitions"]):
                 node = row["leader"]

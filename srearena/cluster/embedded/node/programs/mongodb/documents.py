@@ -189,8 +189,8 @@ def _push(document: Document, path: str, value: Any) -> None:
 def _pull(document: Document, path: str, value: Any) -> None:
     before = at(document, path)
     if isinstance(before, list):
-        gone = (lambda i: matches(i, value)) if isinstance(value, dict) else (lambda i: _equal(i, value))
-        _put(document, path, [item for item in before if not gone(item)])
+        gone = matches if isinstance(value, dict) else _equal
+        _put(document, path, [item for item in before if not gone(item, value)])
 
 
 def _rename(document: Document, path: str, value: Any) -> None:
@@ -243,6 +243,27 @@ def _term(document: Document, expression: Any) -> Any:
     return expression
 
 
+def _numbers(values: list[Any]) -> list[float]:
+    return [value for value in values if isinstance(value, int | float)]
+
+
+def _average(values: list[Any]) -> float | None:
+    numbers = _numbers(values)
+    return sum(numbers) / len(numbers) if numbers else None
+
+
+_ACCUMULATORS: dict[str, Callable[[list[Any]], Any]] = {
+    "$sum": lambda values: sum(_numbers(values)),
+    "$avg": _average,
+    "$min": lambda values: min(values, key=rank),
+    "$max": lambda values: max(values, key=rank),
+    "$first": lambda values: values[0],
+    "$last": lambda values: values[-1],
+    "$push": lambda values: values,
+    "$count": len,
+}
+
+
 def _grouped(documents: list[Document], spec: Document) -> list[Document]:
     groups: dict[str, tuple[Any, list[Document]]] = {}
     for document in documents:
@@ -256,20 +277,9 @@ def _grouped(documents: list[Document], spec: Document) -> list[Document]:
                 continue
             [(operator, expression)] = accumulator.items()
             values = [_term(member, expression) for member in members]
-            numbers = [value for value in values if isinstance(value, int | float)]
-            results: dict[str, Callable[[], Any]] = {
-                "$sum": lambda n=numbers: sum(n),
-                "$avg": lambda n=numbers: sum(n) / len(n) if n else None,
-                "$min": lambda v=values: min(v, key=rank),
-                "$max": lambda v=values: max(v, key=rank),
-                "$first": lambda v=values: v[0],
-                "$last": lambda v=values: v[-1],
-                "$push": lambda v=values: v,
-                "$count": lambda v=values: len(v),
-            }
-            if operator not in results:
+            if operator not in _ACCUMULATORS:
                 raise BadQuery(f"unknown group operator '{operator}'", 15952, "Location15952")
-            row[name] = results[operator]()
+            row[name] = _ACCUMULATORS[operator](values)
         rows.append(row)
     return rows
 

@@ -49,16 +49,19 @@ async def converse(server: MysqlServer, connection: Connection) -> None:
 async def _serve(server: MysqlServer, session: Session, dialogue: Dialogue) -> None:
     execution = Execution(server, session)
     while (message := await dialogue.hear()) is not None:
-        if session.killed:
-            return
-        try:
-            answer = await execution.run(str(message["sql"]))
-            reply: dict[str, Any] = {name: getattr(answer, name) for name in answer.__slots__}
-        except MysqlError as error:
-            reply = _failure(error)
-        if session.killed:
+        reply = None if session.killed else await _reply(execution, str(message["sql"]))
+        # Nothing is said to who was killed, before the statement or during it.
+        if session.killed or reply is None:
             return
         await dialogue.say(reply)
+
+
+async def _reply(execution: Execution, statement: str) -> dict[str, Any]:
+    try:
+        answer = await execution.run(statement)
+    except MysqlError as error:
+        return _failure(error)
+    return {name: getattr(answer, name) for name in answer.__slots__}
 
 
 def _failure(error: MysqlError) -> dict[str, Any]:

@@ -102,7 +102,7 @@ class MysqlServer:
         self.epoch = 0
         self.accounts: list[Account] = [] if shared is None else shared.accounts
         self.sessions: dict[int, Session] = {}
-        self.tables = Tables(process.container.host.random, self.time_text) if shared is None else shared.tables
+        self.tables: Tables = Tables(process.container.host.random, self.time_text) if shared is None else shared.tables
         self.variables: dict[str, str] = {
             "max_connections": "151",
             "wait_timeout": "28800",

@@ -185,10 +185,8 @@ class Execution:
     async def _acquire(self, table: str, mode: str, *, nowait: bool = False) -> None:
         session, locks, clock = self.session, self.server.locks, self.server.process.clock
         request = locks.request(session, f"{session.database}/{table}", mode)
-        if request.granted:
-            return
         session.waiting = request
-        if nowait:
+        if nowait and not request.granted:
             locks.withdraw(request)
             raise SqlError("55P03", f'could not obtain lock on relation "{table.partition(".")[2]}"')
         limits = [(self._milliseconds(name), name) for name in ("lock_timeout", "statement_timeout")]

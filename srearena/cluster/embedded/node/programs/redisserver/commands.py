@@ -259,8 +259,8 @@ def _sorted_by_score(keys: Keyspace, args: Arguments) -> Value:
     held = _sorted(keys, args[0])
     low = float("-inf") if args[1] == b"-inf" else float(args[1].lstrip(b"("))
     high = float("inf") if args[2] in (b"+inf", b"inf") else float(args[2].lstrip(b"("))
-    chosen = [member for member in held if low <= held[member] <= high]
-    return sorted(chosen, key=lambda member: (held[member], member))
+    chosen = sorted((score, member) for member, score in held.items() if low <= score <= high)
+    return [member for _, member in chosen]
 
 
 def _sorted_remove(keys: Keyspace, args: Arguments) -> Value:
@@ -312,7 +312,7 @@ READS: dict[str, tuple[int, Command]] = {
     "HVALS": (1, lambda k, a: list(_hash(k, a[0]).values())),
     "HLEN": (1, lambda k, a: len(_hash(k, a[0]))),
     "HEXISTS": (2, lambda k, a: int(a[1] in _hash(k, a[0]))),
-    "SMEMBERS": (1, lambda k, a: sorted(_set(k, a[0]))),
+    "SMEMBERS": (1, lambda k, a: [*sorted(_set(k, a[0]))]),
     "SCARD": (1, lambda k, a: len(_set(k, a[0]))),
     "SISMEMBER": (2, lambda k, a: int(a[1] in _set(k, a[0]))),
     "ZRANGE": (3, lambda k, a: _sorted_range(k, a, backwards=b"REV" in a)),

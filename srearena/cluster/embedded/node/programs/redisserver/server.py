@@ -77,7 +77,7 @@ class RedisServer:
         self.hits = 0
         self.misses = 0
         self.rejected = 0
-        self.saved_at = process.clock.now
+        self.saved_at: float = process.clock.now
         self.save_failed = ""
         self.apply()
         process.clock.after(SAVE_CHECK_SECONDS, self._save_if_due)
