@@ -40,9 +40,12 @@ class FlagLocalization(LocalizationOracle):
     """The flag's config map, and flagd which serves it, stand for the program that obeys the flag."""
 
     def compare(self, answer: Sequence[str], expected: Sequence[str]) -> Verdict:
+        return super().compare(self.meant(answer, expected), expected)
+
+    def meant(self, answer: Sequence[str], expected: Sequence[str]) -> list[str]:
+        """The names in an answer, with the program in place of what carries its flag."""
         culprit = next(iter(expected), "")
-        said = [culprit if name.rpartition("/")[2] in _CARRIERS else name for name in answer]
-        return super().compare(said, expected)
+        return [culprit if name.rpartition("/")[2] in _CARRIERS else name for name in answer]
 
 
 class FeatureFlag(InjectedProblem):

@@ -53,6 +53,7 @@ class ValkeyMemoryDisruption(ShopStore):
     explanation = "The job {service} fills {store} with values that never expire, until it is killed for its memory."
     remedy = """\
 kubectl -n {ns} delete job {service}
+kubectl -n {ns} wait --for=delete pod -l app.kubernetes.io/name={service} --timeout=60s
 kubectl -n {ns} rollout restart deployment/{store}
 kubectl -n {ns} rollout status deployment/{store} --timeout=90s
 kubectl -n {ns} rollout restart deployment/cart"""
@@ -72,8 +73,10 @@ class PostgresLockContention(ShopStore):
     fault = "postgres_lock_contention"
     fault_type = "Operation Error"
     root_kind = "Job"
-    explanation = "The job {service} holds an ACCESS EXCLUSIVE lock on {table}, so that nobody can read it."
-    remedy = "kubectl -n {ns} delete job {service}"
+    explanation = "The job {service} holds an ACCESS EXCLUSIVE lock on {table} in a transaction without end."
+    remedy = """\
+kubectl -n {ns} delete job {service}
+kubectl -n {ns} rollout restart deployment/product-catalog"""
 
 
 @problem(

@@ -45,7 +45,7 @@ def job(bed: Testbed, name: str, image: str, script: str, env: dict[str, str] | 
             "backoffLimit": 50,
             "template": {
                 "metadata": {"labels": labels},
-                "spec": {"restartPolicy": "OnFailure", "containers": [container]},
+                "spec": {"restartPolicy": "OnFailure", "terminationGracePeriodSeconds": 5, "containers": [container]},
             },
         },
     }
@@ -78,8 +78,10 @@ def store_flooded(bed: Testbed, name: str, store: str, bytes_each: int = 1_000_0
 @fault(FAULTS, "postgres_lock_contention")
 def table_locked(bed: Testbed, name: str, store: str, table: str) -> Fault:
     """A job opens a transaction, locks a table against everybody, and does not come to an end."""
-    statements = f"BEGIN; LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE;"
-    script = f"while true; do (echo '{statements}'; sleep 86400) | psql -h {store} -U root otel; sleep 5; done"
+    script = (
+        f"while true; do (echo 'BEGIN; LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE;'; "
+        f"seq 2000 | sed 's/.*/SELECT pg_sleep(20);/') | psql -q -h {store} -U root otel > /dev/null; sleep 5; done"
+    )
     return Addition(bed, job(bed, name, "postgres:17.6", script, {"PGPASSWORD": "otel"}))
 
 

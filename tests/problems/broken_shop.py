@@ -1,0 +1,53 @@
+"""A problem staged on its real application, so that tests can try remedies, whole and half, on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from srearena.conductor.oracles.base import Verdict
+from srearena.conductor.oracles.mitigation import MitigationOracle
+from srearena.conductor.problems.base import Problem
+from srearena.conductor.problems.registry import ProblemRegistry
+from srearena.conductor.staging import Stage, Timeline, embedded_cluster
+from srearena.service.kubernetes import Finished
+
+_TIMELINE = Timeline(before=120, after=120)
+
+
+@contextmanager
+def broken(problem_id: str) -> Iterator[Problem]:
+    """The problem, its application deployed and under load, its fault injected."""
+    problem = ProblemRegistry().get_problem(problem_id)
+    cluster = embedded_cluster(problem, 1, _TIMELINE, in_process=True)
+    try:
+        stage = Stage(problem, cluster, _TIMELINE)
+        stage.deploy()
+        stage.settle()
+        oracle = problem.mitigation_oracle
+        assert isinstance(oracle, MitigationOracle)
+        complaints = [line for check in oracle.checks if not check.disturbs for line in check.complaints(problem)]
+        assert not complaints, "a healthy system is to be content"
+        stage.break_it()
+        yield problem
+    finally:
+        problem.kubernetes.close()
+        cluster.close()
+
+
+def judged(problem: Problem) -> Verdict:
+    return Verdict.from_answer(problem.oracle_for("mitigation").evaluate(None))
+
+
+def names(verdict: Verdict) -> set[str]:
+    """The checks that complain."""
+    return {reason.partition(":")[0] for reason in verdict.reasons} if not verdict.passed else set()
+
+
+def typed(problem: Problem, deployment: str, *command: str) -> Finished:
+    """A command in a running pod of a deployment."""
+    wanted = problem.kubernetes.get("deployments", deployment, problem.namespace)["spec"]["selector"]["matchLabels"]
+    labels = ",".join(f"{key}={value}" for key, value in wanted.items())
+    pods = problem.kubernetes.list("pods", problem.namespace, labels=labels)
+    running = next(pod for pod in pods if pod["status"]["phase"] == "Running")
+    return problem.kubernetes.exec(running["metadata"]["name"], list(command), problem.namespace)

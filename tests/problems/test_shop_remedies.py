@@ -1,0 +1,64 @@
+"""What looks like a repair and is none does not pass; another repair than the reference one does."""
+
+from __future__ import annotations
+
+from tests.problems.broken_shop import broken, judged, names, typed
+
+
+def test_skipping_the_backlog_of_a_flooded_topic_is_no_remedy_and_undoing_the_flag_is() -> None:
+    with broken("kafka_queue_problems") as problem:
+        problem.kubernetes.scale("deployments", "fraud-detection", 0, problem.namespace)
+        problem.cluster.wait(60)
+        reset = "kafka-consumer-groups.sh --bootstrap-server localhost:9092 --group fraud-detection --topic orders"
+        typed(problem, "kafka", "sh", "-c", f"/opt/kafka/bin/{reset} --reset-offsets --to-latest --execute")
+        problem.kubernetes.scale("deployments", "fraud-detection", 1, problem.namespace)
+        problem.cluster.wait(60)
+        assert names(judged(problem)) == {"consumption"}
+        problem.recover_fault()
+        problem.cluster.wait(120)
+        healed = judged(problem)
+        assert healed.passed, healed.reasons
+
+
+def test_setting_the_old_password_again_is_no_remedy_for_a_rotation() -> None:
+    with broken("secret_rotation_stale_env_credentials_astronomy_shop") as problem:
+        alter = "ALTER USER otelu WITH PASSWORD 'otelp'"
+        assert typed(problem, "postgresql", "psql", "-U", "root", "otel", "-c", alter).ok
+        problem.cluster.wait(60)
+        assert "old-password" in names(judged(problem))
+
+
+def test_ending_a_lock_is_no_remedy_while_the_job_takes_it_again() -> None:
+    with broken("postgres_lock_contention_product_catalog") as problem:
+        end = (
+            "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted "
+            "AND pid <> pg_backend_pid()"
+        )
+        assert typed(problem, "postgresql", "psql", "-U", "root", "otel", "-c", end).ok
+        problem.cluster.wait(60)
+        assert "front-door" in names(judged(problem))
+        problem.kubernetes.delete("jobs", "catalog-reindex", problem.namespace)
+        problem.cluster.wait(120)
+        healed = judged(problem)
+        assert healed.passed, healed.reasons
+
+
+def test_more_memory_for_the_broker_is_no_remedy_for_a_flood_of_records() -> None:
+    with broken("kafka_producer_leak") as problem:
+        roomy = {"name": "kafka", "resources": {"limits": {"memory": "4Gi"}}}
+        template = {"spec": {"containers": [roomy]}}
+        problem.kubernetes.patch("deployments", "kafka", {"spec": {"template": template}}, problem.namespace)
+        problem.cluster.wait(120)
+        assert "measure" in names(judged(problem))
+
+
+def test_telling_the_client_the_password_is_as_good_as_taking_it_away() -> None:
+    with broken("valkey_auth_disruption") as problem:
+        server = {"name": "valkey-cart", "args": ["valkey-server", "--requirepass", "n3w"]}
+        client = {"name": "cart", "env": [{"name": "VALKEY_ADDR", "value": "valkey-cart:6379,password=n3w"}]}
+        for name, container in (("valkey-cart", server), ("cart", client)):
+            template = {"spec": {"containers": [container]}}
+            problem.kubernetes.patch("deployments", name, {"spec": {"template": template}}, problem.namespace)
+            problem.cluster.wait(60)
+        healed = judged(problem)
+        assert healed.passed, healed.reasons
