@@ -25,6 +25,7 @@ from srearena.config import load_config
 @click.argument("ids", nargs=-1)
 @click.option("--problems", "patterns", multiple=True, metavar="GLOB", help="Problems by pattern, e.g. 'missing_*'.")
 @click.option("--agent", default="nothing", show_default=True, help="Who is to solve them.")
+@click.option("--model", help="Which model the LLM agent asks, e.g. gpt-4.1 or anthropic/claude-sonnet-4-5.")
 @click.option("--script", type=click.Path(dir_okay=False, path_type=Path), help="What the scripted agent does.")
 @click.option("--agent-option", "options", multiple=True, metavar="KEY=VALUE", help="Passed to the agent.")
 @click.option(
@@ -45,6 +46,7 @@ def command(
     ids: tuple[str, ...],
     patterns: tuple[str, ...],
     agent: str,
+    model: str | None,
     script: Path | None,
     options: tuple[str, ...],
     trials: int,
@@ -68,6 +70,8 @@ def command(
         raise ArenaError(f"there is no agent {agent!r}: choose from {', '.join(agent_names())}")
     chosen = ProblemRegistry().match(wanted)
     given = _options(options)
+    if model is not None:
+        given["model"] = model
     if script is not None:
         given["script"] = str(script.absolute())
     limits = Limits(steps=max_steps, tokens=max_tokens, cost=max_cost, wall_seconds=max_seconds)

@@ -1,8 +1,9 @@
 """Agents by name: ours from `clients`, other packages' by entry point (`srearena.agents`).
 
-An agent is any class with `async def get_action(self, state: str) -> str`. Two more things are used where it has them:
-`init_context(description, instructions, actions)`, told once before it starts, and `usage()`, a mapping with
-`tokens_in`, `tokens_out` and `cost` so far.
+An agent is any class with `async def get_action(self, state: str) -> str`. Some more things are used where it has them:
+`keep_record(note)`, given a function `note(what, **facts)` that writes to the record of the trial;
+`init_context(description, instructions, actions)`, told once before it starts; `usage()`, a mapping with `tokens_in`,
+`tokens_out` and `cost` so far; and `async def aclose()`, at the end.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ _OURS = {
     "nothing": "clients.nothing",
     "scripted": "clients.scripted",
     "rules": "clients.rules",
+    "llm": "clients.llm",
 }
 _registered: dict[str, Callable[..., Agent]] = {}
 

@@ -102,10 +102,17 @@ class Conductor:
             raise ArenaError("no agent is registered: call register_agent first")
         if max_steps is not None:
             episode.limits = replace(episode.limits, steps=max_steps)
+        if callable(getattr(self.agent, "keep_record", None)):
+            self.agent.keep_record(episode.session.note)
         if callable(getattr(self.agent, "init_context", None)):
             self.agent.init_context(episode.description, episode.instructions, episode.actions)
         try:
-            await self._converse(episode)
+            try:
+                await self._converse(episode)
+            finally:
+                self._take_usage(episode)  # what a failed last call has cost counts too
+                if callable(getattr(self.agent, "aclose", None)):
+                    await self.agent.aclose()
             episode.grade()
             return self.finish(episode)
         finally:
