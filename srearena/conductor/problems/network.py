@@ -28,11 +28,9 @@ class NameServiceProblem(NetworkProblem):
     origin = "coredns"
     origin_namespace = "kube-system"
     remedy = """\
-kubectl -n kube-system get configmap coredns -o json \
-| python3 -c 'import json, re, sys
-obj = json.load(sys.stdin)
-obj["data"]["Corefile"] = re.sub(r" *template [^{]*{[^}]*}\\n", "", obj["data"]["Corefile"])
-print(json.dumps(obj))' | kubectl replace -f -
+kubectl -n kube-system get configmap coredns -o jsonpath='{.data.Corefile}' | sed '/^ *template /,/}/d' \
+| kubectl -n kube-system create configmap coredns --from-file=Corefile=/dev/stdin --dry-run=client -o yaml \
+| kubectl -n kube-system replace -f -
 kubectl -n kube-system rollout restart deployment/coredns
 kubectl -n kube-system rollout status deployment/coredns --timeout=60s
 kubectl -n {ns} rollout restart deployment"""

@@ -38,7 +38,11 @@ def pod_kill(bed: Testbed, service: str, actor: str = "pod-recycler", period: in
         f"sleep {period}; done"
     )
     rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "delete"]}]
-    pod = {"serviceAccountName": actor, "containers": [script_container("recycler", script)]}
+    pod: Obj = {
+        "serviceAccountName": actor,
+        "terminationGracePeriodSeconds": 0,
+        "containers": [script_container("recycler", script)],
+    }
     objects = [*account(actor, bed.namespace, rules), deployment(actor, bed.namespace, pod)]
     return Together(*(Addition(bed, obj) for obj in objects))
 
