@@ -45,6 +45,7 @@ def test_commands_work_as_shown(page: Path, tmp_path: Path) -> None:
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOME": str(tmp_path),
         "SREARENA_STATE_DIR": str(state),
+        "SREARENA_RESULTS": str(tmp_path / "results"),
         "KUBECONFIG": str(state / "clusters" / "embedded" / "kubeconfig"),
     }
     try:
