@@ -117,6 +117,16 @@ def evaluate(request: EvaluationRequest, progress: Progress | None = None) -> Ev
     return Evaluation(graded, truths.truths, document, warnings)
 
 
+def grade_trial(trial: Trial, view: TruthView, request: EvaluationRequest) -> GradedTrial:
+    """One trial by itself, for those who grade runs as they end: the same grade that `evaluate` gives it."""
+    submission = read_trial(trial)
+    pending = _Pending(trial, submission, prepare(view, submission, request.options))
+    if request.judge is None:
+        return _by_rule(pending, request.baseline)
+    graded, _ = asyncio.run(_with_judge([pending], request, request.judge, None))
+    return graded[0]
+
+
 def _absent(found: list[Trial], truths: Mapping[str, GroundTruth], expected: int, outputs: Path) -> list[Trial]:
     """Runs that should exist and do not: they failed, and failures count."""
     there = Counter(trial.incident_id for trial in found)

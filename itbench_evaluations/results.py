@@ -116,7 +116,7 @@ def _judge_part(trial: GradedTrial) -> dict[str, Any]:
 # --- statistics -------------------------------------------------------------------------------------------------------
 
 
-def _metric_statistics(scores: Sequence[float | None], k: int, resamples: int) -> dict[str, Any]:
+def metric_statistics(scores: Sequence[float | None], k: int, resamples: int) -> dict[str, Any]:
     values = [score for score in scores if score is not None]
     excluded = len(scores) - len(values)
     if not values:
@@ -138,7 +138,7 @@ def _metric_statistics(scores: Sequence[float | None], k: int, resamples: int) -
     return statistics
 
 
-def _overall(metric: str, incidents: Mapping[str, Mapping[str, Any]], resamples: int) -> dict[str, Any]:
+def overall_statistics(metric: str, incidents: Mapping[str, Mapping[str, Any]], resamples: int) -> dict[str, Any]:
     rows = [row[metric] for row in incidents.values()]
     valued = [row for row in rows if row["mean"] is not None]
     excluded = sum(row.get("excluded", 0) for row in rows)
@@ -174,14 +174,14 @@ def statistics(
     for incident in sorted(grouped, key=_natural):
         members = grouped[incident]
         row: dict[str, Any] = {
-            metric: _metric_statistics([trial.grade.scores[metric] for trial in members], k, resamples)
+            metric: metric_statistics([trial.grade.scores[metric] for trial in members], k, resamples)
             for metric in metrics
         }
         row["n_trials"] = len(members)
         row["bad_runs"] = sum(not trial.grade.readable for trial in members)
         row["judge_errors"] = sum(trial.judge_failed for trial in members)
         per_incident[incident] = row
-    overall: dict[str, Any] = {metric: _overall(metric, per_incident, resamples) for metric in metrics}
+    overall: dict[str, Any] = {metric: overall_statistics(metric, per_incident, resamples) for metric in metrics}
     overall["total_trials"] = len(trials)
     overall["total_incidents"] = len(per_incident)
     overall["total_bad_runs"] = sum(row["bad_runs"] for row in per_incident.values())

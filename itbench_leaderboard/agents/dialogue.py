@@ -1,0 +1,146 @@
+"""An agent that acts step by step on a recorded incident: the diagnostic tools are its actions, `submit` its answer."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from itbench_leaderboard.agents import conversation
+from itbench_leaderboard.files import write_json
+from itbench_leaderboard.jobs import Job
+from itbench_leaderboard.outcomes import Outcome, Report
+from itbench_leaderboard.runs import OUTPUT
+from sre_tools.offline_incident_analysis import ToolError, Workspace, all_tools, call_tool
+from srearena.conductor.actions.parsing import Call, parse
+from srearena.conductor.agents import Agent
+from srearena.conductor.errors import BadAction
+from zero.answers import examine, request_again
+from zero.trajectory import Trajectory, Usage
+
+_DESCRIPTION = (
+    "An incident was recorded: alerts, Kubernetes events and objects, logs, traces, metrics. Find out what caused it "
+    "and how it spread. There is no cluster to ask."
+)
+_INSTRUCTIONS = (
+    "Answer every state with one call in a fenced block: a tool with keyword arguments, for example "
+    "alert_summary(limit=10), or submit(diagnosis) with a dictionary or JSON text that has the lists entities (name as "
+    "namespace/Kind/name, contributing_factor, reasoning, evidence), propagations (source, target, condition, effect) "
+    "and alerts_explained (alert, explanation, explained)."
+)
+_LONGEST_STATE = 40_000
+
+
+def carry_out(job: Job) -> Report:
+    agent = conversation.make(job.table, job.label)
+    return asyncio.run(_Dialogue(job, agent).run())
+
+
+class _Dialogue:
+    def __init__(self, job: Job, agent: Agent) -> None:
+        self._job = job
+        self._table = job.table
+        self._agent = agent
+        self._place = Path(job.workspace)
+        self._record = Trajectory(job.agent_name, "", self._table.model)
+        self._complaints: tuple[str, ...] = ()
+
+    async def run(self) -> Report:
+        began = monotonic()
+        limit = self._table.timeout or self._job.timeout
+        reason = ""
+        try:
+            async with asyncio.timeout(limit):
+                outcome = await self._converse()
+            reason = "; ".join(self._complaints) if outcome is not Outcome.ANSWERED else ""
+        except TimeoutError:
+            outcome, reason = Outcome.TIMEOUT, f"the limit of {limit:g} seconds is reached"
+        except asyncio.CancelledError:
+            raise
+        except Exception as problem:  # whatever an agent raises is the agent's
+            outcome, reason = Outcome.AGENT_FAILED, f"{type(problem).__name__}: {problem}"
+        usage = self._usage()
+        if usage is not None:
+            self._record.totalled(usage)
+            self._record.attempt_ended()
+        seconds = round(monotonic() - began, 3)
+        traces = self._place / "traces"
+        write_json(traces / "trajectory.json", self._record.document(outcome=str(outcome), seconds=seconds))
+        return Report(
+            outcome,
+            reason,
+            seconds,
+            self._record.turns,
+            usage.prompt if usage else None,
+            usage.completion if usage else None,
+            usage.cost_usd if usage else None,
+            self._table.model,
+        )
+
+    def _usage(self) -> Usage | None:
+        told = self._agent.usage() if callable(getattr(self._agent, "usage", None)) else None  # type: ignore[attr-defined]
+        if not isinstance(told, Mapping) or not told:
+            return None
+        cost = told.get("cost")
+        return Usage(
+            int(told.get("tokens_in", 0)), int(told.get("tokens_out", 0)), 0, None if cost is None else float(cost)
+        )
+
+    async def _converse(self) -> Outcome:
+        tools = all_tools()
+        actions = {name: f"{tool.title}: {', '.join(tool.input_schema['properties'])}" for name, tool in tools.items()}
+        (self._place / "AGENTS.md").write_text(f"{_DESCRIPTION}\n\n{_INSTRUCTIONS}\n", encoding="utf-8")
+        self._record.told(f"{_DESCRIPTION}\n{_INSTRUCTIONS}", "system")
+        introduce = getattr(self._agent, "init_context", None)
+        if callable(introduce):
+            told = introduce(_DESCRIPTION, _INSTRUCTIONS, actions)
+            if inspect.isawaitable(told):
+                await told
+        state = f"{_DESCRIPTION}\n{_INSTRUCTIONS}\nTools: {', '.join(actions)}"
+        with Workspace(self._job.incident.path, output=self._place) as workspace:
+            for step in range(1, self._table.max_steps + 1):
+                text = await self._agent.get_action(state)
+                self._record.said(str(text))
+                try:
+                    call = parse(text, [*actions, "submit"])
+                except BadAction as problem:
+                    state = f"Error: {problem}"
+                    continue
+                self._record.called(str(step), call.name, {**call.options, **_positional(call)})
+                if call.name == "submit":
+                    if self._accepted(call):
+                        self._record.returned(str(step), "accepted")
+                        return Outcome.ANSWERED
+                    state = "\n".join(self._complaints)
+                else:
+                    state = await asyncio.to_thread(_answer, workspace, call)
+                self._record.returned(str(step), state)
+        return Outcome.TURNS if not self._complaints else Outcome.NO_ANSWER
+
+    def _accepted(self, call: Call) -> bool:
+        values = [*call.arguments, *call.options.values()]
+        given = values[0] if values else ""
+        output = self._place / OUTPUT
+        output.write_text(given if isinstance(given, str) else json.dumps(given), encoding="utf-8")
+        answer = examine(output.resolve(), "diagnosis")
+        if not answer.good:
+            self._complaints = (request_again(answer, Path("submit(...)"), "diagnosis"),)
+        return answer.good
+
+
+def _positional(call: Call) -> dict[str, Any]:
+    return {f"argument_{index}": value for index, value in enumerate(call.arguments, 1)}
+
+
+def _answer(workspace: Workspace, call: Call) -> str:
+    if call.arguments:
+        return f"Error: {call.name} takes keyword arguments"
+    try:
+        text = json.dumps(call_tool(workspace, call.name, call.options), default=str)
+    except ToolError as problem:
+        return f"Error: {problem}"
+    return text if len(text) <= _LONGEST_STATE else text[:_LONGEST_STATE] + "... (cut: ask for less)"

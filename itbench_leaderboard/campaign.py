@@ -1,0 +1,195 @@
+"""A whole benchmark: every agent on every incident so many times, begun or gone on with, to the last verdict.
+
+What there is to do is read from the disk each time, so the same command again goes on. Runs are taken so that every
+agent and incident has its first before any has its second: stopped early, the table is still a fair one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from itbench_leaderboard import aggregation, connection, timelines
+from itbench_leaderboard.agents import possible
+from itbench_leaderboard.configuration import AgentTable, Configuration
+from itbench_leaderboard.errors import Busy, ConfigurationError
+from itbench_leaderboard.executors.base import Executor
+from itbench_leaderboard.files import read_json, write_json
+from itbench_leaderboard.incidents import Incident
+from itbench_leaderboard.jobs import Job
+from itbench_leaderboard.judging import Judge, needs_verdict
+from itbench_leaderboard.outcomes import Outcome
+from itbench_leaderboard.progress import Progress
+from itbench_leaderboard.runs import Run, run_of
+
+Say = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class Campaign:
+    config: Configuration
+    agents: Mapping[str, AgentTable]
+    incidents: list[Incident]
+    judge: Judge
+    say: Say = lambda line: None
+    rejudge: bool = False
+    retry_failed: bool = False
+    _progress: Progress | None = None
+    _stopping: threading.Event = field(default_factory=threading.Event)
+    _left: int = 0  # runs not begun because the budget is spent, or in others' hands
+
+    @property
+    def root(self) -> Path:
+        return self.config.leaderboard_dir
+
+    def runs(self) -> Iterator[tuple[Run, Incident]]:
+        for number in range(1, self.config.runs_per_scenario + 1):
+            for incident in self.incidents:
+                for agent in self.agents:
+                    yield run_of(self.root, agent, incident.name, number), incident
+
+    # --- before the start ---------------------------------------------------------------------------------------------
+
+    def check(self, *, connect: bool = True) -> None:
+        """Everything that can be known to be wrong, before anything is spent."""
+        for name, agent in self.agents.items():
+            for incident in self.incidents:
+                if not possible(agent.kind, incident.kind):
+                    raise ConfigurationError(
+                        f"agent {name}: a coding CLI cannot be run on the live problem {incident.name} yet; "
+                        "use an agent of kind python or http, or a recording of it"
+                    )
+            known = read_json(self.root / name / "agent.json")
+            if isinstance(known, dict) and known.get("digest") != agent.digest():
+                raise ConfigurationError(
+                    f"{self.root / name} holds runs of another configuration (model, prompt, command ...): "
+                    "give this agent another name, or move that directory away"
+                )
+        if connect and any(True for run, _ in self.runs() if self._needs_agent(run)):
+            connection.check(self.agents, self.incidents, self.judge.settings)
+        for name, agent in self.agents.items():
+            told = agent.model_dump(mode="json", exclude_defaults=True)
+            write_json(self.root / name / "agent.json", {"digest": agent.digest(), "agent": told})
+
+    def _needs_agent(self, run: Run) -> bool:
+        if self.rejudge:
+            return False
+        retries = self.config.retries
+        if self.retry_failed:
+            retries += len(run.state()["attempts"])
+        return run.needs_agent(retries, self.config.retry_on)
+
+    # --- the work -----------------------------------------------------------------------------------------------------
+
+    def perform(self, executor: Executor, workers: int) -> int:
+        """Do all that is left to do; how many runs were left undone."""
+        waiting: list[tuple[Run, Incident]] = []
+        everything = list(self.runs())
+        progress = self._progress = Progress(len(everything), workers, self.say)
+        for run, incident in everything:
+            state = run.state()
+            done = not self._needs_agent(run) and state["state"] == "judged" and not self.rejudge
+            if done and not needs_verdict(run):
+                document = read_json(run.verdict)
+                progress.found(_spent(state), document["flat_scores"].get("score"))
+            else:
+                progress.paid(_spent(state))
+                waiting.append((run, incident))
+        if progress.done:
+            self.say(f"{progress.done} of {progress.total} runs are done already ({progress.spent:.2f} USD)")
+        with ThreadPoolExecutor(max(1, workers)) as pool:
+            futures = [pool.submit(self._one, run, incident, executor) for run, incident in waiting]
+            try:
+                wait(futures)
+            except KeyboardInterrupt:
+                self._stopping.set()
+                executor.stop()
+                self.say("stopping: runs under way are put back")
+                wait(futures)
+                raise
+        _raise_first(futures)
+        return self._left
+
+    def _one(self, run: Run, incident: Incident, executor: Executor) -> None:
+        assert self._progress is not None
+        if self._stopping.is_set():
+            return
+        try:
+            with run.locked():
+                self._attend(run, incident, executor)
+        except Busy as problem:
+            self._left += 1
+            self.say(str(problem))
+
+    def _attend(self, run: Run, incident: Incident, executor: Executor) -> None:
+        """Bring one run to its end, and to its verdict."""
+        progress = self._progress
+        assert progress is not None
+        run.recovered()
+        extra = len(run.state()["attempts"]) if self.retry_failed else 0
+        while not self.rejudge and run.needs_agent(self.config.retries + extra, self.config.retry_on):
+            if self.config.budget_usd is not None and progress.spent >= self.config.budget_usd:
+                self._left += 1
+                return
+            attempt = run.begin(datetime.now(UTC).isoformat(timespec="seconds"))
+            report = executor.carry_out(self._job(run, incident, str(attempt.workspace)), attempt)
+            if report.cost_usd:
+                progress.paid(report.cost_usd)
+            run.end(attempt, report)
+            if report.outcome is Outcome.INTERRUPTED:
+                self._left += 1
+                return
+        state = run.state()
+        if state["state"] not in ("ended", "judged"):
+            self._left += 1  # --rejudge, and there is nothing to judge
+            return
+        verdict = read_json(run.verdict)
+        if self.rejudge or state["state"] == "ended" or needs_verdict(run):
+            verdict = self.judge.verdict(run, incident, self.agents[run.agent])
+            run.judged(verdict)
+        label = f"{run.agent} / {run.incident} / {run.number}"
+        progress.ended(label, state["outcome"], verdict, verdict["metadata"].get("error") or "")
+
+    def _job(self, run: Run, incident: Incident, workspace: str) -> Job:
+        config = self.config
+        return Job(
+            run.agent,
+            self.agents[run.agent].model_dump(mode="json"),
+            incident,
+            run.number,
+            workspace,
+            config.timeout,
+            config.seed + run.number,
+            config.collect_traces,
+            config.stages,
+        )
+
+    # --- afterwards ---------------------------------------------------------------------------------------------------
+
+    def aggregate(self) -> dict[str, Any]:
+        timelines.keep(self.root, self.incidents)
+        config = self.config
+        return aggregation.aggregate(
+            self.root,
+            self.agents,
+            self.incidents,
+            runs=config.runs_per_scenario,
+            k=config.k,
+            metric=config.ranking_metric,
+        )
+
+
+def _spent(state: Mapping[str, Any]) -> float:
+    return sum(each.get("cost_usd") or 0.0 for each in state["attempts"])
+
+
+def _raise_first(futures: list[Future[None]]) -> None:
+    for future in futures:
+        problem = future.exception()
+        if problem is not None:
+            raise problem

@@ -1,0 +1,151 @@
+"""`python -m itbench_leaderboard --config model_leaderboard.toml`: the same command again goes on.
+
+Exit codes: 0 all done, 1 something must be fixed first (one line says what), 2 wrong usage, 3 done as far as it went:
+runs are left (budget, or in another process's hands), 130 stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+
+from itbench_evaluations.errors import EvaluationError
+from itbench_leaderboard import aggregation
+from itbench_leaderboard.campaign import Campaign
+from itbench_leaderboard.configuration import AgentTable, Configuration, load
+from itbench_leaderboard.errors import ConfigurationError
+from itbench_leaderboard.executors.base import Executor
+from itbench_leaderboard.incidents import choose, find
+from itbench_leaderboard.judging import Judge, judge_settings
+from srearena.errors import SreArenaError
+from zero.record import harmless
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog="itbench-leaderboard", description="Run agents on incidents and rank them.")
+    add = made.add_argument
+    add("--config", type=Path, required=True, metavar="FILE", help="model_leaderboard.toml")
+    add("--runs", type=int, metavar="N", help="runs of each agent on each incident")
+    add("--agents", nargs="+", action="extend", default=[], metavar="NAME", help="only these agents")
+    add(
+        "--scenarios", nargs="+", action="extend", default=[], metavar="ID", help="only these: Scenario-3, 3, a problem"
+    )
+    add("--rejudge", action="store_true", help="judge again what there is; run no agent")
+    add("--aggregate-only", action="store_true", help="sum up again; run and judge nothing")
+    add("--retry-failed", action="store_true", help="give runs that failed another try")
+    add("--parallel", type=int, metavar="N", help="runs at once")
+    add("--budget-usd", type=float, metavar="USD", help="begin no run once this much is spent")
+    add("--timeout", type=float, metavar="SECONDS", help="for one run")
+    add("--executor", choices=("local", "ray"), default="local", help="where runs are carried out")
+    add("--ray-address", metavar="ADDRESS", help="of the Ray cluster; the one this machine belongs to by default")
+    add("--ray-cpus", type=float, default=1.0, metavar="N", help="processors that Ray sets aside for a run")
+    add("--no-connection-test", action="store_true", help="do not ask models for a word first")
+    add("--verbose", "-v", action="store_true", help="say more")
+    return made
+
+
+def _overridden(config: Configuration, options: argparse.Namespace) -> Configuration:
+    given = {"runs_per_scenario": options.runs, "budget_usd": options.budget_usd, "timeout": options.timeout}
+    for flag, value in (("--runs", options.runs), ("--parallel", options.parallel)):
+        if value is not None and value < 1:
+            raise ConfigurationError(f"{flag} must be at least 1")
+    for flag, amount in (("--budget-usd", options.budget_usd), ("--timeout", options.timeout)):
+        if amount is not None and not amount > 0:
+            raise ConfigurationError(f"{flag} must be more than 0")
+    return config.model_copy(update={key: value for key, value in given.items() if value is not None})
+
+
+def _agents(config: Configuration, wanted: Sequence[str]) -> dict[str, AgentTable]:
+    known = config.named_agents()
+    for name in wanted:
+        if name not in known:
+            raise ConfigurationError(f"there is no agent {name!r}: there are {', '.join(known)}")
+    return {name: agent for name, agent in known.items() if not wanted or name in wanted}
+
+
+def _executor(options: argparse.Namespace) -> Executor:
+    if options.executor == "ray":
+        from itbench_leaderboard.executors.ray_cluster import RayCluster
+
+        return RayCluster(options.ray_address, options.ray_cpus)
+    from itbench_leaderboard.executors.local import Local
+
+    return Local()
+
+
+def _say(line: str) -> None:
+    print(harmless(line), file=sys.stderr, flush=True)
+
+
+def carry_out(options: argparse.Namespace) -> int:
+    config = _overridden(load(options.config), options)
+    judge = Judge(
+        None if options.aggregate_only else judge_settings(config.judge),
+        config.k,
+        config.leaderboard_dir / ".judge-cache",
+        config.judge.provider,
+    )
+    campaign = Campaign(
+        config,
+        _agents(config, options.agents),
+        choose(find(config), options.scenarios),
+        judge,
+        _say,
+        rejudge=options.rejudge,
+        retry_failed=options.retry_failed,
+    )
+    left = 0
+    if not options.aggregate_only:
+        campaign.check(connect=not options.no_connection_test)
+        executor = _executor(options)
+        try:
+            workers = options.parallel or config.workers
+            left = campaign.perform(executor, workers)
+        except KeyboardInterrupt:
+            _table(campaign).aggregate()
+            raise
+        finally:
+            executor.close()
+    leaderboard = _table(campaign).aggregate()
+    for line in aggregation.lines(leaderboard):
+        print(line)
+    print(f"Results: {config.leaderboard_dir / 'results'}")
+    if left:
+        _say(f"{left} run(s) are left: give the same command again, with more budget if that is spent")
+    return 3 if left else 0
+
+
+def _table(campaign: Campaign) -> Campaign:
+    """What the table shows: what was asked for now, and whatever of the configuration has been run before."""
+    config, root = campaign.config, campaign.root
+    known = config.named_agents()
+    agents = {n: a for n, a in known.items() if n in campaign.agents or (root / n / "agent.json").is_file()}
+    incidents = [
+        one for one in find(config) if one in campaign.incidents or any((root / n / one.name).is_dir() for n in agents)
+    ]
+    return Campaign(config, agents, incidents, campaign.judge)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    options = parser().parse_args(argv)
+    signal.signal(signal.SIGTERM, _stop)
+    try:
+        return carry_out(options)
+    except KeyboardInterrupt:
+        _say("stopped: the same command goes on")
+        return 130
+    except (SreArenaError, EvaluationError) as problem:
+        if os.environ.get("SREARENA_DEBUG"):
+            raise
+        _say(f"Error: {problem}")
+        return 1

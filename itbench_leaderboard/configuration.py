@@ -1,0 +1,212 @@
+"""`model_leaderboard.toml`: who is run on what, how often, and who judges. What is wrong is said before anything runs.
+
+Relative paths are relative to the file. Keys are named (`api_key_env`), never written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from itbench_leaderboard.errors import ConfigurationError
+from itbench_leaderboard.outcomes import RETRIED, Outcome
+
+RESERVED = frozenset({"results", "site"})
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class JudgeTable(_Table):
+    """Without a model, reasoning is graded by the lexical baseline and nothing is spent."""
+
+    model: str = ""
+    provider: str = "openrouter"
+    base_url: str = ""
+    api_key_env: str = ""
+    votes: int = Field(1, ge=1)
+    max_concurrent: int = Field(5, ge=1)
+    price_input: float | None = None
+    price_output: float | None = None
+
+
+class AgentTable(_Table):
+    """One agent: a coding CLI through Zero, a Python class with `get_action`, or the same behind HTTP."""
+
+    kind: Literal["cli", "python", "http"] = "cli"
+    name: str = ""
+    prompt: str = ""
+    commit: str | None = None
+    model: str = ""
+    provider: str = ""
+    prompt_file: str = "offline_investigation"
+    wire_api: str = ""
+    user_query: str = ""
+    variables: dict[str, str] = Field(default_factory=dict)
+    cli: str = "codex"
+    command: str = ""
+    program: str = ""
+    base_url: str = ""
+    api_key_env: str = ""
+    litellm_config: Path | None = None
+    mcp_servers: tuple[Path, ...] = ()
+    sandbox: Literal["auto", "require", "off"] = "auto"
+    expose: tuple[Path, ...] = ()
+    pass_env: tuple[str, ...] = ()
+    max_retries: int = Field(5, ge=0)
+    max_turns: int | None = Field(None, ge=1)
+    max_cost: float | None = Field(None, gt=0)
+    price_input: float | None = None
+    price_output: float | None = None
+    price_cached: float | None = None
+    agent: str = ""  # kind "python": a name that `srearena run --agent` knows, or `module:Class`
+    options: dict[str, Any] = Field(default_factory=dict)
+    url: str = ""  # kind "http"
+    max_steps: int = Field(30, ge=1)
+    timeout: float | None = Field(None, gt=0)
+
+    @model_validator(mode="after")
+    def _complete(self) -> AgentTable:
+        if self.kind == "python" and not self.agent:
+            raise ValueError('an agent of kind "python" needs agent = "module:Class" or a name')
+        if self.kind == "http" and not re.match(r"https?://[^/\s]+", self.url):
+            raise ValueError('an agent of kind "http" needs url = "http://..."')
+        if self.kind == "cli" and self.cli == "command" and not self.command:
+            raise ValueError('cli = "command" needs command = "..."')
+        if not (self.name or self.prompt or self.model or self.agent or self.url):
+            raise ValueError("an agent needs a name, or a prompt and a model")
+        return self
+
+    def directory(self, head: str) -> str:
+        """Where its runs lie: its name, or prompt, model and commit."""
+        commit = head if self.commit == "" else (self.commit or "")
+        label = self.name or "_".join(filter(None, (self.prompt, self.model or self.agent or self.url, commit)))
+        return re.sub(r"[^\w.@+ -]", "_", label).strip(". ") or "_"
+
+    def digest(self) -> str:
+        """What makes two runs runs of the same agent. Limits and places may change; what it is and is told may not."""
+        names = ("kind", "model", "provider", "wire_api", "user_query", "variables", "cli", "command", "agent")
+        told = self.model_dump(mode="json", include={*names, "options", "url", "prompt", "commit"})
+        prompt = Path(self.prompt_file)
+        told["prompt_file"] = prompt.read_text(encoding="utf-8") if prompt.is_file() else self.prompt_file
+        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+
+
+class IncidentTable(_Table):
+    """What a filter on the website goes by, where the recording does not tell."""
+
+    title: str = ""
+    family: str = ""
+    difficulty: str = ""
+    application: str = ""
+
+
+class Configuration(_Table):
+    scenarios_dir: Path | None = None
+    problems: tuple[str, ...] = ()  # live problems of the arena, by id or pattern
+    leaderboard_dir: Path = Path("leaderboard_results")
+    runs_per_scenario: int = Field(1, ge=1)
+    concurrent: bool = False
+    max_workers: int = Field(3, ge=1)
+    collect_traces: bool = False
+    timeout: float = Field(900.0, gt=0)
+    budget_usd: float | None = Field(None, gt=0)
+    retries: int = Field(1, ge=0)
+    retry_on: tuple[Outcome, ...] = RETRIED
+    ranking_metric: str = "score"
+    k: int = Field(3, ge=1)
+    stages: tuple[str, ...] = ()  # of live problems; all of a problem's own by default
+    seed: int = 0
+    judge: JudgeTable = JudgeTable()
+    agents: tuple[AgentTable, ...]
+    incidents: dict[str, IncidentTable] = Field(default_factory=dict)
+    head: str = ""
+
+    @field_validator("agents")
+    @classmethod
+    def _some(cls, agents: tuple[AgentTable, ...]) -> tuple[AgentTable, ...]:
+        if not agents:
+            raise ValueError("there must be at least one [[agents]] table")
+        return agents
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Configuration:
+        names = [agent.directory(self.head) for agent in self.agents]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two agents would both write to {name}: give them different names")
+            if name.lower() in RESERVED:
+                raise ValueError(f"an agent cannot be called {name}: that is where results go")
+        if self.scenarios_dir is None and not self.problems:
+            raise ValueError("there is nothing to run on: set scenarios_dir, problems or both")
+        return self
+
+    @property
+    def workers(self) -> int:
+        return self.max_workers if self.concurrent else 1
+
+    def named_agents(self) -> dict[str, AgentTable]:
+        return {agent.directory(self.head): agent for agent in self.agents}
+
+
+_PATHS = ("scenarios_dir", "leaderboard_dir")
+_AGENT_PATHS = ("litellm_config",)
+
+
+def _head(place: Path) -> str:
+    try:
+        done = subprocess.run(
+            ["git", "rev-parse", "--short", "HEAD"], cwd=place, capture_output=True, text=True, timeout=20, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _placed(document: dict[str, Any], base: Path) -> dict[str, Any]:
+    """With every path absolute."""
+    for key in _PATHS:
+        if isinstance(document.get(key), str):
+            document[key] = str((base / Path(document[key]).expanduser()).absolute())
+    document.setdefault("leaderboard_dir", str(base / "leaderboard_results"))
+    for agent in document.get("agents", []):
+        if not isinstance(agent, dict):
+            continue
+        for key in _AGENT_PATHS:
+            if isinstance(agent.get(key), str):
+                agent[key] = str((base / Path(agent[key]).expanduser()).absolute())
+        for key in ("mcp_servers", "expose"):
+            if isinstance(agent.get(key), list):
+                agent[key] = [str((base / Path(str(item)).expanduser()).absolute()) for item in agent[key]]
+        prompt = agent.get("prompt_file")
+        if isinstance(prompt, str) and (base / prompt).is_file():
+            agent["prompt_file"] = str((base / prompt).absolute())
+    return document
+
+
+def load(path: Path) -> Configuration:
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise ConfigurationError(f"cannot read {path}: {problem.strerror or problem}") from problem
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise ConfigurationError(f"{path} is not valid TOML: {problem}") from problem
+    base = path.absolute().parent
+    if "head" in document:
+        raise ConfigurationError(f"{path}: head: unknown key")
+    asked = any(isinstance(agent, dict) and agent.get("commit") == "" for agent in document.get("agents", ()))
+    try:
+        return Configuration.model_validate({**_placed(document, base), "head": _head(base) if asked else ""})
+    except ValidationError as problem:
+        error = problem.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in error["loc"])
+        said = error["msg"].removeprefix("Value error, ")
+        raise ConfigurationError(f"{path}: {place + ': ' if place else ''}{said}") from problem

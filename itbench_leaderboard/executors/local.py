@@ -1,0 +1,83 @@
+"""Attempts in processes of this machine, one each, so that no agent's trouble is another's."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+
+from itbench_leaderboard.jobs import Job
+from itbench_leaderboard.outcomes import Outcome, Report
+from itbench_leaderboard.runs import Attempt
+
+_GRACE = 60.0  # seconds beyond an agent's own limit, for setting up and cleaning up
+_LIVE_GRACE = 1800.0  # deploying and grading are not the agent's time
+_STOP = 15.0
+
+
+class Local:
+    def __init__(self) -> None:
+        self._running: set[subprocess.Popen[str]] = set()
+        self._lock = threading.Lock()
+        self._stopped = False
+
+    def carry_out(self, job: Job, attempt: Attempt) -> Report:
+        with self._lock:
+            if self._stopped:
+                return Report(Outcome.INTERRUPTED, "stopped")
+            process = subprocess.Popen(
+                [sys.executable, "-m", "itbench_leaderboard.worker", str(os.getpid())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
+            self._running.add(process)
+        limit = (job.table.timeout or job.timeout) + (_LIVE_GRACE if job.incident.kind == "live" else _GRACE)
+        complaint = ""
+        try:
+            _, complaint = process.communicate(json.dumps(job.as_document(), default=str) + "\n", timeout=limit)
+        except subprocess.TimeoutExpired:
+            _end(process)
+            return attempt.report() or Report(
+                Outcome.TIMEOUT, f"the worker did not end within {limit:g} seconds", limit
+            )
+        finally:
+            with self._lock:
+                self._running.discard(process)
+        report = attempt.report()
+        if report is not None:
+            return report
+        if self._ending():
+            return Report(Outcome.INTERRUPTED, "stopped")
+        last = complaint.strip().splitlines()[-1:] or [f"status {process.returncode}"]
+        return Report(Outcome.ENVIRONMENT_ERROR, f"the worker ended without a report: {last[0][:300]}")
+
+    def _ending(self) -> bool:
+        return self._stopped
+
+    def stop(self) -> None:
+        with self._lock:
+            self._stopped = True
+            running = list(self._running)
+        for process in running:
+            with suppress(ProcessLookupError):
+                process.terminate()
+
+    def close(self) -> None:
+        for process in list(self._running):
+            _end(process)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    process.terminate()
+    try:
+        process.communicate(timeout=_STOP)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()

@@ -1,0 +1,110 @@
+"""Attempts on the machines of a Ray cluster; what they leave is brought home and published here.
+
+A worker or a machine that is lost takes its attempt with it: Ray starts it again elsewhere, in an empty workspace. A
+run that loses its machine more often than that is an environment error, and the leaderboard's own retries apply. Recordings
+must be at the same path on every machine (a shared file system); nothing else is shared.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import tarfile
+import threading
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from itbench_leaderboard.errors import ConfigurationError
+from itbench_leaderboard.files import write_json
+from itbench_leaderboard.jobs import Job
+from itbench_leaderboard.outcomes import Outcome, Report
+from itbench_leaderboard.runs import Attempt
+
+_LOST_RETRIES = 3
+
+
+def _elsewhere(document: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+    """On the other machine: one attempt in a directory of its own, the report and what it left."""
+    import tempfile
+
+    from itbench_leaderboard.executors.local import Local
+
+    with tempfile.TemporaryDirectory(prefix="run-") as folder:
+        attempt = Attempt(1, Path(folder))
+        attempt.workspace.mkdir()
+        job = replace(Job.from_document(document), workspace=str(attempt.workspace))
+        report = Local().carry_out(job, attempt)
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+            archive.add(attempt.workspace, arcname=".", filter=_kept)
+        return report.as_document(), packed.getvalue()
+
+
+def _kept(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    parts = Path(member.name).parts
+    skipped = parts[:1] in (("evidence",), (".git",), (".zero",))
+    return None if skipped or not (member.isfile() or member.isdir()) else member
+
+
+class RayCluster:
+    def __init__(self, address: str | None, cpus: float = 1.0, resources: dict[str, float] | None = None) -> None:
+        try:
+            import ray
+        except ImportError as problem:
+            raise ConfigurationError("--executor ray needs Ray: pip install 'srearena[ray]'") from problem
+        self._ray = ray
+        try:
+            ray.init(
+                address=address or "auto", log_to_driver=False, logging_level=logging.ERROR, configure_logging=False
+            )
+        except (ConnectionError, RuntimeError, ValueError) as problem:
+            line = str(problem).splitlines()[0]
+            raise ConfigurationError(
+                f"no Ray cluster at {address or 'auto'}: {line}; start one: ray start"
+            ) from problem
+        self._remote = ray.remote(_elsewhere).options(
+            num_cpus=cpus, resources=resources or {}, max_retries=_LOST_RETRIES
+        )
+        self._pending: set[Any] = set()
+        self._lock = threading.Lock()
+        self._stopped = False
+
+    def carry_out(self, job: Job, attempt: Attempt) -> Report:
+        ray = self._ray
+        with self._lock:
+            if self._stopped:
+                return Report(Outcome.INTERRUPTED, "stopped")
+            reference = self._remote.remote(json.loads(json.dumps(job.as_document(), default=str)))
+            self._pending.add(reference)
+        try:
+            document, packed = ray.get(reference)
+        except ray.exceptions.TaskCancelledError:
+            return Report(Outcome.INTERRUPTED, "stopped")
+        except ray.exceptions.RayError as problem:
+            if self._ending():
+                return Report(Outcome.INTERRUPTED, "stopped")
+            return Report(Outcome.ENVIRONMENT_ERROR, f"lost on the Ray cluster: {str(problem).splitlines()[0]}")
+        finally:
+            with self._lock:
+                self._pending.discard(reference)
+        with tarfile.open(fileobj=io.BytesIO(packed), mode="r:gz") as archive:
+            archive.extractall(attempt.workspace, filter="data")
+        write_json(attempt.place / "report.json", document)
+        return Report.from_document(document)
+
+    def _ending(self) -> bool:
+        return self._stopped
+
+    def stop(self) -> None:
+        with self._lock:
+            self._stopped = True
+            pending = list(self._pending)
+        for reference in pending:
+            with suppress(Exception):  # it may have ended meanwhile
+                self._ray.cancel(reference, force=True)
+
+    def close(self) -> None:
+        self._ray.shutdown()

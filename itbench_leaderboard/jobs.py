@@ -1,0 +1,39 @@
+"""One attempt as a message: everything a worker needs, on this machine or another, and nothing of the answer."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from itbench_leaderboard.configuration import AgentTable
+from itbench_leaderboard.incidents import Incident
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    agent_name: str
+    agent: dict[str, Any]
+    incident: Incident
+    number: int
+    workspace: str
+    timeout: float
+    seed: int = 0
+    collect_traces: bool = False
+    stages: tuple[str, ...] = ()
+    max_cost: float | None = field(default=None)
+
+    @property
+    def table(self) -> AgentTable:
+        return AgentTable.model_validate(self.agent)
+
+    @property
+    def label(self) -> str:
+        return f"{self.agent_name} / {self.incident.name} / {self.number}"
+
+    def as_document(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> Job:
+        chosen = {**document, "incident": Incident(**document["incident"]), "stages": tuple(document["stages"])}
+        return cls(**chosen)

@@ -1,0 +1,42 @@
+"""A process that carries out one attempt: the job comes over standard input, the report goes to `report.json`.
+
+It is told to stop when the leaderboard that started it is gone, and then stops its agent: nobody would pay attention.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+
+from itbench_leaderboard.agents import carry_out
+from itbench_leaderboard.files import write_json
+from itbench_leaderboard.jobs import Job
+
+_PR_SET_PDEATHSIG = 1
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def main() -> None:
+    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the leaderboard, which then tells us
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    parent = int(sys.argv[1])
+    job = Job.from_document(json.loads(sys.stdin.readline()))
+    if os.getppid() != parent:
+        sys.exit(130)  # it went before we could ask to be told
+    report = carry_out(job)
+    write_json(Path(job.workspace).parent / "report.json", report.as_document())
+
+
+if __name__ == "__main__":
+    main()
