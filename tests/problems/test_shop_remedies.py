@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from tests.problems.broken_shop import broken, judged, names, typed
 
 
@@ -60,5 +62,21 @@ def test_telling_the_client_the_password_is_as_good_as_taking_it_away() -> None:
             template = {"spec": {"containers": [container]}}
             problem.kubernetes.patch("deployments", name, {"spec": {"template": template}}, problem.namespace)
             problem.cluster.wait(60)
+        healed = judged(problem)
+        assert healed.passed, healed.reasons
+
+
+def test_a_flag_turned_on_the_page_of_flags_comes_back_with_the_next_pod_of_flagd() -> None:
+    with broken("astronomy_shop_ad_service_failure") as problem:
+        assert names(judged(problem)) == {"requests"}
+        page = ("flagd", 4000, "/feature/api/read", problem.namespace)
+        flags = json.loads(problem.kubernetes.request_service(*page).text)
+        flags["flags"]["adFailure"]["defaultVariant"] = "off"
+        body = json.dumps({"data": flags}).encode()
+        write = ("flagd", 4000, "/feature/api/write", problem.namespace)
+        assert problem.kubernetes.request_service(*write, method="POST", body=body).ok
+        problem.cluster.wait(60)
+        assert names(judged(problem)) == {"lasting"}
+        problem.recover_fault()
         healed = judged(problem)
         assert healed.passed, healed.reasons

@@ -11,14 +11,17 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from srearena.conductor.oracles.base import Verdict
-from srearena.conductor.oracles.checks import Check
+from srearena.conductor.oracles.checks import Check, FrontDoor
 from srearena.conductor.oracles.checks.consumption import Consumption
+from srearena.conductor.oracles.checks.lasting import Lasting
 from srearena.conductor.oracles.checks.measure import Measure
 from srearena.conductor.oracles.checks.requests import Requests
 from srearena.conductor.oracles.localization import LocalizationOracle
+from srearena.conductor.oracles.mitigation import MitigationOracle
 from srearena.conductor.problems.injected import InjectedProblem
 from srearena.conductor.problems.metadata import Entity, FaultType
 from srearena.conductor.problems.registry import problem
+from srearena.generators.fault.base import FaultInjector
 from srearena.generators.fault.inject_otel import CONFIG_MAP, OtelFaultInjector
 from srearena.service.front_door import SampleRequest
 from srearena.service.kubernetes import Obj
@@ -54,7 +57,7 @@ class FeatureFlag(InjectedProblem):
     family = "feature_flag"
     level = "application"
     fault_type: FaultType = "Code Defect"
-    injector = OtelFaultInjector
+    injector: ClassVar[type[FaultInjector]] = OtelFaultInjector
     victims: ClassVar[tuple[str, ...]] = ("frontend", "frontend-proxy")
     remedy = """\
 kubectl -n {ns} get configmap flagd-config -o yaml \\
@@ -66,6 +69,8 @@ kubectl -n {ns} rollout status deployment/flagd --timeout=90s"""
     def __init__(self, service: str, app: str = "astronomy_shop", **options: Any) -> None:
         super().__init__(app, service, **options)
         self.localization_oracle = FlagLocalization(problem=self, expected=list(self.services))
+        checks = [check() for check in self.also]
+        self.mitigation_oracle = MitigationOracle(self, also=[*checks, Lasting("flagd", checks or [FrontDoor()])])
 
     def _filled(self, text: str, service: str | None = None) -> str:
         return super()._filled(text.replace("{flag}", self.fault), service)
@@ -165,6 +170,12 @@ class ProductCatalogFailure(FeatureFlag):
     victims = ("recommendation", "checkout", "frontend", "frontend-proxy")
     explanation = "The flag {flag} makes the product catalogue fail for one of its products."
     also = (partial(Requests, PRODUCT, times=120),)
+
+
+@problem("astronomy_shop_recommendation_service_cache_failure", service="recommendation")
+class RecommendationCacheFailure(FeatureFlag):
+    fault = "recommendationCacheFailure"
+    explanation = "The flag {flag} makes the recommendation service miss its cache and fail every second time."
 
 
 @problem("kafka_queue_problems", service="checkout")

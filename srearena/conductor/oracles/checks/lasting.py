@@ -1,26 +1,33 @@
-"""The repair lasts: what acts on the application every minute has acted again, and everything is still up.
+"""What holds now still holds after what it rests upon was started anew.
 
-Why it cannot be gamed: a repair that the next run of a scheduled actor undoes does not outlive the window.
+Why it cannot be gamed: a setting changed in a running process, or in a copy that dies with its pod, is gone then.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from srearena.conductor.oracles.checks.base import Check
-from srearena.conductor.oracles.checks.readiness import Readiness
+from srearena.conductor.oracles.checks.fresh_pods import FreshPods
 
 if TYPE_CHECKING:
     from srearena.conductor.problems.base import Problem
 
-__all__ = ["Lasting"]
-
 
 class Lasting(Check):
-    name = "lasting"
+    """`checks` are content again once the pods of `workload` have been replaced."""
 
-    def __init__(self, seconds: float = 150.0) -> None:
-        self._seconds = seconds
+    name = "lasting"
+    disturbs = True
+
+    def __init__(self, workload: str, checks: Sequence[Check]) -> None:
+        self._workload = workload
+        self._checks = checks
 
     def complaints(self, problem: Problem) -> list[str]:
-        return Readiness(patience=60.0, hold=self._seconds).complaints(problem)
+        found = FreshPods((self._workload,)).complaints(problem)
+        for check in self._checks if not found else ():
+            lines = check.complaints(problem)
+            found += [f"after a fresh start of {self._workload}: {check.name}: {line}" for line in lines]
+        return found
