@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from srearena.generators.fault.actors import account, script_container
+from srearena.generators.fault.actors import account, deployment, script_container
 from srearena.generators.fault.base import (
     Addition,
     Edit,
@@ -159,3 +159,26 @@ def rolling_update_misconfigured(bed: Testbed, service: str) -> Fault:
         pod_spec(obj).setdefault("initContainers", []).append(wait)
 
     return Edit(bed, "deployments", service, change)
+
+
+@fault(FAULTS, "global_default_priority")
+def global_default_priority(bed: Testbed, priority_class: str, tenant: str, cpu: str, replicas: int) -> Fault:
+    """A class becomes the default of all new pods, and those of a new, large workload push older ones out."""
+    made: Obj = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": priority_class},
+        "value": 1000,
+        "globalDefault": True,
+        "description": "Services of the platform",
+    }
+    container = {
+        "name": "ingester",
+        "image": "busybox:1.36",
+        "command": ["sh", "-c", "while true; do sleep 60; done"],
+        "resources": {"requests": {"cpu": cpu, "memory": "64Mi"}},
+    }
+    pod: Obj = {"terminationGracePeriodSeconds": 5, "containers": [container]}
+    return Together(
+        _ClusterWide(bed, made), Addition(bed, deployment(tenant, "default", pod, replicas=replicas)), Pause(bed, 60)
+    )

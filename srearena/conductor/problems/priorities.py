@@ -1,0 +1,62 @@
+"""Pods that are pushed out by others which somebody made more important."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from srearena.conductor.oracles.checks import Check, Readiness
+from srearena.conductor.problems.base import Problem
+from srearena.conductor.problems.batch import ControlProblem
+from srearena.conductor.problems.registry import problem
+
+_TENANT, _PLACE, _CPU, _REPLICAS = "tenant-ingester", "default", "7500m", 3
+
+
+class TenantStays(Check):
+    """The other workload is still there, as large as it was, and does not push the application out again.
+
+    Why it cannot be gamed: deleting the tenant, shrinking what it asks for or scaling it to nothing are complaints; and
+    its pods are made anew by the harness, after which the application must still be up.
+    """
+
+    name = "tenant"
+    disturbs = True
+
+    def complaints(self, problem: Problem) -> list[str]:
+        api = problem.kubernetes
+        tenant = api.find("deployments", _TENANT, _PLACE)
+        if tenant is None:
+            return [] if not problem.fault_injected else [f"{_TENANT} is gone"]
+        asked = tenant["spec"]["template"]["spec"]["containers"][0].get("resources", {}).get("requests", {}).get("cpu")
+        if asked not in (_CPU, "7.5") or tenant["spec"].get("replicas", 1) < _REPLICAS:
+            return [f"{_TENANT} is not what its owners made"]
+        for pod in api.list("pods", _PLACE, labels=f"app={_TENANT}"):
+            api.delete("pods", pod["metadata"]["name"], _PLACE)
+        problem.cluster.wait(60)
+        return [f"once {_TENANT} starts anew: {line}" for line in Readiness(60.0, hold=30.0).complaints(problem)]
+
+
+@problem("priority_preemption_cascade_hotel_reservation", app="hotel_reservation", service="platform-medium")
+class PriorityPreemptionCascade(ControlProblem):
+    family = "priority_preemption_cascade"
+    difficulty = "hard"
+    fault = "global_default_priority"
+    root_kind = "PriorityClass"
+    origin_namespace = ""
+    explanation = (
+        "The PriorityClass {service} is the default of all new pods: those of {tenant} push out pods of the "
+        "application, which were made before and have none, and leave no room for them to come back."
+    )
+    remedy = """\
+kubectl delete priorityclass {service}
+kubectl create priorityclass {service} --value=1000 --description="Services of the platform"
+kubectl create priorityclass business-critical --value=100000
+for name in $(kubectl -n {ns} get deployments -o name); do
+  kubectl -n {ns} patch "$name" -p '{"spec": {"template": {"spec": {"priorityClassName": "business-critical"}}}}'
+done"""
+
+    def __init__(self, app: str, service: str) -> None:
+        super().__init__(app, service, tenant=_TENANT, cpu=_CPU, replicas=_REPLICAS)
+
+    def more_checks(self) -> Iterable[Check]:
+        return [TenantStays()]
