@@ -36,7 +36,6 @@ class NightlyRebalance(ControlProblem):
     root_kind = "CronJob"
     origin = "vpa-updater"
     origin_namespace = "kube-system"
-    also = (Lasting,)
     explanation = (
         "The CronJob vpa-updater in kube-system sets the memory limit of {service} to 4Mi every minute: new pods are "
         "killed as soon as they start, and a repaired limit is set back."
@@ -45,6 +44,9 @@ class NightlyRebalance(ControlProblem):
 kubectl -n kube-system patch cronjob vpa-updater -p '{"spec": {"suspend": true}}'
 kubectl -n {ns} patch deployment {service} --type=json \
 -p '[{"op": "remove", "path": "/spec/template/spec/containers/0/resources/limits/memory"}]'"""
+
+    def more_checks(self) -> Iterable[Check]:
+        return [Lasting()]
 
 
 # A job with a sidecar
