@@ -39,15 +39,15 @@ class Series:
     labels: str | None
     le: str | None
     status: str | None
-    times: list[datetime] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+    """Seconds since the epoch: there are far more points than anybody is shown."""
     values: list[float] = field(default_factory=list)
 
-    def prepared(self) -> tuple[list[datetime], list[float], str]:
+    def prepared(self) -> tuple[list[float], list[float], str]:
         """What to look at: the value of a gauge, the rate of a counter."""
         if not is_counter(self.metric):
             return self.times, self.values, "value"
-        at, found = rates([time.timestamp() for time in self.times], self.values)
-        return [datetime.fromtimestamp(t, UTC) for t in at], found, "per second"
+        return *rates(self.times, self.values), "per second"
 
     def label_set(self) -> dict[str, Any]:
         kept = {k: v for k, v in parse_attributes(self.labels).items() if k not in _OWN_LABELS}
@@ -57,17 +57,20 @@ class Series:
 def all_series(snapshot: Snapshot, where: Conditions) -> Iterator[Series]:
     """Every series chosen, its points in order; of two points at one moment the first counts."""
     columns = "object_kind, object_name, metric, labels, le, status_code"
-    chosen = f"{where.where} {'AND' if where.where else 'WHERE'} time IS NOT NULL AND value IS NOT NULL"
+    chosen = f"{where.where} {'AND' if where.where else 'WHERE'} time IS NOT NULL AND isfinite(value)"
     sql = f"""SELECT {columns}, list(epoch(time) ORDER BY time) AS times, list(value ORDER BY time) AS points
               FROM metrics {chosen} GROUP BY {columns} ORDER BY {columns}"""
     for row in snapshot.stream(sql, where.values):
         times, values = row.pop("times"), row.pop("points")
-        series = Series(*row.values())
-        for index, moment in enumerate(times):
-            if index == 0 or moment != times[index - 1]:
-                series.times.append(datetime.fromtimestamp(moment, UTC))
-                series.values.append(values[index])
-        yield series
+        if len(set(times)) < len(times):
+            kept = [index for index, moment in enumerate(times) if index == 0 or moment != times[index - 1]]
+            times, values = [times[index] for index in kept], [values[index] for index in kept]
+        kind, name, metric, labels, le, status = row.values()
+        yield Series(kind, name, metric, labels, le, status, times, values)
+
+
+def moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
 
 
 def metric_objects(call: Call, text: str) -> list[tuple[str, str]]:
@@ -91,7 +94,7 @@ def metric_objects(call: Call, text: str) -> list[tuple[str, str]]:
     return found
 
 
-def _row(series: Series, found: Anomalies, times: list[datetime], values: list[float], unit: str) -> Row:
+def _row(series: Series, found: Anomalies, times: list[float], values: list[float], unit: str) -> Row:
     furthest = sorted(found.outliers, key=lambda item: -abs(item[1]))[:_SHOWN_POINTS]
     row: Row = {
         "object": f"{series.kind.title()}/{series.object}",
@@ -104,13 +107,13 @@ def _row(series: Series, found: Anomalies, times: list[datetime], values: list[f
         "points": found.points,
         "anomaly_count": len(found.outliers),
         "anomalies": [
-            {"timestamp": when(times[i]), "value": _short(values[i]), "spreads": round(z, 1)}
+            {"timestamp": when(moment(times[i])), "value": _short(values[i]), "spreads": round(z, 1)}
             for i, z in sorted(furthest)
         ],
     }
     if found.shift:
         row["shift"] = {
-            "at": when(times[found.shift.index]),
+            "at": when(moment(times[found.shift.index])),
             "before": _short(found.shift.before),
             "after": _short(found.shift.after),
             "explains": round(found.shift.strength, 2),
@@ -160,7 +163,7 @@ def get_metric_anomalies(call: Call, arguments: AnomalyArguments) -> Answer:
         if found.outliers or found.shift:
             row = _row(series, found, times, values, unit)
             if arguments.raw_content:
-                row["data"] = [[when(t), _short(v)] for t, v in zip(times, values, strict=True)]
+                row["data"] = [[when(moment(t)), _short(v)] for t, v in zip(times, values, strict=True)]
             rows.append(row)
     rows.sort(key=lambda row: (-row["score"], row["object"], row["metric_name"], str(row["labels"])))
     summary = {"objects": [f"{k.title()}/{n}" for k, n in pairs], "series": count, "anomalous_series": len(rows)}

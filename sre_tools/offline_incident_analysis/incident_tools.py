@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from pydantic import Field
 
-from sre_tools.offline_incident_analysis.anomaly_tool import all_series
+from sre_tools.offline_incident_analysis.alert_tools import first_capture
+from sre_tools.offline_incident_analysis.anomaly_tool import all_series, moment
 from sre_tools.offline_incident_analysis.conditions import Conditions
 from sre_tools.offline_incident_analysis.identity import entity_id
 from sre_tools.offline_incident_analysis.object_versions import Change, all_changes, change_text
@@ -102,7 +103,13 @@ def _find_shifts(snapshot: Snapshot) -> Iterator[Row]:
         if found.shift and found.score >= 10:
             text = f"{series.metric} went from {found.shift.before:.4g} to {found.shift.after:.4g} ({unit})"
             about = f"{series.kind.title()}/{series.object}"
-            yield {"time": times[found.shift.index], "source": "metric", "entity": about, "what": text, "symptom": True}
+            yield {
+                "time": moment(times[found.shift.index]),
+                "source": "metric",
+                "entity": about,
+                "what": text,
+                "symptom": True,
+            }
 
 
 _READERS = {
@@ -157,9 +164,15 @@ def incident_timeline(call: Call, arguments: TimelineArguments) -> Answer:
 
 
 def first_symptom(snapshot: Snapshot) -> Row | None:
-    """The earliest of what alerts and traces show, or, failing both, error logs and warnings."""
+    """The earliest of what alerts and traces show, or, failing both, error logs and warnings.
+
+    What was there before the recording began counts only where nothing began during it.
+    """
+    text = first_capture(snapshot)
+    began = datetime.fromisoformat(text).replace(tzinfo=UTC) if text else None
     for readers in ((_alerts, _traces), (_logs, _events)):
         rows = [row for reader in readers for row in reader(snapshot) if row["time"]]
+        rows = [row for row in rows if began is None or row["time"] >= began] or rows
         if rows:
             return min(rows, key=lambda row: (row["time"], str(row["entity"])))
     return None

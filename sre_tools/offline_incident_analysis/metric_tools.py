@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from sre_tools.errors import ToolError
-from sre_tools.offline_incident_analysis.anomaly_tool import Series, all_series, metric_objects
+from sre_tools.offline_incident_analysis.anomaly_tool import Series, all_series, metric_objects, moment
 from sre_tools.offline_incident_analysis.conditions import Conditions
 from sre_tools.offline_incident_analysis.expressions import metric_identifier, parse_expression
 from sre_tools.offline_incident_analysis.identity import nearest
@@ -166,11 +166,11 @@ def _summary(series: Series, arguments: MetricArguments) -> Row:
         "min": _short(min(series.values)),
         "max": _short(max(series.values)),
         "last_value": _short(series.values[-1]),
-        "last_timestamp": when(series.times[-1]),
+        "last_timestamp": when(moment(series.times[-1])),
         "labels": labels,
     }
     if is_counter(series.metric):
-        _, increase = rates([time.timestamp() for time in series.times], series.values)
+        _, increase = rates(series.times, series.values)
         row["rate_per_s"] = _short(fmean(increase)) if increase else None
     return row
 
@@ -257,13 +257,13 @@ def _evaluated(call: Call, arguments: MetricArguments) -> Answer:
         place = f"{series.kind.title()}/{series.object}" if per_object else "all"
         groups[place] = _deployment(series) if _GROUPS.get(arguments.group_by or "") == "deployment" else place
         for time, value in zip(series.times, series.values, strict=True):
-            tables[place][time.timestamp()][metric_identifier(series.metric)].append(value)
+            tables[place][time][metric_identifier(series.metric)].append(value)
     results: dict[str, list[float]] = defaultdict(list)
     for place, table in tables.items():
         latest: dict[str, float] = {}
-        for moment in sorted(table):
+        for second in sorted(table):
             # Series are scraped at slightly different moments: what was last known counts.
-            latest.update({m: math.fsum(v) for m, v in table[moment].items()})
+            latest.update({m: math.fsum(v) for m, v in table[second].items()})
             if latest.keys() >= expression.metrics and (result := expression.value(latest)) is not None:
                 results[groups[place]].append(result)
     aggregate = _AGGREGATES[arguments.agg]

@@ -53,11 +53,12 @@ def _own_time(old: Obj, new: Obj, after: datetime, until: datetime) -> datetime 
 _VERSIONS = """
 SELECT kind, namespace, name, observed_at, previous_at, created_at, deleted_at, body, began, ended FROM (
   SELECT *, lag(digest) OVER one AS previous, lag(observed_at) OVER one AS previous_at,
+         lag(deleted_at) OVER one AS previously_deleted,
          row_number() OVER one AS number
   FROM (SELECT *, min(observed_at) OVER () AS began, max(observed_at) OVER () AS ended FROM objects
         WHERE kind IS NOT NULL AND name IS NOT NULL)
   WINDOW one AS (PARTITION BY kind, namespace, name ORDER BY observed_at, resource_version)
-) WHERE number = 1 OR digest IS DISTINCT FROM previous
+) WHERE number = 1 OR digest IS DISTINCT FROM previous OR (deleted_at IS NOT NULL AND previously_deleted IS NULL)
 ORDER BY kind, namespace, name, observed_at
 """
 
@@ -95,7 +96,8 @@ def _find_changes(snapshot: Snapshot) -> list[Change]:
             own = _own_time(last_body, body, row["previous_at"], seen)
             found.append(Change(*key, "modified", own or seen, row["previous_at"], own is not None, items))
         if row["deleted_at"]:
-            found.append(Change(*key, "removed", row["deleted_at"], None, True, []))
+            told = "deletionTimestamp" in (body.get("metadata") or {})
+            found.append(Change(*key, "removed", row["deleted_at"], None if told else row["previous_at"], told, []))
         last_key, last, last_body = key, now, body
     return sorted(found, key=lambda change: (change.time, change.kind, change.namespace or "", change.name))
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from operator import mul
 from statistics import fmean, median
+
+import numpy as np
 
 _COUNTER_SUFFIXES = ("_total", "_count", "_sum", "_bucket")
 _TO_SIGMA = 1.4826  # of a normal distribution, per median absolute deviation
@@ -35,10 +35,9 @@ def rates(times: Sequence[float], values: Sequence[float]) -> tuple[list[float],
 
 def spread(values: Sequence[float], centre: float) -> float:
     """Standard deviation as outliers would not have it; never zero for a series that varies at all."""
-    deviation = median(abs(value - centre) for value in values) * _TO_SIGMA
-    if deviation:
-        return deviation
-    return fmean(abs(value - centre) for value in values) * 1.2533
+    distances = np.abs(np.asarray(values, dtype=float) - centre)
+    deviation = float(np.median(distances)) * _TO_SIGMA
+    return deviation or float(distances.mean()) * 1.2533
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +53,18 @@ def change_point(values: Sequence[float], edge: int = 2) -> ChangePoint | None:
     count = len(values)
     if count < max(_MIN_POINTS, 2 * edge):
         return None
-    total, squares = sum(values), sum(value * value for value in values)
-    variance = squares - total * total / count
+    points = np.asarray(values, dtype=float)
+    points = points - points.mean()  # large levels would drown small steps in rounding
+    squares = float(np.square(values).sum())
+    variance = float(np.square(points).sum())
     if variance <= 1e-12 * max(1.0, squares):
         return None
-    best_gain, best, left = 0.0, 0, 0.0
-    for index in range(1, count):
-        left += values[index - 1]
-        if edge <= index <= count - edge:
-            right = total - left
-            gain = left * left / index + right * right / (count - index) - total * total / count
-            if gain > best_gain:
-                best_gain, best = gain, index
-    strength = best_gain / variance
+    left = np.cumsum(points)[edge - 1 : count - edge]
+    size = np.arange(edge, count - edge + 1)
+    gains = left * left / size + left * left / (count - size)  # what is left of the split sums to minus what is right
+    best = int(np.argmax(gains))
+    strength = float(gains[best]) / variance
+    best = best + edge if gains[best] > 0 else 0
     # Noise alone lets the best split explain about 2·ln(n)/n of the variance; ask for far more.
     if best == 0 or strength < 0.5:
         return None
@@ -75,17 +73,15 @@ def change_point(values: Sequence[float], edge: int = 2) -> ChangePoint | None:
 
 def season(values: Sequence[float]) -> int | None:
     """The period of a series that repeats at least three times, if there is one."""
-    steps = [b - a for a, b in pairwise(values)]
+    steps = np.diff(np.asarray(values, dtype=float))
     count = len(steps)
-    power = sum(step * step for step in steps)
+    power = float(steps @ steps)
     if count < 12 or power == 0:
         return None
-    best, best_lag = 0.7, None
-    for lag in range(3, count // 3 + 1):
-        likeness = sum(map(mul, steps, steps[lag:])) / power * count / (count - lag)
-        if likeness > best:
-            best, best_lag = likeness, lag
-    return best_lag
+    lags = np.arange(3, count // 3 + 1)
+    likeness = np.correlate(steps, steps, "full")[count - 1 + lags] / power * count / (count - lags)
+    best = int(np.argmax(likeness))
+    return int(lags[best]) if likeness[best] > 0.7 else None
 
 
 def without_season(values: Sequence[float], period: int) -> list[float]:
@@ -113,6 +109,7 @@ class Anomalies:
         return min(max(furthest, 10 * min(size, 10.0) * self.shift.strength), 100.0)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def anomalies(values: Sequence[float]) -> Anomalies:
     period = season(values)
     plain = without_season(values, period) if period else list(values)
@@ -122,7 +119,6 @@ def anomalies(values: Sequence[float]) -> Anomalies:
     width = spread(usual, centre) if usual else 0.0
     # A flat series has no spread of its own: a hundredth of its level stands in, so that a jump is finite.
     width = max(width, abs(centre) * 0.01, 1e-9)
-    found = [(index, (value - centre) / width) for index, value in enumerate(plain)]
-    return Anomalies(
-        len(plain), centre, width, [(i, z) for i, z in found if len(plain) >= 4 and abs(z) > OUTLIER], shift, period
-    )
+    away = (np.asarray(plain, dtype=float) - centre) / width
+    far = np.flatnonzero(np.abs(away) > OUTLIER) if len(plain) >= 4 else ()
+    return Anomalies(len(plain), centre, width, [(int(i), float(away[i])) for i in far], shift, period)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from srearena.conductor.staging import Stage, TimeKeeper, Timeline
 from srearena.observer.errors import ObserverError
 from srearena.observer.log_api import LogApi
 from srearena.observer.metric_api import MetricApi
+from srearena.observer.recording.log_lines import severity
 from srearena.observer.recording.propagation import Spread
 from srearena.observer.recording.raw_files import RawFiles
 from srearena.observer.recording.telemetry import all_spans, write_logs, write_metrics, write_spans
@@ -39,6 +40,9 @@ START = 1_767_603_600.0
 """When recorded incidents happen: 2026-01-05 09:00 UTC, so that recordings repeat."""
 EVERY = 60.0
 _SYSTEM = "kube-system"
+_WARM_UP = 120.0
+"""Seconds of load before anything is recorded: alerts about starting up are over by then."""
+_GRAVE = ("ERROR", "FATAL")
 
 Say = Callable[[str], None]
 
@@ -63,10 +67,9 @@ class _Watched(TimeKeeper):
         self._due: float | None = None
         self._look: Callable[[], object] = lambda: None
 
-    def watch(self, look: Callable[[], object]) -> None:
-        """From now on; the first look is at once."""
-        self._look, self._due = look, self.passed + self._every
-        look()
+    def watch(self, look: Callable[[], object], *, after: float) -> None:
+        """Begin to look, so many seconds from now."""
+        self._look, self._due = look, self.passed + after
 
     def wait(self, seconds: float) -> None:
         until = self.passed + seconds
@@ -125,7 +128,8 @@ class Recorder:
             watched.close()
 
     def _run(self, problem: Problem, cluster: _Watched, draft: Path, answers: Path, say: Say) -> Recording:
-        stage = _QuietStage(problem, cluster, self.timeline, say)
+        timeline = replace(self.timeline, before=self.timeline.before + _WARM_UP)
+        stage = _QuietStage(problem, cluster, timeline, say)
         stage.deploy()
         endpoints = cluster.telemetry
         with (
@@ -138,10 +142,9 @@ class Recorder:
             identity = grant(cluster, problem.kubernetes, problem.app.namespaces, Path(place))
             with Kubernetes(identity) as api:
                 watcher = Watcher(api, prometheus, files)
-                cluster.watch(watcher.look)
-                start = min(watcher.fired)
+                cluster.watch(watcher.look, after=_WARM_UP)
                 stage.settle()
-                fault = watcher.now()
+                start, fault = min(watcher.fired), watcher.now()
                 stage.break_it()
                 end = watcher.look(final=True)
             say("writing logs, traces and metrics")
@@ -153,13 +156,15 @@ class Recorder:
                 "metrics": write_metrics(prometheus, window, files, (*problem.app.namespaces, _SYSTEM)),
                 "looks": len(watcher.fired),
             }
+            roots = [entity.name for entity in problem.roots]
+            pods = unready(watcher, problem.app.namespaces)
+            accused = accusers(loki, Window(fault, end + 0.001), roots, watcher, pods)
         before, after = problem.baseline, stage.handed_over
         assert before is not None and after is not None
         workloads = Workloads(before, problem.app.namespaces)
-        spread = Spread(spans, fault, start, end, workloads.component)
-        document = answer_key(
-            problem, before, after, spread, workloads, unready(watcher, problem.app.namespaces), began(watcher, fault)
-        )
+        by_component = {workloads.component(name): who for name, who in accused.items()}
+        spread = Spread(spans, fault, start, end, workloads.component, pods, by_component)
+        document = answer_key(problem, before, after, spread, workloads, pods, began(watcher, fault))
         return Recording(draft, write_answer_key(document, answers), rows, fault, end)
 
 
@@ -197,6 +202,20 @@ def unready(watcher: Watcher, namespaces: Sequence[str]) -> dict[str, str]:
         ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in status.get("conditions") or ())
         if owner and not ready and status.get("phase") != "Succeeded":
             found.setdefault(owner, _why(status))
+    return found
+
+
+def accusers(
+    loki: LogApi, window: Window, names: Sequence[str], watcher: Watcher, failing: Collection[str]
+) -> dict[str, set[str]]:
+    """The workloads that name each of these in an error they log, or in any line where they do not come up."""
+    found: dict[str, set[str]] = {name: set() for name in names}
+    for name in names:
+        for row in loki.lines(window, f'{{pod=~".+"}} |= "{name}"'):
+            labels = row["labels"]
+            who = watcher.deployment_of(labels.get("namespace", ""), labels.get("pod", ""))
+            if who and who != name and (who in failing or severity(row["line"]) in _GRAVE):
+                found[name].add(who)
     return found
 
 

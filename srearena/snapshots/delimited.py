@@ -11,7 +11,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 csv.field_size_limit(sys.maxsize)
+_BLOCK = 1 << 20
+_NEWLINE, _RETURN, _QUOTE = b'\n\r"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +44,30 @@ class Extent:
 
 def extent_of(path: Path) -> Extent:
     """How many rows a well-formed file has, and how long they get: what a reader is prepared for and checked by."""
-    rows = longest = current = quotes = 0
+    rows = longest = 0
+    begun = 0  # bytes of the row that the blocks so far have begun
+    inside = False  # of a quoted field
     with path.open("rb") as handle:
-        for line in handle:
-            current += len(line)
-            quotes += line.count(b'"')
-            if quotes % 2 == 0:  # not inside a quoted field: the row ends here
-                rows += line not in (b"\n", b"\r\n") or current > len(line)
-                longest = max(longest, current)
-                current = 0
-    return Extent(max(rows - 1 + (current > 0), 0), max(longest, current))
+        while block := handle.read(_BLOCK):
+            data = np.frombuffer(block, dtype=np.uint8)
+            ends = np.flatnonzero(data == _NEWLINE)
+            if b'"' in block:
+                marks = np.flatnonzero(data == _QUOTE)
+                odd = (np.searchsorted(marks, ends) + inside) % 2 == 1
+                ends = ends[~odd]
+                inside = bool((len(marks) + inside) % 2)
+            elif inside:
+                ends = ends[:0]
+            if not len(ends):
+                begun += len(block)
+                continue
+            lengths = np.diff(ends, prepend=-1)
+            lengths[0] += begun
+            blank = (lengths == 1) | ((lengths == 2) & (data[ends - 1] == _RETURN))
+            rows += len(ends) - int(blank.sum())
+            longest = max(longest, int(lengths.max()))
+            begun = len(block) - int(ends[-1]) - 1
+    return Extent(max(rows - 1 + (begun > 0), 0), max(longest, begun))
 
 
 def mend(source: Path, target: Path) -> Mended:

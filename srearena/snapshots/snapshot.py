@@ -34,7 +34,7 @@ MEMORY_LIMIT = "400MB"
 _THREADS = 2
 # Enormous rows need more than the usual limit, once, while their table is made.
 _LAST_RESORT = ("1500MB", 1)
-_MIN_BUFFER = 4_000_000  # bytes of one row that DuckDB is always ready for; its buffers grow with this
+_MIN_BUFFER = 500_000  # bytes of one row that DuckDB is always ready for; its buffers, and its memory, grow with this
 # A row group is held in memory while it is written, so tables with large rows have small groups.
 _GROUP_ROWS = {"objects": 2048, "logs": 20_480, "spans": 20_480, "metrics": 102_400}
 _BATCH = 1000

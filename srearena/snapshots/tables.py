@@ -107,7 +107,13 @@ MACROS = (
       ELSE CAST(TRY_CAST(regexp_replace(t, ' ?([+-]\d{2}):?(\d{2})( [A-Z]{2,5})?$', '\1:\2') AS TIMESTAMPTZ)
         AS TIMESTAMP) END
     """,
-    "CREATE OR REPLACE MACRO instant(t) AS coalesce(CAST(TRY_CAST(t AS TIMESTAMPTZ) AS TIMESTAMP), odd_instant(t))",
+    # Most times are naive, and a cast that knows no zones takes a tenth of the time of one that does.
+    r"""
+    CREATE OR REPLACE MACRO instant(t) AS coalesce(
+      CASE WHEN length(t) BETWEEN 19 AND 29 AND NOT contains(t[20:], '+') AND NOT contains(t[20:], '-')
+        AND right(t, 1) BETWEEN '0' AND '9' THEN TRY_CAST(t AS TIMESTAMP) END,
+      CAST(TRY_CAST(t AS TIMESTAMPTZ) AS TIMESTAMP), odd_instant(t))
+    """,
     # A log line without what differs from line to line, so that equal events have equal templates.
     r"""
     CREATE OR REPLACE MACRO template(t) AS regexp_replace(regexp_replace(regexp_replace(left(t, 600),
@@ -286,9 +292,11 @@ def _metrics(h: Header) -> tuple[str, dict[str, str]]:
         "time": f"instant({h.column('timestamp', 'time')})",
         "value": f"TRY_CAST({h.column('value')} AS DOUBLE)",
         "namespace": f"coalesce({h.column('namespace')}, {h.attribute('namespace', *tags)})",
-        "le": f"coalesce({h.column('bucket_le', 'le')}, {h.attribute('le', *tags)})",
+        "le": f"coalesce({h.column('bucket_le', 'le')}, "
+        f"CASE WHEN ends_with({h.column('metric_name', 'metric')}, '_bucket') THEN {h.attribute('le', *tags)} END)",
         "metric_type": h.column("metric_type"),
-        "status_code": f"coalesce({h.column('status_code')}, {h.attribute('status_code', *tags)})",
+        "status_code": f"coalesce({h.column('status_code')}, "
+        f"CASE WHEN contains({h.column(*tags)}, 'status_code') THEN {h.attribute('status_code', *tags)} END)",
         "labels": h.column("tags", "labels"),
     }
 

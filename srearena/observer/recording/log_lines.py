@@ -29,6 +29,11 @@ _WORDS = {
     "fatal": "FATAL",
     "critical": "FATAL",
     "panic": "FATAL",
+    "trc": "TRACE",
+    "inf": "INFO",
+    "wrn": "WARN",
+    "ftl": "FATAL",
+    "pnc": "FATAL",
     "f": "FATAL",
 }
 _LOOKED_AT = 400
@@ -38,6 +43,7 @@ _SPELLINGS = (
     re.compile(r"^([IWEF])\d{4} \d\d:\d\d"),
     re.compile(r"[\[<(]\s*(trace|debug|info|notice|warn|warning|error|err|fatal|critical)\s*[\])>]", re.IGNORECASE),
     re.compile(r"\b(TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|SEVERE|FATAL|CRITICAL|LOG)\b"),
+    re.compile(r"\b(TRC|DBG|INF|WRN|ERR|FTL|PNC)\b"),
     re.compile(r"^(?:\S+ ){0,3}(error|fatal|panic|warning)\b:?", re.IGNORECASE),
 )
 _TRACE_ID = re.compile(r"""trace_?id["']?\s*[=:]\s*["']?([0-9a-f]{16,32})\b""", re.IGNORECASE)

@@ -7,8 +7,9 @@ Components are workloads: spans name theirs, a called Service stands for the wor
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from srearena.observer.tables import Row
@@ -21,6 +22,7 @@ _SLOWER = 2.0
 _SLOWER_BY_US = 20_000
 _SILENT = 0.1
 _SILENCE = "hardly any request reaches"
+_ADDRESS = re.compile(r"[\d.]+|[0-9a-f:]*:[0-9a-f:]*")
 _SERVING = ("server", "consumer")
 _CALLING = ("client", "producer")
 
@@ -66,8 +68,9 @@ def _workload(row: Row, workload_of: WorkloadOf) -> str:
 
 
 def _peer(row: Row) -> str:
-    """The Service that a span says it calls; "" where it does not say."""
-    return str(row["tags"].get("peer.service") or row["tags"].get("server.address", "").partition(".")[0])
+    """The Service that a span says it calls; "" where it does not say, or says an address."""
+    named = str(row["tags"].get("peer.service") or row["tags"].get("server.address", ""))
+    return "" if _ADDRESS.fullmatch(named) else named.partition(".")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,18 @@ class Step:
 class Spread:
     """Everything the spans of a recording say about components and their calls."""
 
-    def __init__(self, spans: Iterable[Row], fault: float, start: float, end: float, workload_of: WorkloadOf) -> None:
+    def __init__(
+        self,
+        spans: Iterable[Row],
+        fault: float,
+        start: float,
+        end: float,
+        workload_of: WorkloadOf,
+        unready: Mapping[str, str] | None = None,
+        accused: Mapping[str, Collection[str]] | None = None,
+    ) -> None:
+        """`unready`: workloads whose pods are not ready, and why; `accused`: components that others' errors in logs
+        name since the fault, and who those others are."""
         self._lengths = (max(fault - start, 1.0), max(end - fault, 1.0))
         self._served: dict[str, Behaviour] = defaultdict(Behaviour)
         self._called: dict[tuple[str, str], Behaviour] = defaultdict(Behaviour)
@@ -91,21 +105,38 @@ class Spread:
         self.workload_of_service: dict[str, str] = {}
         """The workloads behind the names by which programs call themselves in spans."""
         self._read(list(spans), moment(fault), workload_of)
-        self.affected = self._affected()
+        self._accused = accused or {}
+        self.affected = {who: f"its pods are not ready: {why}" for who, why in (unready or {}).items()}
+        self.affected |= {who: words for who, words in self._affected().items() if who not in self.affected}
 
     def _read(self, spans: Sequence[Row], fault: str, workload_of: WorkloadOf) -> None:
         by_id = {(row["trace_id"], row["span_id"]): row for row in spans}
+        answered: dict[tuple[str, str], str] = {}
+        usual: dict[tuple[str, str], str] = {}
         for row in spans:
             who = _workload(row, workload_of)
             self.workload_of_service.setdefault(row["service"], who)
-            after, failed = row["timestamp"] >= fault, row["status"] == "ERROR"
             parent = by_id.get((row["trace_id"], row["parent_span_id"]))
-            if row["kind"] in _SERVING:
-                self._served[who].add(after, failed, row["duration_us"])
-                if parent is not None and not _peer(parent) and (caller := _workload(parent, workload_of)) != who:
-                    self._note_call(caller, who, row, after, parent)
-            if row["kind"] in _CALLING and (peer := _peer(row)):
-                self._note_call(who, workload_of(peer), row, after, parent)
+            if row["kind"] not in _SERVING:
+                continue
+            after = row["timestamp"] >= fault
+            self._served[who].add(after, row["status"] == "ERROR", row["duration_us"])
+            if parent is None or (caller := _workload(parent, workload_of)) == who:
+                continue
+            if parent["kind"] in _CALLING:
+                answered[parent["trace_id"], parent["span_id"]] = usual[caller, parent["operation"]] = who
+            else:
+                self._note_call(caller, who, row, after, parent)
+        for row in spans:
+            if row["kind"] not in _CALLING:
+                continue
+            who, peer = _workload(row, workload_of), _peer(row)
+            # Whoever answered; else whom the call names; else who usually answers calls of that name.
+            callee = answered.get((row["trace_id"], row["span_id"])) or (workload_of(peer) if peer else "")
+            callee = callee or usual.get((who, row["operation"]), "")
+            if callee and callee != who:
+                parent = by_id.get((row["trace_id"], row["parent_span_id"]))
+                self._note_call(who, callee, row, row["timestamp"] >= fault, parent)
 
     def _note_call(self, caller: str, callee: str, row: Row, after: bool, parent: Row | None) -> None:
         failed = row["status"] == "ERROR"
@@ -136,7 +167,7 @@ class Spread:
             cut_off = not strict and _SILENCE in trouble and _SILENCE not in self.affected[caller]
             if self._blamed[caller, callee] >= _FEWEST_ERRORS or "slow" in trouble or cut_off:
                 hit.append(caller)
-        return hit
+        return hit + [who for who in sorted(self._accused.get(callee, ())) if who in self.affected and who not in hit]
 
     def starved_by(self, caller: str) -> list[str]:
         """The components that a failing caller no longer gets to call."""
