@@ -251,27 +251,6 @@ class PodsReplaced(Fault):
         return True
 
 
-class Available(Fault):
-    """Nothing broken: a pause until a deployment is up, where what follows needs it so."""
-
-    def __init__(self, bed: Testbed, deployment: str) -> None:
-        self._bed = bed
-        self._deployment = deployment
-
-    def inject(self) -> None:
-        self._bed.until(self._up, _SETTLE_SECONDS, f"{self._deployment} to be up")
-
-    def _up(self) -> bool:
-        status = self._bed.kubernetes.get("deployments", self._deployment, self._bed.namespace).get("status") or {}
-        return bool(status.get("availableReplicas"))
-
-    def recover(self) -> None:
-        pass
-
-    def in_place(self) -> bool:
-        return True
-
-
 FaultMaker = Callable[..., Fault]
 _in_place: WeakKeyDictionary[Cluster, dict[tuple[str, str, str], Fault]] = WeakKeyDictionary()
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from srearena.generators.fault.base import (
     Addition,
-    Available,
     Edit,
     Fault,
     FaultInjector,
@@ -414,7 +413,7 @@ def duplicate_pvc_mounts(bed: Testbed, service: str) -> Fault:
         first_container(obj).setdefault("volumeMounts", []).append({"name": "cache", "mountPath": "/cache"})
 
     two = Edit(bed, "deployments", service, lambda obj: obj["spec"].update(replicas=2))
-    return Together(Addition(bed, manifest), workload_edit(bed, service, change), Available(bed, service), two)
+    return Together(Addition(bed, manifest), workload_edit(bed, service, change), two)
 
 
 # Names

@@ -32,6 +32,7 @@ from srearena.cluster.embedded.scheduler.volumes import (
     exclusive_claims_in_use,
     find_volume,
     volume_needs,
+    volume_reaches,
 )
 from srearena.cluster.embedded.series_recorder import SeriesRecorder
 from srearena.cluster.embedded.store import Change
@@ -212,6 +213,8 @@ class Scheduler:
         if not needs.to_bind:
             self._bind(pod, node.name)
             return
+        # The place is taken from here on: who is decided about next must reckon with this pod.
+        node.add(PodInfo.of(pod))
         for claim in needs.to_bind:
             volume = find_volume(claim, node.node, self._store)
             if volume is not None:
@@ -223,7 +226,7 @@ class Scheduler:
                     name_of(claim),
                     lambda current: meta(current).setdefault("annotations", {}).update({SELECTED_NODE: node.name}),
                 )
-        self._clock.after(_BINDING_POLL, self._check_volumes, namespace_of(pod), name_of(pod), node.name, deadline)
+        self._clock.after(_BINDING_POLL, self._check_volumes, pod, node.name, deadline)
 
     def _reserve(self, volume: Obj, claim: Obj) -> None:
         def change(current: Obj) -> None:
@@ -238,20 +241,47 @@ class Scheduler:
 
         self._client.modify("persistentvolumes", "", name_of(volume), change)
 
-    def _check_volumes(self, namespace: str, name: str, node: str, deadline: float) -> None:
+    def _check_volumes(self, placed: Obj, node: str, deadline: float) -> None:
+        namespace, name, uid = namespace_of(placed), name_of(placed), uid_of(placed)
         pod = self._store.get("pods", namespace, name)
-        if pod is None or dig(pod, "spec", "nodeName") or is_terminating(pod):
+        if pod is None or uid_of(pod) != uid or is_terminating(pod) or dig(pod, "spec", "nodeName"):
+            self._give_back(node, placed)
             return
         needs = volume_needs(pod, self._store)
         if not needs.to_bind and not needs.problem:
-            self._bind(pod, node)
+            trouble = self._out_of_reach(needs, node)
+            if not trouble:
+                self._bind(pod, node)
+                self._give_back(node, pod)
+                return
         elif self._clock.now >= deadline:
-            message = 'running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded'
-            waiting = Waiting(namespace, name, uid_of(pod), dig(pod, "spec", "priority", default=0), self._clock.now)
-            self._tell(pod, "SchedulerError", message, nominated="")
-            self.queue.retry(waiting)
+            trouble = "context deadline exceeded"
         else:
-            self._clock.after(_BINDING_POLL, self._check_volumes, namespace, name, node, deadline)
+            self._clock.after(_BINDING_POLL, self._check_volumes, placed, node, deadline)
+            return
+        self._give_back(node, pod)
+        self._tell(
+            pod, "SchedulerError", f'running PreBind plugin "VolumeBinding": binding volumes: {trouble}', nominated=""
+        )
+        self.queue.retry(Waiting(namespace, name, uid, dig(pod, "spec", "priority", default=0), self._clock.now))
+
+    def _out_of_reach(self, needs: VolumeNeeds, node: str) -> str:
+        """What keeps a node from volumes that were bound meanwhile, perhaps for another pod's sake."""
+        here = self._state.nodes.get(node)
+        for volume in needs.bound:
+            if volume is not None and (here is None or not volume_reaches(volume, here.node)):
+                named = name_of(volume)
+                return f'pv "{named}" node affinity doesn\'t match node "{node}": no matching NodeSelectorTerms'
+        return ""
+
+    def _give_back(self, node: str, pod: Obj) -> None:
+        """A place that was kept while volumes were bound is free again, unless the pod took it."""
+        now = self._store.get("pods", namespace_of(pod), name_of(pod)) or {}
+        if dig(now, "spec", "nodeName") == node and dig(now, "metadata", "uid") == uid_of(pod):
+            return
+        here = self._state.nodes.get(node)
+        if here is not None and here.remove(uid_of(pod)) is not None:
+            self.queue.happened("pod-gone")
 
     def _bind(self, pod: Obj, node: str) -> None:
         self._nominated.pop(uid_of(pod), None)
