@@ -32,8 +32,8 @@ class JudgeTable(_Table):
     provider: str = "openrouter"
     base_url: str = ""
     api_key_env: str = ""
-    votes: int = Field(1, ge=1)
-    max_concurrent: int = Field(5, ge=1)
+    votes: int = Field(default=1, ge=1)
+    max_concurrent: int = Field(default=5, ge=1)
     price_input: float | None = None
     price_output: float | None = None
 
@@ -61,17 +61,17 @@ class AgentTable(_Table):
     sandbox: Literal["auto", "require", "off"] = "auto"
     expose: tuple[Path, ...] = ()
     pass_env: tuple[str, ...] = ()
-    max_retries: int = Field(5, ge=0)
-    max_turns: int | None = Field(None, ge=1)
-    max_cost: float | None = Field(None, gt=0)
+    max_retries: int = Field(default=5, ge=0)
+    max_turns: int | None = Field(default=None, ge=1)
+    max_cost: float | None = Field(default=None, gt=0)
     price_input: float | None = None
     price_output: float | None = None
     price_cached: float | None = None
     agent: str = ""  # kind "python": a name that `srearena run --agent` knows, or `module:Class`
     options: dict[str, Any] = Field(default_factory=dict)
     url: str = ""  # kind "http"
-    max_steps: int = Field(30, ge=1)
-    timeout: float | None = Field(None, gt=0)
+    max_steps: int = Field(default=30, ge=1)
+    timeout: float | None = Field(default=None, gt=0)
 
     @model_validator(mode="after")
     def _complete(self) -> AgentTable:
@@ -113,16 +113,16 @@ class Configuration(_Table):
     scenarios_dir: Path | None = None
     problems: tuple[str, ...] = ()  # live problems of the arena, by id or pattern
     leaderboard_dir: Path = Path("leaderboard_results")
-    runs_per_scenario: int = Field(1, ge=1)
+    runs_per_scenario: int = Field(default=1, ge=1)
     concurrent: bool = False
-    max_workers: int = Field(3, ge=1)
+    max_workers: int = Field(default=3, ge=1)
     collect_traces: bool = False
-    timeout: float = Field(900.0, gt=0)
-    budget_usd: float | None = Field(None, gt=0)
-    retries: int = Field(1, ge=0)
+    timeout: float = Field(default=900.0, gt=0)
+    budget_usd: float | None = Field(default=None, gt=0)
+    retries: int = Field(default=1, ge=0)
     retry_on: tuple[Outcome, ...] = RETRIED
     ranking_metric: str = "score"
-    k: int = Field(3, ge=1)
+    k: int = Field(default=3, ge=1)
     stages: tuple[str, ...] = ()  # of live problems; all of a problem's own by default
     seed: int = 0
     judge: JudgeTable = JudgeTable()

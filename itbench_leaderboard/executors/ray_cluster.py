@@ -1,8 +1,8 @@
 """Attempts on the machines of a Ray cluster; what they leave is brought home and published here.
 
 A worker or a machine that is lost takes its attempt with it: Ray starts it again elsewhere, in an empty workspace. A
-run that loses its machine more often than that is an environment error, and the leaderboard's own retries apply. Recordings
-must be at the same path on every machine (a shared file system); nothing else is shared.
+run that loses its machine more often than that is an environment error, and the leaderboard's own retries apply.
+Recordings must be at the same path on every machine (a shared file system); nothing else is shared.
 """
 
 from __future__ import annotations

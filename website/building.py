@@ -1,0 +1,233 @@
+"""From a leaderboard's results to a static site: the pages as they are, and data files that they load when needed.
+
+Data files are scripts that hand one JSON value to the page, because a page opened from a file may not fetch. The site
+knows the leaderboard by its files only. What agents wrote goes into those values as text and is never made part of a page.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from srearena.errors import SreArenaError
+
+SCHEMA = "site-v1"
+PAGES = Path(__file__).parent
+_STEPS, _TEXT = 400, 20_000
+_MARK = "data/index.js"
+
+
+class SiteError(SreArenaError):
+    """The results or the place for the site cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    place: Path
+    agents: int
+    incidents: int
+    runs: int
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as problem:
+        raise SiteError(f"{path} cannot be read: {problem}") from problem
+
+
+def slug(metric: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_@^.-]", "_", metric)
+
+
+def _round(value: Any) -> Any:
+    return round(value, 4) if isinstance(value, float) else value
+
+
+def _cut(value: Any) -> Any:
+    """The value with every text bounded."""
+    if isinstance(value, str):
+        return value if len(value) <= _TEXT else value[:_TEXT] + "… (cut)"
+    if isinstance(value, Mapping):
+        return {str(key): _cut(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_cut(each) for each in value]
+    return value
+
+
+class _Data:
+    """The directory of data files."""
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
+
+    def write(self, key: str, value: Any) -> None:
+        path = self._place / f"{key}.js"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Escaped so that the text could stand anywhere: in a script, in a script element, on an old engine.
+        text = json.dumps(value, separators=(",", ":"), ensure_ascii=True).replace("<", "\\u003c")
+        path.write_text(f"srearena.receive({json.dumps(key)},{text});\n", encoding="utf-8")
+
+
+def _agent(row: Mapping[str, Any]) -> dict[str, Any]:
+    test = row.get("against_next")
+    names = ("rank", "model", "provider", "kind", "prompt", "commit", "cli", "planned", "graded", "excluded", "missing")
+    return {
+        "name": row["agent"],
+        **{name: row.get(name) for name in names},
+        "outcomes": row.get("outcomes") or {},
+        "score": _round(row.get("score")),
+        "pass1": _round(row.get("pass@1")),
+        "passk": _round(row.get("pass@k")),
+        "mean_cost": _round(row.get("mean_cost_usd")),
+        "seconds": _round(row.get("mean_seconds")),
+        "turns": _round(row.get("mean_turns")),
+        "metrics": {
+            metric: [_round(each["mean"]), *(_round(end) for end in each["ci95"] or (None, None))]
+            for metric, each in row.get("metrics", {}).items()
+        },
+        "against_next": test
+        and {
+            "agent": test["agent"],
+            "difference": _round(test["difference"]),
+            "p": _round(test["permutation_p"]),
+            "within_noise": test["within_noise"],
+        },
+    }
+
+
+def _blamed(answer: Any) -> list[str]:
+    entities = answer.get("entities") if isinstance(answer, Mapping) else None
+    found = [e for e in entities or () if isinstance(e, Mapping) and e.get("contributing_factor")]
+    return [str(entity.get("name"))[:120] for entity in found[:6]]
+
+
+def _steps(directory: Path) -> list[Any]:
+    trajectory = _loose(directory / "traces" / "trajectory.json")
+    steps = trajectory.get("steps") if isinstance(trajectory, Mapping) else None
+    return [_cut(step) for step in (steps or [])[:_STEPS] if isinstance(step, Mapping)]
+
+
+def _loose(path: Path) -> Any:
+    """What a run left: agents write what they like, so what cannot be read is nothing."""
+    try:
+        return None if path.is_symlink() else _read(path)
+    except SiteError:
+        return None
+
+
+def _runs(root: Path, agent: str, incident: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    for row in rows:
+        directory = root / agent / incident / str(row["run"])
+        verdict = _loose(directory / "judge_output.json") or {}
+        details = verdict.get("details", {})
+        answer = _loose(directory / "agent_output.json")
+        yield {
+            "run": row["run"],
+            "outcome": row["outcome"],
+            "score": _round(row["scores"].get("score")),
+            "scores": {metric: _round(value) for metric, value in row["scores"].items()},
+            "error": row.get("error"),
+            "justification": row.get("justification") or "",
+            "seconds": _round(row.get("duration_seconds")),
+            "cost": row.get("cost_usd"),
+            "answer": _cut(answer),
+            "blamed": _blamed(answer),
+            "predicted_graph": details.get("details", {}).get("predicted_graph") or {"nodes": [], "edges": []},
+            "steps": _steps(directory),
+            "truth": verdict.get("truth") or {},
+        }
+
+
+def _leaderboard(results: Path) -> dict[str, Any]:
+    document = _read(results / "leaderboard.json")
+    if document is None:
+        raise SiteError(f"there is no leaderboard.json in {results}: run `python -m itbench_leaderboard` first")
+    if not isinstance(document, dict) or not str(document.get("schema_version", "")).startswith("leaderboard-v1"):
+        raise SiteError(f"{results / 'leaderboard.json'} is not a leaderboard of a version that is known here")
+    return document
+
+
+def _prepare(place: Path) -> None:
+    if place.exists() and (not place.is_dir() or (any(place.iterdir()) and not (place / _MARK).is_file())):
+        raise SiteError(f"{place} holds something else than a site: give --output an empty directory")
+    for name in ("assets", "data"):
+        shutil.rmtree(place / name, ignore_errors=True)
+    place.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(PAGES / "index.html", place / "index.html")
+    shutil.copytree(PAGES / "assets", place / "assets")
+
+
+def build(results: Path, place: Path) -> Site:
+    """Make the site of `results/` (and of the runs beside it, where they are) at a place that is empty or a site."""
+    leaderboard = _leaderboard(results)
+    _prepare(place)
+    data = _Data(place / "data")
+    rows = leaderboard["rankings"]
+    incidents = list(leaderboard["incidents"].values())
+    documents = [_read(results / f"{row['agent']}.json") or {"scenarios": {}} for row in rows]
+    for metric in leaderboard["metrics"]:
+        data.write(f"scores/{slug(metric)}", [_line(document, incidents, metric) for document in documents])
+    counted = _write_details(data, results, rows, documents, incidents)
+    index = {
+        "schema": SCHEMA,
+        **{key: leaderboard[key] for key in ("generated_at", "ranking_metric", "k", "metrics")},
+        "runs": leaderboard["runs_per_scenario"],
+        "agents": [_agent(row) for row in rows],
+        "incidents": incidents,
+    }
+    data.write("index", index)
+    copied = place / "results"
+    copied.mkdir(exist_ok=True)
+    shutil.copyfile(results / "leaderboard.json", copied / "leaderboard.json")
+    return Site(place, len(rows), len(incidents), counted)
+
+
+def _line(document: Mapping[str, Any], incidents: Sequence[Mapping[str, Any]], metric: str) -> list[Any]:
+    scenarios = document["scenarios"]
+    return [
+        _round(scenarios.get(one["name"], {}).get("statistics", {}).get(metric, {}).get("mean")) for one in incidents
+    ]
+
+
+def _write_details(
+    data: _Data,
+    results: Path,
+    rows: Sequence[Mapping[str, Any]],
+    documents: Sequence[Mapping[str, Any]],
+    incidents: Sequence[Mapping[str, Any]],
+) -> int:
+    """The files of agents, incidents and runs; how many runs there are."""
+    counted = 0
+    said: list[list[Any]] = [[] for _ in incidents]
+    truths: list[Any] = [{} for _ in incidents]
+    metric = "score"
+    for a, (row, document) in enumerate(zip(rows, documents, strict=True)):
+        listed = []
+        for i, incident in enumerate(incidents):
+            scenario = document["scenarios"].get(incident["name"])
+            if scenario is None:
+                continue
+            briefs = []
+            for run in _runs(results.parent, row["agent"], incident["name"], scenario["runs"]):
+                truths[i] = truths[i] or run["truth"]
+                brief = [run["run"], run["outcome"], run["score"]]
+                said[i].append([a, *brief, run["blamed"]])
+                briefs.append(brief)
+                shown = {key: value for key, value in run.items() if key not in ("truth", "blamed")}
+                data.write(f"runs/{a}-{i}-{run['run']}", shown)
+                counted += 1
+            listed.append([i, briefs, _round(scenario["statistics"].get(metric, {}).get("mean"))])
+        data.write(f"agents/{a}", listed)
+    for i, incident in enumerate(incidents):
+        timeline = _loose(results / "timelines" / f"{incident['name']}.json") or {}
+        entries = [_cut(entry) for entry in timeline.get("entries", []) if isinstance(entry, Mapping)]
+        data.write(f"incidents/{i}", {"truth": _cut(truths[i]), "timeline": entries, "runs": said[i]})
+    return counted
