@@ -39,5 +39,7 @@ class KafkaProducerLeak(OriginProblem):
     )
     remedy = """\
 kubectl -n {ns} rollout undo deployment/{service}
-kubectl -n {ns} rollout status deployment/{service} --timeout=90s
-kubectl -n {ns} rollout undo deployment/kafka"""
+kubectl -n {ns} scale deployment/{service} --replicas=0
+kubectl -n {ns} rollout undo deployment/kafka
+kubectl -n {ns} rollout status deployment/kafka --timeout=100s
+kubectl -n {ns} scale deployment/{service} --replicas=1"""
