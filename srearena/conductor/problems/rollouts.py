@@ -16,16 +16,16 @@ from srearena.generators.fault.actors import deployment, service
 from srearena.service.kubernetes import Obj
 from srearena.service.readiness import missing_replicas
 
-_PORT = 8080
+_PORT = 80
 _STEP = 5.0
 
 
 def _web_server(starts_in: int) -> Obj:
     """A container that serves pages after a while."""
-    script = f"sleep {starts_in}; mkdir -p /tmp/www; echo ok > /tmp/www/index.html; httpd -f -p {_PORT} -h /tmp/www"
+    script = f"sleep {starts_in}; exec nginx -g 'daemon off;'"
     return {
         "name": "server",
-        "image": "busybox:1.36",
+        "image": "nginx:1.27",
         "command": ["sh", "-c", script],
         "ports": [{"containerPort": _PORT}],
         "readinessProbe": {"tcpSocket": {"port": _PORT}, "periodSeconds": 5},
