@@ -58,8 +58,8 @@ class RuntimeMetricsCollector:
         self._target = Target({"job": self.job, "instance": INSTANCE}, f"http://{INSTANCE}/metrics")
         for series in _BY_RUNTIME.values():
             for name, _, _ in series:
-                counts = name.endswith(("_total", "_count", "_sum"))
-                store.describe(name, "counter" if counts else "gauge", f"{name.replace('_', ' ').capitalize()}.")
+                family, kind = _family(name)
+                store.describe(family, kind, f"{family.replace('_', ' ').capitalize()}.")
 
     def targets(self) -> Sequence[Target]:
         return [self._target] if self._blocks else []
@@ -78,6 +78,14 @@ class RuntimeMetricsCollector:
                 block = self._blocks[instance] = self._store.block([_labels(instance, one) for one in series])
             block.append(now, [read(instance) for _, _, read in series])
         self._target.health, self._target.scraped_at = "up", now
+
+
+def _family(name: str) -> tuple[str, str]:
+    """What a series belongs to, and of which kind that is; a count of threads or goroutines goes down, too."""
+    duration, mark, part = name.partition("_duration_seconds")
+    if mark and part in ("_count", "_sum"):
+        return duration + mark, "histogram"
+    return name, "counter" if name.endswith("_total") else "gauge"
 
 
 def _labels(instance: Instance, series: _Series) -> dict[str, str]:
