@@ -73,6 +73,11 @@ class LlmAgent:
     def usage(self) -> dict[str, float]:
         return {"tokens_in": self.spent.tokens_in, "tokens_out": self.spent.tokens_out, "cost": self.cost}
 
+    @property
+    def priceless(self) -> bool:
+        """Nobody knows what its tokens cost: only an endpoint that says so itself can tell."""
+        return self._price is None
+
     async def aclose(self) -> None:
         await self._model.aclose()
 

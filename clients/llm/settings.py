@@ -11,8 +11,8 @@ from clients.llm.prices import Price
 from clients.llm.providers import Served, served
 from clients.llm.through_litellm import LiteLlm
 from clients.llm.wires import WIRES
-from itbench_evaluations.judge.settings import environment
 from srearena.conductor.errors import ArenaError
+from srearena.dotenv import environment
 
 _FALSE = ("", "0", "false", "no", "off")
 

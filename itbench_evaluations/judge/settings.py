@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from itbench_evaluations.errors import InputError
+from srearena.dotenv import read_dotenv
+
+__all__ = ["DEFAULT_BASE_URL", "JudgeSettings", "environment", "is_configured", "read_dotenv"]
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 
@@ -40,31 +43,6 @@ class JudgeSettings:
 
     def __repr__(self) -> str:
         return f"JudgeSettings(base_url={self.base_url!r}, models={self.models!r}, votes={self.votes})"
-
-
-_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*$")
-_REFERENCE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
-
-
-def read_dotenv(text: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """The assignments of a `.env` file; `$NAME` refers to earlier lines, then to the environment."""
-    found: dict[str, str] = {}
-    for line in text.splitlines():
-        match = _LINE.match(line)
-        if match is None or line.lstrip().startswith("#"):
-            continue
-        name, value = match[1], match[2]
-        if len(value) >= 2 and value[0] == value[-1] == "'":
-            found[name] = value[1:-1]
-            continue
-        if len(value) >= 2 and value[0] == value[-1] == '"':
-            value = value[1:-1]
-        else:
-            value = value.split(" #", 1)[0].rstrip()
-        found[name] = _REFERENCE.sub(
-            lambda ref: found.get(ref[1] or ref[2], environment.get(ref[1] or ref[2], "")), value
-        )
-    return found
 
 
 def environment(directory: Path | None = None) -> dict[str, str]:

@@ -19,6 +19,9 @@ from srearena.conductor.suite import Progress, Suite
 from srearena.conductor.tables import LiveTable, outcome_colour
 from srearena.conductor.trial import Trial
 from srearena.config import load_config
+from srearena.dotenv import environment
+from srearena.tracking.weights_and_biases import log_run
+from srearena.tracking.weights_and_biases import wanted as tracked
 
 
 @click.command()
@@ -93,7 +96,13 @@ def command(
         table.show(suite.progress, entry)
 
     results = suite.perform(watch)
-    figures = totals([result for result in results if any(_same(result, trial) for trial in plan)])
+    results = [result for result in results if any(_same(result, trial) for trial in plan)]
+    figures = totals(results)
+    variables = environment()
+    if tracked(variables):
+        told = {"agent": agent, "trials": trials, "seed": seed, "limits": limits.as_document(), **given}
+        seen = log_run(run, results, figures, told, variables)
+        click.echo(f"W&B: {seen}", err=True)
     if as_json:
         click.echo(json.dumps({"run": run.name, "folder": str(run), **figures}))
         return

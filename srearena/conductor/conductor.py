@@ -25,6 +25,8 @@ from srearena.conductor.results import folder_of, results_root, trial_document, 
 from srearena.conductor.session import Session
 from srearena.conductor.staging import Say, Timeline
 from srearena.config import Config, load_config
+from srearena.dotenv import environment
+from srearena.tracking.otlp import export_result
 
 
 class Conductor:
@@ -154,6 +156,9 @@ class Conductor:
         write_trial(run, document)
         if self._results is None:
             write_summary(run, [document])
+        complaint = export_result(document, episode.session.path or Path(), environment())
+        if complaint:
+            self._say(complaint)
         self.result = document
         return document
 

@@ -1,0 +1,119 @@
+"""`python3 clients/gpt.py`: an agent with a model on a problem, with a transcript to read along.
+
+    python3 clients/gpt.py --problem scale_pod_zero_social_net --model gpt-4.1
+    python3 clients/gpt.py --suite 'missing_*' --model anthropic/claude-sonnet-4-5 --budget-usd 5
+
+Keys come from the environment or from `.env` in the working directory. With `--suite` it is `srearena run`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import click
+
+if __name__ == "__main__":  # run as a file, the project itself need not be installed
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+from srearena.conductor.conductor import Conductor
+from srearena.conductor.errors import ArenaError
+from srearena.conductor.outcome import Limits
+from srearena.errors import SreArenaError
+
+DEFAULT_PROBLEM = "scale_pod_zero_social_net"
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--problem", default=DEFAULT_PROBLEM, show_default=True, help="`srearena problems` lists them.")
+@click.option("--model", help="By default what SREARENA_MODEL says.")
+@click.option("--suite", multiple=True, metavar="GLOB", help="Many problems by pattern, instead of one.")
+@click.option("--max-steps", default=30, show_default=True)
+@click.option("--budget-usd", type=float, help="What one trial may cost.")
+@click.option("--variant", default="react", show_default=True, help="react or plan-and-verify.")
+@click.option("--tools", default="", help="kubectl or telemetry; by default what the variant has.")
+@click.option("--agent-option", "options", multiple=True, metavar="KEY=VALUE", help="See docs/llm-agent.md.")
+@click.option("--seed", default=0, show_default=True)
+@click.option("--stages", help="Only these, by name and comma.")
+@click.option("--quiet", is_flag=True, help="No transcript.")
+def main(
+    problem: str,
+    model: str | None,
+    suite: tuple[str, ...],
+    max_steps: int,
+    budget_usd: float | None,
+    variant: str,
+    tools: str,
+    options: tuple[str, ...],
+    seed: int,
+    stages: str | None,
+    quiet: bool,
+) -> None:
+    """Let a model solve a problem."""
+    told = {"variant": variant, "tools": tools, **dict(_pair(option) for option in options)}
+    if model:
+        told["model"] = model
+    if suite:
+        words = [*suite, "--agent", "llm", "--max-steps", str(max_steps), "--seed", str(seed)]
+        words += [word for key, value in told.items() for word in ("--agent-option", f"{key}={value}")]
+        words += ["--stages", stages] if stages else []
+        words += ["--max-cost", str(budget_usd)] if budget_usd is not None else []
+        _suite(words)
+        return
+    _one(problem, told, Limits(steps=max_steps, cost=budget_usd), seed, stages, quiet)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise ArenaError(f"--agent-option takes KEY=VALUE, not {text!r}")
+    return key, value
+
+
+def _suite(words: list[str]) -> None:
+    from srearena.commands.run import command
+
+    command.main(words, prog_name="srearena run", standalone_mode=False)
+
+
+def _one(problem: str, told: dict[str, str], limits: Limits, seed: int, stages: str | None, quiet: bool) -> None:
+    from clients.llm import LlmAgent, Settings
+
+    settings = Settings.from_options({"transcript": str(not quiet), **told})
+    if limits.cost is not None and LlmAgent(settings).priceless:
+        raise ArenaError(
+            f"a budget in dollars needs prices, and {settings.model} has none here: give "
+            "--agent-option price_in=... --agent-option price_out=... (dollars per million tokens)"
+        )
+    conductor = Conductor(
+        seed=seed,
+        limits=limits,
+        stages=stages.split(",") if stages else None,
+        in_process=True,
+        say=lambda text: click.echo(f"... {text}", err=True),
+    )
+    conductor.register_agent(LlmAgent(settings), "llm")
+    conductor.init_problem(problem)
+    result = asyncio.run(conductor.start_problem())
+    used = result["usage"]
+    click.echo(f"Outcome: {result['outcome']}. {result['reason']}".rstrip())
+    for stage in result["stages"]:
+        if stage["verdict"]:
+            click.echo(f"  {stage['stage']}: {'passed' if stage['verdict']['passed'] else 'failed'}")
+    click.echo(
+        f"{used['steps']} steps, {used['tokens_in']:,} tokens in, {used['tokens_out']:,} out, ${used['cost']:.4f}"
+    )
+
+
+if __name__ == "__main__":
+    try:
+        main(standalone_mode=False)
+    except click.ClickException as wrong:
+        wrong.show()
+        sys.exit(wrong.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    except SreArenaError as problem:
+        click.echo(f"Error: {problem}", err=True)
+        sys.exit(1)

@@ -1,0 +1,46 @@
+"""`.env`: what people set once for a project, keys above all. What is set in the environment already stays."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from srearena.errors import SreArenaError
+
+_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*$")
+_REFERENCE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+
+
+def read_dotenv(text: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """The assignments of a `.env` file; `$NAME` refers to earlier lines, then to the environment."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        match = _LINE.match(line)
+        if match is None or line.lstrip().startswith("#"):
+            continue
+        name, value = match[1], match[2]
+        if len(value) >= 2 and value[0] == value[-1] == "'":
+            found[name] = value[1:-1]
+            continue
+        if len(value) >= 2 and value[0] == value[-1] == '"':
+            value = value[1:-1]
+        else:
+            value = value.split(" #", 1)[0].rstrip()
+        found[name] = _REFERENCE.sub(
+            lambda ref: found.get(ref[1] or ref[2], environment.get(ref[1] or ref[2], "")), value
+        )
+    return found
+
+
+def environment(directory: Path | None = None) -> dict[str, str]:
+    """The process's environment, completed by `.env` of the working directory."""
+    present = dict(os.environ)
+    file = (directory or Path.cwd()) / ".env"
+    if file.is_file():
+        try:
+            return {**read_dotenv(file.read_text(encoding="utf-8"), present), **present}
+        except (OSError, UnicodeDecodeError) as problem:
+            raise SreArenaError(f"cannot read {file}: {problem}") from problem
+    return present
