@@ -1,0 +1,134 @@
+"""Takes out of a transcript what may differ between two clusters, and nothing else.
+
+Names that a cluster draws, addresses, identities, revisions, moments and ages become placeholders. What has no
+promised order is sorted. Counts, reasons, messages, conditions and exit codes stay as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import yaml
+
+_DRAWN = "[bcdfghjklmnpqrstvwxz2456789]"
+"""The letters Kubernetes makes up names from."""
+
+_REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
+        (r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "<uid>"),
+        (r"\b(containerd://|sha256:)[0-9a-f]{64}\b", r"\1<digest>"),
+        (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", "<time>"),
+        (r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}", "<time>"),
+        (rf"-{_DRAWN}{{8,10}}-{_DRAWN}{{5}}\b", "-<hash>-<id>"),
+        (rf"-(?={_DRAWN}*\d){_DRAWN}{{8,10}}\b", "-<hash>"),
+        (rf"(pod-template-hash[=:] ?\"?){_DRAWN}{{8,10}}\b", r"\1<hash>"),
+        (r"(controller-revision-hash[=:] ?\"?[\w-]*?)[0-9a-z]{8,10}\b", r"\1<hash>"),
+        (rf"-{_DRAWN}{{5}}\b", "-<id>"),
+        (r"\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b(?!/)", "<ip>"),
+        (r"\bworker-\d\b", "worker-<n>"),
+        (r"\([\dhmsd]+ ago\)", "(<age> ago)"),
+        (r"\(x\d+ over [^)]+\)", "(x<n> over <age>)"),
+    )
+)
+_HEADER = re.compile(r"^(\s*)[A-Z][A-Z0-9()/%_-]*( {1,}[A-Z][A-Z0-9()/%_-]*)* *$")
+_EVENTS_HEADER = re.compile(r"^\s+Type\s+Reason\s+Age\s+From\s+Message$")
+_AGES = ("AGE", "LAST SEEN", "DURATION", "LAST SCHEDULE", "FIRST SEEN")
+_DROPPED = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink")
+
+
+def normal_text(text: str) -> str:
+    """What a command printed, normalised; JSON and YAML by structure, everything else by line."""
+    stripped = text.strip()
+    if stripped.startswith("{") and stripped.endswith("}"):
+        try:
+            return _structured(json.loads(stripped))
+        except json.JSONDecodeError:
+            pass
+    if stripped.startswith("apiVersion:"):
+        return _structured(yaml.safe_load(stripped))
+    return _lines(text)
+
+
+def normal_events(items: list[dict[str, Any]]) -> str:
+    """Events as lines of type, reason, object and message; each kind once."""
+    lines = {
+        replaced(
+            f"{item['type']} {item['reason']} {item['involvedObject']['kind']}/{item['involvedObject'].get('name', '')}: "
+            f"{item.get('message', '').strip()}"
+        )
+        for item in items
+    }
+    return "".join(f"{line}\n" for line in sorted(lines))
+
+
+def replaced(text: str) -> str:
+    """The text with placeholders for everything a cluster draws or measures."""
+    for pattern, replacement in _REPLACEMENTS:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def _structured(value: Any) -> str:
+    return yaml.safe_dump(_plain(value), width=10_000)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {replaced(key): _plain(item) for key, item in value.items() if key not in _DROPPED}
+    if isinstance(value, list):
+        items = [_plain(item) for item in value]
+        return sorted(items, key=json.dumps) if items and _named(items) else items
+    if isinstance(value, str):
+        return replaced(value)
+    return value if isinstance(value, int | float | bool) or value is None else replaced(str(value))
+
+
+def _named(items: list[Any]) -> bool:
+    """Objects of a list and conditions have no promised order once their names are drawn."""
+    return all(isinstance(item, dict) and ("metadata" in item or "lastTransitionTime" in item) for item in items)
+
+
+def _lines(text: str) -> str:
+    done: list[str] = []
+    rows: list[str] = []
+    header: list[tuple[str, int]] = []
+
+    def end_table() -> None:
+        done.extend(sorted(rows))
+        rows.clear()
+        header.clear()
+
+    for line in text.splitlines():
+        if _HEADER.match(line) and "  " in line.strip() or _EVENTS_HEADER.match(line):
+            end_table()
+            header = _columns(line)
+            done.append(" | ".join(name for name, _ in header))
+        elif header and line.strip() and not set(line) <= {" ", "-"}:
+            rows.append(_row(line, header))
+        elif header and line.strip():
+            continue
+        else:
+            end_table()
+            done.append(re.sub(r" {2,}", "  ", replaced(_without_age(line))).rstrip())
+    end_table()
+    return "".join(f"{line}\n" for line in done).strip("\n") + ("\n" if done else "")
+
+
+def _columns(line: str) -> list[tuple[str, int]]:
+    return [(match.group(), match.start()) for match in re.finditer(r"\S+( \S+)*", line)]
+
+
+def _row(line: str, header: list[tuple[str, int]]) -> str:
+    cells = []
+    starts = [0, *(start for _, start in header[1:])]
+    for (name, _), start, end in zip(header, starts, [*starts[1:], None], strict=True):
+        cell = line[start:end].strip()
+        cells.append("<age>" if name in _AGES or name == "Age" else replaced(cell))
+    return " | ".join(cells)
+
+
+def _without_age(line: str) -> str:
+    return re.sub(r"^(\s*(Duration|Age):\s+)\S+$", r"\1<age>", line)
