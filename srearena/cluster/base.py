@@ -10,6 +10,8 @@ Everything else about a cluster is reached through the Kubernetes API that the k
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -54,6 +56,16 @@ class TelemetryEndpoints:
     """A bearer token for all of them, or the password of any user; "" where none is asked for."""
 
 
+@dataclass(slots=True)
+class Hurry:
+    """A stretch in which a cluster's time need not keep to the wall clock."""
+
+    patience: float
+    """The real seconds after which a client may give up on a request."""
+    flown: float = 0.0
+    """Known at the end: how much more of the cluster's time has passed than would have without."""
+
+
 class Cluster(ABC):
     """One running environment; use it as a context manager, or call `close` when done."""
 
@@ -78,6 +90,14 @@ class Cluster(ABC):
     @abstractmethod
     def wait(self, seconds: float) -> None:
         """Let that much of the cluster's time pass: sleeps where time is real, advances the clock where it is not."""
+
+    @contextmanager
+    def hurrying(self, limit: float) -> Iterator[Hurry]:
+        """For one request whose answer needs time in the cluster: where time is ours, it flies while the request waits.
+
+        It flies to the instant of the answer and no further, `limit` seconds at most; then the request is given up.
+        """
+        yield Hurry(limit)
 
     @abstractmethod
     def catch_up(self) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
 
-from srearena.cluster.base import Cluster, ClusterUnavailable, NodeAccess, NodeAccessError, TelemetryEndpoints
+from srearena.cluster.base import Cluster, ClusterUnavailable, Hurry, NodeAccess, NodeAccessError, TelemetryEndpoints
 from srearena.cluster.embedded.control import ControlError
 from srearena.cluster.embedded.hosting import HostThread
 from srearena.cluster.embedded.options import ClusterOptions
+from srearena.cluster.hurrying import hurry_by
 
 
 class InProcessCluster(Cluster):
@@ -46,6 +49,11 @@ class InProcessCluster(Cluster):
 
     def wait(self, seconds: float) -> None:
         self._thread.call(self._thread.host.pacer.advance(seconds))
+
+    @contextmanager
+    def hurrying(self, limit: float) -> Iterator[Hurry]:
+        with hurry_by(lambda request: self._thread.call(self._thread.host.control(request)), limit) as hurry:
+            yield hurry
 
     def catch_up(self) -> None:
         self._thread.call(self._thread.host.catch_up())

@@ -30,12 +30,14 @@ from srearena.cluster.base import (
     Cluster,
     ClusterError,
     ClusterUnavailable,
+    Hurry,
     NodeAccess,
     NodeAccessError,
     TelemetryEndpoints,
 )
 from srearena.cluster.embedded.control import ControlError, ControlLine
 from srearena.cluster.embedded.options import ClusterOptions
+from srearena.cluster.hurrying import hurry_by
 from srearena.service.model import load_model
 
 _START_TIMEOUT = 60.0
@@ -132,6 +134,11 @@ class ChildCluster(Cluster):
 
     def wait(self, seconds: float) -> None:
         _asked(self._control, "advance", seconds=seconds)
+
+    @contextlib.contextmanager
+    def hurrying(self, limit: float) -> Iterator[Hurry]:
+        with hurry_by(lambda request: _asked(self._control, **request), limit) as hurry:
+            yield hurry
 
     def catch_up(self) -> None:
         _asked(self._control, "catch-up")

@@ -6,13 +6,14 @@ first looks, its now is the agent's. On a real one the same steps take the time 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from srearena.cluster import Cluster, NodeAccess, start_embedded
-from srearena.cluster.base import TelemetryEndpoints
+from srearena.cluster.base import Hurry, TelemetryEndpoints
 from srearena.conductor.baseline import Baseline, capture
 from srearena.conductor.errors import EnvironmentFailure
 from srearena.conductor.oracles.checks.probing import ProbeFailed
@@ -66,6 +67,12 @@ class TimeKeeper(Cluster):
     def wait(self, seconds: float) -> None:
         self.inner.wait(seconds)
         self.passed += seconds
+
+    @contextmanager
+    def hurrying(self, limit: float) -> Iterator[Hurry]:
+        with self.inner.hurrying(limit) as hurry:
+            yield hurry
+        self.passed += hurry.flown
 
     def catch_up(self) -> None:
         self.inner.catch_up()

@@ -15,20 +15,23 @@ Managers and user agent are those of kubectl, per verb: what the harness does lo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
 from srearena.cluster import Cluster
+from srearena.cluster.base import Hurry
 from srearena.service.errors import ApiRefused, NotFound
 from srearena.service.remote_command import Finished, run_command
 from srearena.service.resources import Obj, Resource, ResourceTable, discover
 from srearena.service.transport import Reply, Transport, decoded
-from srearena.service.waiting import PassTime, doze, wait_until, while_time_passes
+from srearena.service.waiting import PassTime, doze, wait_until
 
 __all__ = ["ApiRefused", "Finished", "Kubernetes", "NotFound", "Obj", "Reply", "Resource"]
 
 T = TypeVar("T")
+Hurrying = Callable[[float], AbstractContextManager[Hurry]]
 PatchKind = Literal["strategic", "merge", "json"]
 _Objects = list[Obj]
 _Words = list[str]
@@ -50,16 +53,18 @@ class Kubernetes:
         context: str | None = None,
         timeout: float = 60.0,
         pass_time: PassTime | None = None,
+        hurrying: Hurrying | None = None,
     ) -> None:
-        """`pass_time` lets the cluster's time pass while a request waits in it: `cluster.wait` (see `of`)."""
+        """`pass_time` and `hurrying` are those of a cluster whose time need not be real (see `of`)."""
         self._transport = Transport(Path(kubeconfig), context, timeout)
         self._pass_time = pass_time
+        self._hurrying: Hurrying = hurrying or (lambda limit: nullcontext(Hurry(limit)))
         self._table: ResourceTable | None = None
 
     @classmethod
     def of(cls, cluster: Cluster) -> Kubernetes:
         """The administrator's client of a cluster, also while its clock stands still."""
-        return cls(cluster.kubeconfig, pass_time=cluster.wait)
+        return cls(cluster.kubeconfig, pass_time=cluster.wait, hurrying=cluster.hurrying)
 
     def __enter__(self) -> Self:
         return self
@@ -290,12 +295,10 @@ class Kubernetes:
         """Run a command in a container; its exit status is part of the result."""
         path = self._path("pods", pod, namespace, "exec")
         data = stdin.encode() if isinstance(stdin, str) else stdin
-        return while_time_passes(
-            lambda: run_command(
-                self._transport.access, path, command, container=container, stdin=data, timeout=timeout
-            ),
-            self._pass_time,
-        )
+        with self._hurrying(timeout) as hurry:
+            return run_command(
+                self._transport.access, path, command, container=container, stdin=data, timeout=hurry.patience
+            )
 
     def request_service(
         self,
@@ -340,6 +343,5 @@ class Kubernetes:
     ) -> Reply:
         url = f"{place}/{path.lstrip('/')}"
         wanted = {"accept": "*/*", **(headers or {})}
-        return while_time_passes(
-            lambda: self._transport.send(method, url, content=body, headers=wanted, timeout=timeout), self._pass_time
-        )
+        with self._hurrying(self._transport.timeout if timeout is None else timeout) as hurry:
+            return self._transport.send(method, url, content=body, headers=wanted, timeout=hurry.patience)

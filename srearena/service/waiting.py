@@ -1,8 +1,7 @@
 """Waiting for a cluster: on its own time, so that it takes minutes on a real one and milliseconds on an embedded one.
 
-Two kinds of waiting. `wait_until` looks, lets time pass, and looks again. `while_time_passes` is for one request whose
-answer itself needs time in the cluster (a command that sleeps, a request through the application): where the cluster's
-clock stands still until somebody advances it, nobody else would.
+`wait_until` looks, lets time pass, and looks again. One request whose answer itself needs time in the cluster (a
+command that sleeps, a request through the application) is sent while `Cluster.hurrying`.
 """
 
 from __future__ import annotations
@@ -18,8 +17,6 @@ PassTime = Callable[[float], None]
 
 _FIRST_STEP = 0.5
 _LONGEST_STEP = 5.0
-_GRACE = 0.03
-"""Real seconds in which a request is expected to be answered without any help."""
 
 
 def doze(seconds: float) -> None:
@@ -48,29 +45,3 @@ def wait_until(
         pass_time(nap)
         passed += nap
         step = min(step * 1.5, _LONGEST_STEP)
-
-
-def while_time_passes(work: Callable[[], T], pass_time: PassTime | None) -> T:
-    """Do blocking work; if it takes long, let the cluster's time pass meanwhile."""
-    if pass_time is None:
-        return work()
-    results: list[T] = []
-    problems: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            results.append(work())
-        except BaseException as problem:
-            problems.append(problem)
-
-    worker = threading.Thread(target=run, name="request", daemon=True)
-    worker.start()
-    worker.join(_GRACE)
-    step = 0.05
-    while worker.is_alive():
-        pass_time(step)
-        worker.join(_GRACE)
-        step = min(step * 1.5, _LONGEST_STEP)
-    if problems:
-        raise problems[0]
-    return results[0]

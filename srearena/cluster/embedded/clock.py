@@ -52,6 +52,8 @@ class Clock:
         self._tasks: set[Task[Any]] = set()
         self.awaited = 0
         """How many answers from outside the simulation are on their way; whoever makes time fly waits for them."""
+        self.wanted: list[Callable[[], object]] = []
+        """One entry per client outside that waits for something to happen here: what ends its waiting in vain."""
 
     def at(self, when: float, callback: Callable[..., object], *arguments: Any) -> Timer:
         when = max(when, self.now)
@@ -99,6 +101,17 @@ class Clock:
 
     def sleep(self, seconds: float) -> Awaitable[None]:
         return _Sleep(self, seconds)
+
+    def want(self, give_up: Callable[[], object]) -> None:
+        """A client outside waits from now on; see `pacing` for who may let time fly for it."""
+        self.wanted.append(give_up)
+        if self.on_earlier is not None:
+            self.on_earlier()
+
+    def served(self, give_up: Callable[[], object]) -> None:
+        """It waits no longer. Said from a callback of the queue, so that time stops flying at that very instant."""
+        with contextlib.suppress(ValueError):
+            self.wanted.remove(give_up)
 
     def task_began(self, task: Task[Any]) -> None:
         self._tasks.add(task)

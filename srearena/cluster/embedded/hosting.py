@@ -88,6 +88,11 @@ class Host:
             case {"operation": "advance", "seconds": int() | float() as seconds} if seconds >= 0:
                 await self.pacer.advance(seconds)
                 return {"now": self.assembly.world.clock.now}
+            case {"operation": "hurry", "limit": int() | float() as limit} if limit >= 0:
+                return {"number": self.pacer.hurry(limit), "flown": self.pacer.flown}
+            case {"operation": "ease", "number": int() as number}:
+                self.pacer.ease(number)
+                return {"flown": self.pacer.flown}
             case {"operation": "catch-up"}:
                 await self.catch_up()
                 return {"now": self.assembly.world.clock.now}

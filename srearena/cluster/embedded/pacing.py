@@ -1,8 +1,9 @@
 """How virtual time follows the wall clock: the only place in the simulator that knows the latter.
 
 `speed` virtual seconds pass per real second; at speed 0 time stands still until somebody advances it, which is what
-makes a run repeatable to the byte. Long stretches are simulated in slices of a few milliseconds, and between two
-slices the API answers.
+makes a run repeatable to the byte. Somebody in a hurry lets it fly from event to event for as long as a client's
+request waits for something to happen, and to that very instant. Long stretches are simulated in slices of a few
+milliseconds, and between two slices the API answers.
 """
 
 from __future__ import annotations
@@ -30,6 +31,11 @@ class Pacer:
         self._anchor_virtual = clock.now
         self._woken = asyncio.Event()
         self._advancing = 0
+        self._hurries: dict[int, float] = {}
+        """Who is in a hurry, and the instant by which it gives up."""
+        self._hurried = 0
+        self.flown = 0.0
+        """How much more time has passed because of hurries than would have without."""
 
     @property
     def speed(self) -> float:
@@ -51,8 +57,13 @@ class Pacer:
 
     def catch_up(self) -> None:
         """Let time flow up to the present, for one slice at most; called before each request is answered."""
-        if not self._advancing:
+        if self._advancing:
+            return
+        if self._speed:
             self._run_slice(self._due())
+        else:
+            # What previous requests led to at this instant comes before the next one, however long it takes us.
+            self._clock.run_until(self._due())
 
     def _run_slice(self, until: float) -> bool:
         pause_at = self._wall() + _SLICE_SECONDS
@@ -73,6 +84,37 @@ class Pacer:
             self._advancing -= 1
             self._anchor(self._clock.now)
 
+    def hurry(self, limit: float) -> int:
+        """Let time fly while requests wait, for so many seconds of it at most; the number to `ease` it by."""
+        self._hurried += 1
+        self._hurries[self._hurried] = max(self._due(), self._clock.now) + limit
+        self._woken.set()
+        return self._hurried
+
+    def ease(self, number: int) -> None:
+        self._hurries.pop(number, None)
+
+    def _fly(self) -> None:
+        """From event to event until nobody waits any more; who still waits at the last instant does so in vain."""
+        clock, pause_at = self._clock, self._wall() + _SLICE_SECONDS
+        last = max(self._hurries.values())
+
+        def landed() -> bool:
+            return not clock.wanted or bool(clock.awaited) or self._wall() >= pause_at
+
+        while not landed():
+            upcoming = clock.next_event_at()
+            if upcoming is not None and upcoming <= last:
+                clock.run_until(upcoming, landed)
+                continue
+            clock.run_until(last)
+            for give_up in tuple(clock.wanted):
+                clock.served(give_up)
+                give_up()
+        due = self._due()
+        self.flown += max(0.0, clock.now - due)
+        self._anchor(max(due, clock.now))
+
     async def run(self) -> None:
         """Keep time flowing until cancelled."""
         self._clock.on_earlier = self._woken.set
@@ -80,6 +122,10 @@ class Pacer:
             while True:
                 if self._advancing:
                     await asyncio.sleep(_SLICE_SECONDS)
+                    continue
+                if self._hurries and self._clock.wanted:
+                    self._fly()
+                    await asyncio.sleep(_OUTSIDE_POLL if self._clock.awaited else 0)
                     continue
                 done = self._run_slice(self._due())
                 await self._nap(0.0 if not done else self._time_to_next_event())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from srearena.cluster.embedded.api.pod_containers import KUBELET_PORT, node_address
 from srearena.cluster.embedded.api.requests import Request
-from srearena.cluster.embedded.api.waiting import happened
+from srearena.cluster.embedded.api.waiting import IN_WORLD, happened
 from srearena.cluster.embedded.node.httpmessage import HttpRequest
 from srearena.cluster.embedded.node.reachability import HttpResult, Outcome
 from srearena.cluster.embedded.objects import Obj, dig, labels_of
@@ -140,9 +140,14 @@ async def _call(backend: Backend, request: Request, pod: Obj, port: int, *, tls:
 
 async def _awaited(backend: Backend, work: Coroutine[Any, Any, HttpResult]) -> HttpResult:
     """Let work of the simulated world run to its end; if the client leaves, so does the work."""
-    task = backend.world.clock.spawn(work)
+    clock = backend.world.clock
+    task = clock.spawn(work)
+    if not IN_WORLD.get():
+        clock.want(task.cancel)
+        task.done.then(lambda: clock.served(task.cancel))
     try:
         await happened(task.done)
     finally:
+        clock.served(task.cancel)
         task.cancel()
     return task.done.value or HttpResult(Outcome.RESET)

@@ -53,6 +53,11 @@ class Session:
     release: Callable[[], object] = lambda: None
     """Called when the client is done with it, or gone."""
 
+    @property
+    def has_all_input(self) -> bool:
+        """Whether the client has nothing more to say and only waits."""
+        return self.terminal is None and (self.stdin is None or not self.stdin.writer_open)
+
 
 def stream_options(request: Request) -> StreamOptions:
     query = request.query
@@ -216,10 +221,20 @@ def _exit_status(code: int, command: tuple[str, ...]) -> Obj:
 async def _converse(socket: WebSocket, session: Session) -> None:
     """Carry bytes both ways until the command ends or the client does."""
     wake = asyncio.Event()
-    for _, pipe in session.outputs:
-        pipe.watch(wake.set)
-    session.ended.then(wake.set)
+    clock = session.ended.clock
     listening = asyncio.create_task(_listen(socket, session, wake))
+
+    def give_up() -> None:
+        listening.cancel()
+
+    def stir() -> None:
+        """There is something for the client: time need not hurry on before it has it."""
+        clock.served(give_up)
+        wake.set()
+
+    for _, pipe in session.outputs:
+        pipe.watch(stir)
+    session.ended.then(stir)
     try:
         while True:
             wake.clear()
@@ -229,15 +244,19 @@ async def _converse(socket: WebSocket, session: Session) -> None:
                 break
             if listening.done():
                 return
+            if session.has_all_input:
+                clock.want(give_up)
             await wake.wait()
+            clock.served(give_up)
         await _end(socket, session.status())
     except Disconnected:
         return
     finally:
+        clock.served(give_up)
         listening.cancel()
         for _, pipe in session.outputs:
             pipe.watch(None)
-        session.ended.forget(wake.set)
+        session.ended.forget(stir)
         session.release()
 
 
@@ -263,6 +282,7 @@ async def _listen(socket: WebSocket, session: Session, wake: asyncio.Event) -> N
                 _resize(session, data)
             elif socket.closes(channel) and data[:1] == bytes((STDIN,)) and session.stdin is not None:
                 session.stdin.close_writer()
+                wake.set()
     finally:
         wake.set()
 
@@ -275,14 +295,22 @@ async def _feed(session: Session, data: bytes) -> None:
     if pipe is None:
         return
     room = asyncio.Event()
+
+    def stir() -> None:
+        if pipe.room or not (pipe.reader_open and pipe.writer_open):
+            pipe.clock.served(room.set)
+            room.set()
+
     try:
         while data and pipe.reader_open and pipe.writer_open:
             room.clear()
             data = data[pipe.write_now(data) :]
             if data:
-                pipe.watch(room.set)
+                pipe.watch(stir)
+                pipe.clock.want(room.set)
                 await room.wait()
     finally:
+        pipe.clock.served(room.set)
         pipe.watch(None)
 
 
