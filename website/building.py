@@ -131,6 +131,7 @@ def _runs(root: Path, agent: str, incident: str, rows: Sequence[Mapping[str, Any
         answer = _loose(directory / "agent_output.json")
         yield {
             "run": row["run"],
+            "kept": directory.is_dir(),  # results may have been sent without their runs
             "outcome": row["outcome"],
             "score": _round(row["scores"].get("score")),
             "scores": {metric: _round(value) for metric, value in row["scores"].items()},
@@ -221,9 +222,10 @@ def _write_details(
                 brief = [run["run"], run["outcome"], run["score"]]
                 said[i].append([a, *brief, run["blamed"]])
                 briefs.append(brief)
-                shown = {key: value for key, value in run.items() if key not in ("truth", "blamed")}
-                data.write(f"runs/{a}-{i}-{run['run']}", shown)
+                shown = {key: value for key, value in run.items() if key not in ("truth", "blamed", "kept")}
                 counted += 1
+                if run["kept"]:
+                    data.write(f"runs/{a}-{i}-{run['run']}", shown)
             listed.append([i, briefs, _round(scenario["statistics"].get(metric, {}).get("mean"))])
         data.write(f"agents/{a}", listed)
     for i, incident in enumerate(incidents):

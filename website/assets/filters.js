@@ -39,7 +39,7 @@
       return (!query.model || agent.model === query.model) && (!word || (agent.name + " " + agent.model).toLowerCase().includes(word));
     });
     const whole = places.length === index.incidents.length;
-    const matrix = whole && !query.matrix ? null : await srearena.load("scores/" + srearena.slug(metric));
+    const matrix = !index.agents.length ? [] : whole && !query.matrix ? null : await srearena.load("scores/" + srearena.slug(metric));
     const rows = agents.map((i) => {
       const agent = index.agents[i];
       if (whole) {

@@ -1,0 +1,22 @@
+"""A Ray cluster of three nodes on this machine. Says its address; loses a node for every line it reads; ends with input."""
+
+from __future__ import annotations
+
+import sys
+
+from ray.cluster_utils import Cluster
+
+
+def main() -> None:
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
+    cluster.wait_for_nodes(120)
+    print(cluster.address, flush=True)
+    for _ in sys.stdin:
+        cluster.remove_node(nodes.pop(), allow_graceful=False)
+        print("lost", flush=True)
+    cluster.shutdown()
+
+
+if __name__ == "__main__":
+    main()

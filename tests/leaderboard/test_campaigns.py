@@ -1,0 +1,169 @@
+"""Campaigns from the command line: run, resume, judge again, limits, failures, other kinds of agents."""
+
+from __future__ import annotations
+
+import json
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from itbench_leaderboard.cli import main
+from tests.leaderboard.incidents import make_snapshots, write_configuration
+
+HERE = "tests.leaderboard.contestants"
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SREARENA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+
+
+def leaderboard(place: Path) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((place / "leaderboard_results" / "results" / "leaderboard.json").read_text())
+    return document
+
+
+def python_agents(place: Path, *agents: tuple[str, str], head: str = "", incidents: int = 1) -> list[str]:
+    """The command line for agents of `contestants`, each (name, further lines)."""
+    make_snapshots(place / "snapshots", incidents)
+    tables = [f'[[agents]]\nname = "{name}"\nkind = "python"\nmax_steps = 4\n{more}' for name, more in agents]
+    path = place / "model_leaderboard.toml"
+    path.write_text(f'scenarios_dir = "snapshots"\n{head}\n' + "\n".join(tables) + "\n")
+    return ["--config", str(path)]
+
+
+def scores(place: Path) -> dict[str, float]:
+    return {row["agent"]: row["score"] for row in leaderboard(place)["rankings"]}
+
+
+def test_python_agents_use_the_tools_and_are_judged(tmp_path: Path) -> None:
+    command = python_agents(
+        tmp_path,
+        ("finder", f'agent = "{HERE}:Finder"'),
+        ("babbler", f'agent = "{HERE}:Babbler"'),
+        ("crasher", f'agent = "{HERE}:Crasher"'),
+        head="concurrent = true\nretries = 1",
+    )
+    assert main(command) == 0
+    assert scores(tmp_path) == {"finder": 1.0, "babbler": 0.0, "crasher": 0.0}
+    rows = {row["agent"]: row for row in leaderboard(tmp_path)["rankings"]}
+    assert rows["babbler"]["outcomes"] == {"turns": 1}
+    assert rows["crasher"]["outcomes"] == {"agent_failed": 1}
+    state = json.loads((tmp_path / "leaderboard_results/crasher/Scenario-1/1/state.json").read_text())
+    assert [each["reason"] for each in state["attempts"]] == ["RuntimeError: no credit left"] * 2
+    trajectory = json.loads((tmp_path / "leaderboard_results/finder/Scenario-1/1/traces/trajectory.json").read_text())
+    assert trajectory["final_metrics"]["total_prompt_tokens"] == 100
+
+
+def test_the_same_command_again_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = python_agents(tmp_path, ("finder", f'agent = "{HERE}:Finder"'))
+    assert main(command) == 0
+    output = tmp_path / "leaderboard_results/finder/Scenario-1/1/agent_output.json"
+    before = output.stat().st_mtime_ns
+    assert main(command) == 0
+    assert "1 of 1 runs are done already" in capsys.readouterr().err
+    assert output.stat().st_mtime_ns == before
+    assert main([*command, "--runs", "2"]) == 0
+    assert leaderboard(tmp_path)["rankings"][0]["graded"] == 2
+
+
+def test_judging_again_follows_the_output_and_summing_up_the_verdict(tmp_path: Path) -> None:
+    command = python_agents(tmp_path, ("finder", f'agent = "{HERE}:Finder"'))
+    assert main(command) == 0
+    run = tmp_path / "leaderboard_results/finder/Scenario-1/1"
+    (run / "agent_output.json").write_text('{"entities": [], "propagations": [], "alerts_explained": []}')
+    assert main([*command, "--aggregate-only"]) == 0
+    assert scores(tmp_path) == {"finder": 1.0}
+    assert main([*command, "--rejudge"]) == 0
+    assert scores(tmp_path) == {"finder": 0.0}
+
+
+def test_no_run_is_begun_once_the_budget_is_spent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = python_agents(tmp_path, ("finder", f'agent = "{HERE}:Finder"\noptions = {{ price = 0.6 }}'), incidents=3)
+    assert main([*command, "--budget-usd", "1"]) == 3
+    row = leaderboard(tmp_path)["rankings"][0]
+    assert (row["graded"], row["missing"], row["cost_usd"]) == (2, 1, 1.2)
+    assert "1 run(s) are left" in capsys.readouterr().err
+    assert main([*command, "--budget-usd", "5"]) == 0
+    assert leaderboard(tmp_path)["rankings"][0]["graded"] == 3
+
+
+def test_another_agent_under_an_old_name_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(python_agents(tmp_path, ("one", f'agent = "{HERE}:Babbler"'))) == 0
+    path = tmp_path / "model_leaderboard.toml"
+    path.write_text(path.read_text().replace("Babbler", "Finder"))
+    assert main(["--config", str(path)]) == 1
+    assert "another configuration" in capsys.readouterr().err
+
+
+def test_what_is_not_there_is_said_before_anything_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(python_agents(tmp_path, ("ghost", 'agent = "nowhere:Agent"'))) == 1
+    assert "agent ghost: the agent nowhere:Agent cannot be made" in capsys.readouterr().err
+    assert not (tmp_path / "leaderboard_results" / "ghost" / "Scenario-1").exists()
+
+
+def test_a_timeout_is_an_outcome_and_a_zero(tmp_path: Path) -> None:
+    make_snapshots(tmp_path / "snapshots", 1)
+    config = write_configuration(tmp_path, agents=("good",), runs=1)
+    config.write_text(config.read_text().replace("agent.py good", "agent.py sleep"))
+    program = tmp_path / "agent.py"
+    program.write_text("import time\ntime.sleep(60)\n")
+    assert main(["--config", str(config), "--timeout", "2"]) == 0
+    row = leaderboard(tmp_path)["rankings"][0]
+    assert (row["outcomes"], row["score"], row["graded"]) == ({"timeout": 1}, 0.0, 1)
+
+
+class _Remote(BaseHTTPRequestHandler):
+    asked: list[dict[str, Any]]
+
+    def do_OPTIONS(self) -> None:
+        self.send_response(204)
+        self.end_headers()
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.asked.append(asked)
+        answer = {"entities": [], "propagations": [], "alerts_explained": []}
+        action = "alert_summary(limit=1)" if asked["step"] == 1 else f"submit({answer})"
+        body = json.dumps({"action": action, "usage": {"tokens_in": 7, "tokens_out": 1, "cost": 0.25}}).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None: ...
+
+
+def test_an_agent_behind_http(tmp_path: Path) -> None:
+    make_snapshots(tmp_path / "snapshots", 1)
+    _Remote.asked = []
+    with HTTPServer(("127.0.0.1", 0), _Remote) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        path = tmp_path / "model_leaderboard.toml"
+        table = f'[[agents]]\nname = "remote"\nkind = "http"\nurl = "http://127.0.0.1:{server.server_port}/act"\n'
+        path.write_text(f'scenarios_dir = "snapshots"\n{table}')
+        assert main(["--config", str(path)]) == 0
+        server.shutdown()
+    first, second = _Remote.asked
+    assert "actions" in first and "actions" not in second
+    assert "RequestErrorRate" in second["state"]
+    assert "Scenario" not in first["session"]
+    assert leaderboard(tmp_path)["rankings"][0]["cost_usd"] == 0.25
+
+
+def test_recordings_and_live_problems_in_one_table(tmp_path: Path) -> None:
+    head = 'problems = ["scale_pod_zero_social_net"]\nstages = ["detection"]'
+    assert main(python_agents(tmp_path, ("alarmist", f'agent = "{HERE}:Alarmist"'), head=head)) == 0
+    board = leaderboard(tmp_path)
+    assert {name: one["kind"] for name, one in board["incidents"].items()} == {
+        "Scenario-1": "snapshot",
+        "scale_pod_zero_social_net": "live",
+    }
+    metrics = board["rankings"][0]["metrics"]
+    assert metrics["resolved"] == {"mean": 1.0, "ci95": [1.0, 1.0], "n": 1}
+    assert metrics["score"]["mean"] == 0.5
+    assert (tmp_path / "leaderboard_results/alarmist/scale_pod_zero_social_net/1/traces/session.jsonl").is_file()

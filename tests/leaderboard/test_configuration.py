@@ -1,0 +1,98 @@
+"""What is wrong with a configuration is one line, before anything runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from itbench_leaderboard.configuration import load
+from itbench_leaderboard.errors import ConfigurationError
+from itbench_leaderboard.incidents import choose, find
+from tests.leaderboard.incidents import make_snapshots
+
+# As the original documents show it, all keys.
+DOCUMENTED = """
+scenarios_dir = "./snapshots"
+leaderboard_dir = "./leaderboard_results"
+runs_per_scenario = 3
+concurrent = true
+max_workers = 3
+collect_traces = true
+[judge]
+model = "google/gemini-2.5-pro"
+provider = "openrouter"
+base_url = "https://openrouter.ai/api/v1"
+[[agents]]
+name = "gpt-5.1-azure"
+model = "Azure/gpt-5.1-2025-11-13"
+provider = "ete"
+prompt_file = "./react_shell_investigation.md"
+wire_api = "responses"
+[[agents]]
+prompt = "react with code"
+commit = "d4cd266"
+model = "google/gemini-2.5-pro"
+provider = "openrouter"
+prompt_file = "./react_shell_investigation.md"
+wire_api = "chat"
+user_query = "otel-demo only"
+[agents.variables]
+ARCH = "app.json"
+"""
+
+
+def written(place: Path, text: str) -> Path:
+    path = place / "model_leaderboard.toml"
+    path.write_text(text)
+    return path
+
+
+def test_the_documented_file_is_understood(tmp_path: Path) -> None:
+    config = load(written(tmp_path, DOCUMENTED))
+    assert list(config.named_agents()) == ["gpt-5.1-azure", "react with code_google_gemini-2.5-pro_d4cd266"]
+    assert config.workers == 3
+    assert config.scenarios_dir == tmp_path / "snapshots"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("scenarios_dir = 's'\nagents = []", "at least one"),
+        ("[[agents]]\nname = 'a'", "nothing to run on"),
+        ("scenarios_dir = 's'\n[[agents]]\nname = 'a'\n[[agents]]\nname = 'a'", "both write to a"),
+        ("scenarios_dir = 's'\n[[agents]]\nname = 'results'", "where results go"),
+        ("scenarios_dir = 's'\n[[agents]]\nname = 'a'\ncolour = 'red'", "colour"),
+        ("scenarios_dir = 's'\nruns_per_scenario = 0\n[[agents]]\nname = 'a'", "runs_per_scenario"),
+        ("scenarios_dir = 's'\n[[agents]]\nname = 'a'\nkind = 'python'", "module:Class"),
+        ("scenarios_dir = 's'\n[[agents]]\nname = 'a'\nkind = 'http'", "url"),
+        ("scenarios_dir = ", "not valid TOML"),
+    ],
+)
+def test_mistakes_are_named(tmp_path: Path, text: str, complaint: str) -> None:
+    with pytest.raises(ConfigurationError, match=complaint):
+        load(written(tmp_path, text))
+
+
+@pytest.mark.parametrize("name", ["../../etc", "/abs", "..", "a/b", "."])
+def test_no_name_leads_out_of_the_leaderboard(tmp_path: Path, name: str) -> None:
+    config = load(written(tmp_path, f"scenarios_dir = 's'\n[[agents]]\nname = '{name}'"))
+    for directory in config.named_agents():
+        assert (tmp_path / directory).resolve().parent == tmp_path.resolve()
+
+
+def test_incidents_are_found_however_deep_and_chosen_by_number(tmp_path: Path) -> None:
+    make_snapshots(tmp_path / "snapshots" / "sre" / "v0.2", 12)
+    config = load(written(tmp_path, "scenarios_dir = 'snapshots'\n[[agents]]\nname = 'a'"))
+    found = find(config)
+    assert [one.name for one in found] == [f"Scenario-{number}" for number in range(1, 13)]
+    assert {one.family for one in found} == {"Change"}
+    assert [one.name for one in choose(found, ["2", "Scenario-11"])] == ["Scenario-2", "Scenario-11"]
+    with pytest.raises(ConfigurationError, match="no incident '77'"):
+        choose(found, ["77"])
+
+
+def test_live_problems_stand_in_the_same_list(tmp_path: Path) -> None:
+    make_snapshots(tmp_path / "snapshots", 1)
+    text = "scenarios_dir = 'snapshots'\nproblems = ['scale_pod_zero_social_net']\n[[agents]]\nname = 'a'"
+    assert [one.kind for one in find(load(written(tmp_path, text)))] == ["snapshot", "live"]

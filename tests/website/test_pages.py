@@ -1,0 +1,227 @@
+"""Every page in a real browser, opened from files as a reader would who was sent the site."""
+
+from __future__ import annotations
+
+import http.server
+import threading
+from functools import partial
+from pathlib import Path
+
+import pytest
+from browsing import Browser
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
+from site_results import HOSTILE, make_results
+
+from website.building import SiteError, build
+
+AGENTS = ["alpha", "beta", "gamma", "delta"]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> str:
+    place = tmp_path_factory.mktemp("site")
+    build(make_results(place / "board", AGENTS, 8, details=True), place / "site")
+    return (place / "site").as_uri() + "/"
+
+
+def test_ranking_is_shown_in_order_with_its_doubts(browser: Browser, site: str) -> None:
+    browser.open(site)
+    assert browser.all("#ranking td.name a") == AGENTS
+    assert browser.all("#ranking .mark") == ["within noise of the next"] * 3
+    assert browser.complaints() == []
+    browser.picture("leaderboard-ranking")
+
+
+def test_a_click_on_a_column_sorts_and_a_second_one_turns_it_round(browser: Browser, site: str) -> None:
+    browser.open(site)
+    browser.click("[data-sort=cost]")
+    assert browser.all("#ranking td.name a") == AGENTS[::-1]
+    browser.click("[data-sort=cost]")
+    assert browser.all("#ranking td.name a") == AGENTS
+    sorted_by = browser.chrome.find_element("css selector", "th[aria-sort=descending]").text
+    assert "USD" in sorted_by
+
+
+def test_a_filter_counts_only_what_fits_and_lives_in_the_address(browser: Browser, site: str) -> None:
+    browser.open(site)
+    whole = browser.text("#ranking tbody td:nth-child(4)")
+    browser.open(site, "#/?difficulty=hard")
+    assert "4 incidents, 4 agents" in browser.text("#ranking caption")
+    assert browser.text("#ranking tbody td:nth-child(4)") != whole
+    Select(browser.chrome.find_element("css selector", "#filter-model")).select_by_value("model-1")
+    browser.wait("#/?difficulty=hard&model=model-1")
+    assert browser.all("#ranking td.name a") == ["beta"]
+
+
+def test_unfiltered_scores_are_those_of_the_results_and_an_all_embracing_filter_agrees(
+    browser: Browser, site: str
+) -> None:
+    browser.open(site, "#/?metric=detection")
+    whole = browser.all("#ranking tbody td:nth-child(4)")
+    browser.open(site, "#/?metric=detection&application=shop")
+    assert browser.all("#ranking tbody td:nth-child(4)") == whole
+
+
+def test_heat_map_is_walked_with_arrow_keys_and_opened_with_enter(browser: Browser, site: str) -> None:
+    browser.open(site, "#/heatmap")
+    assert len(browser.all("#heat tbody td")) == 4 * 8
+    browser.picture("leaderboard-heatmap")
+    first = browser.chrome.find_element("css selector", "#heat td[tabindex='0']")
+    first.send_keys(Keys.ARROW_DOWN)
+    second = browser.chrome.switch_to.active_element
+    assert second.get_attribute("aria-label").startswith("beta, Scenario-1")
+    second.send_keys(Keys.ENTER)
+    browser.wait("#/run/beta/Scenario-1/1")
+
+
+def test_plots_name_the_front(browser: Browser, site: str) -> None:
+    browser.open(site, "#/plots")
+    assert len(browser.chrome.find_elements("css selector", "#plot-cost circle")) == 4
+    assert browser.all("#plot-time ~ .scroll td.name a") == ["alpha"]
+    browser.picture("leaderboard-plots")
+
+
+def test_a_run_is_replayed_step_by_step_and_linked_to(browser: Browser, site: str) -> None:
+    browser.open(site, "#/run/alpha/Scenario-2/1")
+    assert browser.text("#place") == "Step 1 of 2"
+    browser.chrome.find_element("css selector", "#next").click()
+    assert browser.text("#place") == "Step 2 of 2"
+    assert browser.chrome.current_url.endswith("?step=2")
+    browser.open(site, "#/run/alpha/Scenario-2/1?step=2")
+    assert browser.text("#place") == "Step 2 of 2"
+
+
+@pytest.mark.parametrize("page", ["#/run/alpha/Scenario-1/1?step=2", "#/incident/Scenario-1", "#/agent/alpha"])
+def test_what_hostile_agents_wrote_is_text(browser: Browser, site: str, page: str) -> None:
+    browser.open(site, page)
+    assert browser.chrome.execute_script("return window.broken") is None
+    assert browser.chrome.find_elements("css selector", "main script, main img, main svg[onload]") == []
+    shown = browser.text()
+    assert "\x1b" not in shown and "\u202e" not in shown
+    if page != "#/agent/alpha":
+        assert "<script>window.broken = 1</script>" in shown
+    assert browser.complaints() == []
+
+
+def test_the_policy_refuses_what_the_pages_never_do(browser: Browser, site: str) -> None:
+    browser.open(site)
+    refused = browser.chrome.execute_script(
+        "try { document.body.innerHTML = arguments[0]; return 'done' } catch (problem) { return problem.name }", HOSTILE
+    )
+    assert refused == "TypeError"
+
+
+def test_two_agents_are_compared(browser: Browser, site: str) -> None:
+    browser.open(site, "#/compare?a=alpha&b=delta")
+    assert "Over 8 shared incidents alpha scores 0." in browser.text("#verdict")
+    assert "more than noise" in browser.text("#verdict")
+    browser.open(site, "#/compare?a=alpha&b=alpha")
+    assert "within noise" in browser.text("#verdict")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "#/agent/nobody",
+        "#/run/alpha/Scenario-1/..%2F..%2Fx",
+        "#/constructor",
+        "#/incident/%E0%A4%A",
+        "#/run/alpha/Scenario-1/77",
+    ],
+)
+def test_an_address_that_leads_nowhere_says_so(browser: Browser, site: str, page: str) -> None:
+    browser.open(site, page)
+    assert "there is no" in browser.text("#problem")
+
+
+def test_every_control_has_a_name_and_every_page_one_heading(browser: Browser, site: str) -> None:
+    for page in (
+        "#/",
+        "#/heatmap",
+        "#/plots",
+        "#/incidents",
+        "#/compare",
+        "#/incident/Scenario-1",
+        "#/run/alpha/Scenario-1/1",
+    ):
+        browser.open(site, page)
+        nameless = browser.chrome.execute_script(
+            """return [...document.querySelectorAll('button, select, input, a[href], svg')].filter((one) =>
+            !(one.textContent.trim() || one.getAttribute('aria-label') || one.labels?.length))
+            .map((one) => one.outerHTML)"""
+        )
+        assert nameless == []
+        assert len(browser.all("h1")) == 1
+
+
+def test_dark_and_light(browser: Browser, site: str) -> None:
+    browser.open(site)
+    colour = "return getComputedStyle(document.body).backgroundColor"
+    before = browser.chrome.execute_script(colour)
+    browser.click("#theme")
+    assert browser.chrome.execute_script(colour) != before
+    browser.picture("leaderboard-dark")
+    browser.click("#theme")
+
+
+def test_nothing_but_tables_scrolls_sideways_on_a_phone(browser: Browser, site: str) -> None:
+    browser.chrome.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": 360, "height": 700, "deviceScaleFactor": 1, "mobile": True}
+    )
+    try:
+        for page in ("#/", "#/heatmap", "#/plots", "#/run/alpha/Scenario-1/1", "#/incident/Scenario-1", "#/compare"):
+            browser.open(site, page)
+            width = browser.chrome.execute_script("return document.documentElement.scrollWidth")
+            assert width <= 360, page
+    finally:
+        browser.chrome.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_no_results_and_one_agent(browser: Browser, tmp_path: Path) -> None:
+    for count in (0, 1):
+        place = tmp_path / str(count)
+        build(make_results(place / "board", AGENTS[:count], 2 * count), place / "site")
+        base = (place / "site").as_uri() + "/"
+        for page in ("#/", "#/heatmap", "#/plots", "#/incidents", "#/compare"):
+            browser.open(base, page)
+            assert len(browser.all("h1")) == 1 and browser.all("#problem") == []
+        browser.open(base)
+        assert browser.all("#ranking td.name a") == AGENTS[:count]
+
+
+def test_served_over_http(browser: Browser, tmp_path: Path) -> None:
+    build(make_results(tmp_path / "board", AGENTS, 3), tmp_path / "site")
+    handler = partial(_Quiet, directory=str(tmp_path / "site"))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        browser.open(f"http://127.0.0.1:{server.server_port}/")
+        assert browser.all("#ranking td.name a") == AGENTS
+        server.shutdown()
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None: ...
+
+
+def test_a_thousand_agents_on_a_hundred_incidents_stay_usable(browser: Browser, tmp_path: Path) -> None:
+    names = [f"agent-{number:04}" for number in range(1000)]
+    build(make_results(tmp_path / "board", names, 100), tmp_path / "site")
+    base = (tmp_path / "site").as_uri() + "/"
+    browser.open(base)
+    assert len(browser.all("#ranking tbody tr")) == 100  # a page of it
+    assert browser.chrome.execute_script("return document.querySelectorAll('*').length") < 6000
+    browser.go("#/?family=Chaos")
+    assert "33 incidents, 1000 agents" in browser.text("#ranking caption")
+    browser.go("#/heatmap?page=3")
+    assert browser.all("#heat tbody th")[0] == "agent-0150"
+
+
+def test_a_site_is_never_built_over_something_else(tmp_path: Path) -> None:
+    results = make_results(tmp_path / "board", AGENTS, 2)
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "thesis.txt").write_text("mine")
+    with pytest.raises(SiteError, match="holds something else"):
+        build(results, tmp_path / "home")
+    with pytest.raises(SiteError, match=r"there is no leaderboard\.json"):
+        build(tmp_path, tmp_path / "site")
