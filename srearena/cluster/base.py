@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from types import TracebackType
 from typing import Self
 
@@ -64,6 +65,8 @@ class Hurry:
     """The real seconds after which a client may give up on a request."""
     flown: float = 0.0
     """Known at the end: how much more of the cluster's time has passed than would have without."""
+    waited: float = 0.0
+    """Known at the end: how long requests have waited for the cluster, on its time."""
 
 
 class Cluster(ABC):
@@ -97,7 +100,10 @@ class Cluster(ABC):
 
         It flies to the instant of the answer and no further, `limit` seconds at most; then the request is given up.
         """
-        yield Hurry(limit)
+        began = monotonic()
+        hurry = Hurry(limit)
+        yield hurry
+        hurry.waited = monotonic() - began
 
     @abstractmethod
     def catch_up(self) -> None:

@@ -20,4 +20,5 @@ def hurry_by(ask: Callable[[dict[str, Any]], Any], limit: float) -> Iterator[Hur
     try:
         yield hurry
     finally:
-        hurry.flown = ask({"operation": "ease", "number": begun["number"]})["flown"] - begun["flown"]
+        ended = ask({"operation": "ease", "number": begun["number"]})
+        hurry.flown, hurry.waited = ended["flown"] - begun["flown"], ended["waited"] - begun["waited"]

@@ -40,6 +40,8 @@ class Visit:
     status: int
     """0 where there was no HTTP answer at all."""
     text: str
+    seconds: float = 0.0
+    """How long the visitor waited, on the cluster's time."""
 
     @property
     def ok(self) -> bool:
@@ -85,7 +87,7 @@ class FrontDoor:
             )
         except Unreachable as problem:
             return Visit(request, 0, str(problem))
-        return Visit(request, reply.status, reply.text)
+        return Visit(request, reply.status, reply.text, reply.seconds)
 
     def visits(self, api: Kubernetes, namespace: str, timeout: float = 10.0) -> Iterable[Visit]:
         """Every sample request once."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
@@ -344,4 +345,5 @@ class Kubernetes:
         url = f"{place}/{path.lstrip('/')}"
         wanted = {"accept": "*/*", **(headers or {})}
         with self._hurrying(self._transport.timeout if timeout is None else timeout) as hurry:
-            return self._transport.send(method, url, content=body, headers=wanted, timeout=hurry.patience)
+            reply = self._transport.send(method, url, content=body, headers=wanted, timeout=hurry.patience)
+        return replace(reply, seconds=hurry.waited)

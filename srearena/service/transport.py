@@ -32,6 +32,8 @@ class Reply:
     status: int
     body: bytes
     headers: Mapping[str, str]
+    seconds: float = 0.0
+    """How long it took on the cluster's time, where that is known."""
 
     @property
     def text(self) -> str:

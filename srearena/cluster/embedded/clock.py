@@ -52,8 +52,10 @@ class Clock:
         self._tasks: set[Task[Any]] = set()
         self.awaited = 0
         """How many answers from outside the simulation are on their way; whoever makes time fly waits for them."""
-        self.wanted: list[Callable[[], object]] = []
-        """One entry per client outside that waits for something to happen here: what ends its waiting in vain."""
+        self.wanted: dict[Callable[[], object], float] = {}
+        """The clients outside that wait for something to happen here: what ends it in vain, and since when."""
+        self.waited = 0.0
+        """How long they have waited in all."""
 
     def at(self, when: float, callback: Callable[..., object], *arguments: Any) -> Timer:
         when = max(when, self.now)
@@ -104,14 +106,15 @@ class Clock:
 
     def want(self, give_up: Callable[[], object]) -> None:
         """A client outside waits from now on; see `pacing` for who may let time fly for it."""
-        self.wanted.append(give_up)
+        self.wanted[give_up] = self.now
         if self.on_earlier is not None:
             self.on_earlier()
 
     def served(self, give_up: Callable[[], object]) -> None:
         """It waits no longer. Said from a callback of the queue, so that time stops flying at that very instant."""
-        with contextlib.suppress(ValueError):
-            self.wanted.remove(give_up)
+        since = self.wanted.pop(give_up, None)
+        if since is not None:
+            self.waited += self.now - since
 
     def task_began(self, task: Task[Any]) -> None:
         self._tasks.add(task)

@@ -77,6 +77,9 @@ class Host:
         await self.pacer.advance(max(0.0, present - self.assembly.world.clock.now))
         self.pacer.speed = self.options.speed
 
+    def _haste(self) -> dict[str, float]:
+        return {"flown": self.pacer.flown, "waited": self.assembly.world.clock.waited}
+
     async def control(self, request: dict[str, Any]) -> Any:
         """What the harness may ask of a cluster beside the Kubernetes API."""
         match request:
@@ -89,10 +92,10 @@ class Host:
                 await self.pacer.advance(seconds)
                 return {"now": self.assembly.world.clock.now}
             case {"operation": "hurry", "limit": int() | float() as limit} if limit >= 0:
-                return {"number": self.pacer.hurry(limit), "flown": self.pacer.flown}
+                return {"number": self.pacer.hurry(limit), **self._haste()}
             case {"operation": "ease", "number": int() as number}:
                 self.pacer.ease(number)
-                return {"flown": self.pacer.flown}
+                return self._haste()
             case {"operation": "catch-up"}:
                 await self.catch_up()
                 return {"now": self.assembly.world.clock.now}

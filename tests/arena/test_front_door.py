@@ -1,0 +1,59 @@
+"""The front door is judged by what visitors get, and by how long they wait for it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from srearena.conductor.oracles.checks.front_door import FrontDoor
+from srearena.service.front_door import Objectives, SampleRequest, Visit
+
+HOME = SampleRequest("/")
+
+
+class Door:
+    """Answers every visit in the next of some times, over and over; None is no answer."""
+
+    requests = (HOME,)
+
+    def __init__(self, *times: float | None) -> None:
+        self._times = times
+        self._visits = 0
+
+    def visit(self, api: object, namespace: str, request: SampleRequest) -> Visit:
+        took = self._times[self._visits % len(self._times)]
+        self._visits += 1
+        return Visit(request, 0, "") if took is None else Visit(request, 200, "", took)
+
+
+def complaints(door: Door, healthy: float = 0.1) -> list[str]:
+    problem: Any = SimpleNamespace(
+        app=SimpleNamespace(front_door=door, objectives=Objectives(0.9, p95_seconds=0.5)),
+        kubernetes=None,
+        namespace="shop",
+        cluster=SimpleNamespace(wait=lambda seconds: None),
+        baseline=SimpleNamespace(facts={"front-door": {str(HOME): healthy}}),
+    )
+    return FrontDoor(window=100).complaints(problem)
+
+
+@pytest.mark.parametrize("times", [(0.1,), (0.4, 0.6), (0.9,), (*[0.1] * 20, 4.0)])
+def test_what_keeps_to_the_promise_is_fine(times: tuple[float, ...]) -> None:
+    assert complaints(Door(*times)) == []
+
+
+@pytest.mark.parametrize("times", [(1.5,), (0.1, 0.1, 0.1, 4.0)])
+def test_answers_that_come_too_late_are_a_complaint(times: tuple[float, ...]) -> None:
+    (complaint,) = complaints(Door(*times))
+    assert "95th percentile" in complaint and "0.5 s are promised" in complaint
+
+
+def test_what_was_slow_on_healthy_days_is_no_fault() -> None:
+    assert complaints(Door(1.5), healthy=1.2) == []
+
+
+def test_no_answer_is_a_complaint_of_its_own() -> None:
+    (complaint,) = complaints(Door(None, 0.1))
+    assert "GET / answered nothing" in complaint
