@@ -29,7 +29,8 @@ def configurations(mcp_url: str, token: str, process: dict[str, Any]) -> dict[st
         "Claude Code (.mcp.json)": under("mcpServers", {"type": "http", "url": mcp_url, "headers": headers}),
         "Codex (~/.codex/config.toml)": (
             f"[mcp_servers.{_NAME}]\nurl = {json.dumps(mcp_url)}\n"
-            f"http_headers = {{ Authorization = {json.dumps(headers['Authorization'])} }}"
+            f"http_headers = {{ Authorization = {json.dumps(headers['Authorization'])} }}\n"
+            "required = true\nstartup_timeout_sec = 60\ntool_timeout_sec = 900"
         ),
         "Gemini CLI (.gemini/settings.json)": under(
             "mcpServers", {"httpUrl": mcp_url, "headers": headers, "trust": True}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from sre_tools.errors import ToolError
 from sre_tools.offline_incident_analysis.workspace import Workspace
 from srearena.errors import SreArenaError
 
@@ -28,6 +29,16 @@ def _serve_http(workspace: Workspace, host: str, port: int) -> None:
     server.run(sockets=[listener])
 
 
+def _live(kubeconfig: Path, prometheus: str, loki: str, jaeger: str, output: Path | None) -> Workspace:
+    from sre_tools.live_workspace import LiveWorkspace
+    from srearena.cluster.base import TelemetryEndpoints
+
+    if not prometheus:
+        raise ToolError("--live needs --prometheus: the address of the cluster's Prometheus")
+    token = os.environ.get("TELEMETRY_TOKEN", "")
+    return LiveWorkspace(kubeconfig, TelemetryEndpoints(prometheus, loki, jaeger, token=token), output=output)
+
+
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--snapshot",
@@ -42,8 +53,24 @@ def _serve_http(workspace: Workspace, host: str, port: int) -> None:
 )
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", default=0, help="Any free one by default.")
-def main(snapshot: Path, cache: Path | None, output_dir: Path | None, http: bool, host: str, port: int) -> None:
-    """Serve the diagnostic tools over a recorded incident."""
+@click.option("--live", "kubeconfig", type=click.Path(path_type=Path), help="A running cluster's kubeconfig instead.")
+@click.option("--prometheus", default="", help="With --live: the address of its Prometheus; needed.")
+@click.option("--loki", default="", help="With --live: the address of its Loki, if there is one.")
+@click.option("--jaeger", default="", help="With --live: the address of its Jaeger, if there is one.")
+def main(
+    snapshot: Path,
+    cache: Path | None,
+    output_dir: Path | None,
+    http: bool,
+    host: str,
+    port: int,
+    kubeconfig: Path | None,
+    prometheus: str,
+    loki: str,
+    jaeger: str,
+) -> None:
+    """Serve the diagnostic tools over a recorded incident, or over a live cluster (with $TELEMETRY_TOKEN, if its
+    Prometheus, Loki and Jaeger ask for one)."""
     try:
         import anyio
 
@@ -52,7 +79,11 @@ def main(snapshot: Path, cache: Path | None, output_dir: Path | None, http: bool
         click.echo(f"Error: the server needs {problem.name}: pip install 'srearena[tools]'", err=True)
         sys.exit(1)
     try:
-        with Workspace(snapshot, cache=cache, output=output_dir) as workspace:
+        with (
+            Workspace(snapshot, cache=cache, output=output_dir)
+            if kubeconfig is None
+            else _live(kubeconfig, prometheus, loki, jaeger, output_dir)
+        ) as workspace:
             if http:
                 _serve_http(workspace, host, port)
             else:

@@ -125,6 +125,7 @@ class Recorder:
         try:
             return self._run(problem, watched, draft, answers, say)
         finally:
+            problem.kubernetes.close()
             watched.close()
 
     def _run(self, problem: Problem, cluster: _Watched, draft: Path, answers: Path, say: Say) -> Recording:

@@ -47,12 +47,14 @@ class Watcher:
     def look(self, *, final: bool = False) -> float:
         """Write down how things are; the moment of the look."""
         moment = self.now()
+        again = moment in self.fired  # time stood still since the last look: nothing is new
         alerts = self._prometheus.data("/api/v1/alerts", {})["alerts"]
         self.fired[moment] = [alert for alert in alerts if alert.get("state") == _FIRING]
         self._files.alerts(moment, self.fired[moment], final=final)
-        stamp = round(moment * 1e6) * 1000
-        self._look_at_events(stamp)
-        self._look_at_objects(stamp)
+        if not again:
+            stamp = round(moment * 1e6) * 1000
+            self._look_at_events(stamp)
+            self._look_at_objects(stamp)
         return moment
 
     def deployment_of(self, namespace: str, pod: str) -> str:
