@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Generator, Mapping
+from pathlib import Path
 
+from clients.rules.direct import Direct
 from clients.rules.findings import Finding, conclude, trouble
 from clients.rules.observations import QUESTIONS, World, command, namespace_in, read_alerts
 from srearena.conductor.agents import agent
@@ -24,6 +27,15 @@ class RulesAgent:
     def __init__(self) -> None:
         self._namespace = "default"
         self._dialogue: Dialogue | None = None
+        self._direct: Direct | None = None
+
+    def connect(self, kubeconfig: Path) -> None:
+        if shutil.which("kubectl") is None:
+            self._direct = Direct(kubeconfig)
+
+    async def aclose(self) -> None:
+        if self._direct is not None:
+            self._direct.close()
 
     def init_context(self, description: str, instructions: str, actions: Mapping[str, str]) -> None:
         self._namespace = namespace_in(description)
@@ -63,7 +75,10 @@ class RulesAgent:
 
     def _look(self, world: World) -> Dialogue:
         for template, read in QUESTIONS:
-            read(world, (yield command(template, world.namespace)))
+            if self._direct is not None:
+                read(world, self._direct.answer(template, world.namespace))
+            else:
+                read(world, (yield command(template, world.namespace)))
         read_alerts(world, (yield block("get_alerts()")))
 
     def _repair(self, world: World, found: list[Finding]) -> Dialogue:
@@ -72,7 +87,10 @@ class RulesAgent:
             if not repairs:
                 return
             for repair in repairs[:6]:
-                yield block(repair)
+                if self._direct is not None:
+                    self._direct.repair(repair)
+                else:
+                    yield block(repair)
             yield block("wait(60)")
             yield from self._look(world)
             found = [finding for finding in conclude(world) if finding.rank >= 2]

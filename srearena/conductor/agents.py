@@ -2,8 +2,9 @@
 
 An agent is any class with `async def get_action(self, state: str) -> str`. Some more things are used where it has them:
 `keep_record(note)`, given a function `note(what, **facts)` that writes to the record of the trial;
-`init_context(description, instructions, actions)`, told once before it starts; `usage()`, a mapping with `tokens_in`,
-`tokens_out` and `cost` so far; and `async def aclose()`, at the end.
+`init_context(description, instructions, actions)`, told once before it starts; `connect(kubeconfig)`, given the file
+with its own identity in the cluster, for those who would rather ask the API themselves; `usage()`, a mapping with
+`tokens_in`, `tokens_out` and `cost` so far; and `async def aclose()`, at the end.
 """
 
 from __future__ import annotations

@@ -108,6 +108,8 @@ class Conductor:
             self.agent.keep_record(episode.session.note)
         if callable(getattr(self.agent, "init_context", None)):
             self.agent.init_context(episode.description, episode.instructions, episode.actions)
+        if callable(getattr(self.agent, "connect", None)):
+            self.agent.connect(episode.kubeconfig)
         try:
             try:
                 await self._converse(episode)

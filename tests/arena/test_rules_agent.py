@@ -13,7 +13,7 @@ from clients.rules import RulesAgent
 from srearena.conductor import Conductor
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.service.apps import all_applications
-from tests.arena.stage import PORT, QUIET, TIMELINE
+from tests.arena.stage import PORT, QUIET, TIMELINE, ZERO
 
 FOLDER = Path(__file__).parents[2] / "clients" / "rules"
 
@@ -22,6 +22,16 @@ FOLDER = Path(__file__).parents[2] / "clients" / "rules"
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
 @pytest.mark.parametrize("problem", [PORT, QUIET])
 def test_it_goes_through_the_stages(problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    passes(problem, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("problem", [PORT, ZERO, QUIET])
+def test_it_needs_no_kubectl(problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    passes(problem, tmp_path, monkeypatch)
+
+
+def passes(problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SREARENA_RESULTS", str(tmp_path))
     conductor = Conductor(timeline=TIMELINE, in_process=True)
     conductor.register_agent(RulesAgent())
