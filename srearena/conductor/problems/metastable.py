@@ -93,7 +93,7 @@ class CapacityDecreaseRetryStorm(RetryStorm):
     )
 
     def trigger(self) -> None:
-        busy_machines(self.bed, 7.8, 30.0)
+        busy_machines(self.bed, 4.0, 0.1, ("geo-service", "rate-service"), 30.0)
 
 
 @problem("gc_capacity_degradation", service="gc-memory-guard", **_BLUEPRINT)

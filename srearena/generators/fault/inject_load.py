@@ -7,12 +7,12 @@ A trigger passes. What it leaves behind is the system's own doing, so that there
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from srearena.generators.fault.base import Addition, Edit, Fault, FaultInjector, FaultMaker, Together, fault
 from srearena.generators.fault.inject_virtual import first_container
-from srearena.generators.fault.steps import workers
+from srearena.generators.fault.steps import pods_of, workers
 from srearena.generators.fault.testbed import Testbed
 from srearena.service.kubernetes import Obj
 
@@ -129,10 +129,20 @@ def load_spike(bed: Testbed, load: JobLoad, seconds: float) -> None:
         bed.kubernetes.delete(bed.kubernetes.resource_of(obj).name, obj["metadata"]["name"], bed.namespace)
 
 
-def busy_machines(bed: Testbed, cores: float, seconds: float) -> None:
-    """Something else computes on every worker for a while."""
-    for node in workers(bed):
-        bed.cluster.nodes.perform("burn_cpu", node, cores=cores)
+def busy_machines(bed: Testbed, cores: float, delay: float, services: Sequence[str], seconds: float) -> None:
+    """Something else computes on every worker for a while, and packets of some services arrive late meanwhile."""
+    nodes, access = workers(bed), bed.cluster.nodes
+    pods = [
+        (pod["spec"]["nodeName"], f"{bed.namespace}/{pod['metadata']['name']}")
+        for name in services
+        for pod in pods_of(bed, name)
+    ]
+    for node in nodes:
+        access.perform("burn_cpu", node, cores=cores)
+    for node, name in pods:
+        access.perform("shape_network", node, pod=name, delay=delay)
     bed.cluster.wait(seconds)
-    for node in workers(bed):
-        bed.cluster.nodes.perform("burn_cpu", node, cores=0.0)
+    for node in nodes:
+        access.perform("burn_cpu", node, cores=0.0)
+    for node, name in pods:
+        access.perform("shape_network", node, pod=name)
