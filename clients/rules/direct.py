@@ -148,7 +148,8 @@ _ANSWERS: dict[str, Callable[[Kubernetes, str], Iterable[str]]] = {
 
 # Repairs
 
-Names, Options = list[str], dict[str, str]
+Names = list[str]
+Options = dict[str, str]
 
 
 def _scale(api: Kubernetes, names: Names, options: Options, namespace: str | None) -> None:
