@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import os
+import sys
+import tempfile
 from secrets import token_urlsafe
 from typing import Any
 
@@ -23,9 +27,16 @@ from srearena.conductor.serving import EpisodeApp, serve
 @click.option("--stages", help="Only these, by name and comma.")
 @click.option("--max-seconds", default=3600.0, show_default=True, help="Of real time.")
 @click.option("--agent", default="http", show_default=True, help="What to call the agent in the results.")
+@click.option(
+    "--mcp",
+    type=click.Choice(["safe", "read-only", "full", "none"]),
+    default="safe",
+    show_default=True,
+    help="What kubectl may do in the MCP server over the episode; none for no server.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Say where to connect, and the result, as JSON lines.")
 def command(
-    problem: str, port: int, seed: int, stages: str | None, max_seconds: float, agent: str, as_json: bool
+    problem: str, port: int, seed: int, stages: str | None, max_seconds: float, agent: str, mcp: str, as_json: bool
 ) -> None:
     """Set the stage for PROBLEM, print how an agent connects, and grade when it has submitted everything."""
     conductor = Conductor(
@@ -37,7 +48,7 @@ def command(
     conductor.agent_name = agent
     try:
         description, instructions, actions = conductor.init_problem(problem)
-        result = asyncio.run(_serve(conductor, port, as_json, description, instructions, actions))
+        result = asyncio.run(_serve(conductor, port, mcp, as_json, description, instructions, actions))
     finally:
         conductor.close()
     if as_json:
@@ -52,7 +63,13 @@ def command(
 
 
 async def _serve(
-    conductor: Conductor, port: int, as_json: bool, description: str, instructions: str, actions: dict[str, str]
+    conductor: Conductor,
+    port: int,
+    mcp: str,
+    as_json: bool,
+    description: str,
+    instructions: str,
+    actions: dict[str, str],
 ) -> dict[str, Any]:
     episode = conductor.episode
     if episode is None:
@@ -62,14 +79,29 @@ async def _serve(
     places = {"kubeconfig": str(episode.kubeconfig), **_telemetry(conductor)}
     task = {"description": description, "instructions": instructions, "actions": actions, **places}
 
+    tools = _Tools(mcp, token)
+    tasks: list[asyncio.Task[None]] = []
+
     def ready(at: int) -> None:
-        address = {"url": f"http://127.0.0.1:{at}", "token": token, **places}
+        url = f"http://127.0.0.1:{at}"
+        # The tools ask this very server about the episode, so they start while it runs.
+        tasks.append(asyncio.create_task(tell(url)))
+
+    async def tell(url: str) -> None:
+        address: dict[str, Any] = {"url": url, "token": token, **places}
+        offered = await tools.start(url)
         if as_json:
-            click.echo(json.dumps(address))
+            click.echo(json.dumps({**address, "mcp": offered}))
             return
         for key, value in address.items():
             click.echo(f"{key:<12} {value}")
         click.echo("The agent reads GET /task, and answers with POST /submit; GET /openapi.json describes both.")
+        if "url" in offered:
+            click.echo(f"{'mcp':<12} {offered['url']}")
+            for who, text in offered["configurations"].items():
+                click.echo(f"\n{who}:\n{text}")
+        elif offered:
+            click.echo(f"There is no MCP server: {offered['error']}")
 
     async def watch() -> None:
         while episode.within_limits():
@@ -81,8 +113,56 @@ async def _serve(
         await serve(EpisodeApp(episode, token, task, stop.set), port, ready, stop)
     finally:
         watcher.cancel()
+        for started in tasks:
+            started.cancel()
+        await tools.stop()
     await asyncio.to_thread(episode.grade)
     return conductor.finish(episode)
+
+
+class _Tools:
+    """The MCP server over an episode: a process of its own, which knows the episode by address and token only."""
+
+    def __init__(self, mode: str, token: str) -> None:
+        self._mode = mode
+        self._token = token
+        self._process: asyncio.subprocess.Process | None = None
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
+
+    async def start(self, url: str) -> dict[str, Any]:
+        """Where it is and how agents are told of it; why it is not there, under `error`; nothing if none is wanted."""
+        if self._mode == "none":
+            return {}
+        self._process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "sre_tools.live", "--http", "--mode", self._mode),
+            env={**os.environ, "SREARENA_URL": url, "SREARENA_TOKEN": self._token},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=self._said,
+            limit=1 << 20,
+        )
+        assert self._process.stdout is not None
+        line = await self._process.stdout.readline()
+        if not line:
+            await self._process.wait()
+            self._said.seek(0)
+            said = self._said.read().decode("utf-8", "replace").strip().splitlines()
+            return {"error": said[-1].removeprefix("Error: ") if said else "it ended at once"}
+        offered: dict[str, Any] = json.loads(line)
+        return offered
+
+    async def stop(self) -> None:
+        if self._process is None:
+            self._said.close()
+            return
+        with contextlib.suppress(ProcessLookupError):
+            self._process.terminate()
+        try:
+            await asyncio.wait_for(self._process.wait(), 10)
+        except TimeoutError:
+            self._process.kill()
+            await self._process.wait()
+        self._said.close()
 
 
 def _telemetry(conductor: Conductor) -> dict[str, str]:

@@ -43,6 +43,7 @@ class EpisodeApp:
             ("GET", "/task"): self._tell_task,
             ("POST", "/submit"): self._submit,
             ("POST", "/act"): self._act,
+            ("POST", "/audit"): self._audit,  # of our own tools; no way in for agents, so not in the description
             ("GET", "/openapi.json"): self._openapi,
         }
 
@@ -108,6 +109,15 @@ class EpisodeApp:
             raise Refused(409, "the episode is over")
         state = await asyncio.to_thread(self._episode.act, body["action"])
         return {"state": state, "finished": self._episode.finished}
+
+    async def _audit(self, body: Any) -> dict[str, Any]:
+        if not isinstance(body, dict) or not isinstance(body.get("tool"), str):
+            raise Refused(400, 'send {"tool": "...", "arguments": {...}}')
+        if body["tool"] not in ("submit", "wait"):  # those are on record as what they are
+            self._episode.usage.steps += 1
+        known = ("tool", "arguments", "seconds", "characters", "error")
+        self._episode.session.note("tool call", **{key: body[key] for key in known if key in body})
+        return {"received": True}
 
     async def _openapi(self, body: Any) -> dict[str, Any]:
         return openapi()

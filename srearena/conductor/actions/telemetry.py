@@ -119,7 +119,12 @@ class Telemetry:
             end=int(end * 1e6),
             limit=max(1, min(limit, _MOST_TRACES)),
         )["data"]
-        return "\n\n".join(_trace(trace) for trace in found) or "(no traces in this time)"
+        return self.shown(found)
+
+    @staticmethod
+    def shown(traces: list[dict[str, Any]] | None) -> str:
+        """Traces as trees of calls."""
+        return "\n\n".join(_trace(trace) for trace in traces or ()) or "(no traces in this time)"
 
 
 def _series(entry: dict[str, Any]) -> str:

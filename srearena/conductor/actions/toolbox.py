@@ -6,19 +6,14 @@ Every answer is bounded, and says how to see more where something was left out.
 from __future__ import annotations
 
 import inspect
-import os
 import re
-import shlex
-import shutil
-import signal
-import subprocess
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from srearena.cluster import Cluster
 from srearena.conductor.actions import command_line, kubectl_words
+from srearena.conductor.actions.kubectl_process import KubectlProcess
 from srearena.conductor.actions.parsing import Call
 from srearena.conductor.actions.telemetry import Telemetry
 from srearena.conductor.errors import BadAction
@@ -26,7 +21,6 @@ from srearena.service.errors import ServiceError
 from srearena.service.kubernetes import Kubernetes
 
 LONGEST_ANSWER = 20_000
-_COMMAND_TIMEOUT = 60.0
 _LONGEST_WAIT = 600.0
 _ACTIONS = ("get_logs", "get_metrics", "get_traces", "get_alerts", "exec_shell", "kubectl", "wait", "submit")
 
@@ -45,15 +39,14 @@ class Toolbox:
     def __init__(self, cluster: Cluster, kubeconfig: Path, namespace: str) -> None:
         self._cluster = cluster
         self._namespace = namespace
-        self._kubeconfig = kubeconfig
         self._kubernetes = Kubernetes(kubeconfig)
         self._telemetry = Telemetry(cluster)
-        self._home = Path(tempfile.mkdtemp(prefix="shell-"))
+        self._process = KubectlProcess(kubeconfig)
 
     def close(self) -> None:
         self._kubernetes.close()
         self._telemetry.close()
-        shutil.rmtree(self._home, ignore_errors=True)
+        self._process.close()
 
     @staticmethod
     def names() -> tuple[str, ...]:
@@ -161,33 +154,7 @@ class Toolbox:
         self._cluster.wait(min(seconds, _LONGEST_WAIT))
 
     def _run_kubectl(self, words: list[str], stdin: str) -> tuple[int, str]:
-        checked = kubectl_words.check(words)
-        program = shutil.which("kubectl")
-        if program is None:
-            raise BadAction("kubectl is not installed on this machine (https://kubernetes.io/docs/tasks/tools/)")
-        environment = {
-            "HOME": str(self._home),
-            "KUBECONFIG": str(self._kubeconfig),
-            "PATH": os.pathsep.join((str(Path(program).parent), "/usr/bin", "/bin")),
-            "KUBECTL_KUBERC": "false",
-        }
-        process = subprocess.Popen(
-            [program, *checked],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=environment,
-            cwd=self._home,
-            start_new_session=True,
-        )
-        try:
-            printed, _ = process.communicate(stdin.encode(), timeout=_COMMAND_TIMEOUT)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            printed, _ = process.communicate()
-            late = f"\n(stopped after {_COMMAND_TIMEOUT:g} s: `kubectl {shlex.join(words)}` had not ended)"
-            return 124, printed.decode("utf-8", "replace") + late
-        return process.returncode, printed.decode("utf-8", "replace")
+        return self._process.run(kubectl_words.check(words), stdin)
 
 
 def _texts(**values: Any) -> None:
