@@ -19,7 +19,9 @@ _REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), replacement)
     for pattern, replacement in (
         (r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "<uid>"),
-        (r"\b(containerd://|sha256:)[0-9a-f]{64}\b", r"\1<digest>"),
+        (r"\bcontainerd://[0-9a-f]{64}\b", "containerd://<digest>"),
+        # An image made by hand has no digest in a repository.
+        (r"(?:[\w./-]+@)?sha256:[0-9a-f]{64}\b", "sha256:<digest>"),
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", "<time>"),
         (r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}", "<time>"),
         (rf"-{_DRAWN}{{8,10}}-{_DRAWN}{{5}}\b", "-<hash>-<id>"),
@@ -29,6 +31,9 @@ _REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (rf"-{_DRAWN}{{5}}\b", "-<id>"),
         (r"\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b(?!/)", "<ip>"),
         (r"\bworker-\d\b", "worker-<n>"),
+        (r"(?s)-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n?", "<certificate>"),
+        (r"(Resource Version: +)\d+", r"\1<revision>"),
+        (r"\(combined from similar events\): ", ""),
         (r"\([\dhmsd]+ ago\)", "(<age> ago)"),
         (r"\(x\d+ over [^)]+\)", "(x<n> over <age>)"),
     )

@@ -18,7 +18,7 @@ import yaml
 from tests.parity.normal import normal_events, normal_text
 from tests.parity.scenarios import Scenario, Step
 
-POLLS = 240
+POLLS = 120
 
 
 @dataclass(frozen=True, slots=True)
