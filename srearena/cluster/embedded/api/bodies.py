@@ -51,26 +51,27 @@ def is_json(content_type: str) -> bool:
     return media_type(content_type) in ("", "application/json")
 
 
-def decode_json(data: bytes) -> Any:
+def decode_json(data: bytes, *, typed: bool = True) -> Any:
+    """A JSON document; a typed one is an object with a kind, which the server looks for first and misses first."""
     try:
         found = orjson.loads(data)
     except orjson.JSONDecodeError:
-        found = _reread(data)
+        found = _reread(data, "couldn't get version/kind; json parse error: " if typed else "")
     # A document cannot be nested more deeply than it has brackets; only a rich one needs the walk.
     if data.count(b"{") + data.count(b"[") > MAX_DEPTH:
         _check(found)
     return found
 
 
-def _reread(data: bytes) -> Any:
+def _reread(data: bytes, prefix: str) -> Any:
     """Read once more what the fast parser refused: for the words of the refusal, or because it was too strict."""
     try:
         data.decode("utf-8")
         return read_json(data)
     except UnicodeDecodeError:
-        raise BadRequest("couldn't get version/kind; json parse error: invalid UTF-8 in the request body") from None
+        raise BadRequest(f"{prefix}invalid UTF-8 in the request body") from None
     except JsonSyntaxError as problem:
-        raise BadRequest(f"couldn't get version/kind; json parse error: {problem}") from None
+        raise BadRequest(f"{prefix}{problem}") from None
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]

@@ -50,7 +50,7 @@ async def patch(backend: Backend, request: Request, row: Resource) -> None:
         problem = FieldError.forbidden("force", "may not be specified for non-apply patch")
         raise Invalid("PatchOptions.meta.k8s.io", "", [problem])
     data = await request.body()
-    change = bodies.decode_json(data)
+    change = bodies.decode_json(data, typed=False)
     if kind == JSON_PATCH:
         strict = check_operations(change)
     else:

@@ -260,13 +260,15 @@ class NotAcceptable(ApiError):
 
 
 class AlreadyExists(ApiError):
-    """The name is taken; `generated` says the server made the name up and was unlucky."""
+    """The name is taken; `generated` says the server made the name up and was unlucky, `going` that it will be free."""
 
     code = 409
     reason = "AlreadyExists"
 
-    def __init__(self, resource: str, name: str, *, generated: bool = False) -> None:
+    def __init__(self, resource: str, name: str, *, generated: bool = False, going: bool = False) -> None:
         message = f"{resource} {quoted(name)} already exists"
+        if going:
+            message = f"object is being deleted: {message}"
         if generated:
             message += ", the server was not able to generate a unique name for the object"
         super().__init__(message, details=_about(resource, name, retryAfterSeconds=1 if generated else 0))

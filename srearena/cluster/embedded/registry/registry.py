@@ -103,8 +103,10 @@ class Registry:
         if strategy.prepare_create:
             strategy.prepare_create(obj, context)
         self._check(row, obj, None, strategy)
-        if self.store.get(row.storage_key, namespace, obj["metadata"]["name"]) is not None:
-            raise AlreadyExists(row.group_resource, obj["metadata"]["name"], generated=generated)
+        standing = self.store.get(row.storage_key, namespace, obj["metadata"]["name"])
+        if standing is not None:
+            going = "deletionTimestamp" in standing["metadata"]
+            raise AlreadyExists(row.group_resource, obj["metadata"]["name"], generated=generated, going=going)
         self.admission.validate(attributes)
         if strategy.warnings:
             options.warnings.extend(strategy.warnings(obj))

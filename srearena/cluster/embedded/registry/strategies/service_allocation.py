@@ -39,7 +39,9 @@ def allocate_address(service: Obj, context: WriteContext) -> None:
     if asked and asked[0]:
         problem = ""
         offset = _offset(asked[0])
-        if offset not in _ADDRESSES:
+        if offset < 0:
+            problem = "the provided network does not match the current range"
+        elif offset not in _ADDRESSES:
             problem = (
                 f"the provided IP ({asked[0]}) is not in the valid range. The range of valid IPs is {SERVICE_CIDR}"
             )
