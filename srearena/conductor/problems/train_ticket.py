@@ -8,9 +8,10 @@ from srearena.conductor.oracles.checks.requests import Requests
 from srearena.conductor.problems.feature_flags import FeatureFlag
 from srearena.conductor.problems.registry import problem
 from srearena.generators.fault.inject_train_ticket import TrainTicketFaultInjector
-from srearena.service.front_door import SampleRequest
+from srearena.service.front_door import FrontDoor, SampleRequest
 
 _APP = "train_ticket"
+_VOUCHERS = FrontDoor("ts-voucher-service", 16101)  # where the users' own client asks for them
 _VOUCHER = SampleRequest("/getVoucher", "POST", '{"orderId":"1","type":1}')
 _CONTACT = SampleRequest(
     "/api/v1/contactservice/contacts",
@@ -33,12 +34,12 @@ kubectl -n {ns} rollout status deployment/flagd --timeout=90s"""
 @problem("trainticket_f17_nested_sql_select_clause_error", app=_APP, service="ts-voucher-service")
 class SlowVouchers(TrainTicketFlag):
     fault = "tt-feat-17"
-    victims = ("ts-gateway-service", "ts-ui-dashboard")
+    victims = ()
     explanation = (
         "The flag {flag} makes {service} run a nested query that takes ten seconds before every voucher; it serves one "
         "request at a time, so its callers time out."
     )
-    also = (partial(Requests, _VOUCHER, times=20),)
+    also = (partial(Requests, _VOUCHER, times=20, at=_VOUCHERS),)
 
 
 @problem("trainticket_f22_sql_column_name_mismatch_error", app=_APP, service="ts-contacts-service")

@@ -26,13 +26,17 @@ class Requests(Check):
 
     name = "requests"
 
-    def __init__(self, *requests: SampleRequest, times: int = 60, seconds: int = 5) -> None:
+    def __init__(
+        self, *requests: SampleRequest, times: int = 60, seconds: int = 5, at: FrontDoor | None = None
+    ) -> None:
+        """`at` is where they are sent, if not to the application's front door."""
         self._requests = requests
+        self._at = at
         self._times = times
         self._seconds = seconds
 
     def complaints(self, problem: Problem) -> list[str]:
-        door = problem.app.front_door
+        door = self._at or problem.app.front_door
         if door is None:
             return []
         problem.cluster.wait(_SETTLE)
