@@ -126,12 +126,13 @@ def _loose(path: Path) -> Any:
 def _runs(root: Path, agent: str, incident: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     for row in rows:
         directory = root / agent / incident / str(row["run"])
-        verdict = _loose(directory / "judge_output.json") or {}
+        kept = directory.is_dir()  # results may have been sent without their runs
+        verdict = (_loose(directory / "judge_output.json") if kept else None) or {}
         details = verdict.get("details", {})
-        answer = _loose(directory / "agent_output.json")
+        answer = _loose(directory / "agent_output.json") if kept else None
         yield {
             "run": row["run"],
-            "kept": directory.is_dir(),  # results may have been sent without their runs
+            "kept": kept,
             "outcome": row["outcome"],
             "score": _round(row["scores"].get("score")),
             "scores": {metric: _round(value) for metric, value in row["scores"].items()},
@@ -142,7 +143,7 @@ def _runs(root: Path, agent: str, incident: str, rows: Sequence[Mapping[str, Any
             "answer": _cut(answer),
             "blamed": _blamed(answer),
             "predicted_graph": details.get("details", {}).get("predicted_graph") or {"nodes": [], "edges": []},
-            "steps": _steps(directory),
+            "steps": _steps(directory) if kept else [],
             "truth": verdict.get("truth") or {},
         }
 

@@ -1,4 +1,4 @@
-"""A Ray cluster of three nodes on this machine. Says its address; loses a node for every line it reads; ends with input."""
+"""A Ray cluster of three nodes on this machine: says its address, loses a node for every line read, ends with input."""
 
 from __future__ import annotations
 

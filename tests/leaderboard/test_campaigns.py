@@ -8,8 +8,10 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import jsonschema
 import pytest
 
+import itbench_leaderboard
 from itbench_leaderboard.cli import main
 from tests.leaderboard.incidents import make_snapshots, write_configuration
 
@@ -57,6 +59,23 @@ def test_python_agents_use_the_tools_and_are_judged(tmp_path: Path) -> None:
     assert [each["reason"] for each in state["attempts"]] == ["RuntimeError: no credit left"] * 2
     trajectory = json.loads((tmp_path / "leaderboard_results/finder/Scenario-1/1/traces/trajectory.json").read_text())
     assert trajectory["final_metrics"]["total_prompt_tokens"] == 100
+
+
+def test_files_follow_the_published_schemas(tmp_path: Path) -> None:
+    command = python_agents(tmp_path, ("finder", f'agent = "{HERE}:Finder"'), ("crasher", f'agent = "{HERE}:Crasher"'))
+    assert main(command) == 0
+    board = tmp_path / "leaderboard_results"
+    kinds = {
+        "leaderboard": [board / "results" / "leaderboard.json"],
+        "agent": [board / "results" / "finder.json", board / "results" / "crasher.json"],
+        "state": list(board.glob("*/*/*/state.json")),
+        "judge_output": list(board.glob("*/*/*/judge_output.json")),
+    }
+    for kind, paths in kinds.items():
+        schema = json.loads((Path(itbench_leaderboard.__file__).parent / "schemas" / f"{kind}.schema.json").read_text())
+        assert paths
+        for path in paths:
+            jsonschema.validate(json.loads(path.read_text()), schema)
 
 
 def test_the_same_command_again_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

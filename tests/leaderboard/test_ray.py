@@ -53,7 +53,8 @@ def test_a_node_lost_half_way_loses_no_run(tmp_path: Path) -> None:
         said = [board.stderr.readline()]  # the first run has ended; others are under way
         nodes.stdin.write("\n")
         nodes.stdin.flush()
-        said += board.stderr.readlines()
+        with board.stderr:
+            said += board.stderr.readlines()
         assert board.wait() == 0, "".join(said)
     finally:
         nodes.stdin.close()

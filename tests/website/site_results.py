@@ -95,7 +95,10 @@ def _row(a: int, agent: str, mean: float, count: int, agents: Sequence[str], inc
         "mean_cost_usd": 0.02 * (count - a),
         "mean_seconds": 10.0 + a,
         "mean_turns": 5.0,
-        "metrics": {metric: {"mean": mean, "ci95": [mean, mean], "n": incidents} for metric in METRICS},
+        "metrics": {
+            metric: {"mean": mean, "ci95": [max(0.0, mean - 0.1), min(1.0, mean + 0.1)], "n": incidents}
+            for metric in METRICS
+        },
         "against_next": after,
     }
 
