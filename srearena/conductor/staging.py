@@ -70,9 +70,12 @@ class TimeKeeper(Cluster):
 
     @contextmanager
     def hurrying(self, limit: float) -> Iterator[Hurry]:
-        with self.inner.hurrying(limit) as hurry:
-            yield hurry
-        self.passed += hurry.flown
+        hurry = Hurry(limit)
+        try:
+            with self.inner.hurrying(limit) as hurry:
+                yield hurry
+        finally:
+            self.passed += hurry.flown
 
     def catch_up(self) -> None:
         self.inner.catch_up()
