@@ -23,7 +23,7 @@ from srearena.cluster.embedded.traffic.circuit import MAX_CORES, Circuit, Rememb
 from srearena.cluster.embedded.traffic.counters import SpanCounters
 from srearena.cluster.embedded.traffic.driving import Consumer, Driver, jittered
 from srearena.cluster.embedded.traffic.graph import Call, Graph, Node
-from srearena.cluster.embedded.traffic.routing import find_operation
+from srearena.cluster.embedded.traffic.routing import find_operation, keeps_route
 from srearena.cluster.embedded.traffic.servers import Instance, Server, Store
 from srearena.cluster.embedded.traffic.spans import Span
 from srearena.cluster.embedded.traffic.walks import Result, Walker
@@ -356,7 +356,7 @@ class Traffic:
         if found is None:
             return None
         name, operation = found
-        route = f"{method} {path.partition('?')[0]}" if operation.route is not None and "*" in operation.route else ""
+        route = f"{method} {path.partition('?')[0]}" if keeps_route(operation) else ""
         node = self._node(instance, name, route)
         if node is None:
             return None

@@ -28,6 +28,11 @@ def find_operation(program: ProgramModel, protocol: str, wanted: str) -> tuple[s
     return fallback
 
 
+def keeps_route(operation: Operation) -> bool:
+    """Whether what was asked for must be known further on: an operation that serves many routes may pass them on."""
+    return operation.route is not None and ("*" in operation.route or operation.route.startswith("ANY "))
+
+
 def serves(route: str, method: str, path: str) -> bool:
     wanted, _, shape = route.partition(" ")
     if wanted not in ("ANY", method) and not (wanted == "GET" and method == "HEAD"):

@@ -29,7 +29,7 @@ from srearena.cluster.embedded.traffic.graph import (
     Target,
     Together,
 )
-from srearena.cluster.embedded.traffic.routing import find_operation
+from srearena.cluster.embedded.traffic.routing import find_operation, keeps_route
 from srearena.cluster.embedded.traffic.servers import Instance, Server, Store
 from srearena.cluster.embedded.traffic.settings import holds
 from srearena.cluster.embedded.traffic.speaking import as_discovery, speaks
@@ -389,7 +389,7 @@ class Wiring:
             words = "404 Not Found" if protocol == "http" else f"unknown method {call.operation}"
             return Failure("error", remote_failure(call.target.instance.runtime, protocol, words), 0.001)
         name, operation = found
-        route = call.operation if operation.route is not None and "*" in operation.route else ""
+        route = call.operation if keeps_route(operation) else ""
         key = (id(server.process), name, route)
         fresh = key not in self._nodes
         node = self.node(server, name, operation, route)
