@@ -41,7 +41,8 @@ class Campaign:
     retry_failed: bool = False
     _progress: Progress | None = None
     _stopping: threading.Event = field(default_factory=threading.Event)
-    _left: int = 0  # runs not begun because the budget is spent, or in others' hands
+    verbose: bool = False
+    _left: list[Run] = field(default_factory=list)  # not done: budget, others' hands, no verdict to be had
 
     @property
     def root(self) -> Path:
@@ -113,7 +114,7 @@ class Campaign:
                 wait(futures)
                 raise
         _raise_first(futures)
-        return self._left
+        return len(self._left)
 
     def _one(self, run: Run, incident: Incident, executor: Executor) -> None:
         assert self._progress is not None
@@ -123,7 +124,7 @@ class Campaign:
             with run.locked():
                 self._attend(run, incident, executor)
         except Busy as problem:
-            self._left += 1
+            self._left.append(run)
             self.say(str(problem))
 
     def _attend(self, run: Run, incident: Incident, executor: Executor) -> None:
@@ -134,24 +135,28 @@ class Campaign:
         extra = len(run.state()["attempts"]) if self.retry_failed else 0
         while not self.rejudge and run.needs_agent(self.config.retries + extra, self.config.retry_on):
             if self.config.budget_usd is not None and progress.spent >= self.config.budget_usd:
-                self._left += 1
+                self._left.append(run)
                 return
+            if self.verbose:
+                self.say(f"{run.agent} / {run.incident} / {run.number}: begins")
             attempt = run.begin(datetime.now(UTC).isoformat(timespec="seconds"))
             report = executor.carry_out(self._job(run, incident, str(attempt.workspace)), attempt)
             if report.cost_usd:
                 progress.paid(report.cost_usd)
             run.end(attempt, report)
             if report.outcome is Outcome.INTERRUPTED:
-                self._left += 1
+                self._left.append(run)
                 return
         state = run.state()
         if state["state"] not in ("ended", "judged"):
-            self._left += 1  # --rejudge, and there is nothing to judge
+            self._left.append(run)  # --rejudge, and there is nothing to judge
             return
         verdict = read_json(run.verdict)
         if self.rejudge or state["state"] == "ended" or needs_verdict(run):
             verdict = self.judge.verdict(run, incident, self.agents[run.agent])
             run.judged(verdict)
+            if verdict["metadata"].get("judge_failed"):
+                self._left.append(run)
         label = f"{run.agent} / {run.incident} / {run.number}"
         progress.ended(label, state["outcome"], verdict, verdict["metadata"].get("error") or "")
 

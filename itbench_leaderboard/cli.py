@@ -1,7 +1,7 @@
 """`python -m itbench_leaderboard --config model_leaderboard.toml`: the same command again goes on.
 
 Exit codes: 0 all done, 1 something must be fixed first (one line says what), 2 wrong usage, 3 done as far as it went:
-runs are left (budget, or in another process's hands), 130 stopped.
+runs are left (budget, no verdict, or in another process's hands), 130 stopped.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
     add("--ray-address", metavar="ADDRESS", help="of the Ray cluster; the one this machine belongs to by default")
     add("--ray-cpus", type=float, default=1.0, metavar="N", help="processors that Ray sets aside for a run")
     add("--no-connection-test", action="store_true", help="do not ask models for a word first")
-    add("--verbose", "-v", action="store_true", help="say more")
+    add("--verbose", "-v", action="store_true", help="also say when runs begin")
     return made
 
 
@@ -98,6 +98,7 @@ def carry_out(options: argparse.Namespace) -> int:
         _say,
         rejudge=options.rejudge,
         retry_failed=options.retry_failed,
+        verbose=options.verbose,
     )
     left = 0
     if not options.aggregate_only:

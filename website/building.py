@@ -1,7 +1,8 @@
 """From a leaderboard's results to a static site: the pages as they are, and data files that they load when needed.
 
 Data files are scripts that hand one JSON value to the page, because a page opened from a file may not fetch. The site
-knows the leaderboard by its files only. What agents wrote goes into those values as text and is never made part of a page.
+knows the leaderboard by its files only. What agents wrote goes into those values as text and is never part of a
+page.
 """
 
 from __future__ import annotations

@@ -34,6 +34,6 @@ def test_two_incidents_two_agents_three_runs_to_a_ranking_in_the_browser(
     browser.picture("leaderboard-incident")
     browser.open(base, "#/run/fair/Scenario-2/3")
     assert "Missed: payment. Wrongly blamed: shop/Deployment/frontend." in browser.text("#justification")
-    assert "<script>alert(1)</script> looking at payment" in browser.text("main") or browser.text("#place")
+    assert any("<script>alert(1)</script> looking at payment" in step for step in browser.all(".steps ol button"))
     browser.picture("leaderboard-run")
     assert browser.complaints() == []
