@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -166,16 +167,26 @@ def _remedied(problem: Problem, episode: Episode, proof: Proof) -> None:
 
 def run_as_operator(script: str, episode: Episode) -> subprocess.CompletedProcess[str]:
     """Run a shell script with the agent's identity and nothing else of this process."""
-    with tempfile.TemporaryDirectory() as home:
+    words = ["bash", "-euo", "pipefail", "-c", script]
+    # What a stopped kubectl still writes into its cache must not matter.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
         environment = {"KUBECONFIG": str(episode.kubeconfig), "HOME": home, "PATH": os.environ["PATH"]}
-        return subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", script],
+        with subprocess.Popen(
+            words,
             env=environment,
-            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=_REMEDY_SECONDS,
-            check=False,
-        )
+            start_new_session=True,
+        ) as process:
+            try:
+                printed, errors = process.communicate(timeout=_REMEDY_SECONDS)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                printed, errors = process.communicate()
+                errors += f"(stopped after {_REMEDY_SECONDS:g} s)"
+        return subprocess.CompletedProcess(words, process.returncode, printed, errors)
 
 
 def _deleted(problem: Problem, proof: Proof) -> None:
