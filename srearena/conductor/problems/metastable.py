@@ -96,7 +96,7 @@ class CapacityDecreaseRetryStorm(RetryStorm):
         busy_machines(self.bed, 4.0, 0.1, ("geo-service", "rate-service"), 30.0)
 
 
-@problem("gc_capacity_degradation", service="gc-memory-guard", **_BLUEPRINT)
+@problem("gc_capacity_degradation", service="compute-defaults", **_BLUEPRINT)
 class GarbageCollection(OriginProblem):
     """No trigger: garbage collection eats what the limit leaves."""
 

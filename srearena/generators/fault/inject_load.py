@@ -79,18 +79,18 @@ def rpc_timeout_retries(bed: Testbed, config_map: str, timeout: str = "50ms", re
 
 
 @fault(FAULTS, "gogc_env_variable_patch")
-def gogc(bed: Testbed, service: str, percent: str = "1", cpu: str = "500m", memory: str = "512Mi") -> Fault:
+def gogc(bed: Testbed, limit_range: str, percent: str = "1", cpu: str = "500m") -> Fault:
     """Every service collects garbage all the time, and a namespace rule leaves it little to do so with."""
     guard: Obj = {
         "apiVersion": "v1",
         "kind": "LimitRange",
-        "metadata": {"name": "gc-memory-guard", "namespace": bed.namespace},
+        "metadata": {"name": limit_range, "namespace": bed.namespace},
         "spec": {
             "limits": [
                 {
                     "type": "Container",
-                    "default": {"cpu": cpu, "memory": memory},
-                    "defaultRequest": {"cpu": "50m", "memory": "64Mi"},
+                    "default": {"cpu": cpu},
+                    "defaultRequest": {"cpu": "50m"},
                 }
             ]
         },
