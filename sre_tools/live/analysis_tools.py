@@ -26,7 +26,7 @@ class AnalysisTools:
 
     def tools(self) -> list[LiveTool]:
         return [
-            LiveTool(name, tool.description, tool.arguments, self._caller(name), reads=True)
+            LiveTool(name, tool.description, tool.arguments, self._caller(name), reads=True, bounded=True)
             for name, tool in all_tools().items()
         ]
 

@@ -26,6 +26,8 @@ class LiveTool:
     run: Callable[[Any], str]
     reads: bool
     """It changes nothing in the environment."""
+    bounded: bool = False
+    """It keeps its answers short itself, with cursors of its own."""
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -81,7 +83,7 @@ class Toolset:
             raise ToolError(
                 f"{name}: {'; '.join(parts)}. It takes: {', '.join(tool.arguments.model_fields)}"
             ) from problem
-        if name == "more":
+        if name == "more" or tool.bounded:
             return tool.run(checked)
         if tool.reads:
             return self._pages.first(tool.run(checked))

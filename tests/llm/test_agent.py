@@ -193,6 +193,21 @@ def test_plan_and_verify_looks_twice(tmp_path: Path) -> None:
     assert offered == {"kubectl", "exec_shell", "wait", "submit"}
 
 
+def test_the_analysis_tools_are_one_more_tool(tmp_path: Path) -> None:
+    turns = [
+        call("analyse"),
+        call("analyse", tool="alert_summary", arguments={"limit": 3}),
+        call("analyse", tool="alert_sumary"),
+        call("analyse", tool="alert_summary", arguments="all"),
+        call("submit", solution="Yes"),
+    ]
+    result, model = played(lambda body, n: turns[n - 1], tmp_path, stages=("detection",), tools="sre")
+    assert result["outcome"] == "pass" and result["usage"]["invalid_actions"] == 2
+    listed, summed, unknown, wrong = results_in(model.requests[-1])
+    assert "change_impact(" in listed and json.loads(summed)["total_count"] >= 0
+    assert "there is no tool" in unknown and "dictionary" in wrong
+
+
 @pytest.mark.parametrize(
     ("told", "words"),
     [

@@ -13,6 +13,7 @@ from typing import Any
 
 from srearena.cluster import Cluster
 from srearena.conductor.actions import command_line, kubectl_words
+from srearena.conductor.actions.analysis import Analysis
 from srearena.conductor.actions.kubectl_process import KubectlProcess
 from srearena.conductor.actions.parsing import Call
 from srearena.conductor.actions.telemetry import Telemetry
@@ -22,7 +23,7 @@ from srearena.service.kubernetes import Kubernetes
 
 LONGEST_ANSWER = 20_000
 _LONGEST_WAIT = 600.0
-_ACTIONS = ("get_logs", "get_metrics", "get_traces", "get_alerts", "exec_shell", "kubectl", "wait", "submit")
+_ACTIONS = ("get_logs", "get_metrics", "get_traces", "get_alerts", "analyse", "exec_shell", "kubectl", "wait", "submit")
 
 
 def bounded(text: str, limit: int = LONGEST_ANSWER) -> str:
@@ -41,11 +42,13 @@ class Toolbox:
         self._namespace = namespace
         self._kubernetes = Kubernetes(kubeconfig)
         self._telemetry = Telemetry(cluster)
+        self._analysis = Analysis(cluster, kubeconfig)
         self._process = KubectlProcess(kubeconfig)
 
     def close(self) -> None:
         self._kubernetes.close()
         self._telemetry.close()
+        self._analysis.close()
         self._process.close()
 
     @staticmethod
@@ -122,6 +125,16 @@ class Toolbox:
     def get_alerts(self) -> str:
         """The alerts that are firing or pending now."""
         return self._telemetry.alerts()
+
+    def analyse(self, tool: str = "", arguments: Any = None) -> str:
+        """Ask a diagnostic tool over objects, events, metrics, logs and traces together; without one, which there are.
+
+        For example analyse("alert_summary") or analyse("get_k8_spec", {"k8_object_name": "Deployment/some-name"}).
+        """
+        _texts(tool=tool)
+        if arguments is not None and not isinstance(arguments, dict):
+            raise BadAction("analyse takes a tool's arguments as a dictionary")
+        return self._analysis.call(tool, arguments or {})
 
     def exec_shell(self, command: str) -> str:
         """Run a command line: kubectl, joined by ; or &&, piped into grep, head, tail, sort, uniq, wc, cut, tr.
