@@ -20,6 +20,7 @@ _REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     for pattern, replacement in (
         (r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "<uid>"),
         (r"\bcontainerd://[0-9a-f]{64}\b", "containerd://<digest>"),
+        (r"\bstart exec \"[0-9a-f]{64}\"", 'start exec "<digest>"'),
         # An image made by hand has no digest in a repository.
         (r"(?:[\w./-]+@)?sha256:[0-9a-f]{64}\b", "sha256:<digest>"),
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", "<time>"),
@@ -41,6 +42,10 @@ _REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 _HEADER = re.compile(r"^(\s*)[A-Z][A-Z0-9()/%_-]*( {1,}[A-Z][A-Z0-9()/%_-]*)* *$")
 _EVENTS_HEADER = re.compile(r"^\s+Type\s+Reason\s+Age\s+From\s+Message$")
 _AGES = ("AGE", "LAST SEEN", "DURATION", "LAST SCHEDULE", "FIRST SEEN")
+# How often a command that waits looks up is a matter of speed; what it says in the end is not.
+_PROGRESS = re.compile(r"^Waiting for (deployment|daemon set|statefulset|partitioned|\d+ pods)\b")
+# A kubelet that has just begun to watch a pod's objects may mount too early and try again a moment later.
+_RACE = re.compile(r"failed to sync (configmap|secret) cache: timed out waiting for the condition")
 _DROPPED = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink")
 
 
@@ -65,6 +70,7 @@ def normal_events(items: list[dict[str, Any]]) -> str:
             f"{item.get('message', '').strip()}"
         )
         for item in items
+        if not _RACE.search(item.get("message", ""))
     }
     return "".join(f"{line}\n" for line in sorted(lines))
 
@@ -107,6 +113,8 @@ def _lines(text: str) -> str:
         header.clear()
 
     for line in text.splitlines():
+        if _PROGRESS.match(line) or _RACE.search(line):
+            continue
         if _HEADER.match(line) and "  " in line.strip() or _EVENTS_HEADER.match(line):
             end_table()
             header = _columns(line)
