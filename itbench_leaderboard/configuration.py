@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from itbench_leaderboard.errors import ConfigurationError
 from itbench_leaderboard.outcomes import RETRIED, Outcome
 
-RESERVED = frozenset({"results", "site"})
+RESERVED = frozenset({"results", "site", "leaderboard", "manifest", "timelines"})
 
 
 class _Table(BaseModel):

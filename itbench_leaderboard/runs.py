@@ -152,21 +152,21 @@ class Run:
 
     def _publish(self, workspace: Path, *, answered: bool) -> None:
         """Copy the workspace into the run's directory. Doing it twice does no harm."""
-        there = {each.name: each for each in workspace.iterdir()} if workspace.is_dir() else {}
-        for name in [
-            each.name for each in self.directory.iterdir() if each.name not in _OURS and each.name not in there
-        ]:
-            remove(self.directory / name)
-        for name, source in there.items():
-            if name in _LEFT_BEHIND or name in _OURS or source.is_symlink():
-                continue
-            if name == OUTPUT and not answered:
-                continue
+        sources = list(workspace.iterdir()) if workspace.is_dir() else []
+        kept = {
+            each.name: each
+            for each in sources
+            if each.name not in _LEFT_BEHIND | _OURS and not each.is_symlink() and (answered or each.name != OUTPUT)
+        }
+        for earlier in list(self.directory.iterdir()):
+            if earlier.name not in _OURS and earlier.name not in kept:
+                remove(earlier)
+        for name, source in kept.items():
             draft = self.directory / f".{name}.draft"
             remove(draft)
             _copy(source, draft)
+            remove(self.directory / name)
             if draft.exists():
-                remove(self.directory / name)
                 draft.rename(self.directory / name)
 
 

@@ -20,7 +20,7 @@ from srearena.errors import SreArenaError
 SCHEMA = "site-v1"
 PAGES = Path(__file__).parent
 _STEPS, _TEXT = 400, 20_000
-_MARK = "data/index.js"
+_MARK = ".srearena-site"  # written first: a site half built is still known for one
 
 
 class SiteError(SreArenaError):
@@ -161,9 +161,10 @@ def _leaderboard(results: Path) -> dict[str, Any]:
 def _prepare(place: Path) -> None:
     if place.exists() and (not place.is_dir() or (any(place.iterdir()) and not (place / _MARK).is_file())):
         raise SiteError(f"{place} holds something else than a site: give --output an empty directory")
+    place.mkdir(parents=True, exist_ok=True)
+    (place / _MARK).touch()
     for name in ("assets", "data"):
         shutil.rmtree(place / name, ignore_errors=True)
-    place.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(PAGES / "index.html", place / "index.html")
     shutil.copytree(PAGES / "assets", place / "assets")
 

@@ -62,6 +62,7 @@ def test_the_documented_file_is_understood(tmp_path: Path) -> None:
         ("[[agents]]\nname = 'a'", "nothing to run on"),
         ("scenarios_dir = 's'\n[[agents]]\nname = 'a'\n[[agents]]\nname = 'a'", "both write to a"),
         ("scenarios_dir = 's'\n[[agents]]\nname = 'results'", "where results go"),
+        ("scenarios_dir = 's'\n[[agents]]\nname = 'leaderboard'", "where results go"),
         ("scenarios_dir = 's'\n[[agents]]\nname = 'a'\ncolour = 'red'", "colour"),
         ("scenarios_dir = 's'\nruns_per_scenario = 0\n[[agents]]\nname = 'a'", "runs_per_scenario"),
         ("scenarios_dir = 's'\n[[agents]]\nname = 'a'\nkind = 'python'", "module:Class"),

@@ -63,6 +63,16 @@ def test_what_an_earlier_attempt_published_never_counts_for_a_later_one(run: Run
     assert not run.verdict.exists()
 
 
+def test_a_link_in_place_of_an_answer_does_not_bring_an_earlier_one_back(run: Run) -> None:
+    attempt = run.begin("now")
+    (attempt.workspace / "agent_output.json").write_text('{"old": 1}')
+    run.end(attempt, Report(Outcome.AGENT_FAILED))
+    later = run.begin("later")
+    os.symlink("elsewhere", later.workspace / "agent_output.json")
+    run.end(later, Report(Outcome.NO_ANSWER))
+    assert not run.output.exists()
+
+
 def test_failures_are_tried_again_by_policy_and_then_stand(run: Run) -> None:
     for tries in range(1, 3):
         run.end(run.begin("now"), Report(Outcome.AGENT_FAILED))
