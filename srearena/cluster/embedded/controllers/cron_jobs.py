@@ -141,6 +141,12 @@ class CronJobController(Controller):
         deadline = cron_job["spec"].get("startingDeadlineSeconds")
         if deadline is not None:
             earliest = max(earliest, self.clock.now - deadline)
+        if schedule.next_after(earliest) is None:
+            # Such as 31 February. The real controller finds two moments that never come to be the same one.
+            why = "time difference between two schedules is less than 1 second"
+            text = f"invalid schedule: {cron_job['spec'].get('schedule', '')} : {why}"
+            self.recorder.event(cron_job, "Warning", "InvalidSchedule", text)
+            return None
         due = cron.most_recent(schedule, earliest, self.clock.now)
         if due.missed is cron.Missed.MANY:
             text = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"

@@ -111,6 +111,8 @@ class Registry:
         if strategy.warnings:
             options.warnings.extend(strategy.warnings(obj))
         self._own_fields(row, None, obj, options, "")
+        if strategy.defaults_when_read and strategy.default:
+            strategy.default(obj)
         stored = obj if options.dry_run else self.store.put(row.storage_key, obj)
         return conversion.from_storage(row, stored)
 

@@ -57,6 +57,8 @@ class Strategy:
     """(object, DeleteOptions): how long a deletion lingers for its owner to finish; 0 where it does not."""
     deletion_finalizers: tuple[str, ...] = ()
     """What holds an object of this kind from the moment it is deleted, until a controller has cleaned up after it."""
+    defaults_when_read: bool = False
+    """Whether what creation prepares gives the defaults more to fill in when the object is read from storage."""
     keeps_status_on_create: bool = False
     conditional_update_only: bool = False
     """Whether an update without resourceVersion is refused."""

@@ -101,6 +101,7 @@ STRATEGIES = {
     "jobs.batch": Strategy(
         default=reading(_default_job),
         prepare_create=_prepare_job,
+        defaults_when_read=True,
         validate=validate_job,
         validate_create=validate_new_job,
         validate_update=validate_job_update,
