@@ -89,9 +89,7 @@ def embedded_terminal() -> Iterator[Terminal]:
             "images",
             (
                 scenarios.Step("view", "apply -f -", stdin=yaml.safe_dump(PULLED)),
-                scenarios.Step(
-                    "until", "get daemonset images -o jsonpath={.status.numberReady}", pattern="3"
-                ),
+                scenarios.Step("until", "get daemonset images -o jsonpath={.status.numberReady}", pattern="3"),
                 scenarios.Step("quiet", "delete daemonset images --cascade=foreground"),
             ),
         )

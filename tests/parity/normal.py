@@ -64,15 +64,14 @@ def normal_text(text: str) -> str:
 
 def normal_events(items: list[dict[str, Any]]) -> str:
     """Events as lines of type, reason, object and message; each kind once."""
-    lines = {
-        replaced(
-            f"{item['type']} {item['reason']} {item['involvedObject']['kind']}/{item['involvedObject'].get('name', '')}: "
-            f"{item.get('message', '').strip()}"
-        )
-        for item in items
-        if not _RACE.search(item.get("message", ""))
-    }
+    lines = {replaced(_event_line(item)) for item in items if not _RACE.search(item.get("message", ""))}
     return "".join(f"{line}\n" for line in sorted(lines))
+
+
+def _event_line(event: dict[str, Any]) -> str:
+    about = event["involvedObject"]
+    whose = f"{about['kind']}/{about.get('name', '')}"
+    return f"{event['type']} {event['reason']} {whose}: {event.get('message', '').strip()}"
 
 
 def replaced(text: str) -> str:
@@ -115,7 +114,7 @@ def _lines(text: str) -> str:
     for line in text.splitlines():
         if _PROGRESS.match(line) or _RACE.search(line):
             continue
-        if _HEADER.match(line) and "  " in line.strip() or _EVENTS_HEADER.match(line):
+        if (_HEADER.match(line) and "  " in line.strip()) or _EVENTS_HEADER.match(line):
             end_table()
             header = _columns(line)
             done.append(" | ".join(name for name, _ in header))

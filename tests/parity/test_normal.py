@@ -37,7 +37,9 @@ def test_tables_keep_every_cell_but_ages_and_sort_their_rows() -> None:
 
 
 def test_objects_lose_their_identity_only() -> None:
-    shown = normal_text('{"kind":"Pod","metadata":{"name":"a","uid":"x","resourceVersion":"7"},"status":{"phase":"Failed"}}')
+    shown = normal_text(
+        '{"kind":"Pod","metadata":{"name":"a","uid":"x","resourceVersion":"7"},"status":{"phase":"Failed"}}'
+    )
     assert shown == "kind: Pod\nmetadata:\n  name: a\nstatus:\n  phase: Failed\n"
 
 

@@ -91,7 +91,11 @@ def start_program(node: Node, name: str, command: Sequence[str | Path]) -> None:
     """Start a long-running program inside a node; its output goes to a log in the node's folder."""
     with (node.folder / f"{name}.log").open("ab") as log:
         subprocess.Popen(
-            [*_entering(node), *map(str, command)], stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
+            [*_entering(node), *map(str, command)],
+            stdout=log,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
         )
 
 

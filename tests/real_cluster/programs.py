@@ -169,9 +169,7 @@ def kubelet(node: Node, keys: Path) -> list[str]:
         "volumePluginDir": str(node.folder / "volume-plugins"),
     }
     if node == CONTROL_PLANE:
-        configuration["registerWithTaints"] = [
-            {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
-        ]
+        configuration["registerWithTaints"] = [{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}]
     path = node.folder / "kubelet.yaml"
     path.write_text(yaml.safe_dump(configuration))
     return [
@@ -198,5 +196,3 @@ def make_keys(authority: Authority, nodes: list[Node]) -> Path:
     for node in nodes:
         authority.kubeconfig(f"kubelet-{node.name}", f"system:node:{node.name}", "system:nodes")
     return authority.kubeconfig("admin", "kubernetes-admin", "system:masters")
-
-
