@@ -270,8 +270,10 @@ class Traffic:
             server.collecting += collected * INTERVAL
         server.busy = busy + collected
         server.leaked += leaked * INTERVAL
-        server.meter.load("traffic", work + busy + collected)
-        server.meter.bursts = self._bursts(server, work + busy + collected, float(circuit.offered[server.index]))
+        # It may want more than the machine has, but it cannot use more.
+        wanted = min(work + busy + collected, float(server.container.host.kernel.cpus))
+        server.meter.load("traffic", wanted)
+        server.meter.bursts = self._bursts(server, wanted, float(circuit.offered[server.index]))
         memory = program.memory + in_flight * held + server.leaked
         if abs(memory - server.process.memory) > 0.02 * server.process.memory:
             server.process.set_memory(int(memory))
