@@ -91,7 +91,7 @@ def test_a_page_too_late_is_expired_and_offers_to_go_on(http: httpx.Client, api:
 def test_a_continue_token_that_is_none_is_refused(http: httpx.Client, token: str) -> None:
     reply = http.get(f"{HOME}?limit=1", params={"limit": "1", "continue": token})
     assert reply.status_code == 400
-    assert reply.json()["message"].startswith("continue key is not valid")
+    assert reply.json()["message"].startswith("invalid continue token: continue key is not valid: ")
 
 
 def test_an_exact_version_shows_the_past(http: httpx.Client) -> None:

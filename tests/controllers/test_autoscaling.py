@@ -276,7 +276,7 @@ def test_sizes_out_of_bounds_are_corrected(stage: Stage, load: Load) -> None:
 def test_a_missing_target_is_reported(stage: Stage) -> None:
     scale(stage, target="ghost")
     stage.advance(16)
-    message = 'deployments/scale.apps "ghost" not found'
+    message = 'deployments.apps "ghost" not found'
     assert stage.condition(HPA, "web", "AbleToScale") == (
         "False",
         "FailedGetScale",

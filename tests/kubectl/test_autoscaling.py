@@ -141,9 +141,9 @@ def test_a_target_that_is_not_there(operator: Operator) -> None:
     assert conditions(operator)["AbleToScale"] == (
         "False",
         "FailedGetScale",
-        'the HPA controller was unable to get the target\'s current scale: deployments/scale.apps "app" not found',
+        'the HPA controller was unable to get the target\'s current scale: deployments.apps "app" not found',
     )
-    assert ("Warning", "FailedGetScale", 'deployments/scale.apps "app" not found') in operator.events("app")
+    assert ("Warning", "FailedGetScale", 'deployments.apps "app" not found') in operator.events("app")
 
 
 def test_a_workload_at_zero_is_left_there(operator: Operator) -> None:

@@ -8,6 +8,7 @@ promise of consistency.
 from __future__ import annotations
 
 import base64
+import string
 from bisect import bisect_left
 from dataclasses import dataclass
 
@@ -15,9 +16,12 @@ import orjson
 
 from srearena.cluster.embedded.objects import Obj, meta
 from srearena.cluster.embedded.registry.errors import BadRequest, Expired
+from srearena.cluster.embedded.registry.json_reader import JsonSyntaxError, read_json
 from srearena.cluster.embedded.store import RevisionGone, Store
 
 _TOKEN_VERSION = "meta.k8s.io/v1"
+_INVALID = "invalid continue token: continue key is not valid"
+_LETTERS = frozenset(string.ascii_letters + string.digits + "-_")
 LATEST = -1
 _TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
@@ -52,19 +56,22 @@ class Position:
     @classmethod
     def of(cls, token: str) -> Position:
         try:
-            content = orjson.loads(base64.b64decode(token + "=" * (-len(token) % 4), b"-_", validate=True))
+            data = base64.b64decode(token + "=" * (-len(token) % 4), b"-_", validate=True)
         except ValueError:
-            raise BadRequest("continue key is not valid: encoded continue value is corrupt") from None
+            odd = next((place for place, letter in enumerate(token) if letter not in _LETTERS), len(token))
+            raise BadRequest(f"{_INVALID}: illegal base64 data at input byte {odd}") from None
+        try:
+            content = read_json(data.decode(errors="replace").encode())
+        except JsonSyntaxError as problem:
+            raise BadRequest(f"{_INVALID}: {problem}") from None
         if not isinstance(content, dict) or content.get("v") != _TOKEN_VERSION:
             raise BadRequest(
-                "continue key is not valid: server does not recognize this encoded version "
+                f"{_INVALID}: server does not recognize this encoded version "
                 + (str(content.get("v")) if isinstance(content, dict) else "")
             )
         revision, start = content.get("rv"), content.get("start")
         if type(revision) is not int or not isinstance(start, str) or not start or revision == 0:
-            raise BadRequest(
-                "continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)"
-            )
+            raise BadRequest(f"{_INVALID}: incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
         return cls(revision, start)
 
 

@@ -142,7 +142,7 @@ class Feeds:
 
 async def watch(backend: Backend, request: Request, row: Resource) -> None:
     _check_options(request)
-    revision = parse_revision(request.query.text("resourceVersion"))
+    revision = parse_revision(request.query.text("resourceVersion"), prefix="")
     check_not_future(backend, revision)
     wake = VirtualWake(backend.world.clock) if IN_WORLD.get() else asyncio.Event()
     watcher = Watcher(selection_of(request, row, backend.store), wake)

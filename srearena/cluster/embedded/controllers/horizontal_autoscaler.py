@@ -96,8 +96,7 @@ class HorizontalAutoscaler(Controller):
         elif row.subresource("scale") is None:
             message = "the server could not find the requested resource"
         else:
-            qualified = f"{row.plural}/scale.{row.group}" if row.group else f"{row.plural}/scale"
-            message = f'{qualified} "{reference.get("name")}" not found'
+            message = f'{row.group_resource} "{reference.get("name")}" not found'
         text = f"the HPA controller was unable to get the target's current scale: {message}"
         self._set(verdict, "AbleToScale", "False", "FailedGetScale", text)
         self.recorder.event(autoscaler, "Warning", "FailedGetScale", message)
