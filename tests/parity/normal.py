@@ -24,6 +24,7 @@ _REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         # An image made by hand has no digest in a repository.
         (r"(?:[\w./-]+@)?sha256:[0-9a-f]{64}\b", "sha256:<digest>"),
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", "<time>"),
+        (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4} UTC", "<time>"),
         (r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}", "<time>"),
         (rf"-{_DRAWN}{{8,10}}-{_DRAWN}{{5}}\b", "-<hash>-<id>"),
         (rf"-(?={_DRAWN}*\d){_DRAWN}{{8,10}}\b", "-<hash>"),
@@ -31,6 +32,7 @@ _REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"(controller-revision-hash[=:] ?\"?[\w-]*?)[0-9a-z]{8,10}\b", r"\1<hash>"),
         (rf"-{_DRAWN}{{5}}\b", "-<id>"),
         (r"\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b(?!/)", "<ip>"),
+        (r"\bv1\.34\.\d+\b", "v1.34.<n>"),
         (r"\bworker-\d\b", "worker-<n>"),
         (r"(?s)-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n?", "<certificate>"),
         (r"(Resource Version: +)\d+", r"\1<revision>"),

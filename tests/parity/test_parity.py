@@ -29,6 +29,8 @@ def terminal() -> Iterator[Terminal]:
 @pytest.mark.parametrize("scenario", RECORDED, ids=lambda scenario: f"{scenario.topic}/{scenario.name}")
 def test_a_scenario_shows_what_the_real_cluster_showed(scenario: Scenario, terminal: Terminal) -> None:
     known = allowed()
+    if (scenario.name, "*") in known:
+        pytest.xfail(known[scenario.name, "*"])
     compared = compare(terminal, scenario)
     unexpected = [
         f"$ kubectl {one.real.command}\n{one.difference}"
@@ -43,5 +45,5 @@ def test_every_allowed_difference_is_about_a_recorded_view_and_says_why() -> Non
     for (name, command), why in allowed().items():
         assert name in by_name, f"{name} has no recording"
         views = [f"events {s.command}".strip() if s.kind == "events" else s.command for s in by_name[name].steps]
-        assert command in views, f"{name} shows no {command!r}"
+        assert command in (*views, "*"), f"{name} shows no {command!r}"
         assert len(why) > 10
