@@ -184,6 +184,7 @@ def test_a_change_that_the_server_would_refuse_is_not_begun(tools: Toolset) -> N
 @pytest.mark.kubectl
 @pytest.mark.parametrize("tools", ["full"], indirect=True)
 def test_full_mode_executes_in_pods(tools: Toolset) -> None:
+    tools.call("wait", {"seconds": 120})  # other tests have just replaced the pods
     assert kubectl(tools, f"exec -i -n {NS} deploy/api -- echo hello").strip() == "hello"
     assert "rollback" not in tools.tools
 
