@@ -54,12 +54,12 @@ def test_a_problem_is_valid(name: str) -> None:
     assert proof["valid"], proof["reasons"]
 
 
-@problem("corner_shop_harmless", app=SHOP, service="api")
+@problem("corner_shop_harmless", app=SHOP, service="api", memory_request="1Mi")
 class Harmless(ScalePodZero):
     """Breaks nothing, and its remedy is none."""
 
     family = "harmless"
-    fault = "internal_traffic_policy_local"
+    fault = "resource_request"
     remedy = "kubectl get fault-injector"
 
 
