@@ -81,7 +81,7 @@ def embedded_terminal() -> Iterator[Terminal]:
     """A terminal of an embedded cluster of the real one's shape."""
     with (
         tempfile.TemporaryDirectory() as home,
-        start_embedded(nodes=2, seed=1, speed=20, in_process=True) as cluster,
+        start_embedded(nodes=2, seed=1, speed=10, in_process=True) as cluster,
     ):
         terminal = Terminal(cluster.kubeconfig, Path(home), cluster.wait)
         prepare = Scenario(

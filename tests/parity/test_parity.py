@@ -10,7 +10,7 @@ import pytest
 from tests.parity import scenarios
 from tests.parity.comparison import allowed, compare, embedded_terminal
 from tests.parity.scenarios import Scenario
-from tests.parity.transcripts import Terminal, Unsettled
+from tests.parity.transcripts import Terminal
 
 RECORDED = [scenario for scenario in scenarios.load() if scenario.recording.exists()]
 
@@ -31,26 +31,13 @@ def test_a_scenario_shows_what_the_real_cluster_showed(scenario: Scenario, termi
     known = allowed()
     if (scenario.name, "*") in known:
         pytest.xfail(known[scenario.name, "*"])
-    try:
-        found = unexpected(terminal, scenario)
-    except Unsettled as waited:
-        found = [str(waited)]
-    if found:
-        # Replays run at many times the real speed: on a busy machine kubectl may come too late to see a passing state.
-        # A difference is one that a second look, on a cluster of its own, shows again.
-        with embedded_terminal() as again:
-            found = unexpected(again, scenario)
-    assert not found, "\n\n".join(found)
-
-
-def unexpected(terminal: Terminal, scenario: Scenario) -> list[str]:
-    """Differences that nobody has allowed, as they are shown."""
-    known = allowed()
-    return [
+    compared = compare(terminal, scenario)
+    unexpected = [
         f"$ kubectl {one.real.command}\n{one.difference}"
-        for one in compare(terminal, scenario)
+        for one in compared
         if not one.equal and (scenario.name, one.real.command) not in known
     ]
+    assert not unexpected, "\n\n".join(unexpected)
 
 
 def test_every_allowed_difference_is_about_a_recorded_view_and_says_why() -> None:
