@@ -9,6 +9,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -52,39 +55,80 @@ def prepared(place: Path, **more: Any) -> Path:
 
 @pytest.mark.timeout(1500)
 def test_fifty_kills_at_random_moments_change_nothing(tmp_path: Path) -> None:
+    """Half of the kills come at any moment, the other half while a run is seen to be under way."""
     calm, rough = tmp_path / "calm", tmp_path / "rough"
     calm.mkdir()
     rough.mkdir()
     assert start(prepared(calm)).wait() == 0
     config = prepared(rough)
     rng = random.Random(8)
-    kills = 0
+    kills, hits = 0, 0
     while kills < KILLS:
         process = start(config)
-        try:
-            code = process.wait(rng.uniform(0.2, 5.0))
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            kills += 1
+        under_way = _killed_in_a_run(process, rough, rng) if kills % 2 else _killed(process, rough, rng)
+        if under_way is None:
+            assert process.returncode == 0
+            _set_back(rough, tmp_path, rng)  # it was done before it could be killed: take away some runs
         else:
-            assert code == 0
-            _set_back(rough, rng)  # it was done before it could be killed: take away some runs
+            kills += 1
+            hits += under_way
+    assert hits >= KILLS // 2
     assert start(config).wait() == 0
     assert results_of(rough) == results_of(calm)
     for state in _states(rough):
         assert state["state"] == "judged"
         ended = [each for each in state["attempts"] if each["outcome"] != "interrupted"]
         assert len(ended) == 1, "a run that had ended was repeated"
-    assert any(len(state["attempts"]) > 1 for state in _states(rough)), "no kill ever hit a run under way"
+
+
+def _killed(process: subprocess.Popen[bytes], place: Path, rng: random.Random) -> bool | None:
+    """Kill at any moment; whether a run was under way, None if all was done before."""
+    earlier = _under_way(place)
+    try:
+        process.wait(rng.uniform(0.0, 2.5))
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        return bool(_under_way(place) - earlier)
+    return None
+
+
+def _killed_in_a_run(process: subprocess.Popen[bytes], place: Path, rng: random.Random) -> bool | None:
+    """Kill while a run is under way. No luck is needed: it is held still, looked at, and then killed or let go."""
+    earlier = _under_way(place)
+    while process.poll() is None:
+        if not _under_way(place) - earlier:
+            time.sleep(0.01)
+            continue
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(rng.uniform(0.0, 0.5))
+            break
+        process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        if _under_way(place) - earlier:
+            process.kill()
+            process.wait()
+            return True
+        process.send_signal(signal.SIGCONT)
+    return None
 
 
 def _states(place: Path) -> list[dict[str, Any]]:
     return [json.loads(path.read_text()) for path in (place / "leaderboard_results").glob("*/*/*/state.json")]
 
 
-def _set_back(place: Path, rng: random.Random) -> None:
+def _under_way(place: Path) -> set[tuple[str, str, int, int]]:
+    """The attempts that have begun and not ended, those that a kill cut off among them."""
+    return {
+        (state["agent"], state["incident"], state["run"], len(state["attempts"]))
+        for state in _states(place)
+        if state["state"] == "running"
+    }
+
+
+def _set_back(place: Path, elsewhere: Path, rng: random.Random) -> None:
     """Take half of the runs away, as if they had never been."""
     runs = sorted((place / "leaderboard_results").glob("*/Scenario-*/*"))
     for run in rng.sample(runs, len(runs) // 2):
-        shutil.rmtree(run)
+        away = run.rename(Path(tempfile.mkdtemp(dir=elsewhere)))  # a worker on its way out may still write there
+        shutil.rmtree(away, ignore_errors=True)
