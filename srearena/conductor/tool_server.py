@@ -1,0 +1,54 @@
+"""The MCP server over an episode: a process of its own, which knows the episode by address and token only."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+import tempfile
+from typing import Any
+
+
+class ToolServer:
+    def __init__(self, mode: str, token: str) -> None:
+        self._mode = mode
+        self._token = token
+        self._process: asyncio.subprocess.Process | None = None
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
+
+    async def start(self, url: str) -> dict[str, Any]:
+        """Where it is and how agents are told of it; why it is not there, under `error`; nothing if none is wanted."""
+        if self._mode == "none":
+            return {}
+        self._process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "sre_tools.live", "--http", "--mode", self._mode),
+            env={**os.environ, "SREARENA_URL": url, "SREARENA_TOKEN": self._token},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=self._said,
+            limit=1 << 20,
+        )
+        assert self._process.stdout is not None
+        line = await self._process.stdout.readline()
+        if not line:
+            await self._process.wait()
+            self._said.seek(0)
+            said = self._said.read().decode("utf-8", "replace").strip().splitlines()
+            return {"error": said[-1].removeprefix("Error: ") if said else "it ended at once"}
+        offered: dict[str, Any] = json.loads(line)
+        return offered
+
+    async def stop(self) -> None:
+        if self._process is None:
+            self._said.close()
+            return
+        with contextlib.suppress(ProcessLookupError):
+            self._process.terminate()
+        try:
+            await asyncio.wait_for(self._process.wait(), 10)
+        except TimeoutError:
+            self._process.kill()
+            await self._process.wait()
+        self._said.close()
