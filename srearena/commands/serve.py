@@ -9,11 +9,10 @@ from typing import Any
 
 import click
 
-from srearena.cluster import ClusterError
 from srearena.conductor.conductor import Conductor
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.outcome import Limits
-from srearena.conductor.serving import EpisodeApp, serve
+from srearena.conductor.serving import EpisodeApp, addresses, serve
 from srearena.conductor.tool_server import ToolServer
 
 
@@ -73,7 +72,7 @@ async def _serve(
         raise ArenaError("the episode did not start")
     stop = asyncio.Event()
     token = token_urlsafe(24)
-    places = {"kubeconfig": str(episode.kubeconfig), **_telemetry(conductor)}
+    places = addresses(episode)
     task = {"description": description, "instructions": instructions, "actions": actions, **places}
 
     tools = ToolServer(mcp, token)
@@ -115,17 +114,3 @@ async def _serve(
         await tools.stop()
     await asyncio.to_thread(episode.grade)
     return conductor.finish(episode)
-
-
-def _telemetry(conductor: Conductor) -> dict[str, str]:
-    assert conductor.episode is not None
-    try:
-        found = conductor.episode.cluster.telemetry
-    except ClusterError:
-        return {}
-    return {
-        "prometheus": found.prometheus,
-        "loki": found.loki,
-        "jaeger": found.jaeger,
-        "telemetry_token": found.token,
-    }

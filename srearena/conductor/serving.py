@@ -14,6 +14,7 @@ from typing import Any
 
 import uvicorn
 
+from srearena.cluster import ClusterError
 from srearena.conductor.episode import Episode
 from srearena.conductor.errors import BadSubmission
 
@@ -170,6 +171,22 @@ def openapi() -> dict[str, Any]:
             },
             "/act": {"post": operation("Do one of the actions", {"action": text}, state=text, finished=truth)},
         },
+    }
+
+
+def addresses(episode: Episode) -> dict[str, str]:
+    """Where an agent finds the system: its kubeconfig, and the telemetry as far as there is any."""
+    found = {"kubeconfig": str(episode.kubeconfig)}
+    try:
+        telemetry = episode.cluster.telemetry
+    except ClusterError:
+        return found
+    return {
+        **found,
+        "prometheus": telemetry.prometheus,
+        "loki": telemetry.loki,
+        "jaeger": telemetry.jaeger,
+        "telemetry_token": telemetry.token,
     }
 
 
