@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from pathlib import Path
 from time import monotonic
 
@@ -12,6 +10,7 @@ import click
 
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.problems.registry import ProblemRegistry
+from srearena.conductor.processes import in_processes
 from srearena.conductor.staging import Timeline
 from srearena.errors import SreArenaError
 from srearena.observer.recorder import Recorder
@@ -83,8 +82,9 @@ def _data_set(data_set: DataSet, chosen: list[str], timeline: Timeline, parallel
     if len(waiting) < len(plan):
         click.echo(f"{len(plan) - len(waiting)} of {len(plan)} scenarios are there already", err=True)
     failed = 0
+    recorded = in_processes(partial(_record_one, data_set, timeline), waiting, parallel)
     try:
-        for number, (scenario, seconds, complaint) in enumerate(_recorded(data_set, waiting, timeline, parallel), 1):
+        for number, (scenario, seconds, complaint) in enumerate(recorded, 1):
             failed += bool(complaint)
             said = f"not recorded: {complaint}" if complaint else f"recorded in {seconds:.0f} s"
             click.echo(f"[{number}/{len(waiting)}] {scenario.name} ({scenario.problem}) {said}", err=True)
@@ -96,23 +96,7 @@ def _data_set(data_set: DataSet, chosen: list[str], timeline: Timeline, parallel
         raise click.exceptions.Exit(1)
 
 
-def _recorded(
-    data_set: DataSet, waiting: list[Scenario], timeline: Timeline, parallel: int
-) -> Iterator[tuple[Scenario, float, str]]:
-    if parallel <= 1:
-        for scenario in waiting:
-            yield _record_one(data_set, scenario, timeline)
-        return
-    context = multiprocessing.get_context("forkserver")
-    pool = ProcessPoolExecutor(parallel, mp_context=context, max_tasks_per_child=8)
-    try:
-        for future in as_completed([pool.submit(_record_one, data_set, scenario, timeline) for scenario in waiting]):
-            yield future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _record_one(data_set: DataSet, scenario: Scenario, timeline: Timeline) -> tuple[Scenario, float, str]:
+def _record_one(data_set: DataSet, timeline: Timeline, scenario: Scenario) -> tuple[Scenario, float, str]:
     """Every scenario has a seed of its own, so that not all clusters have the same names."""
     began = monotonic()
     recorder = Recorder(seed=data_set.seed + scenario.number, timeline=timeline)

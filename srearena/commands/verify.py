@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from typing import Any
 
 import click
 
+from srearena.backends import backend_options, chosen_config
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.problems.registry import ProblemRegistry
+from srearena.conductor.processes import in_processes
 from srearena.conductor.verification import can_verify, verify
 
 
@@ -20,7 +21,8 @@ from srearena.conductor.verification import can_verify, verify
 @click.option("--parallel", default=2, show_default=True, help="How many at once.")
 @click.option("--seed", default=0, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per problem.")
-def command(ids: tuple[str, ...], everything: bool, parallel: int, seed: int, as_json: bool) -> None:
+@backend_options
+def command(ids: tuple[str, ...], everything: bool, parallel: int, seed: int, as_json: bool, **where: Any) -> None:
     """Prove the validity of problems: IDS or patterns, or --all of them. Exit 1 if one is not valid."""
     if missing := can_verify():
         raise ArenaError(missing)
@@ -28,8 +30,9 @@ def command(ids: tuple[str, ...], everything: bool, parallel: int, seed: int, as
         raise ArenaError("which problems? Name some, or use --all")
     registry = ProblemRegistry()
     chosen = registry.get_problem_ids() if everything else registry.match(ids)
+    config = chosen_config(**where)
     invalid = 0
-    for proof in _proofs(chosen, parallel, seed):
+    for proof in in_processes(partial(verify, seed=seed, config=config), chosen, parallel if config.embedded else 1):
         invalid += not proof["valid"]
         if as_json:
             click.echo(json.dumps(proof))
@@ -43,14 +46,3 @@ def command(ids: tuple[str, ...], everything: bool, parallel: int, seed: int, as
         click.echo(f"\n{len(chosen) - invalid} of {len(chosen)} problems are valid")
     if invalid:
         raise click.exceptions.Exit(1)
-
-
-def _proofs(ids: list[str], parallel: int, seed: int) -> Any:
-    if parallel <= 1 or len(ids) == 1:
-        yield from (verify(name, seed) for name in ids)
-        return
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["srearena.conductor.verification", "srearena.cluster.in_process"])
-    with ProcessPoolExecutor(parallel, mp_context=context, max_tasks_per_child=8) as pool:
-        for future in as_completed([pool.submit(verify, name, seed) for name in ids]):
-            yield future.result()
