@@ -9,10 +9,12 @@ import importlib
 import os
 import pkgutil
 import sys
+from typing import Any
 
 import click
 
 from srearena import commands
+from srearena.backends import backend_options
 from srearena.concealment import arguments
 from srearena.errors import SreArenaError
 
@@ -36,10 +38,11 @@ class _Commands(click.Group):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="srearena")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
+@backend_options
 @click.pass_context
-def cli(context: click.Context, debug: bool) -> None:
+def cli(invocation: click.Context, /, debug: bool, **where: Any) -> None:
     """Put AI agents for site reliability engineering to the test."""
-    context.obj = {"debug": debug}
+    invocation.obj = {"debug": debug}
 
 
 def main() -> None:

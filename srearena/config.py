@@ -34,6 +34,10 @@ class Config(BaseModel):
     k8s_user: str = ""
     kubeconfig: str = ""
     """Empty stands for the one that kubectl would use."""
+    context: str = ""
+    """Empty stands for the kubeconfig's current one."""
+    yes_this_cluster: bool = False
+    """The owner's word that a cluster may be used although its name says that people depend on it."""
     telemetry: TelemetryConfig | None = None
 
     @property

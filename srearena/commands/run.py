@@ -6,9 +6,11 @@ import hashlib
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
+from srearena.backends import backend_options, chosen_config
 from srearena.conductor.agents import agent_names
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.outcome import Limits
@@ -18,7 +20,6 @@ from srearena.conductor.stages import in_order
 from srearena.conductor.suite import Progress, Suite
 from srearena.conductor.tables import LiveTable, outcome_colour
 from srearena.conductor.trial import Trial
-from srearena.config import load_config
 from srearena.dotenv import environment
 from srearena.tracking.weights_and_biases import log_run
 from srearena.tracking.weights_and_biases import wanted as tracked
@@ -45,6 +46,7 @@ from srearena.tracking.weights_and_biases import wanted as tracked
 @click.option("--run", "name", help="The run's name; by default it follows from the command, so that it resumes.")
 @click.option("--fresh", is_flag=True, help="Do not resume: begin a new run.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per trial as it ends, and totals at the end.")
+@backend_options
 def command(
     ids: tuple[str, ...],
     patterns: tuple[str, ...],
@@ -64,6 +66,7 @@ def command(
     name: str | None,
     fresh: bool,
     as_json: bool,
+    **where: Any,
 ) -> None:
     """Run an agent on problems: IDS, or all that --problems names. The same command again resumes."""
     wanted = (*ids, *patterns)
@@ -79,11 +82,15 @@ def command(
         given["script"] = str(script.absolute())
     limits = Limits(steps=max_steps, tokens=max_tokens, cost=max_cost, wall_seconds=max_seconds)
     asked = in_order(stages.split(",")) if stages else None
-    if parallel > 1 and not load_config().embedded:
+    config = chosen_config(**where)
+    if parallel > 1 and not config.embedded:
         raise ArenaError("a real cluster holds one episode at a time: use --parallel 1")
-    run = _run_folder(name, fresh, agent, [chosen, given, trials, seed, asked, limits.as_document(), noise])
+    asked_for: list[object] = [chosen, given, trials, seed, asked, limits.as_document(), noise]
+    if not config.embedded:
+        asked_for.append([config.k8s_host, config.kubeconfig, config.context])
+    run = _run_folder(name, fresh, agent, asked_for)
     plan = [
-        Trial(problem, agent, str(run), number, seed + number, given, asked, limits, noise=noise)
+        Trial(problem, agent, str(run), number, seed + number, given, asked, limits, noise=noise, config=config)
         for number in range(trials)
         for problem in chosen
     ]

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from srearena.backends import backend_options, chosen_config
 from srearena.conductor.conductor import Conductor
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.outcome import Limits
@@ -31,14 +32,24 @@ from srearena.conductor.tool_server import ToolServer
     help="What kubectl may do in the MCP server over the episode; none for no server.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Say where to connect, and the result, as JSON lines.")
+@backend_options
 def command(
-    problem: str, port: int, seed: int, stages: str | None, max_seconds: float, agent: str, mcp: str, as_json: bool
+    problem: str,
+    port: int,
+    seed: int,
+    stages: str | None,
+    max_seconds: float,
+    agent: str,
+    mcp: str,
+    as_json: bool,
+    **where: Any,
 ) -> None:
     """Set the stage for PROBLEM, print how an agent connects, and grade when it has submitted everything."""
     conductor = Conductor(
         seed=seed,
         stages=stages.split(",") if stages else None,
         limits=Limits(steps=None, wall_seconds=max_seconds),
+        config=chosen_config(**where),
         say=lambda text: None if as_json else click.echo(f"... {text}"),
     )
     conductor.agent_name = agent

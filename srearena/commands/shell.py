@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
+from srearena.backends import backend_options, chosen_config
 from srearena.conductor.console import Console
 
 
 @click.command()
 @click.option("--seed", default=0, show_default=True)
-def command(seed: int) -> None:
+@backend_options
+def command(seed: int, **where: Any) -> None:
     """Solve problems yourself: start one, look around with kubectl, submit."""
-    Console(click.echo, seed=seed).loop()
+    Console(click.echo, seed=seed, config=chosen_config(**where)).loop()

@@ -89,7 +89,7 @@ class Baseline:
                 found.append(Difference(key, "added"))
             elif theirs is None:
                 found.append(Difference(key, "removed"))
-            elif _digest(ours) != _digest(theirs):
+            elif digest(ours) != digest(theirs):
                 found.append(Difference(key, "changed"))
         return found
 
@@ -121,7 +121,7 @@ def _made_by_controller(obj: Obj) -> bool:
     return made or metadata["name"] == "kube-root-ca.crt" or obj.get("type") == "kubernetes.io/service-account-token"
 
 
-def _digest(obj: Obj) -> str:
+def digest(obj: Obj) -> str:
     """An object's intent as a short text: neither its status nor what controllers and tools note on it."""
     metadata = obj.get("metadata", {})
     notes = {

@@ -74,7 +74,7 @@ class Conductor:
         selection = self.problems.resolve(problem_id)
         problem = self.problems.get_problem(problem_id)
         config = self._config or load_config()
-        cluster = open_cluster(problem, self._seed, self._timeline, config, in_process=self._in_process)
+        cluster = open_cluster(problem, self._seed, self._timeline, config, in_process=self._in_process, say=self._say)
         session = Session((self._results or results_root()) / ".live")
         try:
             self.episode = Episode(

@@ -18,6 +18,7 @@ from srearena.conductor.conductor import Conductor
 from srearena.conductor.episode import Episode
 from srearena.conductor.errors import ArenaError, BadAction
 from srearena.conductor.outcome import Limits
+from srearena.config import Config
 from srearena.errors import SreArenaError
 
 PROMPT = "(srearena) $ "
@@ -33,12 +34,20 @@ _KUBECTL_VERBS = ("get", "describe", "logs", "exec", "patch", "scale", "rollout"
 
 
 class Console:
-    def __init__(self, say: Callable[[str], None] = print, *, seed: int = 0, in_process: bool = True) -> None:
+    def __init__(
+        self,
+        say: Callable[[str], None] = print,
+        *,
+        seed: int = 0,
+        in_process: bool = True,
+        config: Config | None = None,
+    ) -> None:
         self._say = say
         self._conductor = Conductor(
             seed=seed,
             limits=Limits(steps=None, wall_seconds=None, virtual_seconds=None),
             in_process=in_process,
+            config=config,
             say=lambda text: say(f"... {text}"),
         )
         self._conductor.agent_name = "human"

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from srearena.cluster.base import TelemetryEndpoints
+from srearena.cluster.base import NodeAccess, TelemetryEndpoints
 from srearena.cluster.kubernetes import KubernetesCluster
+from srearena.cluster.kubernetes.machines import KindMachines, LocalMachine, SshMachines
 from srearena.conductor.errors import ProblemError
+from srearena.conductor.guest import GuestCluster, Needs, enter
+from srearena.conductor.identity import NAMESPACE as IDENTITY
 from srearena.conductor.problems.base import Problem
-from srearena.conductor.staging import TimeKeeper, Timeline, embedded_cluster
+from srearena.conductor.staging import Say, TimeKeeper, Timeline, embedded_cluster
 from srearena.config import Config
+from srearena.service.apps.base import Application
+from srearena.service.kubernetes import Kubernetes
+
+_KIND = "kind"
 
 
 def open_cluster(
-    problem: Problem, seed: int, timeline: Timeline, config: Config, *, in_process: bool = False
+    problem: Problem,
+    seed: int,
+    timeline: Timeline,
+    config: Config,
+    *,
+    in_process: bool = False,
+    nodes: NodeAccess | None = None,
+    say: Say = lambda text: None,
 ) -> TimeKeeper:
     """A cluster for the problem; ProblemError where it cannot run there."""
     place = "embedded" if config.embedded else "kubernetes"
@@ -21,7 +37,48 @@ def open_cluster(
         raise ProblemError(f"{problem.id} does not run on {place}: it runs on {', '.join(problem.runs_on)}")
     if config.embedded:
         return embedded_cluster(problem, seed, timeline, in_process=in_process)
+    return TimeKeeper(real_cluster([problem.app], config, beside=problem.beside, nodes=nodes, say=say))
+
+
+def real_cluster(
+    applications: Sequence[Application],
+    config: Config,
+    *,
+    beside: Sequence[str] = (),
+    nodes: NodeAccess | None = None,
+    say: Say = lambda text: None,
+) -> GuestCluster:
+    """The configured cluster, fit to take these applications, and given back as it was when it is closed."""
     told = config.telemetry
-    telemetry = TelemetryEndpoints(**told.model_dump()) if told is not None else None
-    kubeconfig = Path(config.kubeconfig).expanduser() if config.kubeconfig else None
-    return TimeKeeper(KubernetesCluster(kubeconfig, name=config.k8s_host, telemetry=telemetry))
+    cluster = KubernetesCluster(
+        Path(config.kubeconfig).expanduser() if config.kubeconfig else None,
+        context=config.context,
+        name=config.k8s_host,
+        telemetry=TelemetryEndpoints(**told.model_dump()) if told is not None else None,
+    )
+    cluster.reach_machines(nodes or machines_of(cluster, config))
+    names = dict.fromkeys(name for app in applications for name in app.namespaces)
+    needs = Needs((*names, *beside, IDENTITY), tuple(m for app in applications for m in app.manifests))
+    try:
+        return enter(cluster, needs, config, say)
+    except BaseException:
+        cluster.close()
+        raise
+
+
+def machines_of(cluster: KubernetesCluster, config: Config) -> NodeAccess | None:
+    """The way to a cluster's machines, by what `k8s_host` says; None where there is none."""
+    if config.k8s_host == _KIND or cluster.context.name.startswith(f"{_KIND}-"):
+        return KindMachines()
+    if config.k8s_host == "localhost":
+        return LocalMachine()
+    if config.k8s_host == "kubernetes":
+        return None
+    return SshMachines(config.k8s_user, partial(_address, cluster))
+
+
+def _address(cluster: KubernetesCluster, node: str) -> str:
+    """Where a node answers from outside the cluster's own network; its name where it does not say."""
+    with Kubernetes.of(cluster) as api:
+        told = api.get("nodes", node)["status"].get("addresses") or ()
+    return next((str(entry["address"]) for entry in told if entry["type"] == "InternalIP"), node)

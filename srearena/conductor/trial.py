@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from srearena.conductor.conductor import Conductor
 from srearena.conductor.outcome import Limits
 from srearena.conductor.results import failed_document, folder_of, write_trial
 from srearena.conductor.staging import Say, Timeline
+from srearena.config import Config
 from srearena.errors import SreArenaError
 
 
@@ -28,6 +29,8 @@ class Trial:
     limits: Limits = field(default_factory=Limits)
     timeline: Timeline = field(default_factory=Timeline)
     noise: bool = False
+    config: Config | None = None
+    """Where it runs; as `config.yml` says where this says nothing."""
 
     @property
     def folder(self) -> Path:
@@ -38,7 +41,8 @@ class Trial:
         return (self.folder / "result.json").is_file()
 
     def as_document(self) -> dict[str, Any]:
-        return asdict(self)
+        told = self.config.model_dump() if self.config is not None else None
+        return {**asdict(replace(self, config=None)), "config": told}
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Trial:
@@ -46,6 +50,7 @@ class Trial:
         chosen["limits"] = Limits(**chosen["limits"])
         chosen["timeline"] = Timeline(**chosen["timeline"])
         chosen["stages"] = tuple(chosen["stages"]) if chosen["stages"] is not None else None
+        chosen["config"] = Config(**chosen["config"]) if chosen["config"] is not None else None
         return cls(**chosen)
 
 
@@ -60,6 +65,7 @@ def perform(trial: Trial, say: Say = lambda text: None) -> dict[str, Any]:
         trial=trial.number,
         in_process=True,
         noise=trial.noise,
+        config=trial.config,
         say=say,
     )
     try:

@@ -20,14 +20,16 @@ from typing import Any
 
 from srearena.conductor.actions.telemetry import Telemetry
 from srearena.conductor.baseline import WORKLOADS
+from srearena.conductor.environment import open_cluster
 from srearena.conductor.episode import Episode
 from srearena.conductor.leaks import leaks
 from srearena.conductor.oracles.base import Verdict
 from srearena.conductor.oracles.mitigation import MitigationOracle
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.registry import ProblemRegistry
-from srearena.conductor.staging import Timeline, embedded_cluster
+from srearena.conductor.staging import Timeline
 from srearena.conductor.symptoms import alerts, visible
+from srearena.config import Config
 from srearena.errors import SreArenaError
 from srearena.service.kubernetes import Kubernetes
 
@@ -63,15 +65,16 @@ class Proof:
         }
 
 
-def verify(problem_id: str, seed: int = 0) -> dict[str, Any]:
+def verify(problem_id: str, seed: int = 0, config: Config | None = None) -> dict[str, Any]:
     """The proof for one problem, as a document. Never raises for anything a problem does."""
+    where = config or Config()
     began = monotonic()
     proof = Proof(problem_id)
     registry = ProblemRegistry()
     try:
-        _main_line(registry.get_problem(problem_id), seed, proof)
+        _main_line(registry.get_problem(problem_id), seed, proof, where)
         if "mitigation" in registry.get_problem(problem_id).stages:
-            _after_restarting_everything(registry.get_problem(problem_id), seed, proof)
+            _after_restarting_everything(registry.get_problem(problem_id), seed, proof, where)
     except SreArenaError as failure:
         proof.found("environment", False, str(failure))
     except Exception as error:  # a mistake in a problem's own code is a finding about that problem
@@ -81,11 +84,10 @@ def verify(problem_id: str, seed: int = 0) -> dict[str, Any]:
 
 
 @contextmanager
-def _episode(problem: Problem, seed: int, stages: tuple[str, ...] | None = None) -> Iterator[Episode]:
+def _episode(problem: Problem, seed: int, config: Config, stages: tuple[str, ...] | None = None) -> Iterator[Episode]:
     timeline = Timeline()
-    episode = Episode(
-        problem, embedded_cluster(problem, seed, timeline, in_process=True), stages=stages, timeline=timeline
-    )
+    cluster = open_cluster(problem, seed, timeline, config, in_process=True)
+    episode = Episode(problem, cluster, stages=stages, timeline=timeline, keeps_cluster=not config.embedded)
     try:
         yield episode
     finally:
@@ -96,8 +98,8 @@ def _judged(problem: Problem) -> Verdict:
     return Verdict.from_answer(problem.oracle_for("mitigation").evaluate(None))
 
 
-def _main_line(problem: Problem, seed: int, proof: Proof) -> None:
-    with _episode(problem, seed, ("noop", *problem.stages)) as episode:
+def _main_line(problem: Problem, seed: int, proof: Proof, config: Config) -> None:
+    with _episode(problem, seed, config, ("noop", *problem.stages)) as episode:
         episode.prepare()
         telemetry = Telemetry(episode.cluster)
         try:
@@ -228,10 +230,10 @@ def _delete(problem: Problem) -> bool:
     return bool(targets)
 
 
-def _after_restarting_everything(problem: Problem, seed: int, proof: Proof) -> None:
+def _after_restarting_everything(problem: Problem, seed: int, proof: Proof, config: Config) -> None:
     if problem.restart_is_a_remedy:
         return
-    with _episode(problem, seed) as episode:
+    with _episode(problem, seed, config) as episode:
         episode.prepare()
         for namespace in problem.app.namespaces:
             for resource in WORKLOADS:

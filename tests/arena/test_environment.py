@@ -54,13 +54,14 @@ def test_a_problem_that_does_not_run_there_says_so() -> None:
         open_cluster(problem, 0, Timeline(), Config(k8s_host="kind"))
 
 
-def test_somebody_elses_cluster_is_left_as_it_was() -> None:
+def test_somebody_elses_cluster_is_left_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cluster reached by its kubeconfig alone, whose time passes by itself."""
+    monkeypatch.setenv("SREARENA_STATE_DIR", str(tmp_path))
     with start_embedded(speed=20, in_process=True) as theirs, Kubernetes.of(theirs) as api:
         before = {obj["metadata"]["name"] for obj in api.list("namespaces")}
         roles = {obj["metadata"]["name"] for obj in api.list("clusterroles")}
         problem = shop_problem(ScalePodZero, "store")
-        config = Config(k8s_host="kind", kubeconfig=str(theirs.kubeconfig))
+        config = Config(k8s_host="kubernetes", kubeconfig=str(theirs.kubeconfig))
         timeline = Timeline(before=1, after=1)
         cluster = open_cluster(problem, 0, timeline, config)
         with pytest.raises(NodeAccessError):

@@ -56,6 +56,9 @@ class Problem(ABC):
     restart_is_a_remedy: bool = False
     """True where restarting the right thing is an honest repair."""
 
+    beside: tuple[str, ...] = ()
+    """Namespaces that it makes beside the application's."""
+
     app: Application
     faulty_service: str | list[str] | None = None
     localization_oracle: Oracle | None = None

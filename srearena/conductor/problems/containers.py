@@ -55,6 +55,7 @@ class SidecarPortConflict(InjectedProblem):
 @problem("service_port_conflict_hotel_reservation", app="hotel_reservation", service="recommendation")
 @problem("service_port_conflict_social_network", app="social_network", service="media-service")
 class ServicePortConflict(InjectedProblem):
+    beside = ("monitoring",)
     family = "service_port_conflict"
     fault = "service_port_conflict"
     explanation = "{service} asks for port 9100 of its node, which the node exporter holds on every node."

@@ -98,6 +98,7 @@ class ThroughTheIngress(Check):
 
 @problem("ingress_misroute", app="hotel_reservation", service="hotel-reservation", backend="recommendation", port=8085)
 class IngressMisroute(NetworkProblem):
+    beside = (_PLACE,)
     family = "ingress_misroute"
     fault = "ingress_misroute"
     root_kind = "Ingress"

@@ -6,31 +6,33 @@ telemetry is where its owner says it is, and its machines are out of reach unles
 
 from __future__ import annotations
 
-import os
+import shutil
+import tempfile
 import threading
 from pathlib import Path
 
 from srearena.cluster.base import Cluster, ClusterError, NodeAccess, NodeAccessError, TelemetryEndpoints
-
-
-def default_kubeconfig() -> Path:
-    """The file that kubectl would use: the first of `KUBECONFIG` that exists, or `~/.kube/config`."""
-    named = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
-    for path in (*named, Path.home() / ".kube" / "config"):
-        if path.is_file():
-            return path
-    raise ClusterError("there is no kubeconfig: set KUBECONFIG, or put one at ~/.kube/config")
+from srearena.cluster.kubernetes.contexts import default_kubeconfig, read_context
 
 
 class KubernetesCluster(Cluster):
     def __init__(
-        self, kubeconfig: Path | None = None, *, name: str = "kubernetes", telemetry: TelemetryEndpoints | None = None
+        self,
+        kubeconfig: Path | None = None,
+        *,
+        context: str = "",
+        name: str = "kubernetes",
+        telemetry: TelemetryEndpoints | None = None,
+        nodes: NodeAccess | None = None,
     ) -> None:
-        self._kubeconfig = kubeconfig or default_kubeconfig()
-        if not self._kubeconfig.is_file():
-            raise ClusterError(f"there is no kubeconfig at {self._kubeconfig}")
+        """`context` is one of the kubeconfig's; its current one by default."""
+        self.context = read_context(kubeconfig or default_kubeconfig(), context)
         self._name = name
         self._telemetry = telemetry
+        self._nodes: NodeAccess = nodes or NoAccess()
+        self._folder = Path(tempfile.mkdtemp(prefix="srearena-"))
+        self.kubeconfig.touch(mode=0o600)
+        self.kubeconfig.write_text(self.context.narrowed())
 
     @property
     def name(self) -> str:
@@ -38,11 +40,15 @@ class KubernetesCluster(Cluster):
 
     @property
     def kubeconfig(self) -> Path:
-        return self._kubeconfig
+        return self._folder / "kubeconfig"
 
     @property
     def nodes(self) -> NodeAccess:
-        return _NoAccess()
+        return self._nodes
+
+    def reach_machines(self, nodes: NodeAccess | None) -> None:
+        """Show a way to the machines, where there is one."""
+        self._nodes = nodes or NoAccess()
 
     @property
     def telemetry(self) -> TelemetryEndpoints:
@@ -58,9 +64,12 @@ class KubernetesCluster(Cluster):
 
     def close(self) -> None:
         """It goes on without us."""
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
-class _NoAccess(NodeAccess):
+class NoAccess(NodeAccess):
+    """Machines that nobody showed us a way to."""
+
     def operations(self) -> tuple[str, ...]:
         return ()
 

@@ -1,0 +1,6 @@
+"""A real cluster: how it is found, what it offers, and the ways to its machines."""
+
+from srearena.cluster.kubernetes.cluster import KubernetesCluster
+from srearena.cluster.kubernetes.contexts import Context, default_kubeconfig, read_context
+
+__all__ = ["Context", "KubernetesCluster", "default_kubeconfig", "read_context"]

@@ -1,0 +1,22 @@
+"""Amounts as Kubernetes writes them (`250m`, `1Gi`), as numbers."""
+
+from __future__ import annotations
+
+_SUFFIXES = {
+    "n": 1e-9,
+    "u": 1e-6,
+    "m": 1e-3,
+    "": 1.0,
+    **{letter: 1000.0**power for power, letter in enumerate("kMGTPE", 1)},
+    **{f"{letter}i": 1024.0**power for power, letter in enumerate("KMGTPE", 1)},
+}
+
+
+def amount(text: object) -> float:
+    """Cores, bytes or pieces; 0 where the text is no amount."""
+    word = str(text if text is not None else "")
+    number = word.rstrip("numkKMGTPEi") if not word[-1:].isdigit() else word
+    try:
+        return float(number) * _SUFFIXES[word[len(number) :]]
+    except (ValueError, KeyError):
+        return 0.0

@@ -1,0 +1,63 @@
+"""`srearena cleanup`: what a run on a real cluster left behind when it was killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from srearena.cluster.base import ClusterError
+from srearena.cluster.kubernetes import KubernetesCluster
+from srearena.conductor.environment import machines_of
+from srearena.conductor.guest import Ledger, all_ledgers, restore
+from srearena.conductor.guest.restoring import plan
+from srearena.config import Config
+from srearena.service.kubernetes import Kubernetes
+
+
+@click.command()
+@click.option("--run", "name", help="Only this run; by default all whose process is gone.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+def command(name: str | None, dry_run: bool) -> None:
+    """Put real clusters back as they were before runs that did not end well."""
+    ledgers = all_ledgers()
+    chosen = [entry for entry in ledgers if entry.run == name] if name else [e for e in ledgers if not e.alive]
+    if name and not chosen:
+        known = ", ".join(entry.run for entry in ledgers) or "none"
+        raise ClusterError(f"there is nothing to clean up of run {name!r} (known: {known})")
+    for entry in ledgers:
+        if entry.alive and (name is None or entry.run == name):
+            click.echo(f"run {entry.run} is under way (process {entry.pid}): it will clean up itself", err=True)
+    chosen = [entry for entry in chosen if not entry.alive]
+    if not chosen:
+        click.echo("There is nothing to clean up.")
+    unfinished = [entry.run for entry in chosen if not _clean(entry, dry_run)]
+    if unfinished:
+        raise ClusterError(f"not everything is as it was: run `srearena cleanup --run {unfinished[0]}` again later")
+
+
+def _clean(ledger: Ledger, dry_run: bool) -> bool:
+    """Whether everything is as it was now (or would be)."""
+    cluster = KubernetesCluster(Path(ledger.kubeconfig), context=ledger.context, name=ledger.host)
+    with cluster, Kubernetes.of(cluster) as api:
+        identity = api.get("namespaces", "kube-system")["metadata"]["uid"]
+        if identity != ledger.cluster:
+            ledger.forget()
+            click.echo(f"run {ledger.run}: the cluster it was on is gone; forgotten")
+            return True
+        click.echo(f"run {ledger.run} on {ledger.context} ({ledger.server})")
+        if dry_run:
+            for line in plan(api, ledger):
+                click.echo(f"  would {line}")
+            return True
+        cluster.reach_machines(machines_of(cluster, Config(k8s_host=ledger.host, k8s_user=ledger.user)))
+        leaving = restore(cluster, api, ledger, lambda text: click.echo(f"  {text}"))
+    for line in leaving.done:
+        click.echo(f"  {line}")
+    for line in leaving.alone:
+        click.echo(f"  left alone, since it is not ours: {line}")
+    for line in leaving.left:
+        click.echo(f"  not as it was: {line}")
+    if not leaving.left:
+        ledger.forget()
+    return not leaving.left

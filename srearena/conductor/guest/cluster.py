@@ -1,0 +1,120 @@
+"""A real cluster for the time of a visit: looked over, written down, used, and left as it was.
+
+cluster = enter(KubernetesCluster(), Needs(("shop",)), config)
+...
+cluster.close()      # everything of ours is gone, everything else as before; ClusterError names what is not
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from srearena.cluster.base import Cluster, ClusterError, NodeAccess, TelemetryEndpoints
+from srearena.cluster.kubernetes import KubernetesCluster
+from srearena.conductor.guest.inventory import take_inventory
+from srearena.conductor.guest.ledger import Ledger, all_ledgers, new_name, refuse_company
+from srearena.conductor.guest.preflight import Needs, has_room, may_enter
+from srearena.conductor.guest.restoring import restore
+from srearena.config import Config
+from srearena.service.kubernetes import Kubernetes
+
+Say = Callable[[str], None]
+
+
+def enter(cluster: KubernetesCluster, needs: Needs, config: Config, say: Say = lambda text: None) -> GuestCluster:
+    """Check, write down, and hand out; PreflightFailed or ClusterError before anything is changed."""
+    with Kubernetes.of(cluster) as api:
+        may_enter(cluster.context, api, trusted=config.yes_this_cluster)
+        identity = str(api.get("namespaces", "kube-system")["metadata"]["uid"])
+        refuse_company(all_ledgers(), identity)
+        has_room(cluster.context, api, needs)
+        ledger = Ledger(
+            run=new_name(),
+            cluster=identity,
+            server=cluster.context.server,
+            kubeconfig=str(cluster.context.path.absolute()),
+            context=cluster.context.name,
+            host=config.k8s_host,
+            user=config.k8s_user,
+            begun=api.now(),
+            namespaces=needs.namespaces,
+            inventory=take_inventory(api),
+            pid=os.getpid(),
+        )
+    ledger.write()
+    return GuestCluster(cluster, ledger, say)
+
+
+class GuestCluster(Cluster):
+    """Somebody's cluster, which `close` gives back as it was."""
+
+    def __init__(self, cluster: KubernetesCluster, ledger: Ledger, say: Say = lambda text: None) -> None:
+        self.inner = cluster
+        self.ledger = ledger
+        self._say = say
+        self._closed = False
+        self.offered: TelemetryEndpoints | None = None
+        """Telemetry that was installed for this visit."""
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.inner.kubeconfig
+
+    @property
+    def nodes(self) -> NodeAccess:
+        return _NotedMachines(self)
+
+    @property
+    def telemetry(self) -> TelemetryEndpoints:
+        return self.offered or self.inner.telemetry
+
+    def wait(self, seconds: float) -> None:
+        self.inner.wait(seconds)
+
+    def catch_up(self) -> None:
+        self.inner.catch_up()
+
+    def leave_running(self) -> None:
+        """End this process's part in it: `srearena cleanup` ends the rest."""
+        self.ledger = self.ledger.changed(kept=True, pid=0)
+        self._closed = True
+        self.inner.close()
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            with Kubernetes.of(self.inner) as api:
+                leaving = restore(self.inner, api, self.ledger, self._say)
+            for line in leaving.alone:
+                self._say(f"left alone, since it is not ours: {line}")
+            if leaving.left:
+                raise ClusterError(
+                    f"the cluster is not as it was ({'; '.join(leaving.left[:5])}): "
+                    f"`srearena cleanup --run {self.ledger.run}` tries again"
+                )
+            self.ledger.forget()
+        finally:
+            self.inner.close()
+
+
+class _NotedMachines(NodeAccess):
+    """The machines, with a note on disk before the first of them is touched."""
+
+    def __init__(self, guest: GuestCluster) -> None:
+        self._guest = guest
+
+    def operations(self) -> tuple[str, ...]:
+        return self._guest.inner.nodes.operations()
+
+    def perform(self, operation: str, node: str, **arguments: object) -> None:
+        if not self._guest.ledger.machines and operation in self.operations():
+            self._guest.ledger = self._guest.ledger.changed(machines=True)
+        self._guest.inner.nodes.perform(operation, node, **arguments)
