@@ -107,14 +107,28 @@ class Changes:
 
 
 def _objects(shown: str) -> list[Any]:
-    """The objects in what kubectl printed, warnings aside."""
-    start = shown.find("{") if shown.startswith("{") else shown.find("\n{") + 1
-    try:
-        document, _ = json.JSONDecoder().raw_decode(shown, start)
-    except ValueError:
-        return []
-    found: list[Any] = document.get("items", [document]) if isinstance(document, dict) else []
+    """The objects in what kubectl printed: one document, a list of them, or several one after the other, amid words."""
+    found: list[Any] = []
+    decoder = json.JSONDecoder()
+    at = 0
+    while (start := _beginning(shown, at)) >= 0:
+        try:
+            document, at = decoder.raw_decode(shown, start)
+        except ValueError:
+            at = start + 1
+            continue
+        if isinstance(document, dict):
+            found += document.get("items", [document])
     return found
+
+
+def _beginning(shown: str, at: int) -> int:
+    """Where the next line that opens a document begins."""
+    while True:
+        start = shown.find("{", at)
+        if start <= 0 or shown[start - 1] == "\n":
+            return start
+        at = start + 1
 
 
 def _key(obj: Any) -> Key | None:

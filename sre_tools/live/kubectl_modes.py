@@ -11,146 +11,104 @@ In every mode there is no terminal, no file of this machine and no other identit
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from sre_tools.errors import ToolError
 from srearena.conductor.actions import kubectl_words
+from srearena.conductor.actions.kubectl_line import KubectlLine, Piece
 
 MODES = ("read-only", "safe", "full")
-READING = frozenset(
-    "api-resources api-versions auth cluster-info describe diff events explain get logs top version wait".split()
+_READING = frozenset(
+    """api-resources api-versions cluster-info describe diff events explain get help logs options top version wait
+    rollout/status rollout/history auth/can-i auth/whoami apply/view-last-applied""".split()
 )
-_READING_PARTS = {"rollout": {"status", "history"}, "auth": {"can-i", "whoami"}, "certificate": set[str]()}
-_WRITING_PARTS = {"auth": {"reconcile"}, "cluster-info": {"dump"}}
+_LISTING = frozenset("annotate label set/env".split())
+"""What only shows, if it is asked to with `--list`, whatever else it is told."""
 _SHOWN_BY_DRY_RUN = frozenset("annotate apply autoscale create expose label patch replace run scale set taint".split())
-"""Verbs whose dry run prints the objects they would touch."""
-_SHOWN_BY_GET = frozenset("cordon delete drain rollout uncordon".split())
-"""Verbs whose objects `kubectl get` with the same words shows."""
+"""What prints, in a dry run, the objects it would touch."""
+_SHOWN_BY_GET = frozenset("certificate cordon delete drain rollout uncordon".split())
+"""What touches the objects that `kubectl get` shows when it is asked with the same words."""
+_TRIED = _SHOWN_BY_DRY_RUN | frozenset("cordon delete drain rollout/undo uncordon".split())
+"""What the server tries without effect. `certificate`, `debug`, `exec` and the rest of `rollout` cannot be tried."""
+_SHOWN_BY_CLIENT = frozenset(("auth/reconcile",))
+"""What has a dry run in the client only."""
+_MAKES_NO_OBJECT = frozenset(("create/token",))
 _NODES = frozenset("cordon drain uncordon".split())
-_VALUES = frozenset(
-    """-n --namespace -l --selector --field-selector -f --filename --as --as-group --as-uid --request-timeout -v --v
-    --log-flush-frequency --vmodule""".split()
+_SAME_TO_GET = frozenset(
+    """namespace selector field-selector filename recursive all-namespaces as as-group as-uid request-timeout
+    v""".split()
 )
-"""Flags with a value that mean the same to `kubectl get`, and those that may stand before a verb."""
-_KEPT_SWITCHES = frozenset("-A --all-namespaces -R --recursive".split())
-_DROPPED_VALUES = frozenset(
-    """--cascade --grace-period --timeout --to-revision --field-manager --pod-selector --chunk-size
-    --skip-wait-for-delete-timeout -o --output --dry-run --template --revision""".split()
-)
-_ALWAYS_ATTACHED = frozenset("--cascade --dry-run".split())
-"""Flags whose value follows `=` only: the next word is not theirs."""
+_IS_DRY = frozenset((None, "client", "server", "true"))
+_ABOUT_PRINTING = frozenset("output template dry-run show-managed-fields allow-missing-template-keys".split())
+_ABOUT_DELETING = frozenset("cascade force grace-period save-config timeout wait".split())
+_ABOUT_ATTACHING = frozenset("attach stdin rm quiet leave-stdin-open pod-running-timeout".split())
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A kubectl command line, taken apart far enough to know what it does."""
-
-    words: tuple[str, ...]
-    verb: str
-    part: str
-    """The word after verbs that have parts: `rollout restart`."""
-    dry: bool
-
-    @property
-    def reads(self) -> bool:
-        if self.dry and self.verb in _SHOWN_BY_DRY_RUN | {"delete"}:
-            return True
-        if self.verb in _READING_PARTS:
-            return self.part in _READING_PARTS[self.verb]
-        if self.part and self.part in _WRITING_PARTS.get(self.verb, ()):
-            return False
-        return self.verb in READING
-
-
-def parse(words: Sequence[str]) -> Line:
+def parse(words: Sequence[str]) -> KubectlLine:
     """The line, if it may run on this machine at all; BadAction says why not."""
-    checked = kubectl_words.check(words)
-    own = checked[: checked.index("--")] if "--" in checked else checked
-    plain = _plain_words(own)
-    dry = any(word.startswith("--dry-run=") and word != "--dry-run=none" for word in own) or "--dry-run" in own
-    return Line(tuple(checked), plain[0], plain[1] if len(plain) > 1 else "", dry)
+    return kubectl_words.checked(words)
 
 
-def _plain_words(words: Sequence[str]) -> list[str]:
-    """The words that are no flags and no values of flags known to have some."""
-    plain: list[str] = []
-    skip = False
-    for word in words:
-        if skip:
-            skip = False
-        elif word.startswith("-") and word != "-":
-            skip = word in _VALUES | (_DROPPED_VALUES - _ALWAYS_ATTACHED)
-        else:
-            plain.append(word)
-    return plain
+def _in(line: KubectlLine, table: frozenset[str]) -> bool:
+    if f"{line.verb}/{line.part}" in _MAKES_NO_OBJECT:
+        return False
+    return line.verb in table or f"{line.verb}/{line.part}" in table
 
 
-def allow(line: Line, mode: str) -> None:
+def reads(line: KubectlLine) -> bool:
+    """It changes nothing in the cluster."""
+    if line.has("help"):
+        return True
+    if _in(line, _READING):
+        return True
+    if line.values("raw"):
+        return False  # sent as it is, dry run or not
+    if line.has("local") or (line.has("list") and _in(line, _LISTING)):
+        return True
+    dry = line.values("dry-run")
+    return bool(dry) and dry[-1] in _IS_DRY and _in(line, _TRIED | _SHOWN_BY_CLIENT)
+
+
+def allow(line: KubectlLine, mode: str) -> None:
     """ToolError where the mode does not allow the line."""
-    if mode == "read-only" and not line.reads:
-        raise ToolError(
-            f"`kubectl {line.verb} {line.part}`".rstrip() + " changes something, and this server only reads"
-        )
+    if mode == "full" or reads(line):
+        return
+    if mode == "read-only":
+        name = f"kubectl {line.verb} {line.part}".rstrip()
+        raise ToolError(f"`{name}` changes something, and this server only reads")
+    if line.values("raw"):
+        raise ToolError("--raw cannot be tried and put back: name the objects instead (`kubectl delete KIND NAME`)")
 
 
-def preview(line: Line) -> list[str] | None:
+def preview(line: KubectlLine) -> list[str] | None:
     """A command that shows, as JSON, the objects that a line would touch, and changes nothing; None where none can."""
-    if line.verb in _SHOWN_BY_DRY_RUN:
-        own, remote = _split(line.words)
-        return [*_without(own, "-o", "--output", "--dry-run", "--template"), "--dry-run=server", "-o", "json", *remote]
-    if line.verb in _SHOWN_BY_GET:
-        return _as_get(line)
+    if _in(line, _SHOWN_BY_DRY_RUN):
+        return _rehearsed(line, ("--dry-run=server", "--output=json"))
+    if _in(line, _SHOWN_BY_CLIENT):
+        return _rehearsed(line, ("--dry-run=client", "--output=json"))
+    if _in(line, _SHOWN_BY_GET):
+        kept = [piece.word for piece in line.pieces if not piece.flag or piece.flag in _SAME_TO_GET]
+        kind = {"certificate": ["certificatesigningrequests"]}.get(line.verb, ["nodes"] if line.verb in _NODES else [])
+        return ["get", *kind, *kept, "--ignore-not-found", "--output=json", *line.remote]
     return None
 
 
-def trial(line: Line) -> list[str] | None:
+def trial(line: KubectlLine) -> list[str] | None:
     """The line as the server would take it, without effect; None for verbs that cannot be tried."""
-    if line.verb in _SHOWN_BY_DRY_RUN | _NODES | {"delete"} or (line.verb, line.part) == ("rollout", "undo"):
-        own, remote = _split(line.words)
-        return [*_without(own, "--dry-run"), "--dry-run=server", *remote]
-    return None
+    return _rehearsed(line, ("--dry-run=server",)) if _in(line, _TRIED) else None
 
 
-def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    at = list(words).index("--") if "--" in words else len(words)
-    return list(words[:at]), list(words[at:])
+def _rehearsed(line: KubectlLine, more: Sequence[str]) -> list[str]:
+    """The line without what a dry run does not go with."""
+    left_out = set(_ABOUT_PRINTING)
+    if line.verb == "run":
+        left_out |= _ABOUT_ATTACHING
+    if line.verb == "replace" and line.has("force"):
+        # It deletes first, which has no dry run; what it then makes is what `apply` would.
+        left_out |= _ABOUT_DELETING
+        line = replace(line, verb="apply")
 
+    def kept(piece: Piece) -> bool:
+        return piece.flag not in left_out
 
-def _without(words: Sequence[str], *flags: str) -> list[str]:
-    kept: list[str] = []
-    skip = False
-    for word in words:
-        name = word.partition("=")[0]
-        attached = any(len(flag) == 2 and word.startswith(flag) and not word.startswith("--") for flag in flags)
-        if skip:
-            skip = False
-        elif name in flags:
-            skip = word == name and name not in _ALWAYS_ATTACHED
-        elif not attached:
-            kept.append(word)
-    return kept
-
-
-def _as_get(line: Line) -> list[str]:
-    own, _ = _split(line.words)
-    kept: list[str] = []
-    take = drop = False
-    for word in own:
-        name, equals, _ = word.partition("=")
-        if take or drop:
-            kept += [word] if take else []
-            take = drop = False
-        elif not word.startswith("-") or word == "-":
-            kept.append(word)
-        elif name in _VALUES or (not word.startswith("--") and word[:2] in _VALUES and len(word) > 2):
-            kept.append(word)
-            take = name in _VALUES and not equals
-        elif name in _KEPT_SWITCHES:
-            kept.append(word)
-        else:
-            drop = name in _DROPPED_VALUES - _ALWAYS_ATTACHED and not equals
-    kept.remove(line.verb)
-    if line.verb == "rollout":
-        kept.remove(line.part)
-    nodes = ["nodes"] if line.verb in _NODES else []
-    return ["get", *nodes, *kept, "-o", "json"]
+    return line.rewritten(kept, more)

@@ -12,6 +12,7 @@ from sre_tools.live import kubectl_modes
 from sre_tools.live.changes import Changes
 from sre_tools.live.toolset import LiveTool
 from srearena.conductor.actions import command_line
+from srearena.conductor.actions.kubectl_line import KubectlLine
 from srearena.conductor.actions.kubectl_process import KubectlProcess
 
 
@@ -92,8 +93,9 @@ class KubectlTools:
             words = shlex.split(given.command) if isinstance(given.command, str) else list(given.command)
         except ValueError as problem:
             raise ToolError(f"the command line cannot be read: {problem}") from problem
-        status, printed = self._run(words[1:] if words[:1] == ["kubectl"] else words, given.stdin)
-        if status:
+        words = words[1:] if words[:1] == ["kubectl"] else words
+        status, printed = self._run(words, given.stdin)
+        if status and not (status == 1 and kubectl_modes.parse(words).verb == "diff"):  # which says so by it
             raise ToolError(printed.strip() or f"kubectl ended with status {status}")
         return printed
 
@@ -109,11 +111,11 @@ class KubectlTools:
     def _run(self, words: Sequence[str], stdin: str) -> tuple[int, str]:
         line = kubectl_modes.parse(words)
         kubectl_modes.allow(line, self._mode)
-        if self._mode != "safe" or line.reads:
+        if self._mode != "safe" or kubectl_modes.reads(line):
             return self._process.run(line.words, stdin)
         return self._run_safely(line, stdin)
 
-    def _run_safely(self, line: kubectl_modes.Line, stdin: str) -> tuple[int, str]:
+    def _run_safely(self, line: KubectlLine, stdin: str) -> tuple[int, str]:
         trial = kubectl_modes.trial(line)
         if trial is not None:
             status, printed = self._process.run(trial, stdin)

@@ -41,6 +41,11 @@ READS = [
     "wait deploy/api -n corner-shop --for=condition=Available --timeout=20s",
     "version -o json",
     "scale deploy/api -n corner-shop --replicas=3 --dry-run=server",
+    "set env deploy/api -n corner-shop --list",
+    "label -n corner-shop deploy/api --list",
+    "delete --help",
+    "help rollout restart",
+    "options",
 ]
 WRITES = [
     "scale deployment api --replicas=2 -n corner-shop",
@@ -54,6 +59,15 @@ WRITES = [
     "run x --image=busybox:1.36",
     "set image deploy/api api=x:1 --dry-run=none",
     "--v=2 patch svc api -p '{}'",
+    "delete deploy/api --dry-run=false",
+    "delete deploy/api --dry-run=server --dry-run=none",
+    "delete --raw /api/v1/x --dry-run=server",
+    "auth --remove-extra-permissions whoami reconcile -f -",
+    "rollout --recursive status undo deploy/api",
+    "-n get delete deploy/api",
+    "delete --help=false deploy/api",
+    "create token default",
+    "replace --force -f -",
 ]
 
 
@@ -65,25 +79,52 @@ def words(line: str) -> list[str]:
 
 @pytest.mark.parametrize("line", READS)
 def test_what_only_reads_is_known(line: str) -> None:
-    assert kubectl_modes.parse(words(line)).reads
+    assert kubectl_modes.reads(kubectl_modes.parse(words(line)))
 
 
 @pytest.mark.parametrize("line", WRITES)
 def test_what_changes_something_is_known(line: str) -> None:
     found = kubectl_modes.parse(words(line))
-    assert not found.reads
+    assert not kubectl_modes.reads(found)
     with pytest.raises(ToolError, match="only reads"):
         kubectl_modes.allow(found, "read-only")
-    kubectl_modes.allow(found, "safe")
+    if found.values("raw"):
+        with pytest.raises(ToolError, match="cannot be tried"):
+            kubectl_modes.allow(found, "safe")
+    else:
+        kubectl_modes.allow(found, "safe")
 
 
-def test_the_objects_of_a_deletion_are_asked_for_with_the_same_words() -> None:
-    line = kubectl_modes.parse(words("-n a delete deploy x --grace-period 0 --force --wait=false -o name"))
-    assert kubectl_modes.preview(line) == ["get", "-n", "a", "deploy", "x", "-o", "json"]
-    line = kubectl_modes.parse(words("delete pods -l app=x --all-namespaces --now --cascade=orphan"))
-    assert kubectl_modes.preview(line) == ["get", "pods", "-l", "app=x", "--all-namespaces", "-o", "json"]
-    line = kubectl_modes.parse(words("drain worker-1 --ignore-daemonsets --timeout 5s"))
-    assert kubectl_modes.preview(line) == ["get", "nodes", "worker-1", "-o", "json"]
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        (
+            "-n a delete deploy x --grace-period 0 --force --wait=false -o name",
+            "get --namespace=a deploy x --ignore-not-found --output=json",
+        ),
+        (
+            "delete pods -l app=x --all-namespaces --now --cascade=orphan",
+            "get pods --selector=app=x --all-namespaces --ignore-not-found --output=json",
+        ),
+        ("drain worker-1 --ignore-daemonsets --timeout 5s", "get nodes worker-1 --ignore-not-found --output=json"),
+        ("rollout -n a restart deploy/x", "get --namespace=a deploy/x --ignore-not-found --output=json"),
+        (
+            "scale -n a deploy/x --replicas 2 -oyaml",
+            "scale --namespace=a deploy/x --replicas=2 --dry-run=server --output=json",
+        ),
+        ("run x --rm -it --image b -- sh", "run x --image=b --dry-run=server --output=json -- sh"),
+        ("replace --force -f -", "apply --filename=- --dry-run=server --output=json"),
+        ("auth reconcile -f -", "auth reconcile --filename=- --dry-run=client --output=json"),
+    ],
+)
+def test_what_a_change_touches_is_asked_for_with_the_same_words(line: str, shown: str) -> None:
+    assert kubectl_modes.preview(kubectl_modes.parse(words(line))) == shown.split()
+
+
+@pytest.mark.parametrize("line", ["exec x -- ls", "create token a", "debug x --image=b"])
+def test_what_touches_no_known_object_is_not_tried(line: str) -> None:
+    found = kubectl_modes.parse(words(line))
+    assert kubectl_modes.preview(found) is None and kubectl_modes.trial(found) is None
 
 
 @given(st.text(max_size=300), st.integers(1, 40))
@@ -120,6 +161,10 @@ def spec(tools: Toolset, what: str) -> Any:
     return json.loads(kubectl(tools, f"get {what} -n {NS} -o json"))["spec"]
 
 
+def without_addresses(found: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in found.items() if "clusterIP" not in key}
+
+
 @pytest.mark.kubectl
 @pytest.mark.parametrize("tools", ["read-only"], indirect=True)
 def test_every_spelling_runs_and_readers_change_nothing(tools: Toolset) -> None:
@@ -146,6 +191,13 @@ def test_every_spelling_runs_and_readers_change_nothing(tools: Toolset) -> None:
         (f"delete svc/api -n {NS} --wait=false", "svc/api"),
         (f"delete deploy -n {NS} -l app=api", "deploy/api"),
         (f"rollout restart deploy/api -n {NS}", "deploy/api"),
+        (f"rollout -n {NS} pause deploy api", "deploy/api"),
+        (f"set image deploy/api -n {NS} *=nginx:1.25", "deploy/api"),
+        (f"scale deploy --all --replicas=4 -n {NS}", "deploy/web"),
+        (f"scale deploy/api deploy/web --replicas 4 -n{NS}", "deploy/web"),
+        ("cordon worker-1", "node/worker-1"),
+        ("taint nodes worker-1 slow=disk:PreferNoSchedule", "node/worker-1"),
+        (f"delete deploy,svc --all -n {NS} --cascade=foreground --timeout=50s", "deploy/web"),
     ],
 )
 def test_a_change_in_safe_mode_can_be_put_back(tools: Toolset, command: str, what: str) -> None:
@@ -156,10 +208,7 @@ def test_a_change_in_safe_mode_can_be_put_back(tools: Toolset, command: str, wha
     except ToolError as gone:
         assert "NotFound" in str(gone)
     assert "rolled back" in tools.call("rollback", {})
-    after = spec(tools, what)
-    assert {k: v for k, v in after.items() if "clusterIP" not in k} == {
-        k: v for k, v in before.items() if "clusterIP" not in k
-    }
+    assert without_addresses(spec(tools, what)) == without_addresses(before)
     with pytest.raises(ToolError, match="no such change"):
         tools.call("rollback", {"change": 1})
 
@@ -175,9 +224,48 @@ def test_what_was_not_there_is_gone_again(tools: Toolset) -> None:
 
 
 @pytest.mark.kubectl
+def test_each_of_many_objects_is_put_back(tools: Toolset) -> None:
+    def manifest(value: str) -> str:
+        one = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME, namespace: SHOP}\ndata: {a: VALUE}\n"
+        return "---\n".join(
+            one.replace("NAME", name).replace("SHOP", NS).replace("VALUE", value) for name in ("one", "two")
+        )
+
+    def held() -> str:
+        return kubectl(tools, f"get cm -n {NS} one two --ignore-not-found -o jsonpath={{.items[*].data.a}}")
+
+    assert "change 1" in kubectl(tools, "create -f -", manifest("old"))
+    assert "change 2" in tools.call("shell", {"command": f"kubectl apply -f - <<EOF\n{manifest('new')}\nEOF"})
+    assert "change 3" in kubectl(tools, "replace --force -f -", manifest("forced"))
+    assert "change 4" in kubectl(tools, "delete -f - --wait=false", manifest("forced"))
+    assert held() == "(nothing)"
+    for expected in ("forced forced", "new new", "old old", "(nothing)"):
+        tools.call("rollback", {})
+        assert held() == expected
+    with pytest.raises(ToolError, match="no such change"):
+        tools.call("rollback", {})
+
+
+@pytest.mark.kubectl
+def test_input_reaches_commands_and_a_pod_may_be_run_for_one_answer(tools: Toolset) -> None:
+    tools.call("wait", {"seconds": 120})  # other tests have just replaced the pods
+    assert kubectl(tools, f"exec -it -n {NS} deploy/api -- cat", "from here").startswith("from here")
+    said = kubectl(tools, f"run once -n {NS} --rm -it --restart=Never --image=busybox:1.36 -- echo hello")
+    assert "hello" in said and "deleted" in said
+    manifest = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: other, namespace: {NS}}}\n"
+    assert "+  name: other" in kubectl(tools, "diff -f -", manifest)
+    assert "+  name: other" in tools.call("shell", {"command": f"kubectl diff -f - <<EOF\n{manifest}\nEOF"})
+
+
+@pytest.mark.kubectl
 def test_a_change_that_the_server_would_refuse_is_not_begun(tools: Toolset) -> None:
     with pytest.raises(ToolError, match="nothing was changed"):
         kubectl(tools, f'patch deploy api -n {NS} -p \'{{"spec":{{"replicas":-1}}}}\'')
+    with pytest.raises(ToolError, match="--raw cannot be tried"):
+        kubectl(tools, f"delete --raw /apis/apps/v1/namespaces/{NS}/deployments/api")
+    for line, why in (("shop list", "plug-ins do not run here"), ("create shop", "plug-ins do not run here")):
+        with pytest.raises(ToolError, match=why):
+            kubectl(tools, line)
     assert tools.call("changes", {}).startswith("(nothing")
 
 

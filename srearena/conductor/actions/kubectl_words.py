@@ -8,13 +8,15 @@ are, so it must not read this machine's files, use another identity, start progr
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from srearena.conductor.actions.kubectl_line import PARTS, KubectlLine, Piece, take_apart
 from srearena.conductor.errors import BadAction
 
 VERBS = frozenset(
     """annotate api-resources api-versions apply auth autoscale certificate cluster-info cordon create debug delete
-    describe diff drain events exec explain expose get label logs patch replace rollout run scale set taint top uncordon
-    version wait""".split()
+    describe diff drain events exec explain expose get help label logs options patch replace rollout run scale set taint
+    top uncordon version wait""".split()
 )
 _WHY_NOT = {
     "edit": "there is no terminal; use `kubectl patch` or `kubectl apply -f -`",
@@ -22,87 +24,61 @@ _WHY_NOT = {
     "proxy": "nothing here could use the port; use `kubectl get --raw`",
     "attach": "there is no terminal; use `kubectl logs` or `kubectl exec`",
     "cp": "there are no files here; use `kubectl exec ... -- cat`",
+    "kustomize": "there are no files here; give manifests in `kubectl apply -f -`",
     "config": "the configuration is given",
+    "plugin": "plug-ins do not run here",
 }
 _REFUSED_FLAGS = frozenset(
-    """--kubeconfig --server --token --certificate-authority --client-certificate --client-key --cache-dir --profile
-    --profile-output --from-file --from-env-file --patch-file --cert --key --kustomize --user --cluster --context
-    --tls-server-name --insecure-skip-tls-verify --username --password --output-directory --raw-file --log-file
-    --log-dir --kuberc --editor --output-watch-events""".split()
+    """kubeconfig server token certificate-authority client-certificate client-key cache-dir profile profile-output
+    from-file from-env-file patch-file cert key kustomize user cluster context tls-server-name insecure-skip-tls-verify
+    username password raw-file log-file log-dir kuberc editor custom""".split()
 )
-_FILE_FLAGS = frozenset(("--filename", "-f"))
-_TAKE_VALUES = frozenset("noLlcpfksv")
-_ALSO_BEFORE_VERB = frozenset(("-n", "--namespace", "--request-timeout", "-v", "--v", "--as", "--as-group"))
+_MEANS_SOMETHING_ELSE = frozenset(
+    (
+        ("create", "clusterrolebinding", "user"),
+        ("create", "rolebinding", "user"),
+        ("set", "subject", "user"),
+        ("debug", "", "profile"),
+    )
+)
+"""Flags that these commands have for themselves; for all others the same name is about this machine."""
+_ASKING = frozenset(("edit", "interactive"))
 
 
 def check(words: Sequence[str]) -> list[str]:
     """The words after `kubectl`, if they may run as they are; BadAction says why they may not."""
-    own, remote = _split(words)
-    verb = _verb(own)
-    if verb not in VERBS:
-        reason = _WHY_NOT.get(verb, f"it is not one of {', '.join(sorted(VERBS))}")
-        raise BadAction(f"`kubectl {verb}` cannot be used here: {reason}")
-    for position, word in enumerate(own):
-        following = own[position + 1] if position + 1 < len(own) else ""
-        _check_word(verb, word, following)
-    if verb in ("exec", "run", "debug") and any(word in ("-it", "-ti", "-i", "-t", "--stdin", "--tty") for word in own):
-        own = [word for word in own if word not in ("-it", "-ti", "-i", "-t", "--stdin", "--tty")]
-    return [*own, *remote]
+    return list(checked(words).words)
 
 
-def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """kubectl's own words, and those after `--`, which are for the cluster to run."""
-    if "--" not in words:
-        return list(words), []
-    at = list(words).index("--")
-    return list(words[:at]), list(words[at:])
+def checked(words: Sequence[str]) -> KubectlLine:
+    """The same, taken apart. A terminal that is asked for is left out: there is none."""
+    line = take_apart(words)
+    if line.verb not in VERBS:
+        reason = _WHY_NOT.get(line.verb, "plug-ins do not run here; `kubectl help` names the commands there are")
+        raise BadAction(f"`kubectl {line.verb}` cannot be used here: {reason}")
+    if line.part == "edit-last-applied" or line.has(*_ASKING):
+        raise BadAction("there is no terminal here to edit or confirm anything in; give the manifest with `-f -`")
+    if line.verb == "create" and not line.part and any(not piece.flag for piece in line.pieces):
+        kinds = ", ".join(sorted(set(PARTS["create"].values())))
+        raise BadAction(f"`kubectl create` makes {kinds}, or what `-f -` describes; plug-ins do not run here")
+    for piece in line.pieces:
+        _check(line, piece)
+    if line.verb in ("exec", "run", "debug") and line.values("tty"):
+        pieces = tuple(piece for piece in line.pieces if piece.flag != "tty")
+        line = replace(line, pieces=pieces)
+        line = replace(line, words=tuple(line.rewritten()))
+    return line
 
 
-def _verb(words: Sequence[str]) -> str:
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
-        if not word.startswith("-"):
-            return word
-        if word in _ALSO_BEFORE_VERB and rest:
-            rest.pop(0)
-    raise BadAction("kubectl wants a verb: kubectl get pods --all-namespaces")
-
-
-def _check_word(verb: str, word: str, following: str) -> None:
-    if not word.startswith("-") or word == "-":
-        return
-    name, equals, value = word.partition("=")
-    if not word.startswith("--"):
-        name, value = _short(verb, word, following)
-    elif not equals:
-        value = following
-    if name in _REFUSED_FLAGS or name in ("-k", "-s"):
-        raise BadAction(f"kubectl {name} cannot be used here: it is about this machine, not about the cluster")
-    follows = verb == "logs" and name in ("-f", "--follow")
-    if follows:
+def _check(line: KubectlLine, piece: Piece) -> None:
+    name, value = piece.flag, piece.value or ""
+    if name in _REFUSED_FLAGS and (line.verb, line.part, name) not in _MEANS_SOMETHING_ELSE:
+        raise BadAction(f"kubectl --{name} cannot be used here: it is about this machine, not about the cluster")
+    if line.verb == "logs" and name == "follow" and line.has("follow"):
         raise BadAction("kubectl logs --follow would never end: use --tail or --since")
-    if name in _FILE_FLAGS and value != "-":
+    if name == "filename" and value != "-":
         raise BadAction("there are no files here: pipe the manifest in, `kubectl apply -f - <<EOF ... EOF`")
-    if name in ("-o", "--output", "--template") and (
-        "file" in value.split("=")[0] or (name == "--template" and _is_path(value))
-    ):
+    if name == "output-directory" and value not in ("-", "stdout"):
+        raise BadAction("there are no files here: leave --output-directory out")
+    if (name == "output" and "file" in value.split("=")[0]) or (name == "template" and "{{" not in value):
         raise BadAction("there are no files here: give the template itself")
-
-
-def _is_path(value: str) -> bool:
-    return "{{" not in value
-
-
-def _short(verb: str, word: str, following: str) -> tuple[str, str]:
-    """The flag in a group of short ones that matters most, and its value."""
-    letters = word[1:]
-    for position, letter in enumerate(letters):
-        if letter in _TAKE_VALUES:
-            if verb == "logs" and letter in "fp":
-                if letter == "f":
-                    return "-f", ""
-                continue
-            rest = letters[position + 1 :]
-            return f"-{letter}", rest.removeprefix("=") or following
-    return word, ""
