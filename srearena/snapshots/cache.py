@@ -20,7 +20,7 @@ import orjson
 
 from srearena.snapshots.errors import SnapshotError
 
-FORMAT = 2  # raised when the tables' columns change, so that files of an older version are not read
+FORMAT = 3  # raised when the tables' columns change, so that files of an older version are not read
 _SAMPLE = 65_536
 _SAMPLES = 16
 
@@ -105,16 +105,13 @@ class Cache:
             noted.replace(facts)
             partial.replace(final)
         finally:
-            partial.unlink(missing_ok=True)
+            _discard(partial)
 
     def _drop_stale(self, name: str, stem: str) -> None:
         for old in self.directory.glob(f"{name}-*"):
             if old.name.startswith(stem):
                 continue
-            if old.is_dir():
-                shutil.rmtree(old, ignore_errors=True)  # left by a process that was killed
-            else:
-                old.unlink(missing_ok=True)
+            _discard(old)  # of other sources, or left by a process that was killed
 
     @contextmanager
     def _lock(self, name: str) -> Iterator[None]:
@@ -124,3 +121,10 @@ class Cache:
 
     def remove(self) -> None:
         shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def _discard(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

@@ -7,6 +7,7 @@ threads at once; each query has a cursor of its own. A source that changes is no
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,26 +18,21 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import orjson
 
-from srearena.snapshots.alert_files import read_alerts
 from srearena.snapshots.answer_key import AnswerKey, read_answer_key
 from srearena.snapshots.attributes import parse_attributes
+from srearena.snapshots.building import Builder, no_rows
 from srearena.snapshots.cache import Cache, CachedTable, stamp
-from srearena.snapshots.delimited import extent_of, header_of, mend
 from srearena.snapshots.errors import DataError, MissingExtra, SnapshotError
 from srearena.snapshots.layout import Layout, scan
 from srearena.snapshots.records import Alert, Event, LogRecord, ObjectVersion, Sample, Span
-from srearena.snapshots.tables import MACROS, SCHEMAS, identifier, literal, selection
+from srearena.snapshots.series import SAMPLES_VIEW, no_series
+from srearena.snapshots.tables import MACROS, SCHEMAS, literal
 
 if TYPE_CHECKING:
     import duckdb
 
 MEMORY_LIMIT = "400MB"
-_THREADS = 2
-# Enormous rows need more than the usual limit, once, while their table is made.
-_LAST_RESORT = ("1500MB", 1)
-_MIN_BUFFER = 500_000  # bytes of one row that DuckDB is always ready for; its buffers, and its memory, grow with this
-# A row group is held in memory while it is written, so tables with large rows have small groups.
-_GROUP_ROWS = {"objects": 2048, "logs": 20_480, "spans": 20_480, "metrics": 102_400}
+_THREADS = min(4, os.cpu_count() or 1)
 _BATCH = 1000
 _RESCAN_AFTER = 2.0
 _USED = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)\b", re.IGNORECASE)
@@ -111,120 +107,30 @@ class Snapshot:
             known = self._ready.get(name)
             if known is not None and known[0] == facts:
                 return known[1] if sources else None
-            if not sources:
-                empty = ", ".join(f"CAST(NULL AS {kind}) AS {identifier(c)}" for c, kind in SCHEMAS[name].items())
-                self._connection.execute(f"CREATE OR REPLACE VIEW {name} AS SELECT {empty} WHERE false")
-                self._ready[name] = (facts, CachedTable(Path(), 0, ()))
-                return None
-            builder = self._build_alerts if name == "alerts" else self._build_delimited
-            cached = self.cache.table(name, sources, lambda target: builder(name, sources, target))
-            self._connection.execute(
-                f"CREATE OR REPLACE VIEW {name} AS SELECT * FROM read_parquet({literal(str(cached.path))})"
-            )
-            self._ready[name] = (facts, cached)
+            cached = self._made(name, sources) if sources else None
+            self._show(name, cached)
+            self._ready[name] = (facts, cached or CachedTable(Path(), 0, ()))
             return cached
 
-    def _write(self, table: str, selects: Sequence[str], target: Path) -> int:
-        import duckdb
+    def _made(self, name: str, sources: Sequence[Path]) -> CachedTable:
+        with self._connection.cursor() as connection:
+            return self.cache.table(name, sources, lambda target: Builder(connection, name).build(sources, target))
 
-        group = _GROUP_ROWS.get(table, 20_480)
-        union = " UNION ALL ".join(selects)
-        copy = f"COPY ({union}) TO {literal(str(target))} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {group})"
-        try:
-            try:
-                done = self._connection.cursor().execute(copy).fetchone()
-            except duckdb.OutOfMemoryException:
-                self._limit(*_LAST_RESORT)
-                try:
-                    done = self._connection.cursor().execute(copy).fetchone()
-                finally:
-                    self._limit(MEMORY_LIMIT, _THREADS)
-        except (duckdb.OutOfMemoryException, duckdb.IOException) as problem:
-            words = str(problem).splitlines()[0]
-            raise SnapshotError(f"cannot make columns of {table} in {target.parent}: {words}") from problem
-        return int(done[0]) if done else 0
-
-    def _limit(self, memory: str, threads: int) -> None:
-        self._connection.execute(f"SET memory_limit = '{memory}'")
-        self._connection.execute(f"SET threads = {threads}")
-
-    def _build_alerts(self, name: str, sources: Sequence[Path], target: Path) -> tuple[int, list[str]]:
-        oddities: list[str] = []
-        lines = target.with_suffix(".ndjson")
-        try:
-            with lines.open("wb") as out:
-                for path in sources:
-                    for row in read_alerts(path, oddities):
-                        out.write(orjson.dumps(row) + b"\n")
-            columns = ", ".join(f"{literal(column)}: 'VARCHAR'" for column in SCHEMAS[name])
-            source = f"read_json({literal(str(lines))}, format='newline_delimited', columns={{{columns}}})"
-            picks = ", ".join(
-                f"instant({c}) AS {c}" if kind == "TIMESTAMP" else f"TRY_CAST({c} AS {kind}) AS {c}"
-                for c, kind in SCHEMAS[name].items()
-            )
-            return self._write(name, [f"SELECT {picks} FROM {source}"], target), oddities
-        finally:
-            lines.unlink(missing_ok=True)
-
-    def _build_delimited(self, name: str, sources: Sequence[Path], target: Path) -> tuple[int, list[str]]:
-        import duckdb
-
-        oddities: list[str] = []
-        groups: dict[tuple[str, ...], list[Path]] = {}
-        for path in sources:
-            header = tuple(header_of(path))
-            if header:
-                groups.setdefault(header, []).append(path)
-            else:
-                oddities.append(f"{path.name}: empty")
-        if not groups:
-            empty = ", ".join(f"CAST(NULL AS {kind}) AS {identifier(c)}" for c, kind in SCHEMAS[name].items())
-            return self._write(name, [f"SELECT {empty} WHERE false"], target), oddities
-        extents = {path: extent_of(path) for paths in groups.values() for path in paths}
-        longest = max(extent.longest for extent in extents.values())
-        try:
-            rows = self._write(name, [_select(name, h, paths, longest) for h, paths in groups.items()], target)
-        except duckdb.Error:
-            rows = -1
-        if rows == sum(extent.rows for extent in extents.values()):
-            return rows, oddities
-        # Refused, or rows went missing: find the files at fault, write them well-formed, and read again.
-        mended = target.with_suffix(".mended")
-        mended.mkdir(exist_ok=True)
-        try:
-            for header, paths in groups.items():
-                groups[header] = [self._well_formed(header, path, mended, oddities) for path in paths]
-            longest = max(extent_of(path).longest for paths in groups.values() for path in paths)
-            return self._write(
-                name, [_select(name, h, paths, longest) for h, paths in groups.items()], target
-            ), oddities
-        except duckdb.Error as problem:
-            raise SnapshotError(f"cannot read {name} of {self.root}: {str(problem).splitlines()[0]}") from problem
-        finally:
-            for path in mended.iterdir():
-                path.unlink()
-            mended.rmdir()
-
-    def _well_formed(self, header: tuple[str, ...], path: Path, place: Path, oddities: list[str]) -> Path:
-        import duckdb
-
-        extent = extent_of(path)
-        relation = _relation(header, [path], extent.longest)
-        touched = " + ".join(f"count({identifier(column)})" for column in header)
-        try:
-            row = self._connection.cursor().execute(f"SELECT count(*), {touched} FROM {relation}").fetchone()
-        except duckdb.Error:
-            row = None
-        if row is not None and row[0] == extent.rows:
-            return path
-        result = mend(path, place / path.name)
-        oddities.extend(result.oddities)
-        return result.path
+    def _show(self, name: str, cached: CachedTable | None) -> None:
+        view = "series" if name == "metrics" else name
+        if cached is not None:
+            files = cached.path / "*.parquet" if name == "metrics" else cached.path
+            rows = f"SELECT * FROM read_parquet({literal(str(files))})"
+        else:
+            rows = no_series() if name == "metrics" else no_rows(name)
+        self._connection.execute(f"CREATE OR REPLACE VIEW {view} AS {rows}")
+        if name == "metrics":
+            self._connection.execute(SAMPLES_VIEW)
 
     # -- queries -----------------------------------------------------------------------------------------------------
 
     def _execute(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any]) -> duckdb.DuckDBPyConnection:
-        for name in set(_USED.findall(sql)) & SCHEMAS.keys():
+        for name in {"metrics" if word == "series" else word for word in _USED.findall(sql)} & SCHEMAS.keys():
             self.table(name)
         import duckdb
 
@@ -251,6 +157,16 @@ class Snapshot:
                 return
             for values in batch:
                 yield dict(zip(names, map(_aware, values), strict=True))
+
+    def arrays(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> dict[str, Any]:
+        """Run a query over the tables; each column as one array of numbers, for those who count in millions."""
+        import duckdb
+
+        try:
+            columns: dict[str, Any] = self._execute(sql, parameters).fetchnumpy()
+        except duckdb.Error as problem:
+            raise DataError(str(problem)) from problem
+        return columns
 
     def count(self, table: str) -> int:
         cached = self.table(table)
@@ -321,20 +237,6 @@ FROM (
         FROM objects WHERE kind IS NOT NULL AND name IS NOT NULL)
 ) GROUP BY kind, namespace, name, version
 """
-
-
-def _relation(header: Sequence[str], paths: Sequence[Path], longest: int) -> str:
-    files = "[" + ", ".join(literal(str(path)) for path in paths) + "]"
-    columns = "{" + ", ".join(f"{literal(name)}: 'VARCHAR'" for name in header) + "}"
-    room = max(longest + 1024, _MIN_BUFFER)
-    return (
-        f"read_csv({files}, delim=chr(9), header=true, quote='\"', escape='\"', columns={columns}, auto_detect=false, "
-        f"strict_mode=true, filename=true, max_line_size={room}, buffer_size={2 * room})"
-    )
-
-
-def _select(table: str, header: Sequence[str], paths: Sequence[Path], longest: int) -> str:
-    return selection(table, list(header), _relation(header, paths, longest))
 
 
 def open_snapshot(directory: Path | str, *, cache: Path | str | None = None) -> Snapshot:

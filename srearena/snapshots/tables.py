@@ -107,19 +107,19 @@ MACROS = (
       ELSE CAST(TRY_CAST(regexp_replace(t, ' ?([+-]\d{2}):?(\d{2})( [A-Z]{2,5})?$', '\1:\2') AS TIMESTAMPTZ)
         AS TIMESTAMP) END
     """,
-    # Most times are naive, and a cast that knows no zones takes a tenth of the time of one that does.
+    # Most times are naive or end in Z, and a cast that knows no zones takes a tenth of the time of one that does.
     r"""
     CREATE OR REPLACE MACRO instant(t) AS coalesce(
-      CASE WHEN length(t) BETWEEN 19 AND 29 AND NOT contains(t[20:], '+') AND NOT contains(t[20:], '-')
+      CASE WHEN ends_with(t, 'Z') THEN TRY_CAST(t AS TIMESTAMP)
+        WHEN length(t) BETWEEN 19 AND 29 AND NOT contains(t[20:], '+') AND NOT contains(t[20:], '-')
         AND right(t, 1) BETWEEN '0' AND '9' THEN TRY_CAST(t AS TIMESTAMP) END,
       CAST(TRY_CAST(t AS TIMESTAMPTZ) AS TIMESTAMP), odd_instant(t))
     """,
     # A log line without what differs from line to line, so that equal events have equal templates.
     r"""
-    CREATE OR REPLACE MACRO template(t) AS regexp_replace(regexp_replace(regexp_replace(left(t, 600),
-      '[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}', '<uuid>', 'g'),
-      '\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b|\b(?:0x)?[0-9a-fA-F]{16,}\b', '<id>', 'g'),
-      '\d+(?:\.\d+)?', '<n>', 'g')
+    CREATE OR REPLACE MACRO template(t) AS regexp_replace(regexp_replace(left(t, 600),
+      '\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b|\b(?:0x)?[0-9a-fA-F]{16,}\b',
+      '<id>', 'g'), '\d+(?:\.\d+)?', '<n>', 'g')
     """,
     "CREATE OR REPLACE MACRO pick(j, path) AS nullif(json_extract_string(j, path), '')",
 )
@@ -136,8 +136,10 @@ def literal(text: str) -> str:
 class Header:
     """The columns a file has, looked up by any of the names they go by."""
 
-    def __init__(self, names: list[str]) -> None:
+    def __init__(self, names: list[str], resources: bool = False) -> None:
+        """`resources`: what the resource attributes say is there already, in columns of its own."""
         self._by_name = {name.lower(): name for name in reversed(names)}
+        self._resources = resources
 
     def has(self, *names: str) -> bool:
         return any(name.lower() in self._by_name for name in names)
@@ -151,17 +153,41 @@ class Header:
 
     def attribute(self, key: str, *columns: str) -> str:
         """One plain value (a name, a path) out of map columns, in any of their three spellings."""
-        escaped = key.replace(".", r"\.")
-        pattern = literal(rf"""(?:['"]{escaped}['"]\s*:\s*['"]?|[\[ ]{escaped}:)([^'"\]\s,}}]+)""")
-        found = [f"nullif(regexp_extract({self.column(c)}, {pattern}, 1), '')" for c in columns if self.has(c)]
+        found = [
+            identifier(_KNOWN_KEY + key) if self._resources and c == RESOURCES else _extracted(key, self.column(c))
+            for c in columns
+            if self.has(c)
+        ]
         return f"coalesce({', '.join(found)})" if found else "CAST(NULL AS VARCHAR)"
 
 
-def _events(h: Header) -> tuple[str, dict[str, str]]:
+RESOURCES = "ResourceAttributes"
+RESOURCE_MAP = "resource_map"
+_RESOURCE_KEYS = ("k8s.namespace.name", "k8s.pod.name", "k8s.deployment.name", "service.name")
+_KNOWN_KEY = "resource "
+
+
+def _extracted(key: str, column: str) -> str:
+    escaped = key.replace(".", r"\.")
+    pattern = literal(rf"""(?:['"]{escaped}['"]\s*:\s*['"]?|[\[ ]{escaped}:)([^'"\]\s,}}]+)""")
+    return f"nullif(regexp_extract({column}, {pattern}, 1), '')"
+
+
+def resource_table(table: str, header: list[str], relation: str, most: int) -> str | None:
+    """The SELECT of all resources that a file names, and what each says; `None` where it names none."""
+    columns = Header(header)
+    if table not in ("logs", "spans") or not columns.has(RESOURCES):
+        return None
+    picks = ", ".join(f"{_extracted(key, RESOURCE_MAP)} AS {identifier(_KNOWN_KEY + key)}" for key in _RESOURCE_KEYS)
+    each = f"SELECT DISTINCT {columns.column(RESOURCES)} AS {RESOURCE_MAP} FROM {relation} LIMIT {most}"
+    return f"SELECT {RESOURCE_MAP}, {picks} FROM ({each})"
+
+
+def _events(h: Header) -> tuple[str | None, dict[str, str]]:
     if h.has("object_kind", "object_name"):
         kinds = [h.column("event_kind"), h.column("event_type"), h.column("type")]
         chosen = " ".join(f"WHEN {k} IN ('Normal', 'Warning') THEN {k}" for k in kinds)
-        return "CAST(NULL AS JSON)", {
+        return None, {
             "time": f"coalesce(instant({h.column('event_time')}), instant({h.column('timestamp')}))",
             "observed_at": f"instant({h.column('timestamp', 'log_timestamp', 'event_time')})",
             "first_time": f"instant({h.column('first_timestamp')})",
@@ -200,7 +226,7 @@ def _events(h: Header) -> tuple[str, dict[str, str]]:
     }
 
 
-def _objects(h: Header) -> tuple[str, dict[str, str]]:
+def _objects(h: Header) -> tuple[str | None, dict[str, str]]:
     observed = f"coalesce(instant({h.column('Timestamp')}), instant({h.column('TimestampTime')}))"
     body = 'json_merge_patch(j, \'{"status":null,"metadata":null}\')'
     parts = ", ".join(
@@ -224,7 +250,7 @@ def _objects(h: Header) -> tuple[str, dict[str, str]]:
     }
 
 
-def _logs(h: Header) -> tuple[str, dict[str, str]]:
+def _logs(h: Header) -> tuple[str | None, dict[str, str]]:
     maps = ("ResourceAttributes", "LogAttributes")
     number = f"TRY_CAST(TRY_CAST({h.column('SeverityNumber', 'severity_number')} AS DOUBLE) AS INTEGER)"
     by_number = (
@@ -239,7 +265,7 @@ def _logs(h: Header) -> tuple[str, dict[str, str]]:
         f"WHEN {text} IN ('CRITICAL', 'CRIT', 'PANIC', 'EMERGENCY', 'ALERT') THEN 'FATAL' ELSE nullif({text}, '') END"
     )
     namespace = h.attribute("k8s.namespace.name", *maps)
-    return "CAST(NULL AS JSON)", {
+    return None, {
         "time": f"coalesce(instant({h.column('Timestamp')}), instant({h.column('TimestampTime')}))",
         "service": f"coalesce({h.column('ServiceName', 'service_name')}, {h.attribute('service.name', *maps)})",
         "severity": f"coalesce({named}, {by_number})",
@@ -255,14 +281,14 @@ def _logs(h: Header) -> tuple[str, dict[str, str]]:
     }
 
 
-def _spans(h: Header) -> tuple[str, dict[str, str]]:
+def _spans(h: Header) -> tuple[str | None, dict[str, str]]:
     # `Duration` is nanoseconds in both tables; a file that has only `duration_ms` is the exception.
     whole = f"TRY_CAST(TRY_CAST({h.column('Duration')} AS DOUBLE) AS BIGINT)"
     scaled = f"TRY_CAST(TRY_CAST({h.column('duration_ms')} AS DOUBLE) * 1000000 AS BIGINT)"
     kind = f"regexp_replace(lower({h.column('SpanKind', 'span_kind')}), '^(span_kind_)', '')"
     status = f"regexp_replace(lower({h.column('StatusCode', 'status_code')}), '^(status_code_)', '')"
     maps = ("ResourceAttributes", "resource_attributes")
-    return "CAST(NULL AS JSON)", {
+    return None, {
         "time": f"instant({h.column('Timestamp')})",
         "trace_id": h.column("TraceId", "trace_id"),
         "span_id": h.column("SpanId", "span_id"),
@@ -281,11 +307,11 @@ def _spans(h: Header) -> tuple[str, dict[str, str]]:
     }
 
 
-def _metrics(h: Header) -> tuple[str, dict[str, str]]:
+def _metrics(h: Header) -> tuple[str | None, dict[str, str]]:
     stem = r"regexp_extract(filename, '([^/\\]+?)(?:_raw)?\.tsv$', 1)"
     kind = f"lower(regexp_extract({stem}, '^([A-Za-z]+)_', 1))"
     tags = ("tags", "labels")
-    return "CAST(NULL AS JSON)", {
+    return None, {
         "object_kind": kind,
         "object_name": f"regexp_replace({stem}, '^[A-Za-z]+_', '')",
         "metric": h.column("metric_name", "metric"),
@@ -301,7 +327,7 @@ def _metrics(h: Header) -> tuple[str, dict[str, str]]:
     }
 
 
-_SOURCES: dict[str, Callable[[Header], tuple[str, dict[str, str]]]] = {
+_SOURCES: dict[str, Callable[[Header], tuple[str | None, dict[str, str]]]] = {
     "events": _events,
     "objects": _objects,
     "logs": _logs,
@@ -310,14 +336,25 @@ _SOURCES: dict[str, Callable[[Header], tuple[str, dict[str, str]]]] = {
 }
 
 
-def selection(table: str, header: list[str], relation: str) -> str:
+def column_expressions(table: str, header: list[str]) -> dict[str, str]:
+    """What fills each column of the table, as expressions over the rows of a file with this header."""
+    return _SOURCES[table](Header(header))[1]
+
+
+def selection(table: str, header: list[str], relation: str, resources: str | None = None) -> str:
     """The SELECT that turns rows of a file with this header into rows of the table."""
-    document, expressions = _SOURCES[table](Header(header))
+    columns_of = Header(header, resources is not None)
+    document, expressions = _SOURCES[table](columns_of)
     columns = ", ".join(
         f"CAST({expressions[name]} AS {kind}) AS {identifier(name)}" for name, kind in SCHEMAS[table].items()
     )
+    source = f"SELECT * FROM {relation}"
+    if resources is not None:
+        source += f" LEFT JOIN {resources} ON {columns_of.column(RESOURCES)} = {RESOURCE_MAP}"
+    if document is None:
+        return f"SELECT {columns} FROM ({source})"
     # Watch envelopes ({"type", "object"}) are opened; `whole` stays the document as written.
-    opened = f"SELECT *, {document} AS whole FROM {relation}"
+    opened = f"SELECT *, {document} AS whole FROM ({source})"
     inner = f"SELECT *, CASE WHEN json_extract(whole, '$.object.metadata') IS NOT NULL \
 THEN json_extract(whole, '$.object') ELSE whole END AS j FROM ({opened})"
     return f"SELECT {columns} FROM ({inner})"
