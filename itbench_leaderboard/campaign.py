@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from itbench_leaderboard import aggregation, connection, timelines
-from itbench_leaderboard.agents import possible
 from itbench_leaderboard.configuration import AgentTable, Configuration
 from itbench_leaderboard.errors import Busy, ConfigurationError
 from itbench_leaderboard.executors.base import Executor
@@ -59,12 +58,6 @@ class Campaign:
     def check(self, *, connect: bool = True) -> None:
         """Everything that can be known to be wrong, before anything is spent."""
         for name, agent in self.agents.items():
-            for incident in self.incidents:
-                if not possible(agent.kind, incident.kind):
-                    raise ConfigurationError(
-                        f"agent {name}: a coding CLI cannot be run on the live problem {incident.name} yet; "
-                        "use an agent of kind python or http, or a recording of it"
-                    )
             known = read_json(self.root / name / "agent.json")
             if isinstance(known, dict) and known.get("digest") != agent.digest():
                 raise ConfigurationError(

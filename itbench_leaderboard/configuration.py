@@ -48,6 +48,8 @@ class AgentTable(_Table):
     model: str = ""
     provider: str = ""
     prompt_file: str = "offline_investigation"
+    live_prompt_file: str = "live_episode"
+    mcp_mode: Literal["safe", "read-only", "full"] = "safe"  # what kubectl may do on live problems
     wire_api: str = ""
     user_query: str = ""
     variables: dict[str, str] = Field(default_factory=dict)
@@ -95,9 +97,18 @@ class AgentTable(_Table):
         """What makes two runs runs of the same agent. Limits and places may change; what it is and is told may not."""
         names = ("kind", "model", "provider", "wire_api", "user_query", "variables", "cli", "command", "agent")
         told = self.model_dump(mode="json", include={*names, "options", "url", "prompt", "commit"})
-        prompt = Path(self.prompt_file)
-        told["prompt_file"] = prompt.read_text(encoding="utf-8") if prompt.is_file() else self.prompt_file
+        told["prompt_file"] = _content(self.prompt_file)
+        if self.kind == "cli":
+            default = type(self).model_fields
+            live = {"live_prompt_file": _content(self.live_prompt_file), "mcp_mode": self.mcp_mode}
+            told |= {key: value for key, value in live.items() if value != default[key].default}
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _content(prompt: str) -> str:
+    """What a prompt says, or the name of one of Zero's."""
+    path = Path(prompt)
+    return path.read_text(encoding="utf-8") if path.is_file() else prompt
 
 
 class IncidentTable(_Table):
@@ -186,9 +197,10 @@ def _placed(document: dict[str, Any], base: Path) -> dict[str, Any]:
         for key in ("mcp_servers", "expose"):
             if isinstance(agent.get(key), list):
                 agent[key] = [str((base / Path(str(item)).expanduser()).absolute()) for item in agent[key]]
-        prompt = agent.get("prompt_file")
-        if isinstance(prompt, str) and (base / prompt).is_file():
-            agent["prompt_file"] = str((base / prompt).absolute())
+        for key in ("prompt_file", "live_prompt_file"):
+            prompt = agent.get(key)
+            if isinstance(prompt, str) and (base / prompt).is_file():
+                agent[key] = str((base / prompt).absolute())
     return document
 
 

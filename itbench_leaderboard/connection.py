@@ -18,6 +18,7 @@ import zero
 from itbench_evaluations.judge.settings import JudgeSettings
 from itbench_leaderboard.agents import conversation
 from itbench_leaderboard.agents.coding_cli import request_for
+from itbench_leaderboard.agents.live_cli import live_request
 from itbench_leaderboard.configuration import AgentTable
 from itbench_leaderboard.errors import Unreachable
 from itbench_leaderboard.incidents import Incident
@@ -56,7 +57,18 @@ def ask(provider: Provider, model: str, key: str, who: str) -> None:
         raise Unreachable(f"{who}: {model} at {url} answers {reply.status_code}: {said}")
 
 
-def check_agent(name: str, agent: AgentTable, incident: Incident | None) -> None:
+def _requests(agent: AgentTable, incidents: list[Incident], folder: Path) -> list[zero.Request]:
+    """One for each way in which this agent will be run."""
+    asked = []
+    recorded = next((one for one in incidents if one.kind == "snapshot"), None)
+    if recorded is not None:
+        asked.append(request_for(agent, folder / "recorded", Path(recorded.path)))
+    if any(one.kind == "live" for one in incidents):
+        asked.append(live_request(agent, folder / "live", "http://127.0.0.1:1/mcp", "not yet"))
+    return asked or [request_for(agent, folder / "none", None)]
+
+
+def check_agent(name: str, agent: AgentTable, incidents: list[Incident]) -> None:
     who = f"agent {name}"
     if agent.kind == "http":
         try:
@@ -69,8 +81,8 @@ def check_agent(name: str, agent: AgentTable, incident: Incident | None) -> None
             conversation.make(agent, "connection test")
             return
         with tempfile.TemporaryDirectory(prefix="run-") as folder:
-            snapshot = Path(incident.path) if incident is not None else None
-            zero.run(replace(request_for(agent, Path(folder), snapshot), dry_run=True))
+            for request in _requests(agent, incidents, Path(folder)):
+                zero.run(replace(request, dry_run=True))
         named = agent.provider or find(agent.cli).default_provider or ("custom" if agent.base_url else "")
         if not named:
             return  # its own affair
@@ -93,8 +105,7 @@ def check_judge(settings: JudgeSettings) -> None:
 
 
 def check(agents: Mapping[str, AgentTable], incidents: list[Incident], settings: JudgeSettings | None) -> None:
-    recorded = next((one for one in incidents if one.kind == "snapshot"), None)
     for name, agent in agents.items():
-        check_agent(name, agent, recorded)
+        check_agent(name, agent, incidents)
     if settings is not None:
         check_judge(settings)

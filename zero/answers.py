@@ -107,5 +107,7 @@ _CONTRACT = (
 def request_again(answer: Answer, path: Path, form: str) -> str:
     """What the agent is told when it is resumed."""
     listed = "\n".join(f"- {complaint}" for complaint in answer.complaints)
+    if form == "none":
+        return f"You are not done yet:\n{listed}\nGo on, and stop only when all of it is done."
     contract = f"\n{_CONTRACT}" if form == "diagnosis" else ""
     return f"Your output cannot be accepted:\n{listed}\nWrite the complete result to {path} now.{contract}"

@@ -173,7 +173,7 @@ def _provider(
 
 def prepare(request: Request, workspace: Path, say: Say, given: Mapping[str, str] | None = None) -> Prepared:
     """Check a request and fill its workspace, which the caller owns."""
-    given = os.environ if given is None else given
+    given = {**(os.environ if given is None else given), **request.secrets}
     adapter = adapters.find(request.cli)
     program = _program(request, adapter)
     version = _version(program, adapter)
@@ -247,5 +247,5 @@ def through(plan: Plan, adapter: Adapter, url: str) -> Plan:
 
 def refreshed(prepared: Prepared, plan: Plan, keys: Mapping[str, str]) -> Prepared:
     """With another plan, and the environment that belongs to it; `keys` are those that only this run knows."""
-    given = {**os.environ, **keys}
+    given = {**os.environ, **prepared.request.secrets, **keys}
     return replace(prepared, plan=plan, environment=_environment(plan, prepared.adapter, prepared.request, given))

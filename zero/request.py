@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -43,6 +43,8 @@ class Request:
     exposed: Sequence[Path] = ()  # further directories that the sandbox shows, read-only
     kubeconfig: Path | None = None  # the cluster that the agent may reach
     passed_variables: Sequence[str] = ()
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)  # variables beside those of our environment
+    wanting: Callable[[], Sequence[str]] | None = None  # what is left to do beside the output; asked after each attempt
     program: str = ""  # the CLI's executable, if not the one on the path
     dry_run: bool = False
     verbose: bool = False

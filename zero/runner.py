@@ -45,6 +45,11 @@ class _Run:
     def adapter(self) -> Adapter:
         return self.prepared.adapter
 
+    @property
+    def checked(self) -> bool:
+        """Whether there is anything to tell by that the agent is done, beside its exit code."""
+        return self.prepared.form != "none" or self.prepared.request.wanting is not None
+
     @contextmanager
     def enclosed(self, command: Sequence[str]) -> Iterator[tuple[list[str], dict[str, str], list[int]]]:
         """The command as it is really run, its environment, and the descriptors it needs."""
@@ -54,8 +59,6 @@ class _Run:
             return
         environment |= self.relay.environment
         workspace, program = self.plan.workspace, Path(self.plan.program)
-        if command[0] == self.plan.program and not program.is_relative_to("/usr"):
-            command = [str(program.resolve()), *command[1:]]  # links from elsewhere lead nowhere in there
         room = Room(
             workspace=workspace,
             evidence=[each.source for each in self.prepared.evidence],
@@ -64,6 +67,8 @@ class _Run:
             hidden=[workspace / workspaces.PRIVATE],
             relay=self.relay,
         )
+        if command[0] == self.plan.program and not room.shows(program):
+            command = [str(program.resolve()), *command[1:]]  # links from elsewhere lead nowhere in there
         descriptor = os.memfd_create("zero-sandbox", 0)
         try:
             os.write(descriptor, b"".join(word.encode() + b"\0" for word in room.arguments()))
@@ -105,7 +110,7 @@ class _Run:
                 keep=keep,
             )
         reason = ended.stopped_by or self.brake()
-        answer = answers.examine(self.plan.output, self.prepared.form)
+        answer = self.examined()
         self.record.keep_answer(number, self.plan.output)
         usage = self.trajectory.attempt_ended()
         self.attempts.append(
@@ -122,6 +127,14 @@ class _Run:
         write_json(self.prepared.traces / "trajectory.json", self.trajectory.document())
         return replace(ended, stopped_by=reason), answer
 
+    def examined(self) -> answers.Answer:
+        """The answer as it is now, with what else is wanting as a complaint about it."""
+        answer, wanting = answers.examine(self.plan.output, self.prepared.form), self.prepared.request.wanting
+        left = tuple(wanting()) if wanting is not None else ()
+        if not left:
+            return answer
+        return answers.Answer((*answer.complaints, *left), answer.readable and self.prepared.form != "none")
+
     def run(self) -> tuple[Outcome, answers.Answer]:
         plan, limit = self.plan, self.prepared.request.max_retries + 1
         message = plan.first_message
@@ -134,7 +147,7 @@ class _Run:
             last = self.attempts[-1]
             if ended.stopped_by == "interrupt":
                 return Outcome.INTERRUPTED, answer
-            if answer.good and (self.prepared.form != "none" or (ended.code == 0 and not ended.stopped_by)):
+            if answer.good and (self.checked or (ended.code == 0 and not ended.stopped_by)):
                 return Outcome.ANSWERED, answer
             if ended.stopped_by:
                 return STOPPED[ended.stopped_by], answer
@@ -149,7 +162,7 @@ class _Run:
                 failed = ended.code != 0
                 return (Outcome.AGENT_FAILED if failed and not answer.readable else Outcome.NO_ANSWER), answer
             self.say(f"attempt {last['attempt']} of {limit}: {'; '.join(answer.complaints[:3]) or told}")
-            if fruitless or self.prepared.form == "none":
+            if fruitless or not self.checked:
                 command = self.adapter.start(plan)
             else:
                 message = answers.request_again(answer, plan.output, self.prepared.form)
@@ -235,12 +248,12 @@ def _carried_out(one: _Run) -> tuple[Outcome, answers.Answer, int]:
         try:
             return (*one.run(), 0)
         except KeyboardInterrupt:
-            return Outcome.INTERRUPTED, answers.examine(plan.output, one.prepared.form), 0
+            return Outcome.INTERRUPTED, one.examined(), 0
     workspaces.write_files(one.adapter, plan)
     with one.enclosed(one.adapter.start(plan)) as (command, environment, keep):
         place = plan.workspace
         code = converse(command, cwd=place, environment=environment, keep=keep, shielded=plan.sandboxed)
-    return Outcome.CONVERSED, answers.examine(plan.output, one.prepared.form), code
+    return Outcome.CONVERSED, one.examined(), code
 
 
 def _tell(one: _Run, result: RunResult, answer: answers.Answer) -> None:

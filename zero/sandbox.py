@@ -111,6 +111,15 @@ class Room:
     hidden: Sequence[Path]  # within the workspace: not to be seen
     relay: Relay
 
+    def _whole(self) -> list[Path]:
+        """What is shown whole, beside the system."""
+        programs = [Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parents[1]]
+        return _outermost([*programs, *self.exposed, Path(gateway.__file__), *_own_packages()[0]])
+
+    def shows(self, path: Path) -> bool:
+        """Whether there is something at a path outside the workspace, in there."""
+        return any(path.is_relative_to(place) for place in [*map(Path, _SYSTEM), *self._whole()])
+
     def _mounts(self) -> Iterator[str]:
         yield from ("--tmpfs", "/tmp", "--tmpfs", "/run", "--dir", "/var/tmp", "--proc", "/proc", "--dev", "/dev")
         for place in _SYSTEM:
@@ -122,9 +131,7 @@ class Room:
         for place in _SETTINGS:
             if Path(place).exists():
                 yield from ("--ro-bind", place, place)
-        shown, hidden = _own_packages()
-        programs = [Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parents[1]]
-        whole = _outermost([*programs, *self.exposed, Path(gateway.__file__), *shown])
+        whole, hidden = self._whole(), _own_packages()[1]
         for path in whole:
             if not path.is_relative_to("/usr"):
                 yield from ("--ro-bind", str(path), str(path))

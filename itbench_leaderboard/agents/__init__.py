@@ -14,13 +14,10 @@ _WAYS = {
     ("cli", "snapshot"): "coding_cli",
     ("python", "snapshot"): "dialogue",
     ("http", "snapshot"): "dialogue",
+    ("cli", "live"): "live_cli",
     ("python", "live"): "arena",
     ("http", "live"): "arena",
 }
-
-
-def possible(kind: str, incident: str) -> bool:
-    return (kind, incident) in _WAYS
 
 
 def carry_out(job: Job) -> Report:

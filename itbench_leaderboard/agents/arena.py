@@ -16,6 +16,7 @@ from itbench_leaderboard.agents import conversation
 from itbench_leaderboard.files import write_json
 from itbench_leaderboard.jobs import Job
 from itbench_leaderboard.outcomes import Outcome, Report
+from itbench_leaderboard.runs import OUTPUT
 from srearena.conductor.agents import agent as register
 from srearena.conductor.outcome import Limits
 from srearena.conductor.session import read_session
@@ -48,15 +49,24 @@ def carry_out(job: Job) -> Report:
         )
         result = json.loads(json.dumps(perform(trial), default=str))
         place = Path(job.workspace)
-        result |= {"agent": job.agent_name, "run": "", "trial": job.number}
-        write_json(place / RESULT, result)
+        keep(job, result, place)
         session = next(iter(trial.folder.glob("*.jsonl")), None)
         if session is not None:
             (place / "traces").mkdir(exist_ok=True)
             shutil.copyfile(session, place / "traces" / "session.jsonl")
             write_json(place / "traces" / "trajectory.json", _trajectory(job, session))
-        write_json(place / "agent_output.json", _said(result))
         return _report(result, table.model)
+
+
+def keep(job: Job, result: dict[str, Any], place: Path) -> None:
+    """Write the result of the episode, and what the agent answered, into a workspace."""
+    result |= {"agent": job.agent_name, "run": "", "trial": job.number}
+    write_json(place / RESULT, result)
+    write_json(place / OUTPUT, _said(result))
+
+
+def outcome_of(result: dict[str, Any]) -> Outcome:
+    return _OUTCOMES[result["outcome"]]
 
 
 def _said(result: dict[str, Any]) -> dict[str, Any]:
@@ -68,7 +78,7 @@ def _report(result: dict[str, Any], model: str) -> Report:
     usage = result.get("usage") or {}
     told = bool(usage.get("tokens_in") or usage.get("tokens_out"))
     return Report(
-        _OUTCOMES[result["outcome"]],
+        outcome_of(result),
         "" if result["outcome"] == "pass" else str(result.get("reason") or ""),
         float(usage.get("wall_seconds") or 0.0),
         usage.get("steps"),

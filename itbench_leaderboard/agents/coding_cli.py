@@ -10,7 +10,7 @@ from itbench_leaderboard.jobs import Job
 from itbench_leaderboard.outcomes import Outcome, Report
 from zero.trajectory import Prices
 
-_OUTCOMES = {
+OUTCOMES = {
     zero.Outcome.ANSWERED: Outcome.ANSWERED,
     zero.Outcome.NO_ANSWER: Outcome.NO_ANSWER,
     zero.Outcome.AGENT_FAILED: Outcome.AGENT_FAILED,
@@ -76,7 +76,7 @@ def carry_out(job: Job) -> Report:
     told = bool(usage.prompt or usage.completion)
     reason = "" if result.outcome is zero.Outcome.ANSWERED else "; ".join(result.complaints) or "".join(said[-1:])
     return Report(
-        _OUTCOMES[result.outcome],
+        OUTCOMES[result.outcome],
         reason,
         result.seconds,
         result.turns,

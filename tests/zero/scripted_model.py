@@ -73,7 +73,8 @@ def _read_responses(body: dict[str, Any]) -> Conversation:
         for each in inner or [tool]:
             talk.tools.append(f"{tool['name']}/{each['name']}" if inner else each.get("name", each.get("type", "")))
     talk.said.append(body.get("instructions", ""))
-    for item in body["input"]:
+    given = body["input"]
+    for item in [{"role": "user", "content": given}] if isinstance(given, str) else given:
         kind = item.get("type", "message")
         if kind == "message" and item["role"] != "assistant":
             talk.said.append(_text(item["content"]))

@@ -7,13 +7,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.zero.watching import comes, goes
-from zero import adapters
+from zero import Outcome, Request, adapters, run
 
 GOOD = '{"entities": [], "propagations": [], "alerts_explained": []}'
 WRITES = f"pathlib.Path(sys.argv[2]).write_text('{GOOD}')"
@@ -233,3 +234,20 @@ def test_turns_are_limited(zero: Zero, agent: Agent, workspace: Path) -> None:
 
 def test_every_adapter_is_there() -> None:
     assert set(adapters.adapters()) >= {"codex", "claude", "gemini", "opencode", "command"}
+
+
+def test_whoever_starts_a_run_can_say_what_is_left_to_do(agent: Agent, workspace: Path) -> None:
+    """Beside the output, or instead of one: the agent is resumed until nothing is wanting."""
+    command = agent("pathlib.Path(f'done-{sys.argv[1]}').write_text(sys.argv[3] + os.environ['HINT'])")
+
+    def wanting() -> list[str]:
+        return [] if (workspace / "done-2").exists() else ["the second question is open"]
+
+    request = Request(workspace, cli="command", cli_args=("exec",), command=command, output_form="none", sandbox="off")
+    hint = {"HINT": "-hint"}
+    done = run(replace(request, wanting=wanting, secrets=hint, passed_variables=("HINT",)))
+    assert (done.outcome, done.attempts) == (Outcome.ANSWERED, 2)
+    told = (workspace / "done-2").read_text()
+    assert told.startswith("You are not done yet:\n- the second question is open") and told.endswith("-hint")
+    mute = run(replace(request, wanting=lambda: ["all of it"], max_retries=1, secrets=hint))
+    assert mute.outcome is Outcome.AGENT_FAILED, "it failed for want of its hint, and did nothing"

@@ -36,6 +36,9 @@ class Command(Adapter):
     name = "command"
     program = ""
 
+    def __init__(self) -> None:
+        self._attempts = 0
+
     def parse(self, arguments: Sequence[str], version: str) -> Invocation:
         """Only `exec`, a model and a query have a meaning here; it is never interactive."""
         found = super().parse(arguments, version)
@@ -73,12 +76,13 @@ class Command(Adapter):
         return {**names, **(self.key(plan, given, key) if key else {})}
 
     def start(self, plan: Plan) -> list[str]:
-        return self._filled(plan, plan.first_message, "1")
+        self._attempts += 1
+        return self._filled(plan, plan.first_message, str(self._attempts))
 
     def resume(self, plan: Plan, session: str, message: str) -> list[str]:
-        return self._filled(plan, message, session)
+        self._attempts += 1
+        return self._filled(plan, message, str(self._attempts))
 
     def read(self, line: str, trajectory: Trajectory) -> None:
-        trajectory.session = str(trajectory.attempt + 1)
         if line.strip():
             trajectory.said(line)

@@ -1,0 +1,125 @@
+"""A coding CLI on a live problem: an episode of the arena, whose tools Zero's agent gets over MCP.
+
+The agent reaches the tools and the model, and nothing else of this machine where there is a sandbox. Its workspace is a
+directory whose name says nothing: where runs are kept, paths name the problem.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import zero
+from itbench_leaderboard.agents.arena import keep, outcome_of
+from itbench_leaderboard.agents.coding_cli import OUTCOMES, request_for
+from itbench_leaderboard.agents.episode_host import EpisodeHost
+from itbench_leaderboard.configuration import AgentTable
+from itbench_leaderboard.jobs import Job
+from itbench_leaderboard.outcomes import Outcome, Report
+from srearena.conductor.conductor import Conductor
+from srearena.conductor.outcome import Limits
+from srearena.conductor.outcome import Outcome as Ending
+
+# How an episode ends that its agent did not bring to its end.
+_ENDINGS = {
+    zero.Outcome.TIMEOUT: Ending.TIMEOUT,
+    zero.Outcome.TURNS: Ending.BUDGET,
+    zero.Outcome.COST: Ending.BUDGET,
+}
+_REASONS = {
+    zero.Outcome.TIMEOUT: "the time for the run is over",
+    zero.Outcome.TURNS: "the agent has had all its turns",
+    zero.Outcome.COST: "the agent has spent its money",
+}
+
+
+def live_request(
+    agent: AgentTable, workspace: Path, url: str, token: str, *, timeout: float | None = None, traces: bool = False
+) -> zero.Request:
+    """What Zero is asked for one run of this agent with the tools at `url`."""
+    return replace(
+        request_for(agent, workspace, None, timeout=timeout, collect_traces=traces),
+        prompt=agent.live_prompt_file,
+        secrets={"SREARENA_MCP_URL": url, "SREARENA_MCP_TOKEN": token},
+    )
+
+
+def carry_out(job: Job) -> Report:
+    agent = job.table
+    limit = agent.timeout or job.timeout
+    with tempfile.TemporaryDirectory(prefix="run-") as folder:
+        results, workspace = Path(folder) / "results", Path(folder) / "work"
+        workspace.mkdir()
+        conductor = Conductor(
+            seed=job.seed,
+            stages=job.stages or None,
+            limits=Limits(steps=None, wall_seconds=limit),
+            results=results,
+        )
+        conductor.agent_name = job.agent_name
+        try:
+            conductor.init_problem(job.incident.name)
+            assert conductor.episode is not None
+            host = EpisodeHost(conductor.episode, agent.mcp_mode)
+            try:
+                return _run(job, conductor, host, workspace, limit)
+            finally:
+                host.abandon()
+        finally:
+            conductor.close()
+            _bring_home(workspace, Path(job.workspace))
+            session = next(iter(results.rglob("session.jsonl")), None)
+            if session is not None:
+                (Path(job.workspace) / "traces").mkdir(exist_ok=True)
+                shutil.copyfile(session, Path(job.workspace) / "traces" / "session.jsonl")
+
+
+def _run(job: Job, conductor: Conductor, host: EpisodeHost, workspace: Path, limit: float) -> Report:
+    agent, episode = job.table, conductor.episode
+    assert episode is not None
+    request = live_request(agent, workspace, host.start(), host.token, timeout=limit, traces=job.collect_traces)
+    said: list[str] = []
+    result = zero.run(replace(request, wanting=host.wanting), said.append)
+    if result.outcome is zero.Outcome.INTERRUPTED:
+        return Report(Outcome.INTERRUPTED, "stopped", result.seconds)
+    reason = _REASONS.get(result.outcome, "the agent stopped before its last submission")
+    if result.outcome is zero.Outcome.AGENT_FAILED and said:
+        reason = said[-1]
+    usage = result.usage
+    episode.usage.tokens_in, episode.usage.tokens_out = usage.prompt, usage.completion
+    episode.usage.cost = usage.cost_usd or 0.0
+    host.graded(_ENDINGS.get(result.outcome, Ending.AGENT_ERROR), reason)
+    document = json.loads(json.dumps(conductor.finish(episode), default=str))
+    keep(job, document, workspace)
+    told = bool(usage.prompt or usage.completion)
+    outcome = outcome_of(document)
+    if document["outcome"] in (Ending.AGENT_ERROR, Ending.BUDGET):
+        outcome = OUTCOMES[result.outcome]  # the episode ended because the agent did: Zero knows how
+    return Report(
+        outcome,
+        "" if document["outcome"] == "pass" else str(document.get("reason") or ""),
+        _seconds(document, result.seconds),
+        result.turns,
+        usage.prompt if told else None,
+        usage.completion if told else None,
+        usage.cost_usd,
+        agent.model,
+    )
+
+
+def _seconds(document: Mapping[str, object], otherwise: float) -> float:
+    """To the last submission, not to the CLI's last word."""
+    used = document.get("usage")
+    return float(used["wall_seconds"]) if isinstance(used, dict) and used.get("wall_seconds") else otherwise
+
+
+def _bring_home(workspace: Path, home: Path) -> None:
+    """Move what the agent left to where the run's workspace is expected."""
+    home.mkdir(parents=True, exist_ok=True)
+    for each in workspace.iterdir():
+        if each.name not in (".zero", ".home"):
+            shutil.move(each, home / each.name)
