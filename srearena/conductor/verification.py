@@ -35,6 +35,9 @@ from srearena.service.kubernetes import Kubernetes
 
 _REMEDY_SECONDS = 120.0
 _AFTER_RESTART = 120.0
+_USUAL = Timeline()
+_WITHOUT_A_PAST = Timeline(before=60.0, deployment=60.0)
+"""For what is judged by what comes after the fault."""
 
 
 @dataclass(slots=True)
@@ -84,8 +87,9 @@ def verify(problem_id: str, seed: int = 0, config: Config | None = None) -> dict
 
 
 @contextmanager
-def _episode(problem: Problem, seed: int, config: Config, stages: tuple[str, ...] | None = None) -> Iterator[Episode]:
-    timeline = Timeline()
+def _episode(
+    problem: Problem, seed: int, config: Config, stages: tuple[str, ...] | None = None, timeline: Timeline = _USUAL
+) -> Iterator[Episode]:
     cluster = open_cluster(problem, seed, timeline, config, in_process=True)
     episode = Episode(problem, cluster, stages=stages, timeline=timeline, keeps_cluster=not config.embedded)
     try:
@@ -96,6 +100,12 @@ def _episode(problem: Problem, seed: int, config: Config, stages: tuple[str, ...
 
 def _judged(problem: Problem) -> Verdict:
     return Verdict.from_answer(problem.oracle_for("mitigation").evaluate(None))
+
+
+def _content(problem: Problem) -> bool:
+    """Whether the oracle would pass this: it has not to say all that it dislikes."""
+    oracle = problem.oracle_for("mitigation")
+    return not oracle.first_complaint() if isinstance(oracle, MitigationOracle) else _judged(problem).passed
 
 
 def _main_line(problem: Problem, seed: int, proof: Proof, config: Config) -> None:
@@ -143,15 +153,13 @@ def _broken(problem: Problem, episode: Episode, telemetry: Telemetry, proof: Pro
     proof.found("broken can be seen", bool(seen), "there is no symptom in objects, events, alerts or error rates")
     if "mitigation" not in problem.stages:
         return
-    verdict = _judged(problem)
-    proof.found("doing nothing does not help", not verdict.passed, "the oracle is content although nothing was done")
+    proof.found("doing nothing does not help", not _content(problem), "the oracle is content although nothing was done")
 
 
 def _silenced(problem: Problem, proof: Proof) -> None:
     """Without load there are no errors to see, and still the system does not work."""
     problem.app.stop_workload(problem.cluster)
-    verdict = _judged(problem)
-    proof.found("silencing the load does not help", not verdict.passed, "the oracle is content without load")
+    proof.found("silencing the load does not help", not _content(problem), "the oracle is content without load")
     problem.app.start_workload(problem.cluster)
 
 
@@ -196,8 +204,7 @@ def _deleted(problem: Problem, proof: Proof) -> None:
     for cheat, words in ((_scale_to_zero, "scaling to zero"), (_delete, "deleting the workload")):
         if not cheat(problem):
             continue
-        verdict = _judged(problem)
-        proof.found(f"{words} does not help", not verdict.passed, f"the oracle is content after {words}")
+        proof.found(f"{words} does not help", not _content(problem), f"the oracle is content after {words}")
 
 
 def _workloads(problem: Problem) -> list[tuple[str, str]]:
@@ -233,15 +240,16 @@ def _delete(problem: Problem) -> bool:
 def _after_restarting_everything(problem: Problem, seed: int, proof: Proof, config: Config) -> None:
     if problem.restart_is_a_remedy:
         return
-    with _episode(problem, seed, config) as episode:
+    with _episode(problem, seed, config, timeline=_WITHOUT_A_PAST) as episode:
         episode.prepare()
         for namespace in problem.app.namespaces:
             for resource in WORKLOADS:
                 for obj in problem.kubernetes.list(resource, namespace):
                     problem.kubernetes.restart(resource, obj["metadata"]["name"], namespace)
         episode.cluster.wait(_AFTER_RESTART)
-        verdict = _judged(problem)
-        proof.found("restarting everything does not help", not verdict.passed, "the oracle is content after restarts")
+        proof.found(
+            "restarting everything does not help", not _content(problem), "the oracle is content after restarts"
+        )
 
 
 def can_verify() -> str:

@@ -48,7 +48,11 @@ class FrontDoor(Check):
             problem.cluster.wait(_STEP)
             waited += _STEP
         failed, took = Counter[str](), list[float]()
-        for _ in range(max(1, round(self._window / _STEP))):
+        rounds = max(1, round(self._window / _STEP))
+        bearable = (1 - problem.app.objectives.success_ratio) * rounds * len(requests)
+        for _ in range(rounds):
+            if failed.total() > bearable:
+                break  # whatever comes now, the promise is broken
             for request in requests:
                 visit = door.visit(problem.kubernetes, problem.namespace, request)
                 took.append(visit.seconds)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from srearena.conductor.problems.base import Problem
 
 _STEP = 5.0
+_LONGEST_STEP = 15.0
 
 
 class Readiness(Check):
@@ -28,10 +29,11 @@ class Readiness(Check):
         self._hold = hold
 
     def complaints(self, problem: Problem) -> list[str]:
-        waited = 0.0
+        waited, step = 0.0, _STEP
         while (found := _unready(problem)) and waited < self._patience:
-            problem.cluster.wait(_STEP)
-            waited += _STEP
+            problem.cluster.wait(step)
+            waited += step
+            step = min(1.5 * step, _LONGEST_STEP)
         if found:
             return found
         restarts = _restarts(problem.kubernetes, problem.app.namespaces)
