@@ -126,6 +126,18 @@ def test_asking_for_more_memory_than_the_limit_is_deadly(machine: Machine) -> No
     assert (done.code, done.reason, done.oom_killed) == (137, "OOMKilled", True)
 
 
+def test_a_tool_that_waits_for_the_end_of_an_endless_line_is_out_of_memory(machine: Machine) -> None:
+    container = machine.container("busybox", "tail", "/dev/zero", memory_limit=16 * MEBI)
+    machine.clock.advance(5)
+    assert (container.done.value.code, container.done.value.reason) == (137, "OOMKilled")
+
+
+def test_a_tool_that_shows_the_end_of_a_long_file_holds_only_the_end(machine: Machine) -> None:
+    container = machine.container("busybox", "sh", "-c", "seq 1 400000 | tail -n 2", memory_limit=3 * MEBI)
+    machine.clock.advance(60)
+    assert container.log.text() == "399999\n400000\n"
+
+
 def test_what_fits_into_the_limit_runs_on(machine: Machine) -> None:
     args = ["stress", "--vm", "1", "--vm-bytes", "150M", "--vm-hang", "1"]
     container = machine.container("polinux/stress", *args, memory_limit=200 * MEBI)

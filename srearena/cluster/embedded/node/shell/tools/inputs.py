@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.shell.tools.wording import complain
 from srearena.cluster.embedded.node.streams import CHUNK, OpenFile
@@ -49,6 +51,24 @@ async def whole(process: Process, file: OpenFile, limit: int = MAX_HELD) -> byte
         chunks.append(data)
         size += len(data)
         await process.spend()
+    return b"".join(chunks)
+
+
+async def ending(process: Process, file: OpenFile, lines: int) -> bytes:
+    """At least the last `lines` lines. An endless line is held until memory ends, as a real tool would hold it."""
+    before, chunks, held, newlines = process.memory, deque[bytes](), 0, 0
+    while data := await file.read(CHUNK):
+        held += len(data)
+        newlines += data.count(b"\n")
+        if held <= MAX_HELD:
+            chunks.append(data)
+        while chunks and newlines - (first := chunks[0].count(b"\n")) > lines:
+            newlines -= first
+            held -= len(chunks.popleft())
+        process.set_memory(before + held)
+        await process.spend()
+        await process.heed_signals()
+    process.set_memory(before)
     return b"".join(chunks)
 
 

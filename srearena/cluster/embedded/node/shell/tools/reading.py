@@ -6,7 +6,7 @@ import re
 
 from srearena.cluster.embedded.node.fileview import RegularFile
 from srearena.cluster.embedded.node.process import Process
-from srearena.cluster.embedded.node.shell.tools.inputs import LineReader, held_lines, opened, whole
+from srearena.cluster.embedded.node.shell.tools.inputs import LineReader, ending, held_lines, opened, whole
 from srearena.cluster.embedded.node.shell.tools.options import UsageError, parse
 from srearena.cluster.embedded.node.shell.tools.registry import tool
 from srearena.cluster.embedded.node.shell.tools.wording import complain, speaks_busybox
@@ -181,7 +181,9 @@ async def tail(process: Process, args: list[str]) -> int:
             if (len(paths) > 1 or "v" in options) and "q" not in options:
                 await process.write(_header(path, not files))
             files.append((path, file))
-            await process.write(_last_part(await whole(process, file), text.startswith("+"), by_bytes, count))
+            from_start = text.startswith("+")
+            data = await (whole(process, file) if from_start or by_bytes else ending(process, file, count))
+            await process.write(_last_part(data, from_start, by_bytes, count))
         if follow and files:
             await _follow(process, files, by_name="F" in options)
     except BrokenPipeError:
