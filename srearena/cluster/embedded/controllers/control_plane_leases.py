@@ -12,6 +12,7 @@ from hashlib import sha256
 from srearena.cluster.embedded.controllers.controller import Controller
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.recorder import Recorder
+from srearena.cluster.embedded.registry.admission.chain import AdmissionPending
 from srearena.cluster.embedded.registry.errors import ApiError
 from srearena.cluster.embedded.registry.identity import SUPERUSERS, User, component
 
@@ -63,11 +64,21 @@ class ControlPlaneLeases(Controller):
             return None
 
     def _renew(self, name: str, user: User, period: float) -> None:
+        self._write(name, user)
+        self.clock.after(period, self._renew, name, user, period)
+
+    def _write(self, name: str, user: User) -> None:
+        """Renewed once; a lease that a webhook refuses is tried again in its time."""
         client = self.world.client(user, _program(name))
         lease = client.get(LEASES, _NAMESPACE, name)
-        if lease is not None:
+        if lease is None:
+            return
+        try:
             client.update(LEASES, {**lease, "spec": {**lease["spec"], "renewTime": self.clock.micro_timestamp()}})
-        self.clock.after(period, self._renew, name, user, period)
+        except AdmissionPending as pending:
+            pending.ready.then(lambda: self._write(name, user))
+        except ApiError:
+            return
 
 
 def _program(lease: str) -> str:

@@ -9,6 +9,7 @@ from srearena.cluster.embedded.clock import Timer
 from srearena.cluster.embedded.durations import format_micro_time
 from srearena.cluster.embedded.node.node_object import csi_node_object, node_object, node_status
 from srearena.cluster.embedded.objects import Obj, condition, dig, meta
+from srearena.cluster.embedded.registry.admission.chain import AdmissionPending
 from srearena.cluster.embedded.registry.errors import AlreadyExists, ApiError
 
 if TYPE_CHECKING:
@@ -117,6 +118,9 @@ class Heartbeat:
         self._reported = self._state()
         try:
             kubelet.client.set_status("nodes", node, status)
+        except AdmissionPending as pending:
+            pending.ready.then(self.report)
+            return False
         except ApiError:
             self._reported = ()
             return False
@@ -136,6 +140,8 @@ class Heartbeat:
                 return
             renewed = {**lease, "spec": {**lease["spec"], "renewTime": now}}
             kubelet.client.update(LEASES, renewed)
+        except AdmissionPending as pending:
+            pending.ready.then(self._renew)
         except ApiError:
             return
 
