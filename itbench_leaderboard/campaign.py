@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -158,7 +158,7 @@ class Campaign:
         return Job(
             run.agent,
             self.agents[run.agent].model_dump(mode="json"),
-            incident,
+            replace(incident, key=""),
             run.number,
             workspace,
             config.timeout,

@@ -122,6 +122,7 @@ class IncidentTable(_Table):
 
 class Configuration(_Table):
     scenarios_dir: Path | None = None
+    answers_dir: Path | None = None  # answer keys, where they are not beside the evidence
     problems: tuple[str, ...] = ()  # live problems of the arena, by id or pattern
     leaderboard_dir: Path = Path("leaderboard_results")
     runs_per_scenario: int = Field(default=1, ge=1)
@@ -168,7 +169,7 @@ class Configuration(_Table):
         return {agent.directory(self.head): agent for agent in self.agents}
 
 
-_PATHS = ("scenarios_dir", "leaderboard_dir")
+_PATHS = ("scenarios_dir", "answers_dir", "leaderboard_dir")
 _AGENT_PATHS = ("litellm_config",)
 
 

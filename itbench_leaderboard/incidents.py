@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,15 +28,16 @@ class Incident:
     family: str = ""
     difficulty: str = ""
     application: str = ""
+    key: str = ""  # where the answer key of a recording is; no agent's process is told
 
     def shown(self) -> dict[str, Any]:
         document = asdict(self)
-        del document["path"]
+        del document["path"], document["key"]
         return document
 
     def truth(self) -> GroundTruth:
         """The answer key of a recording."""
-        file = answer_key(Path(self.path))
+        file = answer_key(Path(self.key or self.path))
         if file is None:
             raise ConfigurationError(f"{self.path} has no answer key: it cannot be graded")
         try:
@@ -74,15 +75,34 @@ def _facts(truth: GroundTruth) -> dict[str, str]:
     return {"family": category, "application": spaces.most_common(1)[0][0] if spaces else ""}
 
 
-def _snapshot(directory: Path, tables: Mapping[str, IncidentTable]) -> Incident:
-    plain = Incident(directory.name, "snapshot", str(directory))
+def _recordings(scenarios: Path, answers: Path | None) -> Iterator[tuple[Path, Path]]:
+    """Where recordings are, and their keys: beside the evidence, or in a tree of their own that looks the same."""
+    for name, root in (("scenarios_dir", scenarios), ("answers_dir", answers)):
+        if root is not None and not root.is_dir():
+            raise ConfigurationError(f"{name} {root} is not a directory")
+    root = answers or scenarios
+    places = _scenario_directories(root)
+    if not places:
+        raise ConfigurationError(
+            f"no recorded incidents under {root}: expected directories with a ground_truth.yaml"
+            + ("; keys that lie elsewhere are found by answers_dir" if answers is None else "")
+        )
+    for place in places:
+        recording = scenarios / place.relative_to(root)
+        if not recording.is_dir():
+            raise ConfigurationError(f"{place} is the answer key of no recording: there is no {recording}")
+        yield recording, place
+
+
+def _snapshot(directory: Path, key: Path, tables: Mapping[str, IncidentTable]) -> Incident:
+    plain = Incident(directory.name, "snapshot", str(directory), key=str(key))
     return _told(plain, _facts(plain.truth()), tables)
 
 
 def _told(incident: Incident, facts: Mapping[str, str], tables: Mapping[str, IncidentTable]) -> Incident:
     table = tables.get(incident.name, IncidentTable())
     said = {key: value for key, value in table.model_dump().items() if value}
-    return Incident(incident.name, incident.kind, incident.path, **{**facts, **said})
+    return replace(incident, **{**facts, **said})
 
 
 def _natural(text: str) -> list[tuple[int, int, str]]:
@@ -94,14 +114,8 @@ def find(config: Configuration) -> list[Incident]:
     """Everything the configuration names, recordings first, in natural order."""
     found: list[Incident] = []
     if config.scenarios_dir is not None:
-        if not config.scenarios_dir.is_dir():
-            raise ConfigurationError(f"scenarios_dir {config.scenarios_dir} is not a directory")
-        places = _scenario_directories(config.scenarios_dir)
-        if not places:
-            raise ConfigurationError(
-                f"no recorded incidents under {config.scenarios_dir}: expected directories with a ground_truth.yaml"
-            )
-        found += [_snapshot(place, config.incidents) for place in places]
+        for place, key in _recordings(config.scenarios_dir, config.answers_dir):
+            found.append(_snapshot(place, key, config.incidents))
     if config.problems:
         from srearena.conductor.problems.registry import ProblemRegistry  # heavy, and workers need none of it
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -97,3 +98,23 @@ def test_live_problems_stand_in_the_same_list(tmp_path: Path) -> None:
     make_snapshots(tmp_path / "snapshots", 1)
     text = "scenarios_dir = 'snapshots'\nproblems = ['scale_pod_zero_social_net']\n[[agents]]\nname = 'a'"
     assert [one.kind for one in find(load(written(tmp_path, text)))] == ["snapshot", "live"]
+
+
+def test_answer_keys_may_lie_apart_from_the_evidence(tmp_path: Path) -> None:
+    make_snapshots(tmp_path / "snapshots", 2)
+    for number in (1, 2):
+        key = tmp_path / "keys" / f"Scenario-{number}" / "ground_truth.yaml"
+        key.parent.mkdir(parents=True)
+        (tmp_path / "snapshots" / f"Scenario-{number}" / "ground_truth.yaml").rename(key)
+    config = tmp_path / "model_leaderboard.toml"
+    text = 'scenarios_dir = "snapshots"\n[[agents]]\nname = "a"\n'
+    config.write_text(text)
+    with pytest.raises(ConfigurationError, match="answers_dir"):
+        find(load(config))
+    config.write_text(f'answers_dir = "keys"\n{text}')
+    first, second = find(load(config))
+    assert (first.path, first.truth().incident_id) == (str(tmp_path / "snapshots" / "Scenario-1"), "1")
+    assert "keys" not in json.dumps(second.shown())
+    (tmp_path / "snapshots" / "Scenario-2").rename(tmp_path / "gone")
+    with pytest.raises(ConfigurationError, match="answer key of no recording"):
+        find(load(config))
