@@ -92,6 +92,53 @@ def test_a_run_is_replayed_step_by_step_and_linked_to(browser: Browser, site: st
     assert browser.text("#place") == "Step 2 of 2"
 
 
+def test_an_incident_shows_the_truth_against_any_answer(browser: Browser, site: str) -> None:
+    browser.open(site, "#/incident/Scenario-2")
+    assert browser.all("#against h3") == ["The truth", "The answer"]
+    assert not browser.chrome.find_element("css selector", "#against").is_displayed(), "it gives the answer away"
+    browser.chrome.find_element("css selector", "#truth summary").click()
+    chosen = Select(browser.chrome.find_element("css selector", "#answer-of"))
+    assert [option.text for option in chosen.options] == [f"{name} #1" for name in AGENTS]
+    chosen.select_by_value("gamma #1")
+    browser.wait("#/incident/Scenario-2?answer=gamma+%231")
+    assert browser.chrome.find_element("css selector", "#against").is_displayed()
+    drawn = browser.chrome.find_elements("css selector", "#against svg[role=img]")
+    assert len(drawn) == 2 and all("leads to shop/Service/cart" in one.get_attribute("aria-label") for one in drawn)
+
+
+def test_a_run_is_walked_with_the_keyboard_alone(browser: Browser, site: str) -> None:
+    browser.open(site, "#/run/alpha/Scenario-2/1")
+    browser.chrome.find_element("css selector", "#next").send_keys(Keys.ARROW_RIGHT)
+    assert browser.text("#place") == "Step 2 of 2"
+    browser.chrome.find_element("css selector", "#next").send_keys("k")
+    assert browser.text("#place") == "Step 1 of 2"
+    browser.open(site)
+    browser.chrome.find_element("css selector", "body").send_keys(Keys.TAB)
+    assert browser.chrome.switch_to.active_element.get_attribute("id") == "skip"
+
+
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        ("family=Chaos", "2 incidents, 4 agents"),
+        ("difficulty=easy", "4 incidents, 4 agents"),
+        ("application=shop", "8 incidents, 4 agents"),
+        ("kind=snapshot", "8 incidents, 4 agents"),
+        ("model=model-2", "8 incidents, 1 agent"),
+        ("family=Chaos&difficulty=hard&model=model-0", "1 incident"),
+        ("q=GAM", "8 incidents, 1 agent"),
+    ],
+)
+def test_every_filter_narrows_every_table(browser: Browser, site: str, query: str, shown: str) -> None:
+    browser.open(site, f"#/?{query}")
+    assert shown in browser.text("#ranking caption")
+    agents = len(browser.all("#ranking tbody tr"))
+    browser.open(site, f"#/heatmap?{query}")
+    assert len(browser.all("#heat tbody tr")) == agents
+    browser.open(site, f"#/plots?{query}")
+    assert len(browser.chrome.find_elements("css selector", "#plot-cost circle")) == agents
+
+
 @pytest.mark.parametrize("page", ["#/run/alpha/Scenario-1/1?step=2", "#/incident/Scenario-1", "#/agent/alpha"])
 def test_what_hostile_agents_wrote_is_text(browser: Browser, site: str, page: str) -> None:
     browser.open(site, page)

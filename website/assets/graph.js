@@ -2,7 +2,7 @@
 "use strict";
 (function () {
   const { make, draw } = srearena;
-  const W = 190, GAP = 60, ROW = 52, MOST = 60;
+  const W = 210, GAP = 50, ROW = 52, MOST = 60;
 
   function layers(nodes, edges) {
     const depth = new Map(nodes.map((n) => [n, 0]));
@@ -44,7 +44,7 @@
           const [x, y] = at.get(node);
           const kind = found && found.has(node) ? " hit" : roots.has(node) ? " root" : "";
           return draw("g", {}, draw("rect", { class: "node" + kind, x, y, width: W, height: 32, rx: 5 }),
-            draw("text", { x: x + 8, y: y + 21 }, node.length > 28 ? "…" + node.slice(-27) : node), draw("title", {}, node));
+            draw("text", { x: x + 8, y: y + 21 }, node.length > 27 ? "…" + node.slice(-26) : node), draw("title", {}, node));
         }))));
   };
 })();

@@ -15,6 +15,22 @@
         { title: "Mean over agents", number: true }], rows) : make("p", { id: "empty" }, "There are no results yet.")] };
   };
 
+  // The graph of one run's answer beside the truth; which run is in the address.
+  function against(truth, incident, i, runs, route) {
+    const { index } = srearena;
+    const kept = runs.filter(([, , outcome]) => outcome === "answered").slice(0, 1000);
+    if (!kept.length) return make("p", { class: "soft" }, "No run gave an answer.");
+    const name = ([a, run]) => index.agents[a].name + " #" + run;
+    const chosen = kept.find((one) => name(one) === route.query.answer) || kept[0];
+    const box = make("select", { id: "answer-of", onchange: () => srearena.go(["incident", incident.name], { ...route.query, answer: box.value }) },
+      kept.map((one) => make("option", { value: name(one), selected: one === chosen }, name(one))));
+    const place = make("div", { class: "columns", id: "against" }, srearena.graph("The truth", truth.gt_graph));
+    const ready = srearena.load("runs/" + chosen[0] + "-" + i + "-" + chosen[1]).then(
+      (run) => place.append(srearena.graph("The answer", run.predicted_graph, new Set((truth.gt_entities || []).map(String)))),
+      () => place.append(make("p", { class: "soft" }, "This run was not kept with the results.")));
+    return ready.then(() => [make("p", {}, make("label", { for: "answer-of" }, "The answer of ", box)), place]);
+  }
+
   srearena.pages.incident = async function (route) {
     const { index } = srearena;
     const i = index.incidents.findIndex((one) => one.name === route.parts[1]);
@@ -26,11 +42,12 @@
     const rows = more.runs.slice(page * PAGE, page * PAGE + PAGE).map(([a, run, outcome, score, blamed]) => [
       make("a", { href: link(["run", index.agents[a].name, incident.name, String(run)]) }, index.agents[a].name + " #" + run),
       outcome.replaceAll("_", " "), number(score), blamed.join(", ") || "–"]);
+    const beside = await against(more.truth, incident, i, more.runs, route);
     return { title: incident.name, content: [
       make("h1", {}, incident.title || incident.name), make("p", { class: "soft" }, facts),
-      make("details", { id: "truth" }, make("summary", {}, "What was true (this gives the answer away)"),
+      make("details", { id: "truth", open: route.query.answer ? "" : null }, make("summary", {}, "What was true (this gives the answer away)"),
         make("ul", {}, (more.truth.statements || []).map((text) => make("li", {}, text))),
-        srearena.graph("Causes and effects", more.truth.gt_graph)),
+        beside),
       make("h2", {}, "Timeline"),
       more.timeline.length ? srearena.table("What the recording shows, first to last", [{ title: "Time" }, { title: "Source" }, { title: "Object", name: true }, { title: "What" }],
         more.timeline.map((e) => [e.time, e.source, e.entity, e.what])) : make("p", { class: "soft" }, "No timeline was kept."),
