@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from clients.llm.errors import ModelRefused
 from clients.llm.wires import WIRES
@@ -52,6 +53,8 @@ def served(model: str, environment: Mapping[str, str], *, wire: str = "", base_u
     address = _first(table.get("addresses", ()), environment) or table.get("base_url", "")
     if not address:
         raise ModelRefused(f"{name} needs an address: set {table['addresses'][0]} in the environment or in .env")
+    if "path" in table and urlsplit(address).path in ("", "/"):
+        address = address.rstrip("/") + table["path"]
     found = key or _first(table["keys"], environment)
     if not found and not table.get("key_optional"):
         raise ModelRefused(f"{name} needs a key: set {table['keys'][0]} in the environment or in .env")

@@ -14,6 +14,7 @@ from clients.llm.wires import WIRES
 from srearena.conductor.errors import ArenaError
 from srearena.dotenv import environment
 
+_NO_OPTIONS = {"served", "patience", "price", "variables"}
 _FALSE = ("", "0", "false", "no", "off")
 
 
@@ -37,6 +38,8 @@ class Settings:
     transcript: bool = False
     price: Price | None = None
     patience: Patience = field(default_factory=Patience)
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The environment and `.env`, for a library that looks for its keys itself."""
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any], variables: Mapping[str, str] | None = None) -> Settings:
@@ -59,13 +62,13 @@ class Settings:
         chosen: dict[str, Any] = {}
         types = {item.name: item.type for item in fields(cls)}
         for name, value in given.items():
-            if name not in types or name in ("served", "patience", "price"):
-                options_there = sorted({*types} - {"served", "patience", "price"})
+            if name not in types or name in _NO_OPTIONS:
+                options_there = sorted({*types} - _NO_OPTIONS)
                 raise ArenaError(f"the LLM agent has no option {name!r}: there are {', '.join(options_there)}")
             chosen[name] = _typed(name, value, str(types[name]))
         if chosen.get("protocol", "auto") not in ("auto", "tools", "text"):
             raise ArenaError(f"protocol is auto, tools or text, not {chosen['protocol']!r}")
-        return cls(model, where, price=price, patience=patience, **chosen)
+        return cls(model, where, price=price, patience=patience, variables=known, **chosen)
 
 
 def _typed(name: str, value: Any, kind: str) -> Any:
@@ -94,7 +97,7 @@ def _price(plain: Any, cached: Any, output: Any) -> Price | None:
 def make_model(settings: Settings) -> Endpoint | LiteLlm:
     where = settings.served
     if where.wire == "litellm":
-        return LiteLlm(where.key, patience=settings.patience)
+        return LiteLlm(where.key, where.base_url, variables=settings.variables, patience=settings.patience)
     headers = {where.key_header: where.key} if where.key_header and where.key else {}
     key = "" if where.key_header else where.key
     return Endpoint(WIRES[where.wire], where.base_url, key, headers=headers, patience=settings.patience)

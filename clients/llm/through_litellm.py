@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Mapping
 from time import monotonic
 from typing import Any
 
@@ -22,9 +23,21 @@ _AGAIN = (
 
 
 class LiteLlm:
-    def __init__(self, key: str = "", *, patience: Patience | None = None, sleep: Sleep = asyncio.sleep) -> None:
+    """`variables` are the environment and `.env` together; LiteLLM looks for keys in the process's environment only."""
+
+    def __init__(
+        self,
+        key: str = "",
+        base_url: str = "",
+        *,
+        variables: Mapping[str, str] | None = None,
+        patience: Patience | None = None,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
         self.wire = ChatWire()
         self._key = key
+        self._base_url = base_url
+        self._variables = variables or {}
         self._patience = patience or Patience()
         self._sleep = sleep
 
@@ -32,12 +45,14 @@ class LiteLlm:
         """LiteLLM keeps its connections itself."""
 
     async def ask(self, ask: Ask, account: Account, show: Show = lambda text: None) -> Reply:
-        litellm = _library()
+        litellm = _library(self._variables)
         body = self.wire.body(ask)
         body.pop("stream", None)
         body.pop("stream_options", None)
         if self._key:
             body["api_key"] = self._key
+        if self._base_url:
+            body["api_base"] = self._base_url
         began = monotonic()
         try:
             while True:
@@ -74,13 +89,16 @@ class LiteLlm:
             ) from problem
 
 
-def _library() -> Any:
+def _library(variables: Mapping[str, str]) -> Any:
+    for name, value in variables.items():
+        os.environ.setdefault(name, value)
     # It would fetch prices over the network on import.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     try:
         import litellm  # type: ignore[import-not-found, unused-ignore]
     except ImportError as problem:
         raise ModelRefused("this model is reached through LiteLLM: pip install 'srearena[llm]'") from problem
+    litellm.suppress_debug_info = True  # or it prints advice on standard output, where results are
     return litellm
 
 

@@ -1,4 +1,5 @@
-"""A model that follows a script, on a local port, in the three tongues our agent speaks, streamed and whole.
+"""A model that follows a script, on a local port, in the three tongues our agent speaks, streamed and whole (and in two
+more that only LiteLLM speaks).
 
 It also misbehaves on demand: errors with and without Retry-After, silence, streams that break off, refusals, answers
 cut short, arguments that are no JSON. Every request is kept.
@@ -14,7 +15,9 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-TOKENS_IN, TOKENS_OUT, TOKENS_CACHED = 1000, 50, 200
+from tests.llm.other_tongues import TOKENS_IN, TOKENS_OUT, converse, gemini, results_of_part
+
+TOKENS_CACHED = 200
 
 
 @dataclass(frozen=True)
@@ -129,23 +132,30 @@ def messages_frames(turn: Turn, model: str) -> Frames:
     return [*frames, ("message_delta", ended), ("message_stop", {})]
 
 
+def no_frames(turn: Turn, model: str) -> Frames:
+    raise AssertionError("this tongue is not streamed here")
+
+
 TONGUES: dict[str, tuple[Callable[[Turn, str], dict[str, Any]], Callable[[Turn, str], Frames]]] = {
     "/chat/completions": (chat_whole, chat_frames),
     "/responses": (responses_whole, responses_frames),
     "/v1/messages": (messages_whole, messages_frames),
+    ":generateContent": (gemini, no_frames),
+    "/converse": (converse, no_frames),
 }
 
 
 def results_in(body: dict[str, Any]) -> list[str]:
     """What tools answered, as the request carries it, whatever its tongue."""
     found: list[str] = []
-    for item in body.get("input", body.get("messages", [])):
+    for item in body.get("input", body.get("messages", body.get("contents", []))):
         if item.get("type") == "function_call_output":
             found.append(item["output"])
         elif item.get("role") == "tool":
             found.append(item["content"])
-        elif isinstance(item.get("content"), list):
-            found += [part["content"] for part in item["content"] if part.get("type") == "tool_result"]
+        elif isinstance(parts := item.get("content", item.get("parts")), list):
+            for part in parts:
+                found += [part["content"]] if part.get("type") == "tool_result" else results_of_part(part)
     return found
 
 
@@ -158,6 +168,7 @@ class ModelServer:
     url: str = ""
     requests: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
     release: threading.Event = field(default_factory=threading.Event)
 
     def base(self, wire: str) -> str:
@@ -177,7 +188,9 @@ def serving(script: Script) -> Iterator[ModelServer]:
             model.requests.append(body)
             model.headers.append({key.lower(): value for key, value in self.headers.items()})
             turn = model.script(body, len(model.requests))
-            whole, frames = next(pair for path, pair in TONGUES.items() if self.path.endswith(path))
+            path = self.path.partition("?")[0]
+            model.paths.append(self.path)
+            whole, frames = next(pair for end, pair in TONGUES.items() if path.endswith(end))
             if turn.hang:
                 model.release.wait(30)
                 self.close_connection = True
@@ -186,9 +199,9 @@ def serving(script: Script) -> Iterator[ModelServer]:
                 self._head(turn.status, "application/json", len(error), turn.headers)
                 self.wfile.write(error)
             elif body.get("stream"):
-                self._stream(frames(turn, body["model"]), turn.cut)
+                self._stream(frames(turn, body.get("model", "")), turn.cut)
             else:
-                text = json.dumps(whole(turn, body["model"])).encode()
+                text = json.dumps(whole(turn, body.get("model", ""))).encode()
                 self._head(200, "application/json", len(text), {})
                 self.wfile.write(text)
 

@@ -39,12 +39,19 @@ def played(
 ) -> tuple[dict[str, Any], ModelServer]:
     """An episode of a small shop whose store is scaled to zero."""
     with serving(script) as model:
-        conductor = Conductor(
-            seed=1, limits=limits, timeline=TIMELINE, results=folder / "run", in_process=True, stages=stages
-        )
-        conductor.register_agent(make_agent("llm", options(model, wire, **more)), "llm")
-        conductor.init_problem(ZERO)
-        return asyncio.run(conductor.start_problem()), model
+        return episode(options(model, wire, **more), folder, limits, stages), model
+
+
+def episode(
+    told: dict[str, Any], folder: Path, limits: Limits = QUICK, stages: tuple[str, ...] | None = None
+) -> dict[str, Any]:
+    """The same with an agent that is told whom to ask."""
+    conductor = Conductor(
+        seed=1, limits=limits, timeline=TIMELINE, results=folder / "run", in_process=True, stages=stages
+    )
+    conductor.register_agent(make_agent("llm", told), "llm")
+    conductor.init_problem(ZERO)
+    return asyncio.run(conductor.start_problem())
 
 
 def entries(folder: Path, what: str) -> list[dict[str, Any]]:
