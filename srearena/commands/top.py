@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import click
-import httpx
 
 from srearena.cluster import running
-from srearena.cluster.base import ClusterError, TelemetryEndpoints
+from srearena.cluster.base import ClusterError
 from srearena.cluster.launching import telemetry_of
+from srearena.observer.source import Source
 
 _WINDOW = "1m"
 _CALLS = 'traces_span_metrics_calls_total{span_kind=~"SPAN_KIND_(SERVER|CONSUMER)"}'
@@ -51,15 +51,15 @@ class Row:
 def command(name: str, every: float, once: bool, as_json: bool) -> None:
     """Show the services of a running cluster: requests, errors, latency, pods, alerts."""
     endpoints = telemetry_of(running.directory_of(_chosen(name)))
-    with httpx.Client(headers={"Authorization": f"Bearer {endpoints.token}"}, timeout=20.0) as client:
+    with Source("Prometheus", endpoints.prometheus, endpoints.token) as source:
         if as_json:
-            rows, pods, alerts = look(client, endpoints)
+            rows, pods, alerts = look(source)
             click.echo(json.dumps({"services": [asdict(row) for row in rows], "pods": pods, "alerts": alerts}))
             return
         live = sys.stdout.isatty() and not once
         try:
             while True:
-                text = "\n".join(drawn(*look(client, endpoints)))
+                text = "\n".join(drawn(*look(source)))
                 click.echo(f"\x1b[H\x1b[J{text}" if live else text)
                 if not live:
                     return
@@ -81,38 +81,27 @@ def _chosen(name: str) -> str:
     raise ClusterError(f"no cluster named {name!r} is running (running: {', '.join(entries)})")
 
 
-def look(
-    client: httpx.Client, endpoints: TelemetryEndpoints
-) -> tuple[list[Row], dict[str, dict[str, float]], list[Any]]:
+def look(source: Source) -> tuple[list[Row], dict[str, dict[str, float]], list[Any]]:
     """Services, pods by namespace, and what fires now."""
     rows: dict[tuple[str, str], Row] = {}
     for field, query in _QUERIES.items():
-        for labels, value in _asked(client, endpoints, query):
+        for labels, value in _asked(source, query):
             key = (labels.get("namespace", ""), labels.get("service_name", ""))
             row = rows.setdefault(key, Row(*key))
             setattr(row, field, value)
     pods: dict[str, dict[str, float]] = {}
     for field, query in _PODS.items():
-        for labels, value in _asked(client, endpoints, query):
+        for labels, value in _asked(source, query):
             pods.setdefault(labels.get("namespace", ""), {})[field] = value
-    firing = _got(client, f"{endpoints.prometheus}/api/v1/alerts", {})["alerts"]
+    firing = source.data("/api/v1/alerts", {})["alerts"]
     alerts = [alert for alert in firing if alert.get("state") == "firing"]
     return sorted(rows.values(), key=lambda row: (row.namespace, -row.rate)), pods, alerts
 
 
-def _asked(client: httpx.Client, endpoints: TelemetryEndpoints, query: str) -> list[tuple[dict[str, str], float]]:
-    data = _got(client, f"{endpoints.prometheus}/api/v1/query", {"query": query})
+def _asked(source: Source, query: str) -> list[tuple[dict[str, str], float]]:
+    data = source.data("/api/v1/query", {"query": query})
     found = [(entry["metric"], float(entry["value"][1])) for entry in data["result"]]
     return [(labels, value) for labels, value in found if value == value]
-
-
-def _got(client: httpx.Client, url: str, parameters: dict[str, str]) -> Any:
-    try:
-        answer = client.get(url, params=parameters)
-        answer.raise_for_status()
-        return answer.json()["data"]
-    except (httpx.HTTPError, ValueError, KeyError) as problem:
-        raise ClusterError(f"the cluster's telemetry does not answer: {problem}") from problem
 
 
 def drawn(rows: list[Row], pods: dict[str, dict[str, float]], alerts: list[Any]) -> list[str]:

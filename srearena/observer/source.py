@@ -6,13 +6,16 @@ import weakref
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import urlencode
 
-import httpx
+import orjson
+import urllib3
 
 from srearena.observer.errors import ObserverError
 
 _TIMEOUT = 60.0
 _SHOWN = 200
+_REDIRECTIONS = urllib3.Retry(connect=0, read=0, redirect=5, other=0, raise_on_redirect=True)
 
 Params = Mapping[str, str | list[str]]
 
@@ -24,9 +27,9 @@ class Source:
         self.what = what
         self.url = url.rstrip("/")
         headers = {"authorization": f"Bearer {token}"} if token else {}
-        self._client = httpx.Client(headers=headers, timeout=_TIMEOUT, trust_env=False, follow_redirects=True)
+        self._pool = urllib3.PoolManager(headers=headers, timeout=_TIMEOUT)
         # Nobody need close a source: connections end with it at the latest.
-        self._closing = weakref.finalize(self, self._client.close)
+        self._closing = weakref.finalize(self, self._pool.clear)
 
     def close(self) -> None:
         self._closing()
@@ -41,29 +44,31 @@ class Source:
 
     def get(self, path: str, params: Params) -> Any:
         """The JSON that is answered; ObserverError with what was said otherwise."""
+        if not self.url.startswith(("http://", "https://")):
+            raise ObserverError(f"{self.url!r} is no address of {self.what}: it begins with http:// or https://")
         try:
-            answer = self._client.get(f"{self.url}{path}", params=dict(params))
-        except (httpx.UnsupportedProtocol, httpx.InvalidURL) as problem:
+            url = f"{self.url}{path}?{urlencode(params, doseq=True)}"
+            answer = self._pool.request("GET", url, retries=_REDIRECTIONS)
+        except urllib3.exceptions.LocationValueError as problem:
             raise ObserverError(f"{self.url!r} is no address of {self.what}: {problem}") from problem
-        except httpx.TimeoutException as problem:
+        except urllib3.exceptions.ReadTimeoutError as problem:
             raise ObserverError(
                 f"{self.what} at {self.url} did not answer within {_TIMEOUT:.0f} s: ask for a shorter window"
             ) from problem
-        except httpx.HTTPError as problem:
+        except urllib3.exceptions.HTTPError as problem:
             raise ObserverError(
                 f"cannot reach {self.what} at {self.url}: {problem}; is it running, and is the address right?"
             ) from problem
-        if answer.status_code in (401, 403):
+        if answer.status in (401, 403):
             raise ObserverError(
-                f"{self.what} at {self.url} refuses the token (status {answer.status_code}): "
-                "give the one that belongs to it"
+                f"{self.what} at {self.url} refuses the token (status {answer.status}): give the one that belongs to it"
             )
-        if answer.status_code != 200:
+        if answer.status != 200:
             raise ObserverError(
-                f"{self.what} at {self.url} refused {path} (status {answer.status_code}): {_said(answer)}"
+                f"{self.what} at {self.url} refused {path} (status {answer.status}): {_said(answer.data)}"
             )
         try:
-            return answer.json()
+            return orjson.loads(answer.data)
         except ValueError as problem:
             raise ObserverError(
                 f"what answers at {self.url} is not {self.what}: {path} gave no JSON; is the address right?"
@@ -77,11 +82,11 @@ class Source:
         return answer.get("data")
 
 
-def _said(answer: httpx.Response) -> str:
+def _said(answer: bytes) -> str:
     try:
-        body = answer.json()
+        body = orjson.loads(answer)
     except ValueError:
-        return answer.text.strip()[:_SHOWN] or "no reason given"
+        return answer.decode("utf-8", "replace").strip()[:_SHOWN] or "no reason given"
     if isinstance(body, dict):
         errors = body.get("errors")
         if isinstance(errors, list) and errors and isinstance(errors[0], dict):

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
-import httpx
 import orjson
+import urllib3
 
 from srearena.service.errors import Unreachable, refusal
 from srearena.service.kubeconfig import Access, read_kubeconfig
@@ -48,19 +49,11 @@ class Transport:
     def __init__(self, kubeconfig: Path, context: str | None = None, timeout: float = 60.0) -> None:
         self.access: Access = read_kubeconfig(kubeconfig, context)
         self.timeout = timeout
-        host = urlsplit(self.access.server).hostname or ""
-        self._client = httpx.Client(
-            base_url=self.access.server,
-            verify=self.access.tls if self.access.tls is not None else True,
-            headers={**self.access.headers, "user-agent": USER_AGENT, "accept": "application/json"},
-            timeout=timeout,
-            # A proxy that the environment names is for the world outside, never for a cluster on this machine.
-            trust_env=not is_loopback(host),
-        )
-        self._extensions = {"sni_hostname": self.access.server_name} if self.access.server_name else {}
+        self._pool = _pool(self.access)
+        self._headers = {**self.access.headers, "user-agent": USER_AGENT, "accept": "application/json"}
 
     def close(self) -> None:
-        self._client.close()
+        self._pool.clear()
 
     def send(
         self,
@@ -76,25 +69,29 @@ class Transport:
 
         A server that is too busy says when to come again (429), and has done nothing yet: then the request is repeated.
         """
+        url = f"{self.access.server}{target(path, query)}"
         try:
             for attempt in range(_ATTEMPTS):
-                answer = self._client.request(
+                answer = self._pool.request(
                     method,
-                    target(path, query),
-                    content=content,
-                    headers=dict(headers or {}),
+                    url,
+                    body=content,
+                    headers={**self._headers, **(headers or {})},
                     timeout=self.timeout if timeout is None else timeout,
-                    extensions=self._extensions,
+                    redirect=False,
+                    retries=False,
                 )
                 pause = answer.headers.get("retry-after", "")
-                if answer.status_code != 429 or not pause.isdigit() or attempt == _ATTEMPTS - 1:
+                if answer.status != 429 or not pause.isdigit() or attempt == _ATTEMPTS - 1:
                     break
                 doze(min(float(pause), _LONGEST_PAUSE))
-        except httpx.TimeoutException as problem:
-            raise Unreachable(f"{self.access.server} did not answer {method} {path} in time") from problem
-        except httpx.HTTPError as problem:
+        except urllib3.exceptions.NewConnectionError as problem:  # which counts as a timeout, too
             raise Unreachable(f"{self.access.server} cannot be reached: {problem}") from problem
-        return Reply(answer.status_code, answer.content, answer.headers)
+        except urllib3.exceptions.TimeoutError as problem:
+            raise Unreachable(f"{self.access.server} did not answer {method} {path} in time") from problem
+        except urllib3.exceptions.HTTPError as problem:
+            raise Unreachable(f"{self.access.server} cannot be reached: {problem}") from problem
+        return Reply(answer.status, answer.data, answer.headers)
 
     def json(
         self,
@@ -111,6 +108,17 @@ class Transport:
         headers = {"accept": accept, **({"content-type": content_type} if content is not None else {})}
         reply = self.send(method, path, query=query, content=content, headers=headers)
         return decoded(reply)
+
+
+def _pool(access: Access) -> urllib3.PoolManager:
+    """Connections to the server; through a proxy that the environment names, unless it is on this machine."""
+    address = urlsplit(access.server)
+    host = address.hostname or ""
+    options: dict[str, Any] = {"ssl_context": access.tls} if access.tls is not None else {}
+    if access.server_name:
+        options |= {"server_hostname": access.server_name, "assert_hostname": access.server_name}
+    proxy = None if is_loopback(host) or proxy_bypass(host) else getproxies().get(address.scheme)
+    return urllib3.ProxyManager(proxy, **options) if proxy else urllib3.PoolManager(**options)
 
 
 def decoded(reply: Reply) -> dict[str, Any]:

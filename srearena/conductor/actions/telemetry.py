@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from time import time as now  # noqa: TID251 - the agent asks about the present
 from typing import Any
+from urllib.parse import urlencode
 
-import httpx
+import orjson
+import urllib3
 
 from srearena.cluster import Cluster, ClusterError
 from srearena.conductor.errors import BadAction
@@ -20,11 +22,10 @@ class Telemetry:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._client: httpx.Client | None = None
+        self._pool = urllib3.PoolManager(timeout=_TIMEOUT, retries=False)
 
     def close(self) -> None:
-        if self._client is not None:
-            self._client.close()
+        self._pool.clear()
 
     def _get(self, which: str, path: str, **query: Any) -> Any:
         try:
@@ -34,17 +35,15 @@ class Telemetry:
         base = getattr(endpoints, which)
         if not base:
             raise BadAction(f"this environment has no {which}")
-        if self._client is None:
-            self._client = httpx.Client(timeout=_TIMEOUT, trust_env=False)
         headers = {"authorization": f"Bearer {endpoints.token}"} if endpoints.token else {}
-        wanted = {key: value for key, value in query.items() if value is not None}
+        wanted = urlencode({key: value for key, value in query.items() if value is not None})
         try:
-            answer = self._client.get(f"{base.rstrip('/')}{path}", params=wanted, headers=headers)
-        except httpx.HTTPError as problem:
+            answer = self._pool.request("GET", f"{base.rstrip('/')}{path}?{wanted}", headers=headers)
+        except urllib3.exceptions.HTTPError as problem:
             raise BadAction(f"{which} does not answer: {problem}") from problem
-        if answer.status_code >= 400:
-            raise BadAction(f"{which} answered {answer.status_code}: {answer.text[:500]}")
-        return answer.json()
+        if answer.status >= 400:
+            raise BadAction(f"{which} answered {answer.status}: {answer.data.decode('utf-8', 'replace')[:500]}")
+        return orjson.loads(answer.data)
 
     def query(self, query: str, minutes: float = 0.0) -> str:
         """PromQL, now or over the last minutes."""

@@ -26,6 +26,9 @@ Remembered = dict[tuple[int, str, str, int], tuple[float, float, float]]
 FOREVER = 1e6
 MAX_CORES = 64.0
 _NONE = 1e-12
+_STEADY = 1e-3
+_CROWDED = 0.7
+_UNEVEN = 0.1
 
 
 @dataclass(slots=True)
@@ -78,6 +81,8 @@ class Circuit:
         self.backoffs = np.array([_mean_backoff(call) for call in calls])
         self.conditions = np.array([0 if call.cache is None else call.cache.index + 1 for call in calls], dtype=np.intp)
         self.missing = np.ones(len(graph.caches) + 1)
+        self.warming = False
+        """Whether caches found more, or less, than an interval before."""
         self.call_rates = np.zeros(len(calls))
         self.call_fails = np.zeros(len(calls))
         """Share of single attempts that fail."""
@@ -202,11 +207,25 @@ class Circuit:
         self._move_lines(seconds)
         self._up()
 
+    @property
+    def calm(self) -> bool:
+        """Nothing fails, nothing is crowded, and nothing changes by itself."""
+        return not (
+            self.warming
+            or self.open.any()
+            or (self.call_fails > _STEADY).any()
+            or (self.fails > _STEADY).any()
+            or (self.lines.utilisation > _CROWDED).any()
+            or (np.abs(self.passed - 1) > _UNEVEN).any()
+        )
+
     def _reach_and_retries(self) -> None:
         if not self.call_count:
             return
+        before = self.missing.copy()
         for cache in self.graph.caches:
             self.missing[cache.index + 1] = cache.missing()
+        self.warming = bool(np.abs(self.missing - before).max() > _STEADY)
         failing = np.where(self.retried, self.call_fails**self.attempts, self.call_fails)
         taken = self.taken = self.missing[self.conditions] * self.shares
         goes_well = 1 - self.matters * taken * _any_of(failing, self.times)

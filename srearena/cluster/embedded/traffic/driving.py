@@ -39,9 +39,9 @@ class Tally:
         self._sum = 0.0
         self._squares = 0.0
 
-    def add(self, count: float, mean: float, variance: float, payload: float) -> None:
+    def add(self, count: float, mean: float, variance: float, payload: float, seconds: float) -> None:
         self.answered += count
-        self._lately.append(count)
+        self._lately.append(count / seconds)
         self.received += count * payload
         if count > 0:
             self._parts.append((count, mean, variance))
@@ -49,7 +49,7 @@ class Tally:
             self._squares += count * (variance + mean**2)
 
     def recent_rate(self) -> float:
-        """Answers per interval, lately."""
+        """Answers per second, lately."""
         return sum(self._lately) / len(self._lately) if self._lately else 0.0
 
     def moments(self) -> tuple[float, float]:
@@ -123,6 +123,13 @@ class Driver:
         ramp = settings.number(self.driving.ramp, float("inf"))
         return min(settings.number(self.driving.users, 0.0), ramp * (self.clock.now - self.began))
 
+    @property
+    def ramping(self) -> bool:
+        """Whether there will be more users, or fewer, in a moment."""
+        if self.driving.rate is not None:
+            return False
+        return self.users() < self.instance.settings.number(self.driving.users, 0.0)
+
     def note(self, circuit: Circuit, seconds: float) -> None:
         """Count what became of an interval's requests."""
         for node in self.nodes:
@@ -130,9 +137,10 @@ class Driver:
             if begun <= 0:
                 continue
             for call in calls_of(node.plan):
-                self._note_call(circuit, node, call, float(circuit.call_rates[call.index]) * seconds)
+                self._note_call(circuit, call, seconds)
 
-    def _note_call(self, circuit: Circuit, node: Node, call: Call, count: float) -> None:
+    def _note_call(self, circuit: Circuit, call: Call, seconds: float) -> None:
+        count = float(circuit.call_rates[call.index]) * seconds
         mean, variance = float(circuit.call_seconds[call.index]), float(circuit.call_variance[call.index])
         failing = float(circuit.call_fails[call.index])
         lost = sum(link.weight for link in call.links if link.failure is not None and link.failure.kind in _UNCONNECTED)
@@ -142,9 +150,8 @@ class Driver:
             tally.unconnected += count * lost
             tally.late += count * late
             tally.refused += count * max(0.0, failing - lost - late)
-            tally.add(
-                answered, mean, variance, call.links[0].callee.payload if call.links and call.links[0].callee else 0
-            )
+            payload = call.links[0].callee.payload if call.links and call.links[0].callee else 0
+            tally.add(answered, mean, variance, payload, seconds)
 
     def _response(self, circuit: Circuit | None, weights: list[float], total: float) -> float:
         if circuit is None:

@@ -30,7 +30,9 @@ from srearena.cluster.embedded.traffic.walks import Result, Walker
 from srearena.cluster.embedded.traffic.wiring import Wiring
 from srearena.cluster.embedded.world import World
 
-INTERVAL = 1.0
+BEAT = 1.0
+CALM_SECONDS = 5
+"""Where nothing happens, rates are moved only this often. Scrapes are multiples of it apart: they lag alike."""
 WALKS = 1.0
 """Requests walked per second and source of load, at most."""
 LOOK_AGAIN = 30.0
@@ -61,6 +63,11 @@ class Traffic:
         self._random = world.randomness.stream("traffic")
         self._poisson = np.random.Generator(np.random.PCG64(self._random.getrandbits(64)))
         self._beating = False
+        self._owed = 0.0
+        """Seconds since rates were moved."""
+        self._calm = False
+        self._rates = np.zeros(0)
+        self._driven: list[tuple[float | None, bool]] = []
 
     # Who takes part
 
@@ -73,7 +80,7 @@ class Traffic:
             self.drivers[instance.process] = Driver(instance, driving, self.clock, self.clock.now)
         if not self._beating:
             self._beating = True
-            self.clock.after(INTERVAL, self._beat)
+            self.clock.after(BEAT, self._beat)
 
     def drive(self, driver: Driver) -> None:
         """A program sends requests of a mix that is known only now."""
@@ -82,7 +89,7 @@ class Traffic:
         self._version += 1
         if not self._beating:
             self._beating = True
-            self.clock.after(INTERVAL, self._beat)
+            self.clock.after(BEAT, self._beat)
 
     def leave(self, process: Process) -> None:
         if self.instances.pop(process, None) is not None or self.stores.pop(process, None) is not None:
@@ -101,43 +108,67 @@ class Traffic:
             self.leave(process)
         if not self.instances:
             self._beating = False
+            self._owed = 0.0
             self._keep()
             self.circuit = None
             return
-        self.clock.after(INTERVAL, self._beat)
+        self.clock.after(BEAT, self._beat)
         circuit = self._current()
-        if not circuit.node_count:
+        self._owed += BEAT
+        if not self._resting():
+            self._pass(circuit)
+        self._sample(circuit)
+
+    def _resting(self) -> bool:
+        """Whether this beat would change nothing: all is calm, and as much is asked for as before."""
+        if not self._calm or self._owed >= CALM_SECONDS or math.floor(self.clock.now) % CALM_SECONDS == 0:
+            return False
+        return not any(driver.ramping for driver in self.drivers.values()) and self._wanted() == self._driven
+
+    def _wanted(self) -> list[tuple[float | None, bool]]:
+        return [(driver.rate, driver.resting) for driver in self.drivers.values()]
+
+    def _pass(self, circuit: Circuit) -> None:
+        """Let the time pass that has not been accounted for."""
+        seconds, self._owed = self._owed, 0.0
+        if not seconds or not circuit.node_count:
             return
-        rates = self._offered(circuit)
+        self._rates = self._offered(circuit, seconds)
+        self._driven = self._wanted()
         self._set_cores(circuit)
-        circuit.step(INTERVAL, rates)
-        self.counters.count(circuit, self._rows, INTERVAL)
+        circuit.step(seconds, self._rates)
+        # Messages are looked for all the time.
+        self._calm = circuit.calm and not self.consumers
+        self.counters.count(circuit, self._rows, seconds)
         for driver in self.drivers.values():
-            driver.note(circuit, INTERVAL)
-        self._account(circuit)
-        self._send(circuit)
-        self._crash(circuit)
-        self._sample(circuit, rates)
+            driver.note(circuit, seconds)
+        self._account(circuit, seconds)
+        self._send(circuit, seconds)
+        self._crash(circuit, seconds)
 
     def _current(self) -> Circuit:
         """The circuit of this moment."""
-        now = self.clock.now
-        stale = (
-            self.circuit is None
-            or self._wired != (self.network.epoch, self._version)
-            or now - self._wired_at > LOOK_AGAIN
-            or any(getattr(server, "epoch", 0) != epoch for server, epoch in self.circuit.graph.watched)
-        )
-        if stale:
+        if self._stale():
             self._wire()
         assert self.circuit is not None
         return self.circuit
+
+    def _stale(self) -> bool:
+        return (
+            self.circuit is None
+            or self._wired != (self.network.epoch, self._version)
+            or self.clock.now - self._wired_at > LOOK_AGAIN
+            or any(getattr(server, "epoch", 0) != epoch for server, epoch in self.circuit.graph.watched)
+        )
 
     def _keep(self) -> None:
         if self.circuit is not None:
             self._remembered = self.circuit.keep()
 
     def _wire(self) -> None:
+        if self.circuit is not None:
+            self._pass(self.circuit)  # what was until now went the old ways
+            self._calm = False
         self._keep()
         wiring = Wiring(self.network, self.instances, self.stores)
         roots: list[Node] = []
@@ -198,15 +229,17 @@ class Traffic:
                 found.append(Consumer(instance, consumption, node, broker, owed))
         return found
 
-    def _offered(self, circuit: Circuit) -> np.ndarray:
+    def _offered(self, circuit: Circuit, seconds: float) -> np.ndarray:
         """Rates of the roots, in the order of the graph's."""
         by_node: dict[int, float] = {}
         for driver in self.drivers.values():
-            drawn = jittered(driver.rates(circuit), INTERVAL, self._poisson)
+            if not driver.nodes:
+                continue  # it has come since the circuit was wired
+            drawn = jittered(driver.rates(circuit), seconds, self._poisson)
             for node, rate in zip(driver.nodes, drawn, strict=True):
                 by_node[id(node)] = float(rate)
         for consumer in self.consumers:
-            by_node[id(consumer.node)] = consumer.rate(circuit, INTERVAL)
+            by_node[id(consumer.node)] = consumer.rate(circuit, seconds)
         return np.array([by_node.get(id(node), 0.0) for node in self._roots])
 
     def _set_cores(self, circuit: Circuit) -> None:
@@ -224,17 +257,20 @@ class Traffic:
 
     # What follows
 
-    def _account(self, circuit: Circuit) -> None:
+    def _account(self, circuit: Circuit, seconds: float) -> None:
         servers = circuit.graph.servers
         count = len(servers)
         work = np.bincount(circuit.servers, circuit.arrivals * circuit.cpu, minlength=count)
         in_flight = np.bincount(circuit.servers, circuit.completed * circuit.response, minlength=count)
-        volumes = carried(circuit, INTERVAL)
+        volumes = carried(circuit, seconds)
         waiting = circuit.lines.held[:count]
         for index, server in enumerate(servers):
+            if server.process.done.is_set:
+                continue
             server.station.sockets.carried.add(*volumes[index])
             if isinstance(server, Instance):
-                self._account_instance(server, float(work[index]), float(in_flight[index] + waiting[index]), circuit)
+                busy = float(in_flight[index] + waiting[index])
+                self._account_instance(server, float(work[index]), busy, circuit, seconds)
             else:
                 server.meter.load("traffic", float(work[index]))
         for cache in circuit.graph.caches:
@@ -243,10 +279,12 @@ class Traffic:
             for store in stores:
                 cold = 1 - store.warm.get(cache.name, 0.0)
                 store.warm[cache.name] = 1 - cold * float(
-                    np.exp(-rate * cache.keys * INTERVAL / cache.space / len(stores))
+                    np.exp(-rate * cache.keys * seconds / cache.space / len(stores))
                 )
 
-    def _account_instance(self, server: Instance, work: float, in_flight: float, circuit: Circuit) -> None:
+    def _account_instance(
+        self, server: Instance, work: float, in_flight: float, circuit: Circuit, seconds: float
+    ) -> None:
         program = server.program
         nodes = circuit.nodes_by_server.get(server.index, ())
         allocated, held = 0.0, 0.0
@@ -260,16 +298,16 @@ class Traffic:
                 busy = max(busy, active.effect.busy)
                 leaked += done * active.effect.share * active.leaks
         server.in_flight = in_flight
-        server.allocated += allocated * INTERVAL
+        server.allocated += allocated * seconds
         collected = 0.0
         if program.collects is not None:
             percent = max(server.settings.number(program.collects.percent, 100.0), 0.1)
             rounds = allocated / max(program.collects.live * percent / 100, 1.0)
             collected = rounds * program.collects.live / program.collects.speed
-            server.collections += rounds * INTERVAL
-            server.collecting += collected * INTERVAL
+            server.collections += rounds * seconds
+            server.collecting += collected * seconds
         server.busy = busy + collected
-        server.leaked += leaked * INTERVAL
+        server.leaked += leaked * seconds
         # It may want more than the machine has, but it cannot use more.
         wanted = min(work + busy + collected, float(server.container.host.kernel.cpus))
         server.meter.load("traffic", wanted)
@@ -287,11 +325,11 @@ class Traffic:
         spread = each * (2 * max(rate * PERIOD, 1.0)) ** 0.5
         return 1 / (1 + math.exp(min(1.7 * (limit - used) * PERIOD / max(spread, 1e-9), 50.0)))
 
-    def _send(self, circuit: Circuit) -> None:
+    def _send(self, circuit: Circuit, seconds: float) -> None:
         """Messages that were published reach their broker."""
         for call in self._publishing:
             key = (id(call.caller.server.process), call.operation)
-            count = float(circuit.call_rates[call.index] * (1 - circuit.call_fails[call.index])) * INTERVAL
+            count = float(circuit.call_rates[call.index] * (1 - circuit.call_fails[call.index])) * seconds
             count += self._unsent.get(key, 0.0)
             self._unsent[key] = count % 1
             if count >= 1:
@@ -301,14 +339,14 @@ class Traffic:
                         store.model.append(call.operation.split()[-1], int(count), call.step.payload)
                         break
 
-    def _crash(self, circuit: Circuit) -> None:
+    def _crash(self, circuit: Circuit, seconds: float) -> None:
         """Some programs do not survive a failed call."""
         for call in self._crashing:
-            expected = float(circuit.call_rates[call.index] * circuit.call_fails[call.index]) * INTERVAL
+            expected = float(circuit.call_rates[call.index] * circuit.call_fails[call.index]) * seconds
             if expected > 1e-6 and self._poisson.poisson(min(expected, 1e6)) > 0:
                 self._end(call)
         for call in self._breaking:
-            self._trip(circuit, call)
+            self._trip(circuit, call, seconds)
 
     def _end(self, call: Call) -> None:
         instance = call.target.instance
@@ -320,22 +358,24 @@ class Traffic:
             instance.say(line, error=error)
         instance.process.end(call.step.exit)
 
-    def _trip(self, circuit: Circuit, call: Call) -> None:
+    def _trip(self, circuit: Circuit, call: Call, seconds: float) -> None:
         breaker = call.target.dependency.breaker
         assert breaker is not None
         index = call.index
         if circuit.open[index] > 0:
             # Half open after a while: a tenth of the calls is let through to see.
-            circuit.open[index] = max(0.0, circuit.open[index] - INTERVAL / breaker.open)
+            circuit.open[index] = max(0.0, circuit.open[index] - seconds / breaker.open)
         elif circuit.call_fails[index] > breaker.errors and circuit.call_rates[index] > breaker.minimum:
             circuit.open[index] = 0.95
 
     # Samples
 
-    def _sample(self, circuit: Circuit, rates: np.ndarray) -> None:
+    def _sample(self, circuit: Circuit) -> None:
+        if not circuit.node_count:
+            return
         walker = Walker(circuit, self._random)
-        busy = [(node, float(rate)) for node, rate in zip(self._roots, rates, strict=True) if rate > 0]
-        self.requests += sum(rate for _, rate in busy) * INTERVAL
+        busy = [(node, float(rate)) for node, rate in zip(self._roots, self._rates, strict=True) if rate > 0]
+        self.requests += sum(rate for _, rate in busy) * BEAT
         if not busy:
             return
         by_source: dict[int, list[tuple[Node, float]]] = {}
@@ -343,10 +383,10 @@ class Traffic:
             by_source.setdefault(id(node.server), []).append((node, rate))
         for offers in by_source.values():
             total = sum(rate for _, rate in offers)
-            if total < WALKS and self._random.random() >= total * INTERVAL:
+            if total < WALKS and self._random.random() >= total * BEAT:
                 continue
             node = self._random.choices([node for node, _ in offers], [rate for _, rate in offers])[0]
-            start = self.clock.now - self._random.random() * INTERVAL
+            start = self.clock.now - self._random.random() * BEAT
             _, spans = walker.walk(node, start)
             if spans:
                 for listener in self.on_trace:
