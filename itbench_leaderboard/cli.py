@@ -44,6 +44,10 @@ def parser() -> argparse.ArgumentParser:
     add("--executor", choices=("local", "ray"), default="local", help="where runs are carried out")
     add("--ray-address", metavar="ADDRESS", help="of the Ray cluster; the one this machine belongs to by default")
     add("--ray-cpus", type=float, default=1.0, metavar="N", help="processors that Ray sets aside for a run")
+    add(
+        "--ray-resources", nargs="+", action="extend", default=[], metavar="NAME=N", help="and further resources of its"
+    )
+    add("--ray-shared-files", action="store_true", help="all machines see the same files: send none")
     add("--no-connection-test", action="store_true", help="do not ask models for a word first")
     add("--verbose", "-v", action="store_true", help="also say when runs begin")
     return made
@@ -68,11 +72,20 @@ def _agents(config: Configuration, wanted: Sequence[str]) -> dict[str, AgentTabl
     return {name: agent for name, agent in known.items() if not wanted or name in wanted}
 
 
+def _amount(text: str) -> tuple[str, float]:
+    name, equals, amount = text.partition("=")
+    try:
+        return name, float(amount if equals else "1")
+    except ValueError as problem:
+        raise ConfigurationError(f"--ray-resources {text}: expected NAME=N, with a number") from problem
+
+
 def _executor(options: argparse.Namespace) -> Executor:
     if options.executor == "ray":
         from itbench_leaderboard.executors.ray_cluster import RayCluster
 
-        return RayCluster(options.ray_address, options.ray_cpus)
+        resources = dict(_amount(each) for each in options.ray_resources)
+        return RayCluster(options.ray_address, options.ray_cpus, resources, shared_files=options.ray_shared_files)
     from itbench_leaderboard.executors.local import Local
 
     return Local()

@@ -43,7 +43,8 @@ def resolve(given: Sequence[Path], workspace: Path) -> list[Path]:
     return found
 
 
-def _forbidden(path: Path, root: Path) -> bool:
+def forbidden(path: Path, root: Path) -> bool:
+    """Whether something below `root` is not for agents: an answer key, a link that leads out, a device."""
     if is_answer_key(path):
         return True
     if path.is_symlink():
@@ -59,7 +60,7 @@ def pieces(directory: Path, root: Path | None = None, depth: int = 0) -> Iterato
     if depth > _MAX_DEPTH:
         return
     children = sorted(directory.iterdir())
-    split = [child for child in children if not _forbidden(child, root)]
+    split = [child for child in children if not forbidden(child, root)]
     below = {child: [*pieces(child, root, depth + 1)] for child in split if child.is_dir() and not child.is_symlink()}
     whole = all(parts == [child] for child, parts in below.items())
     if len(split) == len(children) and whole and children:
@@ -100,7 +101,7 @@ def copy(sources: Sequence[Path], shelf: Path) -> list[Evidence]:
 def _copy(source: Path, target: Path, root: Path, depth: int) -> None:
     target.mkdir(parents=True)
     for child in sorted(source.iterdir()):
-        if _forbidden(child, root) or depth > _MAX_DEPTH:
+        if forbidden(child, root) or depth > _MAX_DEPTH:
             continue
         if child.is_dir() and not child.is_symlink():
             _copy(child, target / child.name, root, depth + 1)

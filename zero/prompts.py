@@ -79,6 +79,13 @@ def _included(path: Path, above: tuple[Path, ...]) -> str:
     return _INCLUDE.sub(replace, _split(path)[1])
 
 
+def flattened(path: Path) -> str:
+    """A prompt as one file that needs no other, with its front matter and its variables as they are."""
+    front, _ = _split(path)
+    head = f"---\n{yaml.safe_dump(front, sort_keys=False)}---\n" if front else ""
+    return head + _included(path, ())
+
+
 def substitute(text: str, variables: Mapping[str, str], where: str) -> str:
     missing: dict[str, None] = {}
 

@@ -2,7 +2,7 @@
 
 A worker or a machine that is lost takes its attempt with it: Ray starts it again elsewhere, in an empty workspace. A
 run that loses its machine more often than that is an environment error, and the leaderboard's own retries apply.
-Recordings must be at the same path on every machine (a shared file system); nothing else is shared.
+Recordings, prompts and tables of servers are sent along, once to each machine, without answer keys.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from itbench_leaderboard.errors import ConfigurationError
+from itbench_leaderboard.executors import parcels
+from itbench_leaderboard.executors.parcels import Parcel
 from itbench_leaderboard.files import write_json
 from itbench_leaderboard.jobs import Job
 from itbench_leaderboard.outcomes import Outcome, Report
@@ -26,12 +28,15 @@ from itbench_leaderboard.runs import Attempt
 _LOST_RETRIES = 3
 
 
-def _elsewhere(document: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+def _elsewhere(document: dict[str, Any], sent: list[tuple[str, Parcel]]) -> tuple[dict[str, Any], bytes]:
     """On the other machine: one attempt in a directory of its own, the report and what it left."""
     import tempfile
 
+    import ray
+
     from itbench_leaderboard.executors.local import Local
 
+    document = parcels.unpacked(document, sent, ray.get)
     with tempfile.TemporaryDirectory(prefix="run-") as folder:
         attempt = Attempt(1, Path(folder))
         attempt.workspace.mkdir()
@@ -50,7 +55,14 @@ def _kept(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 
 class RayCluster:
-    def __init__(self, address: str | None, cpus: float = 1.0, resources: dict[str, float] | None = None) -> None:
+    def __init__(
+        self,
+        address: str | None,
+        cpus: float = 1.0,
+        resources: dict[str, float] | None = None,
+        *,
+        shared_files: bool = False,
+    ) -> None:
         try:
             import ray
         except ImportError as problem:
@@ -68,19 +80,40 @@ class RayCluster:
         self._remote = ray.remote(_elsewhere).options(
             num_cpus=cpus, resources=resources or {}, max_retries=_LOST_RETRIES
         )
+        self._shared_files = shared_files
+        self._sent: dict[str, Parcel] = {}
+        self._sending = threading.Lock()
         self._pending: set[Any] = set()
         self._lock = threading.Lock()
         self._stopped = False
 
+    def _parcels(self, document: dict[str, Any]) -> list[tuple[str, Parcel]]:
+        """What the job needs of this machine, packed on its first use and kept in the cluster's store."""
+        if self._shared_files:
+            return []
+        found = []
+        with self._sending:
+            for path, prompt in parcels.needed(document):
+                if path not in self._sent:
+                    pack = parcels.pack_prompt if prompt else parcels.pack
+                    self._sent[path] = pack(Path(path), self._ray.put)
+                found.append((path, self._sent[path]))
+        return found
+
     def carry_out(self, job: Job, attempt: Attempt) -> Report:
         ray = self._ray
+        document = json.loads(json.dumps(job.as_document(), default=str))
+        try:
+            sent = self._parcels(document)
+        except (OSError, ray.exceptions.RayError) as problem:
+            return Report(Outcome.ENVIRONMENT_ERROR, f"could not be sent to the Ray cluster: {problem}")
         with self._lock:
             if self._stopped:
                 return Report(Outcome.INTERRUPTED, "stopped")
-            reference = self._remote.remote(json.loads(json.dumps(job.as_document(), default=str)))
+            reference = self._remote.remote(document, sent)
             self._pending.add(reference)
         try:
-            document, packed = ray.get(reference)
+            told, packed = ray.get(reference)
         except ray.exceptions.TaskCancelledError:
             return Report(Outcome.INTERRUPTED, "stopped")
         except ray.exceptions.RayError as problem:
@@ -92,8 +125,8 @@ class RayCluster:
                 self._pending.discard(reference)
         with tarfile.open(fileobj=io.BytesIO(packed), mode="r:gz") as archive:
             archive.extractall(attempt.workspace, filter="data")
-        write_json(attempt.place / "report.json", document)
-        return Report.from_document(document)
+        write_json(attempt.place / "report.json", told)
+        return Report.from_document(told)
 
     def _ending(self) -> bool:
         return self._stopped

@@ -64,4 +64,10 @@ def test_a_node_lost_half_way_loses_no_run(tmp_path: Path) -> None:
     document = json.loads((tmp_path / "leaderboard_results" / "results" / "leaderboard.json").read_text())
     assert {row["agent"]: row["score"] for row in document["rankings"]} == {"good": 1.0, "fair": 0.5}
     assert all(row["outcomes"] == {"answered": 4} for row in document["rankings"])
-    assert (tmp_path / "leaderboard_results/good/Scenario-1/1/traces/trajectory.json").is_file()
+    run = tmp_path / "leaderboard_results/good/Scenario-1/1/traces"
+    assert (run / "trajectory.json").is_file()
+    # Prompt and recordings came as parcels, the recordings without their answer keys.
+    assert str(tmp_path / "cache" / "shipped") in json.loads((run / "run.json").read_text())["prompt"]
+    shipped = {path.name for path in (tmp_path / "cache" / "shipped").glob("*/*")}
+    assert shipped == {"Scenario-1", "Scenario-2", "prompt.md"}
+    assert list((tmp_path / "cache" / "shipped").rglob("ground_truth*")) == []
