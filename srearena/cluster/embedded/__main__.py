@@ -18,12 +18,8 @@ from pathlib import Path
 import yaml
 
 from srearena.cluster.embedded.control import serve_control
-from srearena.cluster.embedded.hosting import Host
+from srearena.cluster.embedded.hosting import Host, collect_rarely
 from srearena.cluster.embedded.options import ClusterOptions
-
-_OBJECTS_BETWEEN_COLLECTIONS = 50_000
-"""A cluster makes and keeps many small objects and few cycles: at Python's 700, a third of its time is spent looking
-for the latter."""
 
 
 async def serve(host: Host, directory: Path, stop: asyncio.Event) -> None:
@@ -44,7 +40,7 @@ async def _main(detached: bool) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, 20, 20)
+    collect_rarely(50_000)
     try:
         host = Host(ClusterOptions(**request["options"]))
         gc.freeze()
