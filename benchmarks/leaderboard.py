@@ -1,7 +1,8 @@
 """What the leaderboard costs beside its agents: `python benchmarks/leaderboard.py`.
 
-Overhead of a run (an agent that takes no time), memory of its worker, summing up 200 finished runs, and a site of a
-thousand agents on a hundred incidents.
+Overhead of a run (an agent that takes no time), memory of its worker, summing up 200 finished runs, building a site of
+a thousand agents on a hundred incidents, and reading it in a real Chromium where there is one. Wall time is that of the
+machine as it is: the load average is printed, and the least of several beside the median.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import resource
+import shutil
 import statistics
 import sys
 import tempfile
@@ -41,7 +44,7 @@ def overhead(place: Path) -> None:
     config = load(write_configuration(place, agents=("good",)))
     agent = config.named_agents()["good"]
     incident, judge = find(config)[0], Judge()
-    seconds = []
+    seconds, own = [], time.process_time()
     for number in range(1, RUNS + 1):
         run = run_of(config.leaderboard_dir, "good", incident.name, number)
         began = time.perf_counter()
@@ -54,7 +57,9 @@ def overhead(place: Path) -> None:
             run.judged(judge.verdict(run, incident, agent))
         seconds.append(time.perf_counter() - began)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    print(f"one run           wall {statistics.median(seconds):.2f} s, processor {used.ru_utime / RUNS:.2f} s")
+    busy = (used.ru_utime + used.ru_stime + time.process_time() - own) / RUNS
+    walls = f"wall {statistics.median(seconds):.2f} s (least {min(seconds):.2f} s)"
+    print(f"one run           {walls}, processor {busy:.2f} s")
     print(f"                  memory of the worker {used.ru_maxrss / 1024:.0f} MB")
 
 
@@ -85,12 +90,52 @@ def site(place: Path) -> None:
     build(results, place / "site")
     wall, processor = time.perf_counter() - began, time.process_time() - worked
     print(f"site, 1000 x 100  wall {wall:.1f} s, processor {processor:.1f} s")
+    reading((place / "site").as_uri() + "/")
+
+
+def reading(base: str) -> None:
+    """How long a reader waits for pages of that site."""
+    program, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if program is None or driver is None:
+        print("no Chromium with its driver here: pages are not measured")
+        return
+    from browsing import Browser
+    from selenium.webdriver import Chrome, ChromeOptions
+    from selenium.webdriver.chrome.service import Service
+
+    options = ChromeOptions()
+    options.binary_location = program
+    for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
+        options.add_argument(flag)
+    chrome = Chrome(options=options, service=Service(driver))
+    try:
+        browser = Browser(chrome)
+        browser.open(base)  # the browser itself has started then
+        pages = {
+            "ranking, opened": "#/",
+            "ranking, one family": "#/?family=Chaos",
+            "heat map": "#/heatmap",
+            "plots": "#/plots",
+            "compare": "#/compare?a=agent-1&b=agent-900",
+            "agent": "#/agent/agent-500",
+            "incident": "#/incident/Scenario-50",
+        }
+        for name, page in pages.items():
+            waits = []
+            for _ in range(5):
+                began = time.perf_counter()
+                browser.open(base, page)
+                waits.append(time.perf_counter() - began)
+            print(f"  {name:<20} {statistics.median(waits):.2f} s (least {min(waits):.2f} s)")
+    finally:
+        chrome.quit()
 
 
 def main() -> None:
     for measure in (overhead, summing_up, site):
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()):
             measure(Path(folder))
+    print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
 
 
 if __name__ == "__main__":
