@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -20,7 +21,10 @@ if __name__ == "__main__":  # run as a file, the project itself need not be inst
 from srearena.conductor.conductor import Conductor
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.outcome import Limits
+from srearena.conductor.results import results_root, totals
+from srearena.dotenv import environment
 from srearena.errors import SreArenaError
+from srearena.tracking.weights_and_biases import log_run, wanted
 
 DEFAULT_PROBLEM = "scale_pod_zero_social_net"
 
@@ -30,7 +34,7 @@ DEFAULT_PROBLEM = "scale_pod_zero_social_net"
 @click.option("--model", help="By default what SREARENA_MODEL says.")
 @click.option("--suite", multiple=True, metavar="GLOB", help="Many problems by pattern, instead of one.")
 @click.option("--max-steps", default=30, show_default=True)
-@click.option("--budget-usd", type=float, help="What one trial may cost.")
+@click.option("--budget-usd", type=float, help="What it may cost: the problem, or the whole suite.")
 @click.option("--variant", default="react", show_default=True, help="react or plan-and-verify.")
 @click.option("--tools", default="", help="kubectl or telemetry; by default what the variant has.")
 @click.option("--agent-option", "options", multiple=True, metavar="KEY=VALUE", help="See docs/llm-agent.md.")
@@ -58,7 +62,7 @@ def main(
         words = [*suite, "--agent", "llm", "--max-steps", str(max_steps), "--seed", str(seed)]
         words += [word for key, value in told.items() for word in ("--agent-option", f"{key}={value}")]
         words += ["--stages", stages] if stages else []
-        words += ["--max-cost", str(budget_usd)] if budget_usd is not None else []
+        words += ["--budget-usd", str(budget_usd)] if budget_usd is not None else []
         _suite(words)
         return
     _one(problem, told, Limits(steps=max_steps, cost=budget_usd), seed, stages, quiet)
@@ -96,6 +100,7 @@ def _one(problem: str, told: dict[str, str], limits: Limits, seed: int, stages: 
     conductor.register_agent(LlmAgent(settings), "llm")
     conductor.init_problem(problem)
     result = asyncio.run(conductor.start_problem())
+    _track(result, {"problem": problem, "seed": seed, "limits": limits.as_document(), **told})
     used = result["usage"]
     click.echo(f"Outcome: {result['outcome']}. {result['reason']}".rstrip())
     for stage in result["stages"]:
@@ -104,6 +109,14 @@ def _one(problem: str, told: dict[str, str], limits: Limits, seed: int, stages: 
     click.echo(
         f"{used['steps']} steps, {used['tokens_in']:,} tokens in, {used['tokens_out']:,} out, ${used['cost']:.4f}"
     )
+
+
+def _track(result: dict[str, Any], config: dict[str, Any]) -> None:
+    """Tell W&B of it, where `USE_WANDB` asks for that."""
+    variables = environment()
+    if wanted(variables):
+        folder = results_root() / result["run"]
+        click.echo(f"W&B: {log_run(folder, [result], totals([result]), config, variables)}", err=True)
 
 
 if __name__ == "__main__":

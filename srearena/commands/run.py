@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from srearena.backends import backend_options, chosen_config
-from srearena.conductor.agents import agent_names
+from srearena.conductor.agents import agent_names, make_agent
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.outcome import Limits
 from srearena.conductor.problems.registry import ProblemRegistry
@@ -40,7 +40,8 @@ from srearena.tracking.weights_and_biases import wanted as tracked
 @click.option("--stages", help="Only these, by name and comma, e.g. detection,mitigation.")
 @click.option("--max-steps", default=30, show_default=True)
 @click.option("--max-tokens", type=int)
-@click.option("--max-cost", type=float)
+@click.option("--max-cost", type=float, help="In US dollars, per trial.")
+@click.option("--budget-usd", type=float, help="What all trials together may cost; none is begun without money left.")
 @click.option("--max-seconds", default=3600.0, show_default=True, help="Of real time per trial.")
 @click.option("--noise", is_flag=True, help="Let harmless things happen beside the fault, by the trial's seed.")
 @click.option("--run", "name", help="The run's name; by default it follows from the command, so that it resumes.")
@@ -61,6 +62,7 @@ def command(
     max_steps: int,
     max_tokens: int | None,
     max_cost: float | None,
+    budget_usd: float | None,
     max_seconds: float,
     noise: bool,
     name: str | None,
@@ -80,6 +82,8 @@ def command(
         given["model"] = model
     if script is not None:
         given["script"] = str(script.absolute())
+    if max_cost is not None or budget_usd is not None:
+        _must_have_prices(agent, given)
     limits = Limits(steps=max_steps, tokens=max_tokens, cost=max_cost, wall_seconds=max_seconds)
     asked = in_order(stages.split(",")) if stages else None
     config = chosen_config(**where)
@@ -94,7 +98,7 @@ def command(
         for number in range(trials)
         for problem in chosen
     ]
-    suite = Suite(plan, run, parallel)
+    suite = Suite(plan, run, parallel, budget=budget_usd)
     table = LiveTable(sys.stdout, live=not as_json and sys.stdout.isatty(), quiet=as_json)
 
     def watch(entry: Progress) -> None:
@@ -118,6 +122,9 @@ def command(
         click.style(f"{count} {outcome}", fg=outcome_colour(outcome)) for outcome, count in figures["outcomes"].items()
     )
     click.echo(f"\n{figures['trials']} trials: {said}")
+    left = sum(entry.result is None for entry in suite.progress)
+    if left:
+        click.echo(f"{left} more were not begun: the budget is spent. The same command with a larger one goes on.")
     for stage, seen in figures["stages"].items():
         click.echo(f"  {stage:<13} {seen['passed']} of {seen['of']}")
     click.echo(f"Results: {run} (`srearena results {run.name}`)")
@@ -135,6 +142,15 @@ def _options(pairs: tuple[str, ...]) -> dict[str, object]:
             raise ArenaError(f"--agent-option takes KEY=VALUE, not {pair!r}")
         given[key] = value
     return given
+
+
+def _must_have_prices(agent: str, given: dict[str, object]) -> None:
+    """A budget in dollars would never be reached by an agent whose costs nobody knows."""
+    if getattr(make_agent(agent, given), "priceless", False):
+        raise ArenaError(
+            f"a budget in dollars needs prices, and {given.get('model') or 'the model'} has none here: give "
+            "--agent-option price_in=... --agent-option price_out=... (dollars per million tokens)"
+        )
 
 
 def _run_folder(name: str | None, fresh: bool, agent: str, what: object) -> Path:

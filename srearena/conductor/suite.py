@@ -11,12 +11,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 from srearena.conductor.results import failed_document, read_trials, write_summary, write_trial
+from srearena.conductor.shared_budget import SharedBudget
 from srearena.conductor.trial import Trial
 
 _STOP_SECONDS = 10.0
@@ -39,6 +40,8 @@ class Suite:
     run: Path
     parallel: int = 1
     progress: list[Progress] = field(default_factory=list)
+    budget: float | None = None
+    """US dollars that all trials together may cost, those done before included. Who finds nothing left is not begun."""
 
     def perform(self, watch: Callable[[Progress], None] = lambda progress: None) -> list[dict[str, Any]]:
         """Run what has no result yet; the results of all. `watch` is told of every change, in this thread."""
@@ -53,13 +56,29 @@ class Suite:
                 waiting.append(entry)
         changes: queue.Queue[tuple[Progress, dict[str, Any]]] = queue.Queue()
         running: dict[int, _Worker] = {}
+        shared = SharedBudget(self.budget) if self.budget is not None else None
+        for entry in self.progress:
+            if shared is not None and entry.result is not None:
+                shared.settle(id(entry), _cost(entry.result))
         try:
             while waiting or running:
                 while waiting and len(running) < max(1, self.parallel):
-                    entry = waiting.pop(0)
+                    entry = waiting[0]
+                    if shared is not None:
+                        places = min(max(1, self.parallel) - len(running), len(waiting))
+                        part = shared.lend(id(entry), places, entry.trial.limits.cost)
+                        if part is None:
+                            break
+                        entry.trial = replace(entry.trial, limits=replace(entry.trial.limits, cost=part))
+                    waiting.pop(0)
                     entry.began, entry.state = monotonic(), "starting"
                     running[id(entry)] = _Worker(entry, changes)
                     watch(entry)
+                if not running:
+                    for entry in waiting:
+                        entry.state = "no budget left"
+                        watch(entry)
+                    break
                 entry, told = changes.get()
                 entry.seconds = monotonic() - (entry.began or 0.0)
                 if "say" in told:
@@ -67,6 +86,8 @@ class Suite:
                 else:
                     running.pop(id(entry)).finish()
                     entry.result = told["result"]
+                    if shared is not None:
+                        shared.settle(id(entry), None if told["lost"] else _cost(told["result"]))
                     entry.state = str(entry.result["outcome"])
                 watch(entry)
         finally:
@@ -75,6 +96,10 @@ class Suite:
         results = list(read_trials(self.run))
         write_summary(self.run, results)
         return results
+
+
+def _cost(result: dict[str, Any]) -> float:
+    return float((result.get("usage") or {}).get("cost") or 0.0)
 
 
 def _result_of(trial: Trial) -> dict[str, Any]:
@@ -107,6 +132,7 @@ class _Worker:
         process.stdin.write(json.dumps(trial.as_document()) + "\n")
         process.stdin.close()
         result: dict[str, Any] | None = None
+        lost = False
         for told in _objects(process.stdout):
             if "result" in told:
                 result = told["result"]
@@ -115,6 +141,7 @@ class _Worker:
         status = process.wait()
         reader.join(_STOP_SECONDS)
         if result is None:
+            lost = True
             last = "".join(complaints).strip().splitlines()[-1:] or [f"status {status}"]
             result = failed_document(
                 trial.problem,
@@ -126,7 +153,7 @@ class _Worker:
             )
             if status not in (130, -2, -15):
                 write_trial(Path(trial.run), result)
-        self._changes.put((self._entry, {"result": result}))
+        self._changes.put((self._entry, {"result": result, "lost": lost}))
 
     def finish(self) -> None:
         self._thread.join(_STOP_SECONDS)

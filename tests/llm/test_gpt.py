@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from srearena.conductor.shared_budget import SharedBudget
 from tests.llm.model_server import Turn, call, results_in, serving
 
 GPT = Path(__file__).parents[2] / "clients" / "gpt.py"
@@ -42,7 +48,66 @@ def test_what_is_missing_is_one_line(tmp_path: Path) -> None:
         (("--model", "gpt-4.1"), "OPENAI_API_KEY"),
         (("--model", "local/mine", "--budget-usd", "1"), "needs prices"),
         (("--model", "local/mine", "--agent-option", "red"), "KEY=VALUE"),
+        (("--model", "local/mine", "--suite", "scale_*", "--budget-usd", "1"), "needs prices"),
         (("--model", "local/mine", "--suite", "no_such_*"), "no_such_"),
     ):
         done = typed(tmp_path, *words)
         assert done.returncode == 1 and said in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+
+def test_a_suite_shares_one_budget_and_goes_on_with_a_larger_one(tmp_path: Path) -> None:
+    def cautious(body: dict[str, Any], number: int) -> Turn:
+        return call("submit", solution="Yes")  # $0.0021 apiece
+
+    words = ("--suite", "pod_failure_hotel_res", "--suite", "scale_pod_zero_social_net", "--stages", "detection")
+    with serving(cautious) as model:
+        (tmp_path / ".env").write_text(f"OPENAI_BASE_URL={model.url}/v1\nOPENAI_API_KEY=k\nSREARENA_MODEL=gpt-4.1\n")
+        first = typed(tmp_path, *words, "--budget-usd", "0.002")
+        assert first.returncode == 0 and len(model.requests) == 1, first.stderr + first.stdout
+        assert "1 more were not begun" in first.stdout and "1 trials: " in first.stdout
+        second = typed(tmp_path, *words, "--budget-usd", "0.1")
+        assert second.returncode == 0 and len(model.requests) == 2, second.stderr + second.stdout
+    assert "2 trials: " in second.stdout and "not begun" not in second.stdout
+
+
+def test_a_single_problem_is_told_to_the_real_wandb_offline(tmp_path: Path) -> None:
+    pytest.importorskip("wandb")
+    with serving(lambda body, number: call("submit", solution="Yes")) as model:
+        (tmp_path / ".env").write_text(
+            f"OPENAI_BASE_URL={model.url}/v1\nOPENAI_API_KEY=k-4711\nUSE_WANDB=true\nWANDB_MODE=offline\n"
+        )
+        done = typed(tmp_path, "--model", "gpt-4.1", "--stages", "detection", "--quiet", WANDB_SILENT="true")
+    assert done.returncode == 0 and "W&B: " in done.stderr, done.stderr
+    (result,) = (json.loads(path.read_text()) for path in (tmp_path / "results").rglob("result.json"))
+    (table,) = (tmp_path / "results").rglob("summary_*.table.json")
+    shown = json.loads(table.read_text())
+    row = dict(zip(shown["columns"], shown["data"][0], strict=True))
+    assert row["session_id"] == result["session"] and row["tokens_in"] == 1000 and row["outcome"] == "pass"
+    (log,) = (tmp_path / "results").rglob("*.wandb")
+    assert b"trajectories-" in log.read_bytes() and b"k-4711" not in log.read_bytes()
+
+
+@given(
+    st.floats(0, 10),
+    st.lists(st.tuples(st.floats(0, 1), st.booleans(), st.one_of(st.none(), st.floats(0, 3)))),
+    st.integers(1, 4),
+)
+def test_no_more_is_spent_than_there_is(
+    total: float, trials: list[tuple[float, bool, float | None]], parallel: int
+) -> None:
+    shared = SharedBudget(total)
+    running: dict[int, tuple[float, bool]] = {}
+    for number, (share, lost, most) in enumerate(trials):
+        if len(running) == parallel:
+            done, (cost, gone) = running.popitem()
+            shared.settle(done, None if gone else cost)
+        free = shared.free
+        part = shared.lend(number, parallel - len(running), most)
+        assert (part is None) == (min(free, 3 if most is None else most) == 0.0)
+        if part is not None:
+            assert part <= free and (most is None or part <= most)
+            running[number] = (part * share, lost)
+        assert shared.spent + sum(shared.lent.values()) <= total * (1 + 1e-9) + 1e-12
+    for done, (cost, _) in running.items():
+        shared.settle(done, cost)
+    assert not shared.lent and shared.free == pytest.approx(total - shared.spent, abs=1e-9)

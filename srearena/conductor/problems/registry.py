@@ -149,8 +149,9 @@ class ProblemRegistry:
                 if not ids:
                     raise UnknownProblem(f"no problem matches {pattern!r}: `srearena problems` lists them all")
             else:
-                self.resolve(pattern)
-                ids = [pattern]
+                meant = self.resolve(pattern)
+                # By its proper name, under which its results are found again; an old id that names a stage keeps it.
+                ids = [pattern] if meant.stages is not None or len(meant.ids) > 1 else list(meant.ids)
             found.update(dict.fromkeys(ids))
         return list(found)
 
