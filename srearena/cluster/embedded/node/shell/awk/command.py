@@ -1,4 +1,4 @@
-"""awk as a command."""
+"""awk as a command: its options, its files, its exit status."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from srearena.cluster.embedded.node.shell.awk.parser import Parser
 from srearena.cluster.embedded.node.shell.awk.values import Input
 from srearena.cluster.embedded.node.shell.tools.inputs import LineReader
 from srearena.cluster.embedded.node.shell.tools.options import UsageError, parse
-from srearena.cluster.embedded.node.shell.tools.registry import tool
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)\Z", re.DOTALL)
 
 
-@tool("awk", "mawk")
-async def awk(process: Process, args: list[str]) -> int:
+async def run(process: Process, args: list[str]) -> int:
     options = parse(args, "", "Fvf", stop_early=True)
     name = "awk" if process.container.program.family.dialect == "busybox" else "mawk"
     if "f" in options:

@@ -9,7 +9,6 @@ from srearena.cluster.embedded.node.shell.sed.editor import Editor
 from srearena.cluster.embedded.node.shell.sed.script import Script, SedError
 from srearena.cluster.embedded.node.shell.tools.inputs import LineReader, opened
 from srearena.cluster.embedded.node.shell.tools.options import UsageError, parse
-from srearena.cluster.embedded.node.shell.tools.registry import tool
 from srearena.cluster.embedded.node.shell.tools.wording import complain
 
 _LONG = {
@@ -24,8 +23,7 @@ _LONG = {
 }
 
 
-@tool("sed")
-async def sed(process: Process, args: list[str]) -> int:
+async def run(process: Process, args: list[str]) -> int:
     in_place = any(re.match(r"-[nErsz]*i", arg) for arg in args) or any(arg.startswith("--in-place") for arg in args)
     suffix = next((found.group(1) for arg in args if (found := re.match(r"-[nErsz]*i(.*)", arg))), "")
     words = [re.sub(r"^(-[nErsz]*)i.*$", r"\1", arg) if re.match(r"-[nErsz]*i", arg) else arg for arg in args]
