@@ -11,6 +11,8 @@ from srearena.cluster.kubernetes import KubernetesCluster
 from srearena.cluster.kubernetes.machines import KindMachines, LocalMachine, SshMachines
 from srearena.conductor.errors import ProblemError
 from srearena.conductor.guest import GuestCluster, Needs, enter
+from srearena.conductor.guest.telemetry import NAMESPACE as OBSERVE
+from srearena.conductor.guest.telemetry import stack
 from srearena.conductor.identity import NAMESPACE as IDENTITY
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.staging import Say, TimeKeeper, Timeline, embedded_cluster
@@ -57,13 +59,25 @@ def real_cluster(
         telemetry=TelemetryEndpoints(**told.model_dump()) if told is not None else None,
     )
     cluster.reach_machines(nodes or machines_of(cluster, config))
-    names = dict.fromkeys(name for app in applications for name in app.namespaces)
-    needs = Needs((*names, *beside, IDENTITY), tuple(m for app in applications for m in app.manifests))
+    names = tuple(dict.fromkeys(name for app in applications for name in app.namespaces))
+    ours = [*names, *beside, IDENTITY]
+    manifests = [m for app in applications for m in app.manifests]
+    if told is None:
+        ours.append(OBSERVE)
+        manifests += stack()
     try:
-        return enter(cluster, needs, config, say)
+        guest = enter(cluster, Needs(tuple(ours), tuple(manifests)), config, say)
     except BaseException:
         cluster.close()
         raise
+    if told is None:
+        say("installing telemetry")
+        try:
+            guest.observe(names)
+        except BaseException:
+            guest.close()
+            raise
+    return guest
 
 
 def machines_of(cluster: KubernetesCluster, config: Config) -> NodeAccess | None:

@@ -13,7 +13,7 @@ from srearena.conductor.episode import Episode
 from srearena.conductor.errors import ProblemError
 from srearena.conductor.problems.scheduling import ScalePodZero
 from srearena.conductor.staging import Timeline
-from srearena.config import Config, ConfigError, load_config
+from srearena.config import Config, ConfigError, TelemetryConfig, load_config
 from srearena.service.kubernetes import Kubernetes
 from tests.arena.stage import shop_problem
 
@@ -61,7 +61,7 @@ def test_somebody_elses_cluster_is_left_as_it_was(tmp_path: Path, monkeypatch: p
         before = {obj["metadata"]["name"] for obj in api.list("namespaces")}
         roles = {obj["metadata"]["name"] for obj in api.list("clusterroles")}
         problem = shop_problem(ScalePodZero, "store")
-        config = Config(k8s_host="kubernetes", kubeconfig=str(theirs.kubeconfig))
+        config = Config(k8s_host="kubernetes", kubeconfig=str(theirs.kubeconfig), telemetry=TelemetryConfig())
         timeline = Timeline(before=1, after=1)
         cluster = open_cluster(problem, 0, timeline, config)
         with pytest.raises(NodeAccessError):

@@ -21,7 +21,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="module")
 def theirs() -> Iterator[Cluster]:
-    with start_embedded(speed=20, nodes=2, in_process=True) as cluster:
+    with start_embedded(speed=4, nodes=2, in_process=True) as cluster:
         yield cluster
 
 

@@ -8,15 +8,18 @@ cluster.close()      # everything of ours is gone, everything else as before; Cl
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from srearena.cluster.base import Cluster, ClusterError, NodeAccess, TelemetryEndpoints
 from srearena.cluster.kubernetes import KubernetesCluster
+from srearena.conductor.guest.forwarding import Forwarding
 from srearena.conductor.guest.inventory import take_inventory
 from srearena.conductor.guest.ledger import Ledger, all_ledgers, new_name, refuse_company
 from srearena.conductor.guest.preflight import Needs, has_room, may_enter
 from srearena.conductor.guest.restoring import restore
+from srearena.conductor.guest.telemetry import NAMESPACE as OBSERVE
+from srearena.conductor.guest.telemetry import discover, install, reached
 from srearena.config import Config
 from srearena.service.kubernetes import Kubernetes
 
@@ -55,8 +58,8 @@ class GuestCluster(Cluster):
         self.ledger = ledger
         self._say = say
         self._closed = False
-        self.offered: TelemetryEndpoints | None = None
-        """Telemetry that was installed for this visit."""
+        self._observed: tuple[str, ...] | None = None
+        self._forwarding: Forwarding | None = None
 
     @property
     def name(self) -> str:
@@ -70,9 +73,23 @@ class GuestCluster(Cluster):
     def nodes(self) -> NodeAccess:
         return _NotedMachines(self)
 
+    def observe(self, namespaces: Sequence[str]) -> None:
+        """Install telemetry for applications in these namespaces; it is looked for when somebody first asks."""
+        with Kubernetes.of(self) as api:
+            install(self, api)
+        self._observed = tuple(namespaces)
+
     @property
     def telemetry(self) -> TelemetryEndpoints:
-        return self.offered or self.inner.telemetry
+        if self._observed is None:
+            return self.inner.telemetry
+        if self._forwarding is None:
+            with Kubernetes.of(self) as api:
+                found = discover(api, self._observed)
+            if not found:
+                raise ClusterError(f"there is no telemetry in the namespace {OBSERVE} of cluster {self.name!r}")
+            self._forwarding = Forwarding(self.kubeconfig, found)
+        return reached(self._forwarding)
 
     def wait(self, seconds: float) -> None:
         self.inner.wait(seconds)
@@ -84,12 +101,16 @@ class GuestCluster(Cluster):
         """End this process's part in it: `srearena cleanup` ends the rest."""
         self.ledger = self.ledger.changed(kept=True, pid=0)
         self._closed = True
+        if self._forwarding is not None:
+            self._forwarding.close()
         self.inner.close()
 
     def close(self) -> None:
         if self._closed:
             return
         self._closed = True
+        if self._forwarding is not None:
+            self._forwarding.close()
         try:
             with Kubernetes.of(self.inner) as api:
                 leaving = restore(self.inner, api, self.ledger, self._say)

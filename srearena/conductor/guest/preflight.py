@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from srearena.cluster.base import ClusterError
 from srearena.cluster.kubernetes.contexts import Context
 from srearena.cluster.kubernetes.quantities import amount
-from srearena.service.errors import ApiRefused, Unreachable
+from srearena.service.errors import ApiRefused, UnknownResource, Unreachable
 from srearena.service.kubernetes import Kubernetes, Obj
 from srearena.service.manifests import Manifest, pod_template
 
@@ -77,7 +77,7 @@ def may_enter(context: Context, api: Kubernetes, *, trusted: bool = False) -> No
 
 def has_room(context: Context, api: Kubernetes, needs: Needs) -> None:
     """Whether what is needed can be put there."""
-    if found := [*_namespaces(api, needs), *_storage(api, needs), *_room(api, needs)]:
+    if found := [*_namespaces(api, needs), *_strangers(api, needs), *_storage(api, needs), *_room(api, needs)]:
         raise PreflightFailed(context, found)
 
 
@@ -130,6 +130,17 @@ def _namespaces(api: Kubernetes, needs: Needs) -> Iterator[str]:
                 f"the namespace {name} exists and is not ours, so it will not be touched: remove it, "
                 "or run `srearena cleanup` if an earlier run left it"
             )
+
+
+def _strangers(api: Kubernetes, needs: Needs) -> Iterator[str]:
+    """Objects beyond namespaces that would be overwritten."""
+    for manifest in needs.manifests:
+        try:
+            resource = api.resource_of(manifest.obj)
+        except UnknownResource:
+            continue  # its kind comes with the application
+        if not resource.namespaced and manifest.kind != "Namespace" and api.find(resource.name, manifest.name):
+            yield f"the {manifest.kind} {manifest.name} exists and is not ours, so it is not overwritten: remove it"
 
 
 def _storage(api: Kubernetes, needs: Needs) -> Iterator[str]:

@@ -1,0 +1,160 @@
+"""The proof: whole episodes on a real Kubernetes, and the cluster is as it was afterwards.
+
+Runs where SREARENA_REAL_KUBECONFIG names the kubeconfig of a real cluster that has the image busybox:1.36 and a name
+service, for example the one of `scripts/real-cluster up`. It takes some minutes per fault, since time is real there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from srearena.cluster import NodeAccess
+from srearena.conductor.environment import open_cluster
+from srearena.conductor.episode import Episode
+from srearena.conductor.guest import GuestCluster, all_ledgers
+from srearena.conductor.guest.inventory import take_inventory
+from srearena.conductor.oracles.base import Verdict
+from srearena.conductor.oracles.checks import FreshPods, FrontDoor, Intent, Reachability, Readiness
+from srearena.conductor.oracles.mitigation import MitigationOracle
+from srearena.conductor.problems.admission import AdmissionWebhookOutage
+from srearena.conductor.problems.injected import UNDO, InjectedProblem
+from srearena.conductor.problems.network import ServiceDnsResolutionFailure
+from srearena.conductor.problems.nodes import KubeletCrash
+from srearena.conductor.problems.resources import NamespaceMemoryLimit
+from srearena.conductor.problems.scheduling import TaintNoToleration
+from srearena.conductor.problems.services import WrongServiceSelector
+from srearena.conductor.problems.target_port import TargetPort
+from srearena.conductor.staging import Timeline
+from srearena.conductor.verification import run_as_operator
+from srearena.config import Config, TelemetryConfig
+from srearena.generators.fault.steps import workers
+from srearena.generators.fault.testbed import Testbed
+from srearena.service.kubernetes import Kubernetes
+from tests.kubernetes_backend.machines import HolderMachines
+from tests.real_cluster.layout import KUBECONFIG
+
+VARIABLE = "SREARENA_REAL_KUBECONFIG"
+TEA_ROOM = str(Path(__file__).parent / "tea_room")
+TIMELINE = Timeline(before=15, after=20)
+pytestmark = [
+    pytest.mark.skipif(not os.environ.get(VARIABLE), reason=f"no real cluster: {VARIABLE} names no kubeconfig"),
+    pytest.mark.timeout(1800),
+]
+
+
+class WrongAddress(InjectedProblem):
+    """A setting of the application itself."""
+
+    family = "env_variable_value"
+    level = "application"
+    fault = "env_variable_value"
+    explanation = "The counter looks for the menu at a port where nothing listens."
+    remedy = f"{UNDO}\nkubectl -n {{ns}} rollout status deployment/{{service}} --timeout=60s"
+
+
+class StoppedKubelets(KubeletCrash):
+    """Here somebody can get at the machines, so that a repair can be asked for."""
+
+    runs_on = ("kubernetes",)
+    stages = ("detection", "localization", "mitigation")
+
+
+def by_hand(episode: Episode) -> None:
+    """What kubectl cannot do: somebody starts the kubelets again."""
+    problem = episode.problem
+    for node in workers(Testbed.of(problem.namespace, problem.cluster, problem.kubernetes)):
+        problem.cluster.nodes.perform("start_kubelet", node)
+
+
+def by_kubectl(episode: Episode) -> None:
+    done = run_as_operator(episode.problem.remedy, episode)
+    assert done.returncode == 0, done.stderr
+
+
+Remedy = Callable[[Episode], None]
+FAULTS: dict[str, tuple[Callable[[], InjectedProblem], Remedy]] = {
+    "application": (
+        lambda: WrongAddress(TEA_ROOM, "counter", variable="MENU_URL", value="http://menu:9999/today"),
+        by_kubectl,
+    ),
+    "virtualization": (lambda: TargetPort(TEA_ROOM, "menu"), by_kubectl),
+    "service": (lambda: WrongServiceSelector(TEA_ROOM, "counter"), by_kubectl),
+    "network": (lambda: ServiceDnsResolutionFailure(TEA_ROOM, "menu", victims=("counter",)), by_kubectl),
+    "scheduling": (lambda: TaintNoToleration(TEA_ROOM, "menu"), by_kubectl),
+    "quota": (lambda: NamespaceMemoryLimit(TEA_ROOM, "menu"), by_kubectl),
+    "admission": (lambda: AdmissionWebhookOutage(TEA_ROOM, "menu", victims=("menu", "counter")), by_kubectl),
+    "node": (lambda: StoppedKubelets(TEA_ROOM, "counter"), by_hand),
+}
+NEEDS_MACHINES = ("node",)
+
+
+def machines() -> NodeAccess | None:
+    return HolderMachines() if Path(os.environ[VARIABLE]).resolve() == KUBECONFIG.resolve() else None
+
+
+def patient(problem: InjectedProblem) -> MitigationOracle:
+    """The usual checks with the patience of people who sit and wait."""
+    workloads = {"menu", "counter"} & {*problem.services, *problem.faulty_services}
+    checks = [
+        Intent(),
+        Readiness(patience=90, hold=15),
+        Reachability(),
+        FrontDoor(window=15, patience=30),
+        FreshPods(tuple(sorted(workloads)), patience=120),
+    ]
+    return MitigationOracle(problem, checks=checks)
+
+
+@pytest.mark.parametrize("level", FAULTS)
+def test_a_fault_is_seen_repaired_and_leaves_no_trace(level: str) -> None:
+    make, repair = FAULTS[level]
+    if level in NEEDS_MACHINES and machines() is None:
+        pytest.skip("the machines of this cluster are out of reach")
+    problem = make()
+    problem.id = f"{problem.family}_tea_room"
+    problem.mitigation_oracle = patient(problem)
+    began = monotonic()
+
+    def tell(text: str) -> None:
+        print(f"  {monotonic() - began:6.1f} s  {text}", flush=True)
+
+    print(f"\n{level}: {problem.fault}", flush=True)
+    config = Config(k8s_host="kubernetes", kubeconfig=os.environ[VARIABLE], telemetry=TelemetryConfig())
+    cluster = open_cluster(problem, 0, TIMELINE, config, nodes=machines(), say=tell)
+    assert isinstance(cluster.inner, GuestCluster)
+    before = cluster.inner.ledger.inventory
+    episode = Episode(
+        problem, cluster, timeline=TIMELINE, keeps_cluster=True, stages=("noop", *problem.stages), say=tell
+    )
+    try:
+        episode.prepare()
+        healthy = [
+            c for check in problem.mitigation_oracle.checks if not check.disturbs for c in check.complaints(problem)
+        ]
+        assert healthy == []
+        tell("healthy: every check is content")
+        episode.submit("No")
+        broken = judged(problem)
+        tell(f"broken: {broken.reasons[0]}")
+        assert not broken.passed
+        repair(episode)
+        tell("repaired")
+        mended = judged(problem)
+        tell(f"judged: {mended.reasons[0]}")
+        assert mended.passed, mended.reasons
+    finally:
+        episode.close()
+    with Kubernetes(os.environ[VARIABLE]) as api:
+        left = [str(d) for d in before.differences(take_inventory(api))]
+    tell(f"left: {len(before.objects)} objects as before, {len(left)} not")
+    assert left == []
+    assert all_ledgers() == []
+
+
+def judged(problem: InjectedProblem) -> Verdict:
+    return Verdict.from_answer(problem.oracle_for("mitigation").evaluate(None))
