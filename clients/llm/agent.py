@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from clients.llm.compaction import compacted, estimate
 from clients.llm.endpoint import Account, Show
 from clients.llm.errors import ContextTooLong, ModelError, ToolsUnsupported
-from clients.llm.messages import Ask, Message, Reply, ToolCall, Usage
+from clients.llm.messages import Ask, Message, Reply, Tool, ToolCall, Usage
 from clients.llm.prices import price_of
 from clients.llm.settings import Settings, make_model
 from clients.llm.text_protocol import action_in, described
@@ -54,6 +54,7 @@ class LlmAgent:
         """Calls that the episode has yet to answer, each with its action; the first is under way."""
         self._note: Note = lambda what, **facts: None
         self._context: tuple[str, str, Mapping[str, str]] = ("", "", {})
+        self._tools: tuple[Tool, ...] = ()
         self._system = ""
         self._checked_stage = ""
         self._question = ""
@@ -64,6 +65,7 @@ class LlmAgent:
     def init_context(self, description: str, instructions: str, actions: Mapping[str, str]) -> None:
         kept = {name: text for name, text in actions.items() if name in self._variant.tools}
         self._context = (description, instructions, kept)
+        self._tools = tools_from(kept)
         self._write_system()
 
     def keep_record(self, note: Note) -> None:
@@ -185,7 +187,7 @@ class LlmAgent:
         return await self._call_model(with_tools)
 
     async def _call_model(self, with_tools: bool) -> Reply:
-        tools = tools_from(self._context[2]) if self._native and with_tools else ()
+        tools = self._tools if self._native and with_tools else ()
         ask = Ask(
             self.settings.served.model,
             self._system,

@@ -15,6 +15,7 @@ from time import monotonic
 from typing import Any
 
 import httpx
+import orjson
 
 from clients.llm.errors import ContextTooLong, ModelRefused, ModelUnavailable, ToolsUnsupported
 from clients.llm.events import events
@@ -110,10 +111,11 @@ class Endpoint:
     async def _once(self, ask: Ask, account: Account, show: Show) -> Reply:
         if self._client is None:
             timeout = httpx.Timeout(self._patience.silence, connect=min(30.0, self._patience.silence))
-            self._client = httpx.AsyncClient(timeout=timeout, headers=self._headers, params=self._query)
+            headers = {"content-type": "application/json", **self._headers}
+            self._client = httpx.AsyncClient(timeout=timeout, headers=headers, params=self._query)
         try:
             async with asyncio.timeout(self._patience.whole):
-                request = self._client.stream("POST", self._url, json=self.wire.body(ask))
+                request = self._client.stream("POST", self._url, content=written(self.wire.body(ask)))
                 async with request as response:
                     if response.status_code != 200:
                         raise self._complaint(ask, response, (await response.aread()).decode("utf-8", "replace"))
@@ -162,6 +164,14 @@ class Endpoint:
                     self._left_out |= {name}
                     return _Again(f"HTTP {status} {said}", 0.0)
         return ModelRefused(f"the model's endpoint refuses: HTTP {status} {said}")
+
+
+def written(body: Any) -> bytes:
+    """The body as JSON. Models write halves of surrogate pairs, which only escaped text can hold."""
+    try:
+        return orjson.dumps(body)
+    except TypeError:
+        return json.dumps(body).encode()
 
 
 def excerpt(text: str) -> str:

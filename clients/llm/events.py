@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 from clients.llm.wires.base import BrokenStream
 
+_END_SECONDS = 0.5
 _LONGEST = 16 * 1024 * 1024
 
 
@@ -15,11 +17,13 @@ async def events(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[str, Any]]
     """Each event's name and its data as JSON; ends at `[DONE]` or with the bytes."""
     name = ""
     data: list[str] = []
-    async for line in _lines(chunks):
+    lines = _lines(chunks)
+    async for line in lines:
         if not line:
             if data:
                 text = "\n".join(data)
                 if text.strip() == "[DONE]":
+                    await _rest(lines)
                     return
                 yield name, _json(text)
             name, data = "", []
@@ -30,6 +34,16 @@ async def events(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[str, Any]]
             name = value
         elif field == "data":
             data.append(value)
+
+
+async def _rest(lines: AsyncIterator[str]) -> None:
+    """Read on to the end, if it comes soon: only then can the connection carry the next question."""
+    try:
+        async with asyncio.timeout(_END_SECONDS):
+            async for _ in lines:
+                pass
+    except TimeoutError:
+        pass
 
 
 async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:

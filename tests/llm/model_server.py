@@ -169,6 +169,8 @@ class ModelServer:
     requests: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
+    clients: list[tuple[str, int]] = field(default_factory=list)
+    """Where each request came from."""
     release: threading.Event = field(default_factory=threading.Event)
 
     def base(self, wire: str) -> str:
@@ -176,8 +178,11 @@ class ModelServer:
 
 
 @contextmanager
-def serving(script: Script) -> Iterator[ModelServer]:
-    """A model on a free port until the block ends. The script sees each request's body and its number, from 1."""
+def serving(script: Script, *, keep_open: bool = False) -> Iterator[ModelServer]:
+    """A model on a free port until the block ends. The script sees each request's body and its number, from 1.
+
+    Streams end with their connection, unless it is to be kept open.
+    """
     model = ModelServer(script)
 
     class Handler(BaseHTTPRequestHandler):
@@ -190,6 +195,7 @@ def serving(script: Script) -> Iterator[ModelServer]:
             turn = model.script(body, len(model.requests))
             path = self.path.partition("?")[0]
             model.paths.append(self.path)
+            model.clients.append(self.client_address)
             whole, frames = next(pair for end, pair in TONGUES.items() if path.endswith(end))
             if turn.hang:
                 model.release.wait(30)
@@ -206,14 +212,22 @@ def serving(script: Script) -> Iterator[ModelServer]:
                 self.wfile.write(text)
 
         def _stream(self, frames: Frames, cut: int | None) -> None:
-            self._head(200, "text/event-stream", None, {"connection": "close"})
+            keeps = keep_open and cut is None
+            self._head(
+                200, "text/event-stream", None, {"transfer-encoding": "chunked"} if keeps else {"connection": "close"}
+            )
             for name, data in frames[:cut]:
                 head = f"event: {name}\n" if name else ""
                 text = json.dumps({"type": name, **data} if name else data, ensure_ascii=False)
-                self.wfile.write(f"{head}data: {text}\n\n".encode())
+                self._piece(f"{head}data: {text}\n\n".encode(), keeps)
             if cut is None and self.path.endswith("completions"):
-                self.wfile.write(b"data: [DONE]\n\n")
-            self.close_connection = True
+                self._piece(b"data: [DONE]\n\n", keeps)
+            if keeps:
+                self._piece(b"", keeps)
+            self.close_connection = not keeps
+
+        def _piece(self, data: bytes, chunked: bool) -> None:
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data) if chunked else data)
 
         def _head(self, status: int, kind: str, length: int | None, headers: dict[str, str]) -> None:
             self.send_response(status)

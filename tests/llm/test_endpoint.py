@@ -60,6 +60,33 @@ def test_words_calls_and_tokens_come_through(wire: str, stream: bool) -> None:
 
 
 @pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("stream", [True, False])
+def test_one_connection_carries_a_whole_conversation(wire: str, stream: bool) -> None:
+    async def talk() -> int:
+        with serving(lambda body, number: Turn("yes"), keep_open=True) as model:
+            endpoint = Endpoint(WIRES[wire], model.base(wire))
+            for _ in range(3):
+                await endpoint.ask(Ask("m", "s", (Message("user", "hello"),), stream=stream), Account())
+            await endpoint.aclose()
+            return len(set(model.clients))
+
+    assert asyncio.run(talk()) == 1
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_half_a_surrogate_pair_goes_back_to_the_model(wire: str) -> None:
+    heard: list[str] = []
+
+    def script(body: dict[str, Any], number: int) -> Turn:
+        heard.append(str(body))
+        return Turn("fine")
+
+    conversation = (Message("user", "hello"), Message("assistant", "half \ud83d"), Message("user", "go on"))
+    reply, _ = asked(script, wire, messages=conversation)
+    assert reply.text == "fine" and "half \\ud83d" in heard[0]
+
+
+@pytest.mark.parametrize("wire", WIRES)
 def test_a_conversation_with_tools_goes_back_whole(wire: str) -> None:
     first, _ = asked(lambda body, number: call("kubectl", arguments="get pods"), wire)
     conversation = (
