@@ -234,6 +234,12 @@ class Process:
                     break
                 except Replaced as replacement:
                     entry = replacement.entry
+        except GeneratorExit:
+            # A world that nobody holds any more is being cleared away: what its threads wait for may be gone already.
+            for thread in self._threads:
+                thread.abandon()
+            self._threads = []
+            raise
         except Exit as ended:
             code = ended.code
         except BrokenPipeError:

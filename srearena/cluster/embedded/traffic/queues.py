@@ -41,7 +41,8 @@ def step(arrivals: Array, servers: Array, rates: Array, held: Array, room: Array
     powers = np.sqrt(2 * (servers + 1))
     used = _utilisation(inflow, servers, capacity * seconds, powers)
     served = capacity * used
-    after = inflow - served * seconds
+    # Nobody stands in line less than nobody, however the last digit was rounded.
+    after = np.maximum(inflow - served * seconds, 0.0)
     refused = np.zeros_like(after)
     over = after > room
     if over.any():
