@@ -60,7 +60,7 @@ class AgentTable(_Table):
     api_key_env: str = ""
     litellm_config: Path | None = None
     mcp_servers: tuple[Path, ...] = ()
-    sandbox: Literal["auto", "require", "off"] = "auto"
+    sandbox: Literal["auto", "require", "docker", "off"] = "auto"
     expose: tuple[Path, ...] = ()
     pass_env: tuple[str, ...] = ()
     max_retries: int = Field(default=5, ge=0)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from zero import adapters, answers, evidence, kubeconfigs, prompts, providers, sandbox, servers
+from zero import adapters, answers, docker, evidence, kubeconfigs, prompts, providers, sandbox, servers
 from zero.adapters.base import Adapter, Invocation, Plan
 from zero.adapters.command import split
 from zero.errors import MissingProgram, RequestError
@@ -48,6 +48,7 @@ class Prepared:
     environment: dict[str, str]
     endpoints: tuple[Endpoint, ...]  # beside those of the model and the collector
     exposed: tuple[Path, ...]
+    room: str | None  # "bubblewrap" or "docker"
     without_sandbox: str | None  # why there is none
     through_litellm: bool
 
@@ -135,14 +136,23 @@ def _environment(prepared: Plan, adapter: Adapter, request: Request, given: Mapp
     return {**found, "HOME": str(home), "TMPDIR": str(scratch), **adapter.environment(prepared, given)}
 
 
-def _lacking_sandbox(request: Request) -> str | None:
-    """Why the run has no sandbox; None if it has one."""
+def _room(request: Request) -> tuple[str | None, str | None]:
+    """Which sandbox the run has; or none, and why."""
     if request.sandbox not in SANDBOXES:
         raise RequestError(f"--sandbox is one of {', '.join(SANDBOXES)}")
-    lacking = "switched off (--sandbox off)" if request.sandbox == "off" else sandbox.lacking()
-    if lacking and request.sandbox == "require":
-        raise MissingProgram(f"no sandbox: {lacking}; --sandbox auto would run without one")
-    return lacking
+    if request.sandbox == "off":
+        return None, "switched off (--sandbox off)"
+    reasons = []
+    rooms = {"bubblewrap": sandbox.lacking, "docker": docker.lacking}
+    for name, lacking in rooms.items():
+        if request.sandbox not in rooms or name == request.sandbox:
+            reason = lacking()
+            if reason is None:
+                return name, None
+            reasons.append(reason)
+    if request.sandbox != "auto":
+        raise MissingProgram(f"no sandbox: {'; '.join(reasons)}; --sandbox auto would run without one")
+    return None, "; ".join(reasons)
 
 
 def _provider(
@@ -187,13 +197,14 @@ def prepare(request: Request, workspace: Path, say: Say, given: Mapping[str, str
 
     output = _output(request, workspace)
     sources = evidence.resolve(request.read_only_dirs, workspace)
-    lacking = _lacking_sandbox(request)
-    if lacking:
-        shown = tuple(evidence.copy(sources, workspace / COPIES))
-        say(f"no sandbox: {lacking}. The answer key is not in the agent's copies, but it can read the rest of the disk")
-    else:
+    room, lacking = _room(request)
+    if room == "bubblewrap":
         evidence.remove(workspace / COPIES)
         shown = tuple(Evidence(source, source) for source in sources)
+    else:
+        shown = tuple(evidence.copy(sources, workspace / COPIES))
+    if room is None:
+        say(f"no sandbox: {lacking}. The answer key is not in the agent's copies, but it can read the rest of the disk")
 
     variables = _variables(request, workspace, output, shown)
     prompt = prompts.Prompt("")
@@ -218,7 +229,7 @@ def prepare(request: Request, workspace: Path, say: Say, given: Mapping[str, str
         ),
         provider=provider,
         evidence=[each.seen_at for each in shown],
-        sandboxed=lacking is None,
+        sandboxed=room is not None,
         max_turns=request.max_turns,
         max_cost=request.max_cost,
         template=request.command,
@@ -232,7 +243,17 @@ def prepare(request: Request, workspace: Path, say: Say, given: Mapping[str, str
     endpoints += [Endpoint.parse(server.url) for server in plan.servers if server.remote]
     environment = _environment(plan, adapter, request, given)
     return Prepared(
-        request, adapter, plan, form, shown, environment, tuple(endpoints), tuple(exposed), lacking, through_litellm
+        request,
+        adapter,
+        plan,
+        form,
+        shown,
+        environment,
+        tuple(endpoints),
+        tuple(exposed),
+        room,
+        lacking,
+        through_litellm,
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from zero.trajectory import Prices
 
-SANDBOXES = ("auto", "require", "off")
+SANDBOXES = ("auto", "require", "docker", "off")
 
 
 @dataclass(frozen=True, slots=True)

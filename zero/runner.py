@@ -17,13 +17,14 @@ from typing import Any
 from zero import answers, gateway, model_proxy, preparation, workspaces
 from zero.adapters.base import Adapter, Plan
 from zero.collector import collecting
+from zero.docker import Container
 from zero.outcomes import EXIT_CODES, RUN_SCHEMA, STOPPED, Outcome, RunResult
 from zero.preparation import Prepared, Say
 from zero.processes import Ended, attend, converse
 from zero.record import Record, write_json
 from zero.relay import Endpoint, Relay, relaying
 from zero.request import Request
-from zero.sandbox import Room, installation
+from zero.sandbox import Room, installation, shows
 from zero.trajectory import Trajectory, Usage
 
 
@@ -59,16 +60,27 @@ class _Run:
             return
         environment |= self.relay.environment
         workspace, program = self.plan.workspace, Path(self.plan.program)
+        exposed = [*installation(program), *self.prepared.exposed]
+        if command[0] == self.plan.program and not shows(program, exposed):
+            command = [str(program.resolve()), *command[1:]]  # links from elsewhere lead nowhere in there
+        if self.prepared.room == "docker":
+            left = None if self.deadline is None else self.deadline - time.monotonic()
+            sealed = [self.prepared.traces, workspace / workspaces.COPIES]
+            hidden, terminal = [workspace / workspaces.PRIVATE], self.plan.invocation.interactive
+            container = Container(workspace, exposed, sealed, hidden, self.relay, left, terminal)
+            try:
+                yield container.command(command, environment), container.client(environment), []
+            finally:
+                container.remove()
+            return
         room = Room(
             workspace=workspace,
             evidence=[each.source for each in self.prepared.evidence],
-            exposed=[*installation(program), *self.prepared.exposed],
+            exposed=exposed,
             sealed=[self.prepared.traces],
             hidden=[workspace / workspaces.PRIVATE],
             relay=self.relay,
         )
-        if command[0] == self.plan.program and not room.shows(program):
-            command = [str(program.resolve()), *command[1:]]  # links from elsewhere lead nowhere in there
         descriptor = os.memfd_create("zero-sandbox", 0)
         try:
             os.write(descriptor, b"".join(word.encode() + b"\0" for word in room.arguments()))
@@ -268,7 +280,7 @@ def _tell(one: _Run, result: RunResult, answer: answers.Answer) -> None:
         "model": one.trajectory.model or plan.invocation.model,
         "provider": plan.provider.name if plan.provider else None,
         "prompt": prepared.request.prompt,
-        "sandbox": "bubblewrap" if plan.sandboxed else None,
+        "sandbox": prepared.room,
         "without_sandbox": prepared.without_sandbox,
         "refused_connections": sorted(set(one.relay.refused)) if one.relay else [],
         "output_file": str(plan.output.relative_to(plan.workspace)),

@@ -19,8 +19,8 @@ from zero import gateway
 from zero.evidence import pieces
 from zero.relay import INSIDE, Relay
 
-_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-_SETTINGS = (
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+SETTINGS = (
     *("/etc/alternatives", "/etc/ca-certificates", "/etc/group", "/etc/hosts", "/etc/ld.so.cache", "/etc/ld.so.conf"),
     *(
         "/etc/ld.so.conf.d",
@@ -100,6 +100,22 @@ def _outermost(paths: Iterable[Path]) -> list[Path]:
     return kept
 
 
+def shown_whole(exposed: Sequence[Path]) -> list[Path]:
+    """What a room shows beside the system's programs: Python, our tool servers, and what was asked for."""
+    programs = [Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parents[1]]
+    return _outermost([*programs, *exposed, Path(gateway.__file__), *_own_packages()[0]])
+
+
+def withheld(whole: Sequence[Path]) -> list[Path]:
+    """What lies inside and is not for agents."""
+    return [path for path in _own_packages()[1] if any(path.is_relative_to(other) for other in whole)]
+
+
+def shows(path: Path, exposed: Sequence[Path]) -> bool:
+    """Whether there is something at a path outside the workspace, in a room."""
+    return any(path.is_relative_to(place) for place in [*map(Path, SYSTEM), *shown_whole(exposed)])
+
+
 @dataclass(frozen=True, slots=True)
 class Room:
     """What one run's sandbox holds."""
@@ -111,33 +127,23 @@ class Room:
     hidden: Sequence[Path]  # within the workspace: not to be seen
     relay: Relay
 
-    def _whole(self) -> list[Path]:
-        """What is shown whole, beside the system."""
-        programs = [Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parents[1]]
-        return _outermost([*programs, *self.exposed, Path(gateway.__file__), *_own_packages()[0]])
-
-    def shows(self, path: Path) -> bool:
-        """Whether there is something at a path outside the workspace, in there."""
-        return any(path.is_relative_to(place) for place in [*map(Path, _SYSTEM), *self._whole()])
-
     def _mounts(self) -> Iterator[str]:
         yield from ("--tmpfs", "/tmp", "--tmpfs", "/run", "--dir", "/var/tmp", "--proc", "/proc", "--dev", "/dev")
-        for place in _SYSTEM:
+        for place in SYSTEM:
             path = Path(place)
             if path.is_symlink():
                 yield from ("--symlink", str(path.readlink()), place)
             elif path.exists():
                 yield from ("--ro-bind", place, place)
-        for place in _SETTINGS:
+        for place in SETTINGS:
             if Path(place).exists():
                 yield from ("--ro-bind", place, place)
-        whole, hidden = self._whole(), _own_packages()[1]
+        whole = shown_whole(self.exposed)
         for path in whole:
             if not path.is_relative_to("/usr"):
                 yield from ("--ro-bind", str(path), str(path))
-        for path in hidden:
-            if any(path.is_relative_to(other) for other in whole):
-                yield from ("--tmpfs", str(path))
+        for path in withheld(whole):
+            yield from ("--tmpfs", str(path))
         yield from ("--bind", str(self.workspace), str(self.workspace))
         for source in self.evidence:
             parts = [*pieces(source)]

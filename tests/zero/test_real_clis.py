@@ -26,7 +26,7 @@ from tests.zero.scripted_model import (
     Turn,
     scripted,
 )
-from zero import sandbox
+from zero import docker, sandbox
 
 # How each CLI calls its shell tool, and the tail of the address it is given.
 SHELLS = {
@@ -109,24 +109,25 @@ def read(path: Path) -> Any:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    ("cli", "enclosed"),
+    ("cli", "how"),
     [
-        pytest.param("codex", True, id="codex-in-sandbox"),
-        pytest.param("codex", False, id="codex"),
-        pytest.param("claude", True, id="claude-in-sandbox"),
-        pytest.param("claude", False, id="claude"),
-        pytest.param("gemini", True, id="gemini-in-sandbox"),
-        pytest.param("opencode", True, id="opencode-in-sandbox"),
+        pytest.param("codex", "require", id="codex-in-sandbox"),
+        pytest.param("codex", "docker", id="codex-in-docker"),
+        pytest.param("codex", "off", id="codex"),
+        pytest.param("claude", "require", id="claude-in-sandbox"),
+        pytest.param("claude", "off", id="claude"),
+        pytest.param("gemini", "require", id="gemini-in-sandbox"),
+        pytest.param("opencode", "require", id="opencode-in-sandbox"),
     ],
 )
 def test_a_diagnosis_is_asked_for_until_it_is_complete(
-    cli: str, enclosed: bool, zero: Zero, coding_cli: CodingCli, workspace: Path, snapshot: Path
+    cli: str, how: str, zero: Zero, coding_cli: CodingCli, workspace: Path, snapshot: Path
 ) -> None:
     program = coding_cli(cli)
-    if enclosed and sandbox.lacking():
-        pytest.skip(str(sandbox.lacking()))
+    lacking = {"require": sandbox.lacking, "docker": docker.lacking}.get(how, lambda: None)()
+    if lacking:
+        pytest.skip(lacking)
     output = workspace / "agent_output.json"
-    how = "require" if enclosed else "off"
     with model(cli, output) as scripted_model:
         done = run(zero, program, cli, scripted_model, snapshot, "--sandbox", how, "--collect-traces")
         assert done.code == 0, done.stderr + logged(workspace)
