@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any
-
 from pydantic import Field
 
-from sre_tools.errors import ToolError
 from sre_tools.offline_incident_analysis.conditions import Conditions, checked_regex
-from sre_tools.offline_incident_analysis.identity import nearest, parse_identifier
-from sre_tools.offline_incident_analysis.log_tools import pods_of
+from sre_tools.offline_incident_analysis.metric_series import (
+    NO_BUCKETS,
+    Series,
+    SeriesReader,
+    about_objects,
+    metric_objects,
+    moment,
+)
 from sre_tools.offline_incident_analysis.registry import Call, Timed, tool
 from sre_tools.offline_incident_analysis.replies import Answer, Row, when
-from sre_tools.offline_incident_analysis.statistics import Anomalies, anomalies, is_counter, rates
-from srearena.snapshots import Snapshot
-from srearena.snapshots.attributes import parse_attributes
+from sre_tools.offline_incident_analysis.statistics import Anomalies, Floats, judged
 
 _SHOWN_POINTS = 10
-_OWN_LABELS = frozenset({"pod", "namespace", "service_name", "__name__", "job", "instance", "endpoint"})
 
 
 class AnomalyArguments(Timed):
@@ -31,70 +28,7 @@ class AnomalyArguments(Timed):
     limit: int | None = Field(30, ge=0)
 
 
-@dataclass(slots=True)
-class Series:
-    kind: str
-    object: str
-    metric: str
-    labels: str | None
-    le: str | None
-    status: str | None
-    times: list[float] = field(default_factory=list)
-    """Seconds since the epoch: there are far more points than anybody is shown."""
-    values: list[float] = field(default_factory=list)
-
-    def prepared(self) -> tuple[list[float], list[float], str]:
-        """What to look at: the value of a gauge, the rate of a counter."""
-        if not is_counter(self.metric):
-            return self.times, self.values, "value"
-        return *rates(self.times, self.values), "per second"
-
-    def label_set(self) -> dict[str, Any]:
-        kept = {k: v for k, v in parse_attributes(self.labels).items() if k not in _OWN_LABELS}
-        return {**kept, **({"le": self.le} if self.le else {}), **({"status_code": self.status} if self.status else {})}
-
-
-def all_series(snapshot: Snapshot, where: Conditions) -> Iterator[Series]:
-    """Every series chosen, its points in order; of two points at one moment the first counts."""
-    columns = "object_kind, object_name, metric, labels, le, status_code"
-    chosen = f"{where.where} {'AND' if where.where else 'WHERE'} time IS NOT NULL AND isfinite(value)"
-    sql = f"""SELECT {columns}, list(epoch(time) ORDER BY time) AS times, list(value ORDER BY time) AS points
-              FROM metrics {chosen} GROUP BY {columns} ORDER BY {columns}"""
-    for row in snapshot.stream(sql, where.values):
-        times, values = row.pop("times"), row.pop("points")
-        if len(set(times)) < len(times):
-            kept = [index for index, moment in enumerate(times) if index == 0 or moment != times[index - 1]]
-            times, values = [times[index] for index in kept], [values[index] for index in kept]
-        kind, name, metric, labels, le, status = row.values()
-        yield Series(kind, name, metric, labels, le, status, times, values)
-
-
-def moment(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
-
-
-def metric_objects(call: Call, text: str) -> list[tuple[str, str]]:
-    """The (kind, name) pairs with metrics that a name stands for: itself exactly, or the pods behind it."""
-    wanted = parse_identifier(text)
-    known = [
-        (row["object_kind"], row["object_name"])
-        for row in call.snapshot.rows("SELECT DISTINCT object_kind, object_name FROM metrics ORDER BY ALL")
-    ]
-    exact = [(k, n) for k, n in known if n.lower() == wanted.name.lower()]
-    if wanted.kind and wanted.kind.lower() in ("pod", "service"):
-        exact = [pair for pair in exact if pair[0] == (wanted.kind or "").lower()]
-        if exact:
-            return exact
-    pods, names = pods_of(call, text)
-    behind = [(k, n) for k, n in known if (k == "pod" and n in pods) or (k == "service" and n in names)]
-    found = sorted({*exact, *behind})
-    if not found:
-        near = nearest(wanted.name, (f"{k.title()}/{n}" for k, n in known))
-        raise ToolError(f"no metrics of {text!r} in this snapshot; there are {', '.join(near) or 'none'}")
-    return found
-
-
-def _row(series: Series, found: Anomalies, times: list[float], values: list[float], unit: str) -> Row:
+def _row(series: Series, found: Anomalies, times: Floats, values: Floats, unit: str) -> Row:
     furthest = sorted(found.outliers, key=lambda item: -abs(item[1]))[:_SHOWN_POINTS]
     row: Row = {
         "object": f"{series.kind.title()}/{series.object}",
@@ -146,26 +80,24 @@ def get_metric_anomalies(call: Call, arguments: AnomalyArguments) -> Answer:
     """Series of an object with outliers or lasting steps, worst first, each judged against itself alone. Counters are
     turned into rates. Example: get_metric_anomalies(k8_object_name="Deployment/checkout", metric_name_filter="cpu")."""
     where = Conditions()
-    where.during("time", arguments)
     pairs = metric_objects(call, arguments.k8_object_name)
-    where.add(
-        " OR ".join("(object_kind = ? AND object_name = ?)" for _ in pairs), *(part for pair in pairs for part in pair)
-    )
-    where.add("NOT metric LIKE '%\\_bucket' ESCAPE '\\'")
+    about_objects(where, pairs)
+    where.add(NO_BUCKETS)
     if arguments.metric_name_filter:
         pattern = checked_regex(call.snapshot.rows, arguments.metric_name_filter, "metric_name_filter")
         where.add("regexp_matches(metric, ?)", pattern)
-    rows, count = [], 0
-    for series in all_series(call.snapshot, where):
-        count += 1
-        times, values, unit = series.prepared()
-        found = anomalies(values)
+    reader = SeriesReader(call.snapshot, where, arguments)
+    every = [series for series in reader if len(series.values)]
+    prepared = [series.prepared() for series in every]
+    verdicts = judged([values for _, values, _ in prepared])
+    rows = []
+    for series, (times, values, unit), found in zip(every, prepared, verdicts, strict=True):
         if found.outliers or found.shift:
             row = _row(series, found, times, values, unit)
             if arguments.raw_content:
                 row["data"] = [[when(moment(t)), _short(v)] for t, v in zip(times, values, strict=True)]
             rows.append(row)
     rows.sort(key=lambda row: (-row["score"], row["object"], row["metric_name"], str(row["labels"])))
-    summary = {"objects": [f"{k.title()}/{n}" for k, n in pairs], "series": count, "anomalous_series": len(rows)}
-    notes = [] if rows or count else ["no series matches; drop metric_name_filter or the time range"]
-    return Answer(rows, summary, notes)
+    summary = {"objects": [f"{k.title()}/{n}" for k, n in pairs], "series": len(every), "anomalous_series": len(rows)}
+    notes = [] if rows or every else ["no series matches; drop metric_name_filter or the time range"]
+    return Answer(rows, summary, [*notes, *reader.notes])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from sre_tools.errors import ToolError
@@ -19,10 +20,16 @@ class Conditions:
         self._clauses.append(f"({clause})")
         self.values.extend(values)
 
-    def during(self, column: str, arguments: Timed) -> None:
+    @staticmethod
+    def within(arguments: Timed) -> tuple[datetime | None, datetime | None]:
+        """The time range an agent asks for, checked; naive and in UTC."""
         start, end = instant(arguments.start_time, "start_time"), instant(arguments.end_time, "end_time")
         if start and end and start > end:
             raise ToolError(f"start_time {start} is after end_time {end}")
+        return start, end
+
+    def during(self, column: str, arguments: Timed) -> None:
+        start, end = self.within(arguments)
         if start:
             self.add(f"{column} >= ?", start)
         if end:

@@ -9,18 +9,19 @@ from typing import Any, Literal
 from pydantic import Field
 
 from sre_tools.offline_incident_analysis.alert_tools import first_capture
-from sre_tools.offline_incident_analysis.anomaly_tool import all_series, moment
 from sre_tools.offline_incident_analysis.conditions import Conditions
 from sre_tools.offline_incident_analysis.identity import entity_id
+from sre_tools.offline_incident_analysis.log_patterns import find_lines
+from sre_tools.offline_incident_analysis.metric_series import NO_BUCKETS, SeriesReader, moment
 from sre_tools.offline_incident_analysis.object_versions import Change, all_changes, change_text
 from sre_tools.offline_incident_analysis.registry import Arguments, Call, Paged, instant, tool
 from sre_tools.offline_incident_analysis.replies import Answer, Row, when
-from sre_tools.offline_incident_analysis.statistics import anomalies
+from sre_tools.offline_incident_analysis.statistics import judged
 from sre_tools.offline_incident_analysis.topology import Topology, topology_of
 from sre_tools.offline_incident_analysis.trace_tools import error_onset, failing_services
 from srearena.snapshots import Snapshot
 
-_MOST_SAMPLES = 100_000  # beyond this, metrics are left to get_metric_anomalies
+_MOST_SAMPLES = 3_000_000  # beyond this, metrics are left to get_metric_anomalies
 _WEIGHT = {"ConfigMap": 1.0, "Secret": 1.0, "Deployment": 1.0, "Service": 1.0, "Pod": 0.3, "ReplicaSet": 0.3}
 _SOURCES = Literal["change", "alert", "event", "log", "trace", "metric"]
 
@@ -64,12 +65,15 @@ def _events(snapshot: Snapshot) -> Iterator[Row]:
 
 
 def _logs(snapshot: Snapshot) -> Iterator[Row]:
-    for row in snapshot.rows(
-        """SELECT service, template, min(time) AS began, count(*) AS n, arg_min(body, time) AS body FROM logs
+    rows = snapshot.rows(
+        """SELECT service, template, min(time) AS began, count(*) AS n FROM logs
            WHERE severity IN ('ERROR', 'FATAL') GROUP BY service, template
            QUALIFY row_number() OVER (PARTITION BY service ORDER BY n DESC, began) <= 3"""
-    ):
-        text = f"first of {row['n']} error lines: {(row['body'] or '')[:160]}"
+    )
+    lines = find_lines(snapshot, ((row["template"], row["began"]) for row in rows))
+    for row in rows:
+        line = lines.get((row["template"], row["began"]), row["template"] or "")
+        text = f"first of {row['n']} error lines: {line[:160]}"
         yield {"time": row["began"], "source": "log", "entity": row["service"], "what": text, "symptom": True}
 
 
@@ -96,10 +100,11 @@ def _metrics(snapshot: Snapshot) -> Iterator[Row]:
 
 def _find_shifts(snapshot: Snapshot) -> Iterator[Row]:
     where = Conditions()
-    where.add("NOT metric LIKE '%\\_bucket' ESCAPE '\\'")
-    for series in all_series(snapshot, where):
-        times, values, unit = series.prepared()
-        found = anomalies(values)
+    where.add(NO_BUCKETS)
+    every = list(SeriesReader(snapshot, where, most=_MOST_SAMPLES))
+    prepared = [series.prepared() for series in every]
+    verdicts = judged([values for _, values, _ in prepared])
+    for series, (times, _, unit), found in zip(every, prepared, verdicts, strict=True):
         if found.shift and found.score >= 10:
             text = f"{series.metric} went from {found.shift.before:.4g} to {found.shift.after:.4g} ({unit})"
             about = f"{series.kind.title()}/{series.object}"

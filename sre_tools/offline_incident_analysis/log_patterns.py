@@ -8,9 +8,12 @@ given share of them equal, word by word; where they differ the pattern has `<*>`
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+
+from srearena.snapshots import Snapshot
 
 WILDCARD = "<*>"
 
@@ -40,7 +43,7 @@ class Pattern:
         self.services[row["service"] or "unknown"] += row["n"]
         if not self.example:
             self.example = {
-                "body": row["example"],
+                "template": row["template"],
                 "timestamp": row["first"],
                 "service": row["service"],
                 "severity": row["severity"],
@@ -48,7 +51,7 @@ class Pattern:
 
 
 def join(rows: list[dict[str, Any]], threshold: float) -> list[Pattern]:
-    """Patterns of grouped lines (`template, severity, service, n, first, last, example`), most frequent first."""
+    """Patterns of grouped lines (`template, severity, service, n, first, last`), most frequent first."""
     by_shape: dict[tuple[int, str], list[Pattern]] = {}
     exact: dict[str, Pattern] = {}
     for row in rows:
@@ -68,3 +71,16 @@ def join(rows: list[dict[str, Any]], threshold: float) -> list[Pattern]:
         exact[template] = best
     found = [pattern for group in by_shape.values() for pattern in group]
     return sorted(found, key=lambda pattern: (-pattern.count, pattern.words))
+
+
+def find_lines(snapshot: Snapshot, wanted: Iterable[tuple[str | None, datetime | None]]) -> dict[Any, str]:
+    """A whole line for each template and time; reading all lines only to show a few would take far longer."""
+    asked = {pair for pair in wanted if pair[1] is not None}
+    if not asked:
+        return {}
+    times = sorted({time.replace(tzinfo=None) for _, time in asked if time})
+    marks = ", ".join("?" for _ in times)
+    rows = snapshot.rows(
+        f"SELECT template, time, min(body) AS body FROM logs WHERE time IN ({marks}) GROUP BY template, time", times
+    )
+    return {(row["template"], row["time"]): row["body"] for row in rows if (row["template"], row["time"]) in asked}

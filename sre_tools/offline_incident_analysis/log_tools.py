@@ -9,7 +9,7 @@ from pydantic import Field
 from sre_tools.errors import ToolError
 from sre_tools.offline_incident_analysis.conditions import Conditions, checked_regex
 from sre_tools.offline_incident_analysis.identity import nearest, parse_identifier
-from sre_tools.offline_incident_analysis.log_patterns import join
+from sre_tools.offline_incident_analysis.log_patterns import Pattern, find_lines, join
 from sre_tools.offline_incident_analysis.registry import Call, Paged, tool
 from sre_tools.offline_incident_analysis.replies import Answer
 from sre_tools.offline_incident_analysis.topology import topology_of
@@ -91,14 +91,16 @@ def log_analysis(call: Call, arguments: LogArguments) -> Answer:
         )
         return Answer(rows, {"total_logs": total}, notes, total=total, start=call.window.offset)
     grouped = call.snapshot.rows(
-        f"""SELECT template, severity, service, count(*) AS n, min(time) AS first, max(time) AS last,
-            arg_min(body, time) AS example FROM logs {where.where} GROUP BY template, severity, service
+        f"""SELECT template, severity, service, count(*) AS n, min(time) AS first, max(time) AS last
+            FROM logs {where.where} GROUP BY template, severity, service
             ORDER BY n DESC, template, service LIMIT {_MAX_TEMPLATES}""",
         where.values,
     )
     patterns = join(grouped, arguments.similarity_threshold)
     patterns.sort(key=lambda p: (min((_RANK.get(s, 3) for s in p.severities), default=3), -p.count))
-    rows = [_pattern_row(pattern, total) for pattern in patterns[: arguments.max_patterns]]
+    shown = patterns[: arguments.max_patterns]
+    lines = find_lines(call.snapshot, ((p.example["template"], p.example["timestamp"]) for p in shown))
+    rows = [_pattern_row(pattern, total, lines) for pattern in shown]
     if len(patterns) > arguments.max_patterns:
         notes.append(f"{len(patterns) - arguments.max_patterns} rarer patterns are not listed; raise max_patterns")
     summary = {
@@ -109,7 +111,10 @@ def log_analysis(call: Call, arguments: LogArguments) -> Answer:
     return Answer(rows, summary, notes)
 
 
-def _pattern_row(pattern: Any, total: int) -> dict[str, Any]:
+def _pattern_row(pattern: Pattern, total: int, lines: dict[Any, str]) -> dict[str, Any]:
+    example = dict(pattern.example)
+    template = example.pop("template") or ""
+    body = lines.get((template, example["timestamp"]), template)
     return {
         "pattern": " ".join(pattern.words),
         "count": pattern.count,
@@ -117,7 +122,7 @@ def _pattern_row(pattern: Any, total: int) -> dict[str, Any]:
         "severity_breakdown": dict(pattern.severities.most_common()),
         "service_breakdown": dict(pattern.services.most_common(10)),
         "time_range": {"first": pattern.first, "last": pattern.last},
-        "example": {**pattern.example, "body": (pattern.example.get("body") or "")[:500]},
+        "example": {"body": body[:500], **example},
     }
 
 

@@ -5,19 +5,28 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Any, Literal
 
 from pydantic import Field
 
 from sre_tools.errors import ToolError
-from sre_tools.offline_incident_analysis.anomaly_tool import Series, all_series, metric_objects, moment
 from sre_tools.offline_incident_analysis.conditions import Conditions
 from sre_tools.offline_incident_analysis.expressions import metric_identifier, parse_expression
 from sre_tools.offline_incident_analysis.identity import nearest
+from sre_tools.offline_incident_analysis.metric_series import (
+    NO_BUCKETS,
+    Series,
+    SeriesReader,
+    about_objects,
+    metric_objects,
+    telling_labels,
+)
 from sre_tools.offline_incident_analysis.registry import Call, Timed, tool
 from sre_tools.offline_incident_analysis.replies import Answer, Row, when
-from sre_tools.offline_incident_analysis.statistics import is_counter, rates
+from sre_tools.offline_incident_analysis.statistics import is_counter
+from srearena.snapshots.series import summarised
 
 _GROUPS = {
     "deployment": "deployment",
@@ -69,17 +78,36 @@ class MetricArguments(Timed):
     labels_keep: list[str] = Field(default_factory=lambda: ["span_name", "span_kind", "status_code", "le", "container"])
 
 
-def _deployment(series: Series) -> str:
-    return series.object.rsplit("-", 2)[0] if series.kind == "pod" and series.object.count("-") >= 2 else series.object
+_DEPLOYMENT = """CASE WHEN object_kind = 'pod' AND regexp_matches(object_name, '-.*-')
+    THEN regexp_replace(object_name, '-[^-]*-[^-]*$', '') ELSE object_name END"""
+_OBJECT = "concat(upper(object_kind[1]), object_kind[2:], '/', object_name)"
+_KEYS = {"deployment": _DEPLOYMENT, "object_name": _OBJECT, "metric_name": "metric", "namespace": "namespace"}
+# Columns of the reply, as they are found in the table of series.
+_SORTS = {
+    "object": _OBJECT,
+    "deployment": _DEPLOYMENT,
+    "metric_name": "metric",
+    "count": "points",
+    "mean": "mean",
+    "min": "minimum",
+    "max": "maximum",
+    "last_value": "last_value",
+    "last_timestamp": "last_time",
+    "rate_per_s": "rate_per_s",
+}
+_MOST_SERIES = 4000  # whose points are gone through when a time range asks for it
+_MOST_RAW = 1000  # whose points are listed
+_MOST_BUCKETS = 20_000
+_SUMMARY = f"""{_OBJECT} AS object, {_DEPLOYMENT} AS deployment, metric AS metric_name, points AS count, mean,
+    minimum AS min, maximum AS max, last_value, last_time, labels, le, status_code, increase,
+    increase / nullif(epoch(last_time - first_time), 0) AS rate_per_s"""
 
 
 def _conditions(call: Call, arguments: MetricArguments, names: list[str] | None) -> Conditions:
+    """Which series are meant; the time range is another matter."""
     where = Conditions()
-    where.during("time", arguments)
     if arguments.k8_object_name:
-        pairs = metric_objects(call, arguments.k8_object_name)
-        clause = " OR ".join("(object_kind = ? AND object_name = ?)" for _ in pairs)
-        where.add(clause, *(part for pair in pairs for part in pair))
+        about_objects(where, metric_objects(call, arguments.k8_object_name))
     if arguments.object_pattern not in ("", "*"):
         pattern = arguments.object_pattern.lower()
         where.add("lower(object_kind || '/' || object_name) GLOB ? OR lower(object_name) GLOB ?", pattern, pattern)
@@ -89,10 +117,36 @@ def _conditions(call: Call, arguments: MetricArguments, names: list[str] | None)
     return where
 
 
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Series as a relation, summed up over the time range that was asked for."""
+
+    relation: str
+    values: list[Any]
+    notes: list[str]
+
+
+def _chosen(call: Call, arguments: MetricArguments, where: Conditions) -> _Chosen:
+    begin, end = where.within(arguments)
+    series = f"SELECT * FROM series {where.where}"
+    if begin is None and end is None:
+        return _Chosen(f"({series} {'AND' if where.where else 'WHERE'} points > 0)", where.values, [])
+    found = call.snapshot.rows(f"SELECT count(*) AS n FROM series {where.where}", where.values)[0]["n"]
+    notes = []
+    if found > _MOST_SERIES:
+        series += f" ORDER BY object_kind, object_name, metric, labels LIMIT {_MOST_SERIES}"
+        notes.append(
+            f"of {found} series the first {_MOST_SERIES} were looked at, as a time range was asked for; "
+            "narrow by k8_object_name, object_pattern or metric_names"
+        )
+    bare = f"SELECT * EXCLUDE (samples, points) FROM ({series})"
+    return _Chosen(f"(SELECT * FROM ({summarised(bare, begin, end)}) WHERE points > 0)", where.values, notes)
+
+
 def _wanted(call: Call, arguments: MetricArguments) -> list[str] | None:
     if not arguments.metric_names:
         return None
-    known = [row["metric"] for row in call.snapshot.rows("SELECT DISTINCT metric FROM metrics ORDER BY 1")]
+    known = [row["metric"] for row in call.snapshot.rows("SELECT DISTINCT metric FROM series ORDER BY 1")]
     for name in arguments.metric_names:
         if name not in known:
             near = ", ".join(nearest(name, (str(k) for k in known))) or "none: it has no metrics"
@@ -125,54 +179,85 @@ def metric_analysis(call: Call, arguments: MetricArguments) -> Answer:
     if arguments.eval:
         return _evaluated(call, arguments)
     where = _conditions(call, arguments, names)
+    quantiles = any(name.endswith("_bucket") for name in names or []) and not arguments.include_buckets
+    if not arguments.include_buckets and not quantiles and arguments.verbosity != "raw":
+        where.add(NO_BUCKETS)
     if arguments.verbosity == "raw":
-        total = call.snapshot.rows(f"SELECT count(*) AS n FROM metrics {where.where}", where.values)[0]["n"]
-        rows = call.snapshot.rows(
-            f"""SELECT time AS timestamp, object_kind || '/' || object_name AS object, metric AS metric_name, value,
-                le, status_code FROM metrics {where.where}
-                ORDER BY object_kind, object_name, metric, time, labels, le LIMIT ? OFFSET ?""",
-            [*where.values, call.window.most, call.window.offset],
-        )
-        return Answer(rows, total=total, start=call.window.offset)
-    if not arguments.include_buckets and not any(name.endswith("_bucket") for name in names or []):
-        where.add("NOT metric LIKE '%\\_bucket' ESCAPE '\\'")
-    rows = []
-    histograms: dict[tuple[Any, ...], list[Series]] = defaultdict(list)
-    for series in all_series(call.snapshot, where):
-        if series.metric.endswith("_bucket") and not arguments.include_buckets:
-            plain = {k: v for k, v in series.label_set().items() if k != "le"}
-            histograms[series.kind, series.object, series.metric, str(plain)].append(series)
-        elif series.values:
-            rows.append(_summary(series, arguments))
-    rows.extend(row for group in histograms.values() if (row := _quantile_row(group)))
+        return _raw(call, arguments, where)
+    chosen = _chosen(call, arguments, where)
     if arguments.group_by or arguments.agg != "mean":
-        rows = _grouped(rows, arguments)
-    else:
-        rows.sort(key=lambda row: (-row.get("max", 0), row["object"], row["metric_name"], str(row.get("labels"))))
-    notes = [] if rows else ["nothing matches; drop filters, metric_names, object_pattern or the time range"]
-    return Answer(_sorted(rows, arguments.sort_by), {"series": len(rows)}, notes)
+        return _grouped(call, arguments, chosen)
+    order = f"{_OBJECT}, metric, labels, le, status_code"
+    if quantiles:
+        found = call.snapshot.rows(
+            f"SELECT {_SUMMARY} FROM {chosen.relation} ORDER BY {order} LIMIT {_MOST_BUCKETS}", chosen.values
+        )
+        rows = _with_quantiles(found, arguments)
+        notes = chosen.notes if len(found) < _MOST_BUCKETS else [*chosen.notes, "too many buckets: narrow by object"]
+        return Answer(_sorted(rows, arguments.sort_by), {"series": len(rows)}, notes)
+    total = call.snapshot.rows(f"SELECT count(*) AS n FROM {chosen.relation}", chosen.values)[0]["n"]
+    if arguments.sort_by and arguments.sort_by not in _SORTS:
+        raise ToolError(f"sort_by: there is no column {arguments.sort_by!r}; there are {', '.join(_SORTS)}")
+    first = arguments.sort_by or "max"
+    rows = [
+        _summary(row, arguments)
+        for row in call.snapshot.rows(
+            f"""SELECT {_SUMMARY} FROM {chosen.relation}
+                ORDER BY {_SORTS[first]} DESC NULLS LAST, {order} LIMIT ? OFFSET ?""",
+            [*chosen.values, call.window.most, call.window.offset],
+        )
+    ]
+    notes = [] if total else ["nothing matches; drop filters, metric_names, object_pattern or the time range"]
+    return Answer(rows, {"series": total}, [*notes, *chosen.notes], total=total, start=call.window.offset)
 
 
-def _summary(series: Series, arguments: MetricArguments) -> Row:
-    labels = series.label_set()
+def _raw(call: Call, arguments: MetricArguments, where: Conditions) -> Answer:
+    """Single samples, of as many series as can be gone through at once."""
+    order = "object_kind, object_name, metric, labels, le, status_code"
+    found = call.snapshot.rows(f"SELECT count(*) AS n FROM series {where.where}", where.values)[0]["n"]
+    notes = []
+    if found > _MOST_RAW:
+        notes.append(f"of {found} series the first {_MOST_RAW} are shown; narrow by object, pattern or metric_names")
+    during = Conditions()
+    during.during("timestamp", arguments)
+    samples = f"""(SELECT * FROM (SELECT {order}, unnest(times) AS timestamp, unnest("values") AS value
+        FROM (SELECT * FROM series {where.where} ORDER BY {order} LIMIT {_MOST_RAW})) {during.where})"""
+    values = [*where.values, *during.values]
+    total = call.snapshot.rows(f"SELECT count(*) AS n FROM {samples}", values)[0]["n"]
+    rows = call.snapshot.rows(
+        f"""SELECT timestamp, {_OBJECT} AS object, metric AS metric_name, value, le, status_code FROM {samples}
+            ORDER BY {order}, timestamp LIMIT ? OFFSET ?""",
+        [*values, call.window.most, call.window.offset],
+    )
+    return Answer(rows, notes=notes, total=total, start=call.window.offset)
+
+
+def _summary(row: Row, arguments: MetricArguments) -> Row:
+    labels = telling_labels(row["labels"], row["le"], row["status_code"])
     if not arguments.include_tags:
         labels = {key: value for key, value in labels.items() if key in arguments.labels_keep}
-    row: Row = {
-        "object": f"{series.kind.title()}/{series.object}",
-        "deployment": _deployment(series),
-        "metric_name": series.metric,
-        "count": len(series.values),
-        "mean": _short(fmean(series.values)),
-        "min": _short(min(series.values)),
-        "max": _short(max(series.values)),
-        "last_value": _short(series.values[-1]),
-        "last_timestamp": when(moment(series.times[-1])),
+    shown: Row = {
+        **{key: row[key] for key in ("object", "deployment", "metric_name", "count")},
+        **{key: _short(row[key]) for key in ("mean", "min", "max", "last_value")},
+        "last_timestamp": when(row["last_time"]),
         "labels": labels,
     }
-    if is_counter(series.metric):
-        _, increase = rates(series.times, series.values)
-        row["rate_per_s"] = _short(fmean(increase)) if increase else None
-    return row
+    if is_counter(row["metric_name"]):
+        shown["rate_per_s"] = _short(row["rate_per_s"]) if row["rate_per_s"] is not None else None
+    return shown
+
+
+def _with_quantiles(found: list[Row], arguments: MetricArguments) -> list[Row]:
+    rows = []
+    histograms: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in found:
+        if row["metric_name"].endswith("_bucket"):
+            plain = {k: v for k, v in telling_labels(row["labels"], None, row["status_code"]).items() if k != "le"}
+            histograms[row["object"], row["metric_name"], str(plain)].append(row)
+        else:
+            rows.append(_summary(row, arguments))
+    rows.extend(quantiles for group in histograms.values() if (quantiles := _quantile_row(group)))
+    return sorted(rows, key=lambda row: (-row.get("max", 0), row["object"], row["metric_name"], str(row["labels"])))
 
 
 def _short(value: float) -> float:
@@ -186,27 +271,22 @@ def _bound(text: str | None) -> float:
         return math.nan
 
 
-def _quantile_row(group: list[Series]) -> Row | None:
+def _quantile_row(group: list[Row]) -> Row | None:
     """Quantiles of what a histogram counted during the time range, as Prometheus interpolates them."""
     grown: dict[float, float] = defaultdict(float)
-    for series in group:
-        bound = _bound(series.le)
-        if series.values and not math.isnan(bound):
-            steps = zip(series.values, series.values[1:], strict=False)
-            grown[bound] += (
-                sum(b - a if b >= a else b for a, b in steps) if len(series.values) > 1 else series.values[0]
-            )
+    for row in group:
+        bound = _bound(row["le"])
+        if not math.isnan(bound):
+            grown[bound] += row["increase"] if row["count"] > 1 else row["last_value"]
     bounds = sorted(grown)
     if len(bounds) < 2 or not math.isinf(bounds[-1]) or grown[bounds[-1]] <= 0:
         return None
     total = grown[bounds[-1]]
     first = group[0]
     found: Row = {
-        "object": f"{first.kind.title()}/{first.object}",
-        "deployment": _deployment(first),
-        "metric_name": first.metric,
+        **{key: first[key] for key in ("object", "deployment", "metric_name")},
         "sample_count": _short(total),
-        "labels": {k: v for k, v in first.label_set().items() if k != "le"},
+        "labels": {k: v for k, v in telling_labels(first["labels"], None, first["status_code"]).items() if k != "le"},
         "duration_ms": {},
     }
     for quantile in _QUANTILES:
@@ -222,26 +302,30 @@ def _quantile_row(group: list[Series]) -> Row | None:
     return found
 
 
-def _grouped(rows: list[Row], arguments: MetricArguments) -> list[Row]:
+def _grouped(call: Call, arguments: MetricArguments, chosen: _Chosen) -> Answer:
     """Means of series, brought together; a different metric is a different group."""
-    column = _GROUPS[arguments.group_by] if arguments.group_by else None
-    groups: dict[tuple[Any, ...], list[float]] = defaultdict(list)
-    for row in rows:
-        if "mean" not in row:
-            continue
-        value = {"object_name": row["object"], "deployment": row["deployment"]}.get(column or "", row.get(column or ""))
-        groups[(value, row["metric_name"]) if column else (row["metric_name"],)].append(row["mean"])
-    aggregate = _AGGREGATES[arguments.agg]
-    found = []
-    for key, values in groups.items():
-        names: Row = {str(arguments.group_by): key[0], "metric_name": key[1]} if column else {"metric_name": key[0]}
-        found.append({**names, arguments.agg: _short(float(aggregate(values))), "series": len(values)})
-    return sorted(found, key=lambda row: (-float(row[arguments.agg]), str(row)))
+    key = f"{_KEYS[_GROUPS[arguments.group_by]]} AS key, " if arguments.group_by else ""
+    aggregate = {"mean": "avg(mean)", "count": "count(*)"}.get(arguments.agg, f"{arguments.agg}(mean)")
+    if arguments.agg in ("first", "last"):
+        aggregate = f"{arguments.agg}(mean ORDER BY {_OBJECT}, metric, labels, le, status_code)"
+    found = call.snapshot.rows(
+        f"""SELECT {key}metric, {aggregate} AS value, count(*) AS series FROM {chosen.relation}
+            GROUP BY {"key, " if key else ""}metric """,
+        chosen.values,
+    )
+    rows: list[Row] = []
+    for row in found:
+        named: Row = {str(arguments.group_by): row["key"]} if key else {}
+        rows.append(
+            {**named, "metric_name": row["metric"], arguments.agg: _short(row["value"]), "series": row["series"]}
+        )
+    rows.sort(key=lambda row: (-float(row[arguments.agg]), str(row)))
+    return Answer(_sorted(rows, arguments.sort_by), {"series": sum(row["series"] for row in found)}, chosen.notes)
 
 
 def _evaluated(call: Call, arguments: MetricArguments) -> Answer:
     expression = parse_expression(arguments.eval or "")
-    known = [str(r["metric"]) for r in call.snapshot.rows("SELECT DISTINCT metric FROM metrics ORDER BY 1")]
+    known = [str(r["metric"]) for r in call.snapshot.rows("SELECT DISTINCT metric FROM series ORDER BY 1")]
     by_identifier = {metric_identifier(name): name for name in reversed(known)}
     missing = sorted(expression.metrics - by_identifier.keys())
     if missing:
@@ -253,7 +337,8 @@ def _evaluated(call: Call, arguments: MetricArguments) -> Answer:
     per_object = _GROUPS.get(arguments.group_by or "") in ("deployment", "object_name")
     tables: dict[str, dict[float, dict[str, list[float]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
     groups: dict[str, str] = {}
-    for series in all_series(call.snapshot, _conditions(call, arguments, names)):
+    reader = SeriesReader(call.snapshot, _conditions(call, arguments, names), arguments)
+    for series in reader:
         place = f"{series.kind.title()}/{series.object}" if per_object else "all"
         groups[place] = _deployment(series) if _GROUPS.get(arguments.group_by or "") == "deployment" else place
         for time, value in zip(series.times, series.values, strict=True):
@@ -281,7 +366,12 @@ def _evaluated(call: Call, arguments: MetricArguments) -> Answer:
     ]
     rows.sort(key=lambda row: (-row[expression.name], str(row[label])))
     notes = [] if rows else ["the expression had no value anywhere (missing metrics or a division by zero)"]
-    return Answer(_sorted(rows, arguments.sort_by), {"eval": arguments.eval, "agg": arguments.agg}, notes)
+    summary = {"eval": arguments.eval, "agg": arguments.agg}
+    return Answer(_sorted(rows, arguments.sort_by), summary, [*notes, *reader.notes])
+
+
+def _deployment(series: Series) -> str:
+    return series.object.rsplit("-", 2)[0] if series.kind == "pod" and series.object.count("-") >= 2 else series.object
 
 
 def _sorted(rows: list[Row], column: str | None) -> list[Row]:

@@ -1,13 +1,15 @@
 """Numbers that resist outliers: rates of counters, robust spread, change points, seasons.
 
-Everything works on one series at a time; nothing here knows where a series comes from.
+Every series is judged by itself, and many of one length at once: there are thousands. Nothing here knows where a
+series comes from.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean, median
+from typing import Any
 
 import numpy as np
 
@@ -15,29 +17,23 @@ _COUNTER_SUFFIXES = ("_total", "_count", "_sum", "_bucket")
 _TO_SIGMA = 1.4826  # of a normal distribution, per median absolute deviation
 OUTLIER = 3.5
 _MIN_POINTS = 6
+_EDGE = 2  # points that each side of a step has at least
+_AT_ONCE = 1000  # series; more would only take memory
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def is_counter(metric: str) -> bool:
     return metric.endswith(_COUNTER_SUFFIXES)
 
 
-def rates(times: Sequence[float], values: Sequence[float]) -> tuple[list[float], list[float]]:
+def rates(times: Sequence[float] | Floats, values: Sequence[float] | Floats) -> tuple[Floats, Floats]:
     """Increase per second between neighbours; a counter that falls was reset and counts from zero."""
-    at, found = [], []
-    for before, after in zip(range(len(times)), range(1, len(times)), strict=False):
-        elapsed = times[after] - times[before]
-        if elapsed > 0:
-            grown = values[after] - values[before]
-            at.append(times[after])
-            found.append((grown if grown >= 0 else values[after]) / elapsed)
-    return at, found
-
-
-def spread(values: Sequence[float], centre: float) -> float:
-    """Standard deviation as outliers would not have it; never zero for a series that varies at all."""
-    distances = np.abs(np.asarray(values, dtype=float) - centre)
-    deviation = float(np.median(distances)) * _TO_SIGMA
-    return deviation or float(distances.mean()) * 1.2533
+    moments, counted = np.asarray(times, dtype=float), np.asarray(values, dtype=float)
+    elapsed, grown = np.diff(moments), np.diff(counted)
+    increase = np.where(grown >= 0, grown, counted[1:])
+    real = elapsed > 0
+    return moments[1:][real], increase[real] / elapsed[real]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,46 +44,58 @@ class ChangePoint:
     strength: float  # share of the variance that one step explains, 0 to 1
 
 
-def change_point(values: Sequence[float], edge: int = 2) -> ChangePoint | None:
-    """The one split that explains most of the variance, if it explains enough of it."""
-    count = len(values)
-    if count < max(_MIN_POINTS, 2 * edge):
-        return None
-    points = np.asarray(values, dtype=float)
-    points = points - points.mean()  # large levels would drown small steps in rounding
-    squares = float(np.square(values).sum())
-    variance = float(np.square(points).sum())
-    if variance <= 1e-12 * max(1.0, squares):
-        return None
-    left = np.cumsum(points)[edge - 1 : count - edge]
-    size = np.arange(edge, count - edge + 1)
-    gains = left * left / size + left * left / (count - size)  # what is left of the split sums to minus what is right
-    best = int(np.argmax(gains))
-    strength = float(gains[best]) / variance
-    best = best + edge if gains[best] > 0 else 0
+def _steps(matrix: Floats) -> tuple[Any, Any]:
+    """For each row: where the one split that explains most of its variance is (0 for none), and how much it does."""
+    rows, count = matrix.shape
+    if count < max(_MIN_POINTS, 2 * _EDGE):
+        return np.zeros(rows, dtype=int), np.zeros(rows)
+    points = matrix - matrix.mean(axis=1, keepdims=True)  # large levels would drown small steps in rounding
+    variance = np.square(points).sum(axis=1)
+    varies = variance > 1e-12 * np.maximum(1.0, np.square(matrix).sum(axis=1))
+    left = np.cumsum(points, axis=1)[:, _EDGE - 1 : count - _EDGE]
+    size = np.arange(_EDGE, count - _EDGE + 1)
+    gains = left * left * (1 / size + 1 / (count - size))  # left of the split sums to minus what is right of it
+    best = np.argmax(gains, axis=1)
+    strength = gains[np.arange(rows), best] / np.where(varies, variance, 1.0)
     # Noise alone lets the best split explain about 2·ln(n)/n of the variance; ask for far more.
-    if best == 0 or strength < 0.5:
-        return None
-    return ChangePoint(best, fmean(values[:best]), fmean(values[best:]), strength)
+    return np.where(varies & (strength >= 0.5), best + _EDGE, 0), strength
+
+
+def _change(values: Floats, index: int, strength: float) -> ChangePoint:
+    return ChangePoint(index, float(values[:index].mean()), float(values[index:].mean()), strength)
+
+
+def change_point(values: Sequence[float]) -> ChangePoint | None:
+    """The one split that explains most of the variance, if it explains enough of it."""
+    points = np.asarray(values, dtype=float)
+    index, strength = _steps(points[None, :])
+    return _change(points, int(index[0]), float(strength[0])) if index[0] else None
+
+
+def _seasons(matrix: Floats) -> Any:
+    """For each row the period of a series that repeats at least three times; 0 where there is none."""
+    steps = np.diff(matrix, axis=1)
+    rows, count = steps.shape
+    if count < 12:
+        return np.zeros(rows, dtype=int)
+    power = np.square(steps).sum(axis=1)
+    lags = np.arange(3, count // 3 + 1)
+    size = 1 << (2 * count - 1).bit_length()
+    spectrum = np.fft.rfft(steps / np.sqrt(np.where(power > 0, power, 1.0))[:, None], size, axis=1)
+    alike = np.fft.irfft(spectrum * spectrum.conj(), size, axis=1)[:, lags] * (count / (count - lags))
+    best = np.argmax(alike, axis=1)
+    clear = (power > 0) & np.isfinite(power) & (alike[np.arange(rows), best] > 0.7)
+    return np.where(clear, lags[best], 0)
 
 
 def season(values: Sequence[float]) -> int | None:
-    """The period of a series that repeats at least three times, if there is one."""
-    steps = np.diff(np.asarray(values, dtype=float))
-    count = len(steps)
-    power = float(steps @ steps)
-    if count < 12 or power == 0:
-        return None
-    lags = np.arange(3, count // 3 + 1)
-    likeness = np.correlate(steps, steps, "full")[count - 1 + lags] / power * count / (count - lags)
-    best = int(np.argmax(likeness))
-    return int(lags[best]) if likeness[best] > 0.7 else None
+    return int(_seasons(np.asarray(values, dtype=float)[None, :])[0]) or None
 
 
-def without_season(values: Sequence[float], period: int) -> list[float]:
-    overall = median(values)
-    usual = [median(values[phase::period]) for phase in range(period)]
-    return [value - usual[index % period] + overall for index, value in enumerate(values)]
+def _without_season(values: Floats, period: int) -> Floats:
+    usual = np.array([np.median(values[phase::period]) for phase in range(period)])
+    level: Floats = values - usual[np.arange(len(values)) % period] + float(np.median(values))
+    return level
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +117,63 @@ class Anomalies:
         return min(max(furthest, 10 * min(size, 10.0) * self.shift.strength), 100.0)
 
 
-@np.errstate(over="ignore", invalid="ignore")
 def anomalies(values: Sequence[float]) -> Anomalies:
-    period = season(values)
-    plain = without_season(values, period) if period else list(values)
-    shift = change_point(plain)
-    usual = plain[: shift.index] if shift else plain
-    centre = median(usual) if usual else 0.0
-    width = spread(usual, centre) if usual else 0.0
+    return judged([np.asarray(values, dtype=float)])[0]
+
+
+def judged(many: Sequence[Floats]) -> list[Anomalies]:
+    """What is out of the ordinary in each of many series."""
+    found: dict[int, Anomalies] = {}
+    by_length: dict[int, list[int]] = defaultdict(list)
+    for index, values in enumerate(many):
+        by_length[len(values)].append(index)
+    for length, members in by_length.items():
+        for begin in range(0, len(members), _AT_ONCE):
+            chunk = members[begin : begin + _AT_ONCE]
+            if length == 0:
+                results = [Anomalies(0, 0.0, 1e-9, [], None, None)] * len(chunk)
+            else:
+                results = _judge(np.stack([many[index] for index in chunk]))
+            found.update(zip(chunk, results, strict=True))
+    return [found[index] for index in range(len(many))]
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _judge(matrix: Floats) -> list[Anomalies]:
+    rows, count = matrix.shape
+    periods = _seasons(matrix)
+    plain = matrix
+    if periods.any():
+        plain = matrix.copy()
+        for row in np.flatnonzero(periods):
+            plain[row] = _without_season(matrix[row], int(periods[row]))
+    steps, strength = _steps(plain)
+    centre, width = _usual(plain)
+    for row in np.flatnonzero(steps):  # the usual is what was before the step
+        before = plain[row : row + 1, : steps[row]]
+        centre[row], width[row] = (part[0] for part in _usual(before))
     # A flat series has no spread of its own: a hundredth of its level stands in, so that a jump is finite.
-    width = max(width, abs(centre) * 0.01, 1e-9)
-    away = (np.asarray(plain, dtype=float) - centre) / width
-    far = np.flatnonzero(np.abs(away) > OUTLIER) if len(plain) >= 4 else ()
-    return Anomalies(len(plain), centre, width, [(int(i), float(away[i])) for i in far], shift, period)
+    width = np.maximum(np.maximum(width, np.abs(centre) * 0.01), 1e-9)
+    away = (plain - centre[:, None]) / width[:, None]
+    far: Any = np.abs(away) > OUTLIER
+    far &= count >= 4
+    some = far.any(axis=1)
+    return [
+        Anomalies(
+            count,
+            float(centre[row]),
+            float(width[row]),
+            [(int(i), float(away[row, i])) for i in np.flatnonzero(far[row])] if some[row] else [],
+            _change(plain[row], int(steps[row]), float(strength[row])) if steps[row] else None,
+            int(periods[row]) or None,
+        )
+        for row in range(rows)
+    ]
+
+
+def _usual(matrix: Floats) -> tuple[Floats, Floats]:
+    """Level and spread of each row as outliers would not have it; no spread is zero where a series varies at all."""
+    centre = np.median(matrix, axis=1)
+    distances = np.abs(matrix - centre[:, None])
+    deviation = np.median(distances, axis=1) * _TO_SIGMA
+    return centre, np.where(deviation > 0, deviation, distances.mean(axis=1) * 1.2533)

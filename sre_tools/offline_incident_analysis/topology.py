@@ -116,7 +116,7 @@ _CALLS = """
 SELECT p.service AS caller, c.service AS callee, count(*) AS calls,
        count(*) FILTER (WHERE c.status = 'Error') AS errors,
        mode(p.namespace) AS caller_ns, mode(c.namespace) AS callee_ns
-FROM spans c JOIN spans p ON c.trace_id = p.trace_id AND c.parent_id = p.span_id
+FROM spans c JOIN spans p ON c.parent_key = p.span_key
 WHERE c.service <> p.service GROUP BY p.service, c.service ORDER BY calls DESC, caller, callee
 """
 

@@ -13,6 +13,7 @@ from sre_tools.offline_incident_analysis.identity import nearest
 from sre_tools.offline_incident_analysis.registry import Arguments, Call, instant, tool
 from sre_tools.offline_incident_analysis.replies import Answer, Row, when
 from sre_tools.offline_incident_analysis.statistics import change_point
+from sre_tools.offline_incident_analysis.trace_tree import ARROW, call_tree
 from srearena.snapshots import Snapshot
 
 _DELTA = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)")
@@ -40,16 +41,18 @@ def error_onset(snapshot: Snapshot, service: str | None = None) -> tuple[datetim
     if edge["a"] is None:
         return None
     width = max(10.0, (edge["b"] - edge["a"]).total_seconds() / _BUCKETS)
-    rows = snapshot.rows(
-        """SELECT floor(epoch(time - ?) / ?) AS bucket, min(time) AS began,
-             avg(CASE WHEN status = 'Error' THEN 1.0 ELSE 0.0 END) AS errors,
-             ln(1 + quantile_cont(duration_ns, 0.95)) AS latency
-           FROM spans WHERE time IS NOT NULL AND (? IS NULL OR service = ?) GROUP BY bucket ORDER BY bucket""",
-        [edge["a"].replace(tzinfo=None), width, service, service],
-    )
-    for column, what in (("errors", "error rate"), ("latency", "latency")):
-        found = change_point([row[column] or 0.0 for row in rows])
-        if found and found.after > found.before + (0.02 if column == "errors" else 0.2):
+    about = "AND service = ?" if service else ""
+    for what, measure, least in (
+        ("error rate", "avg(CASE WHEN status = 'Error' THEN 1.0 ELSE 0.0 END)", 0.02),
+        ("latency", "ln(1 + quantile_cont(duration_ns, 0.95))", 0.2),
+    ):
+        rows = snapshot.rows(
+            f"""SELECT floor(epoch(time - ?) / ?) AS bucket, min(time) AS began, {measure} AS measure
+                FROM spans WHERE time IS NOT NULL {about} GROUP BY bucket ORDER BY bucket""",
+            [edge["a"].replace(tzinfo=None), width, *([service] if service else [])],
+        )
+        found = change_point([row["measure"] or 0.0 for row in rows])
+        if found and found.after > found.before + least:
             return rows[found.index]["began"], what
     return None
 
@@ -70,34 +73,6 @@ def _pivot(snapshot: Snapshot, service: str | None) -> tuple[datetime, str] | No
         if (onset := error_onset(snapshot, name))
     ]
     return min(each, default=None)
-
-
-# One row per span of the windows, with the path of services that leads to it and what it spent itself.
-_TREE = """
-WITH RECURSIVE chosen AS (
-  SELECT trace_id, span_id, parent_id, service, name, kind, status, status_message, duration_ns,
-         CASE WHEN time >= ? THEN 'post' ELSE 'pre' END AS side
-  FROM spans WHERE time >= ? AND time < ? AND service IS NOT NULL
-), children AS (
-  SELECT trace_id, parent_id, sum(duration_ns) AS spent, bool_or(status = 'Error') AS failed
-  FROM chosen WHERE parent_id IS NOT NULL GROUP BY trace_id, parent_id
-), tree AS (
-  SELECT c.*, c.service AS path, 1 AS depth FROM chosen c
-  WHERE c.parent_id IS NULL
-     OR NOT EXISTS (SELECT 1 FROM chosen p WHERE p.trace_id = c.trace_id AND p.span_id = c.parent_id)
-  UNION ALL
-  SELECT c.*, CASE WHEN c.service = t.service THEN t.path ELSE t.path || ' → ' || c.service END, t.depth + 1
-  FROM chosen c JOIN tree t ON c.trace_id = t.trace_id AND c.parent_id = t.span_id WHERE t.depth < 60
-)
-SELECT path, service, side, count(*) AS spans, count(DISTINCT tree.trace_id) AS traces,
-  count(*) FILTER (WHERE status = 'Error') AS errors,
-  count(*) FILTER (WHERE status = 'Error' AND NOT coalesce(failed, false)) AS own_errors,
-  quantile_cont(duration_ns, 0.5) / 1e6 AS p50, quantile_cont(duration_ns, 0.99) / 1e6 AS p99,
-  avg(greatest(duration_ns - coalesce(spent, 0), 0)) / 1e6 AS self_ms,
-  list(DISTINCT status_message) FILTER (WHERE status = 'Error' AND status_message IS NOT NULL)[:3] AS messages
-FROM tree LEFT JOIN children ON children.trace_id = tree.trace_id AND children.parent_id = tree.span_id
-WHERE (? IS NULL OR lower(kind) = lower(?)) GROUP BY path, service, side
-"""
 
 
 @tool(
@@ -136,15 +111,17 @@ def get_trace_error_tree(call: Call, arguments: TraceArguments) -> Answer:
     first, last = edge["a"].replace(tzinfo=None), edge["b"].replace(tzinfo=None) + timedelta(microseconds=1)
     begin, end = (pivot - delta, pivot + delta) if pivot else (first, last)
     # Without a pivot everything is one window, which the comparison calls `post`.
-    rows = call.snapshot.rows(_TREE, [pivot or first, begin, end, arguments.span_kind, arguments.span_kind])
+    tree = call_tree(call.snapshot, pivot or first, begin, end, arguments.span_kind)
+    rows = tree.rows
     seconds = {"pre": _length(first, last, begin, pivot), "post": _length(first, last, pivot or first, end)}
+    seconds = {side: length / tree.share for side, length in seconds.items()}
     paths: dict[str, Row] = {}
     for row in rows:
         paths.setdefault(row["path"], {"path": row["path"], "service": row["service"]})[row["side"]] = row
     shown = [
         _compared(path, seconds, arguments, compare=pivot is not None)
         for path in paths.values()
-        if not arguments.service_name or arguments.service_name in path["path"].split(" → ")
+        if not arguments.service_name or arguments.service_name in path["path"].split(ARROW)
     ]
     shown.sort(key=lambda row: (_SEVERITY[row["severity"]], -row["own_errors"], -row["weight"], row["path"]))
     for row in shown:
@@ -156,7 +133,13 @@ def get_trace_error_tree(call: Call, arguments: TraceArguments) -> Answer:
         "paths": len(shown),
         **_suspect(rows),
     }
-    return Answer(shown, summary)
+    notes = []
+    if tree.share > 1:
+        notes.append(
+            f"1 in {tree.share} traces was looked at: spans and errors are counts among those, rates are scaled up; "
+            "a smaller delta_time looks at more"
+        )
+    return Answer(shown, summary, notes)
 
 
 def _length(first: datetime, last: datetime, begin: datetime, end: datetime | None) -> float:

@@ -8,6 +8,7 @@ leaves out points without a time or a finite value, and all but the first at one
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from srearena.snapshots.tables import column_expressions, identifier
@@ -67,27 +68,36 @@ def grouping(header: list[str], relation: str, number: int, rounds: int) -> str:
     # What tells series apart is text in the file; what that means is worked out once for each series.
     raw = ", ".join([*(identifier(name) for name in header if name.lower() in _TELLING), "filename"])
     telling = ", ".join(f"CAST({expressions[name]} AS VARCHAR) AS {name}" for name in _IDENTITY)
-    identity = ", ".join(_IDENTITY)
+    samples = f"""SELECT {raw}, list(CAST({expressions["time"]} AS TIMESTAMP)) AS t,
+        list(CAST({expressions["value"]} AS DOUBLE)) AS v FROM {relation} {part} GROUP BY {raw}"""
     # Threads come back in any order: most lists are sorted all the same, and only the others are put in order.
+    ordered = f"""SELECT {telling}, list_sort(t) AS times,
+        CASE WHEN t = list_sort(t) THEN v ELSE list_select(v, list_grade_up(t)) END AS "values" FROM ({samples})"""
+    return f"{summarised(ordered)} ORDER BY object_kind, object_name, metric, labels, le, status_code"
+
+
+def summarised(series: str, begin: datetime | None = None, end: datetime | None = None) -> str:
+    """The SELECT that sums series up (`times` and `values` beside what tells them apart), or a time range of them."""
+    usable = 'times[i] IS NOT NULL AND isfinite("values"[i]) AND (i = 1 OR times[i] IS DISTINCT FROM times[i - 1])'
+    for bound, sign in ((begin, ">="), (end, "<=")):
+        if bound is not None:
+            usable += f" AND times[i] {sign} TIMESTAMP '{bound.isoformat(' ')}'"
+    # Most series have nothing to leave out: lists as they are need not be gone through point by point.
+    plain = "false"
+    if begin is None and end is None:
+        plain = """len(list_distinct(times)) = len(times)
+            AND len(list_filter("values", lambda x: coalesce(isfinite(x), false))) = len(times)"""
     return f"""
-    SELECT {identity}, samples, len(v) AS points, t[1] AS first_time, t[-1] AS last_time, list_avg(v) AS mean,
-      list_min(v) AS minimum, list_max(v) AS maximum, v[-1] AS last_value,
+    SELECT {", ".join(_IDENTITY)}, samples, len(v) AS points, t[1] AS first_time, t[-1] AS last_time,
+      list_avg(v) AS mean, list_min(v) AS minimum, list_max(v) AS maximum, v[-1] AS last_value,
       coalesce(list_sum(list_transform(list_zip(v[2:], v[:-2]),
         lambda pair: CASE WHEN pair[1] >= pair[2] THEN pair[1] - pair[2] ELSE pair[1] END)), 0) AS increase,
       times, "values"
-    FROM (SELECT *,
-      CASE WHEN plain THEN times ELSE list_transform(kept, lambda i: times[i]) END AS t,
+    FROM (SELECT *, CASE WHEN plain THEN times ELSE list_transform(kept, lambda i: times[i]) END AS t,
       CASE WHEN plain THEN "values" ELSE list_transform(kept, lambda i: "values"[i]) END AS v
     FROM (SELECT *, CASE WHEN plain THEN [] ELSE list_filter(range(1, samples + 1), lambda i:
-        times[i] IS NOT NULL AND coalesce(isfinite("values"[i]), false)
-        AND (i = 1 OR times[i] IS DISTINCT FROM times[i - 1])) END AS kept
-    FROM (SELECT *, len(times) AS samples, len(list_distinct(times)) = len(times)
-        AND len(list_filter("values", lambda x: coalesce(isfinite(x), false))) = len(times) AS plain
-    FROM (SELECT {telling}, list_sort(t) AS times,
-        CASE WHEN t = list_sort(t) THEN v ELSE list_select(v, list_grade_up(t)) END AS "values"
-    FROM (SELECT {raw}, list(CAST({expressions["time"]} AS TIMESTAMP)) AS t,
-        list(CAST({expressions["value"]} AS DOUBLE)) AS v FROM {relation} {part} GROUP BY {raw})))))
-    ORDER BY object_kind, object_name, metric, labels, le, status_code
+      coalesce({usable}, false)) END AS kept
+    FROM (SELECT *, len(times) AS samples, {plain} AS plain FROM ({series}))))
     """
 
 

@@ -31,7 +31,7 @@ from srearena.snapshots.tables import MACROS, SCHEMAS, literal
 if TYPE_CHECKING:
     import duckdb
 
-MEMORY_LIMIT = "400MB"
+MEMORY_LIMIT = "300MB"
 _THREADS = min(4, os.cpu_count() or 1)
 _BATCH = 1000
 _RESCAN_AFTER = 2.0

@@ -81,6 +81,10 @@ SCHEMAS: dict[str, dict[str, str]] = {
         "attributes": "VARCHAR",
         "event_names": "VARCHAR",
         "event_attributes": "VARCHAR",
+        # Numbers that stand for trace, span and parent in joins, which are far quicker than over their ids.
+        "trace_key": "UBIGINT",
+        "span_key": "UBIGINT",
+        "parent_key": "UBIGINT",
     },
     "metrics": {
         "object_kind": "VARCHAR",
@@ -288,11 +292,13 @@ def _spans(h: Header) -> tuple[str | None, dict[str, str]]:
     kind = f"regexp_replace(lower({h.column('SpanKind', 'span_kind')}), '^(span_kind_)', '')"
     status = f"regexp_replace(lower({h.column('StatusCode', 'status_code')}), '^(status_code_)', '')"
     maps = ("ResourceAttributes", "resource_attributes")
+    trace, span = h.column("TraceId", "trace_id"), h.column("SpanId", "span_id")
+    parent = h.column("ParentSpanId", "parent_span_id")
     return None, {
         "time": f"instant({h.column('Timestamp')})",
-        "trace_id": h.column("TraceId", "trace_id"),
-        "span_id": h.column("SpanId", "span_id"),
-        "parent_id": h.column("ParentSpanId", "parent_span_id"),
+        "trace_id": trace,
+        "span_id": span,
+        "parent_id": parent,
         "name": h.column("SpanName", "span_name"),
         "kind": f"concat(upper({kind}[1]), {kind}[2:])",
         "service": h.column("ServiceName", "service_name"),
@@ -304,6 +310,9 @@ def _spans(h: Header) -> tuple[str | None, dict[str, str]]:
         "attributes": h.column("SpanAttributes", "span_attributes"),
         "event_names": h.column("Events.Name", "events_name"),
         "event_attributes": h.column("Events.Attributes", "events_attributes"),
+        "trace_key": f"hash({trace})",
+        "span_key": f"hash({trace}, {span})",
+        "parent_key": f"CASE WHEN {parent} IS NOT NULL THEN hash({trace}, {parent}) END",
     }
 
 

@@ -14,7 +14,7 @@ from sre_tools.offline_incident_analysis.statistics import anomalies, change_poi
 
 def test_a_counter_that_was_reset_does_not_fall() -> None:
     at, found = rates([0, 60, 120, 180], [0, 60, 30, 90])
-    assert (at, found) == ([60, 120, 180], [1.0, 0.5, 1.0])
+    assert (list(at), list(found)) == ([60, 120, 180], [1.0, 0.5, 1.0])
 
 
 @given(st.lists(st.floats(0, 1e9), min_size=2, max_size=50))

@@ -1,0 +1,149 @@
+"""Series of metrics, as tools that judge them point by point want them: arrays, and never more than fit in memory.
+
+What only needs a summary of series (how high, how often) asks the database for that and reads no points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from sre_tools.errors import ToolError
+from sre_tools.offline_incident_analysis.conditions import Conditions
+from sre_tools.offline_incident_analysis.identity import nearest, parse_identifier
+from sre_tools.offline_incident_analysis.log_tools import pods_of
+from sre_tools.offline_incident_analysis.registry import Call, Timed
+from sre_tools.offline_incident_analysis.statistics import Floats, is_counter, rates
+from srearena.snapshots import Snapshot
+from srearena.snapshots.attributes import parse_attributes
+
+MOST_POINTS = 1_500_000  # read for one call
+NO_BUCKETS = "NOT metric LIKE '%\\_bucket' ESCAPE '\\'"
+_OWN_LABELS = frozenset({"pod", "namespace", "service_name", "__name__", "job", "instance", "endpoint"})
+_ORDER = "object_kind, object_name, metric, labels, le, status_code, samples"
+
+
+def telling_labels(labels: str | None, le: str | None, status: str | None) -> dict[str, Any]:
+    """What tells a series from others of the same metric and object."""
+    kept = {k: v for k, v in parse_attributes(labels).items() if k not in _OWN_LABELS}
+    return {**kept, **({"le": le} if le else {}), **({"status_code": status} if status else {})}
+
+
+@dataclass(slots=True)
+class Series:
+    kind: str
+    object: str
+    metric: str
+    labels: str | None
+    le: str | None
+    status: str | None
+    times: Floats
+    """Seconds since the epoch."""
+    values: Floats
+
+    def prepared(self) -> tuple[Floats, Floats, str]:
+        """What to look at: the value of a gauge, the rate of a counter."""
+        if not is_counter(self.metric):
+            return self.times, self.values, "value"
+        return *rates(self.times, self.values), "per second"
+
+    def label_set(self) -> dict[str, Any]:
+        return telling_labels(self.labels, self.le, self.status)
+
+
+def moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(float(seconds), UTC)
+
+
+class SeriesReader:
+    """The series that conditions choose, in order; `left_out` counts those that were too many to look at."""
+
+    def __init__(
+        self, snapshot: Snapshot, where: Conditions, times: Timed | None = None, most: int = MOST_POINTS
+    ) -> None:
+        self._snapshot = snapshot
+        begin, end = where.within(times) if times else (None, None)
+        self._begin = begin.replace(tzinfo=UTC).timestamp() if begin else None
+        self._end = end.replace(tzinfo=UTC).timestamp() if end else None
+        self._where = where
+        self._most = most
+        self.left_out = 0
+
+    def __iter__(self) -> Iterator[Series]:
+        columns = "object_kind, object_name, metric, labels, le, status_code, samples"
+        chosen, given = self._where.where, self._where.values
+        rows = self._snapshot.rows(
+            f"""SELECT * FROM (SELECT {columns}, count(*) OVER () AS found,
+                  sum(samples) OVER (ORDER BY {_ORDER} ROWS UNBOUNDED PRECEDING) AS upto FROM series {chosen})
+                WHERE upto <= {self._most} OR upto = samples ORDER BY {_ORDER}""",
+            given,
+        )
+        if not rows:
+            return
+        self.left_out = rows[0]["found"] - len(rows)
+        flat = self._snapshot.arrays(
+            f"""SELECT epoch(unnest(times)) AS t, unnest("values") AS v
+                FROM (SELECT times, "values" FROM series {chosen} ORDER BY {_ORDER} LIMIT {len(rows)})""",
+            given,
+        )
+        times, values = _plain(flat["t"]), _plain(flat["v"])
+        usable = np.isfinite(times) & np.isfinite(values)
+        if self._begin is not None:
+            usable &= times >= self._begin
+        if self._end is not None:
+            usable &= times <= self._end
+        # Of two points at one moment the first counts; between series time may stand still.
+        again = np.diff(times, prepend=-np.inf) <= 0
+        again[np.cumsum([0, *(row["samples"] for row in rows[:-1])])] = False
+        usable &= ~again
+        clean = bool(usable.all())
+        begin = 0
+        for row in rows:
+            here = slice(begin, begin + row["samples"])
+            begin = here.stop
+            own_times, own_values = times[here], values[here]
+            if not clean and not usable[here].all():
+                own_times, own_values = own_times[usable[here]], own_values[usable[here]]
+            kind, name, metric, labels, le, status, *_ = row.values()
+            yield Series(kind, name, metric, labels, le, status, own_times, own_values)
+
+    @property
+    def notes(self) -> list[str]:
+        """Said after all series were seen."""
+        if not self.left_out:
+            return []
+        return [f"{self.left_out} more series match and were not looked at; narrow by object, metric or pattern"]
+
+
+def _plain(column: Any) -> Floats:
+    return np.asarray(np.ma.filled(np.ma.asarray(column, dtype=float), np.nan), dtype=float)
+
+
+def metric_objects(call: Call, text: str) -> list[tuple[str, str]]:
+    """The (kind, name) pairs with metrics that a name stands for: itself exactly, or the pods behind it."""
+    wanted = parse_identifier(text)
+    known = [
+        (row["object_kind"], row["object_name"])
+        for row in call.snapshot.rows("SELECT DISTINCT object_kind, object_name FROM series ORDER BY ALL")
+    ]
+    exact = [(k, n) for k, n in known if n.lower() == wanted.name.lower()]
+    if wanted.kind and wanted.kind.lower() in ("pod", "service"):
+        exact = [pair for pair in exact if pair[0] == (wanted.kind or "").lower()]
+        if exact:
+            return exact
+    pods, names = pods_of(call, text)
+    behind = [(k, n) for k, n in known if (k == "pod" and n in pods) or (k == "service" and n in names)]
+    found = sorted({*exact, *behind})
+    if not found:
+        near = nearest(wanted.name, (f"{k.title()}/{n}" for k, n in known))
+        raise ToolError(f"no metrics of {text!r} in this snapshot; there are {', '.join(near) or 'none'}")
+    return found
+
+
+def about_objects(where: Conditions, pairs: list[tuple[str, str]]) -> None:
+    clause = " OR ".join("(object_kind = ? AND object_name = ?)" for _ in pairs)
+    where.add(clause, *(part for pair in pairs for part in pair))
