@@ -128,18 +128,33 @@ MISBEHAVIOUR: dict[str, tuple[Script, str, str]] = {
     "answers cut short": (lambda b, n: Turn("", (("kubectl", '{"arg'),), short=True), "agent error", "length"),
     "broken streams": (lambda b, n: Turn("half", cut=1), "agent error", "did not answer in 3 tries"),
     "errors": (lambda b, n: Turn(status=500), "agent error", "did not answer in 3 tries"),
+    "too many requests": (
+        lambda b, n: Turn(status=429, headers={"retry-after": "0"}),
+        "agent error",
+        "did not answer in 3 tries; last: HTTP 429",
+    ),
     "a wrong key": (lambda b, n: Turn(status=401, error="no such key"), "agent error", "HTTP 401"),
 }
 
 
+@pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("name", MISBEHAVIOUR)
-def test_misbehaviour_ends_in_the_right_class(name: str, tmp_path: Path) -> None:
+def test_misbehaviour_ends_in_the_right_class(name: str, wire: str, tmp_path: Path) -> None:
     script, outcome, reason = MISBEHAVIOUR[name]
-    result, model = played(script, tmp_path, stages=("detection",))
+    result, model = played(script, tmp_path, wire, stages=("detection",))
     assert (result["outcome"], reason in result["reason"]) == (outcome, True), result["reason"]
-    billed = 0 if name in ("broken streams", "errors", "a wrong key") else len(model.requests)
+    unbilled = {"errors", "too many requests", "a wrong key"}
+    if wire != "messages":  # only Anthropic's streams begin with what they cost
+        unbilled.add("broken streams")
+    billed = 0 if name in unbilled else len(model.requests)
     assert result["usage"]["tokens_in"] == billed * TOKENS_IN
-    assert sum(entry["tries"] for entry in entries(tmp_path, "model call")) == len(model.requests)
+    assert (result["usage"]["cost"] > 0) == (billed > 0)
+    calls = entries(tmp_path, "model call")
+    assert sum(entry["tries"] for entry in calls) == len(model.requests)
+    assert sum(entry["tokens_in"] for entry in calls) == result["usage"]["tokens_in"]
+    failed = sum(len(entry["failures"]) for entry in calls)
+    assert failed == (len(model.requests) if name in unbilled - {"a wrong key"} | {"broken streams"} else 0)
+    assert entries(tmp_path, "end of actions")[-1]["outcome"] == outcome
 
 
 def test_a_model_that_hangs_ends_in_a_timeout(tmp_path: Path) -> None:
