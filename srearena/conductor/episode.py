@@ -272,7 +272,7 @@ class Episode:
         assert self.ending is not None
         ending = self.ending
         try:
-            self.state = kept_state(self.problem.kubernetes, self.problem.app.namespaces)
+            self.state = kept_state(self.problem.kubernetes, self.problem.where_faults_are)
             self._grade_mitigation(ending)
         except SreArenaError as failure:
             ending.outcome, ending.reason = Outcome.ENVIRONMENT_ERROR, f"grading failed: {failure}"

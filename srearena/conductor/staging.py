@@ -134,6 +134,7 @@ class Stage:
         """Inject the fault, and let it show."""
         self._say("injecting the fault")
         try:
+            self.problem.broken_since = self.problem.kubernetes.now()
             with acting_on(self.cluster):
                 self.problem.inject_fault()
             self.cluster.wait(self.timeline.after)

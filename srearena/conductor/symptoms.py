@@ -9,7 +9,7 @@ from srearena.conductor.actions.telemetry import Telemetry
 from srearena.conductor.baseline import Baseline
 from srearena.conductor.errors import BadAction
 from srearena.conductor.problems.base import Problem
-from srearena.service.kubernetes import Kubernetes
+from srearena.service.kubernetes import Kubernetes, Obj
 from srearena.service.readiness import not_ready
 
 _ERROR_SHARE = (
@@ -24,7 +24,11 @@ def visible(problem: Problem, api: Kubernetes, telemetry: Telemetry) -> list[str
     found = not_ready(api, namespaces)
     found += _without_endpoints(problem.baseline, api, namespaces)
     for namespace in namespaces:
-        warnings = [event for event in api.list("events", namespace) if event.get("type") == "Warning"]
+        warnings = [
+            event
+            for event in api.list("events", namespace)
+            if event.get("type") == "Warning" and _last_seen(event) >= problem.broken_since
+        ]
         found += sorted({f"event {event.get('reason')}: {event.get('message', '')[:150]}" for event in warnings})[:5]
     found += alerts(telemetry)
     try:
@@ -32,6 +36,12 @@ def visible(problem: Problem, api: Kubernetes, telemetry: Telemetry) -> list[str
     except BadAction:
         return found
     return found if errors == "(no data)" else [*found, f"errors in {errors}"]
+
+
+def _last_seen(event: Obj) -> str:
+    """When it last happened: what went wrong while everything started is no symptom."""
+    series = event.get("series") or {}
+    return str(series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime") or "")
 
 
 def alerts(telemetry: Telemetry) -> list[str]:

@@ -56,16 +56,16 @@ def test_a_flag_exists_and_is_off(problem: FeatureFlag) -> None:
     ("answer", "right"),
     [
         (["ad"], True),
-        (["flagd-config"], True),
+        (["flagd-config"], False),
         (["configmap/flagd-config", "deployment/ad"], True),
-        (["flagd"], True),
+        (["flagd"], False),
         (["cart"], False),
         (["flagd", "cart"], False),
         ([], False),
     ],
 )
-def test_a_flag_is_located_by_its_program_or_its_config_map(answer: list[str], right: bool) -> None:
+def test_a_flag_is_located_by_the_program_that_obeys_it(answer: list[str], right: bool) -> None:
     oracle = REGISTRY.get_problem("astronomy_shop_ad_service_failure").localization_oracle
     assert isinstance(oracle, FlagLocalization)
-    carriers = [name.rpartition("/")[2] for name in answer]
-    assert (bool(carriers) and set(oracle.meant(answer, ["ad"])) <= {"ad", "deployment/ad"}) is right
+    said = {name.rpartition("/")[2] for name in oracle.meant(answer)}
+    assert (said == {"ad"}) is right

@@ -43,14 +43,14 @@ def named(submission: Any) -> list[str]:
 
 
 class Aliases:
-    """Which names mean the same component, found from the objects of one namespace."""
+    """Which names mean the same component, by the objects of some namespaces; the first to have a name keeps it."""
 
     def __init__(self, workloads: Iterable[Obj], services: Iterable[Obj], owned: Iterable[Obj]) -> None:
         self._to_workload: dict[str, str] = {}
         templates: list[tuple[str, Mapping[str, str]]] = []
         for workload in workloads:
             name = workload["metadata"]["name"]
-            self._to_workload[name] = name
+            self._to_workload.setdefault(name, name)
             templates.append((name, workload["spec"]["template"]["metadata"].get("labels") or {}))
         for service in services:
             name, selector = service["metadata"]["name"], service["spec"].get("selector") or {}
@@ -81,12 +81,12 @@ class Aliases:
         return short
 
 
-def aliases_in(kubernetes: Kubernetes, namespace: str) -> Aliases:
-    workloads = [
-        obj for kind in ("deployments", "statefulsets", "daemonsets") for obj in kubernetes.list(kind, namespace)
-    ]
-    owned = [*kubernetes.list("replicasets", namespace), *kubernetes.list("pods", namespace)]
-    return Aliases(workloads, kubernetes.list("services", namespace), owned)
+def aliases_in(kubernetes: Kubernetes, namespaces: Iterable[str]) -> Aliases:
+    def found(*resources: str) -> list[Obj]:
+        return [obj for name in namespaces for resource in resources for obj in kubernetes.list(resource, name)]
+
+    workloads = found("deployments", "statefulsets", "daemonsets")
+    return Aliases(workloads, found("services"), found("replicasets", "pods"))
 
 
 class LocalizationOracle(Oracle):
@@ -102,7 +102,7 @@ class LocalizationOracle(Oracle):
     def compare(self, answer: Sequence[str], expected: Sequence[str]) -> Verdict:
         """Precision and recall of a set of names against another, after aliases."""
         try:
-            aliases = aliases_in(self.problem.kubernetes, self.problem.namespace)
+            aliases = aliases_in(self.problem.kubernetes, self.problem.where_faults_are)
         except ServiceError:
             aliases = Aliases((), (), ())
         said = {aliases.component(name) for name in answer}

@@ -40,15 +40,19 @@ _CARRIERS = ("flagd", CONFIG_MAP)
 
 
 class FlagLocalization(LocalizationOracle):
-    """The flag's config map, and flagd which serves it, stand for the program that obeys the flag."""
+    """The flag's config map, and flagd which serves it, may be named beside the program that obeys the flag.
+
+    Alone they say nothing: whoever suspects flagd on principle would be right about every flag there is.
+    """
 
     def compare(self, answer: Sequence[str], expected: Sequence[str]) -> Verdict:
-        return super().compare(self.meant(answer, expected), expected)
+        return super().compare(self.meant(answer), expected)
 
-    def meant(self, answer: Sequence[str], expected: Sequence[str]) -> list[str]:
-        """The names in an answer, with the program in place of what carries its flag."""
-        culprit = next(iter(expected), "")
-        return [culprit if name.rpartition("/")[2] in _CARRIERS else name for name in answer]
+    @staticmethod
+    def meant(answer: Sequence[str]) -> list[str]:
+        """The names in an answer without what carries the flag, unless nothing else is there."""
+        programs = [name for name in answer if name.rpartition("/")[2] not in _CARRIERS]
+        return programs or list(answer)
 
 
 class FeatureFlag(InjectedProblem):
