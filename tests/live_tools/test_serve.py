@@ -101,7 +101,16 @@ def codex(program: str, url: str, said: dict[str, Any], folder: Path) -> tuple[l
     return command, {"CODEX_HOME": str(folder), "SCRIPTED_KEY": KEY}
 
 
-@pytest.mark.parametrize("configured", [claude, codex], ids=["claude", "codex"])
+def gemini(program: str, url: str, said: dict[str, Any], folder: Path) -> tuple[list[str], dict[str, str]]:
+    printed = json.loads(said["mcp"]["configurations"]["Gemini CLI (.gemini/settings.json)"])
+    (folder / ".gemini").mkdir()
+    own = {"security": {"auth": {"selectedType": "gemini-api-key"}}, "privacy": {"usageStatisticsEnabled": False}}
+    (folder / ".gemini" / "settings.json").write_text(json.dumps({**printed, **own}))
+    variables = {"GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": url, "GEMINI_CLI_NO_RELAUNCH": "1"}
+    return [program, "--skip-trust", "-m", "gemini-2.5-pro", "-p", "You are on call. Go."], variables
+
+
+@pytest.mark.parametrize("configured", [claude, codex, gemini], ids=["claude", "codex", "gemini"])
 def test_a_real_coding_cli_works_with_what_is_printed(
     configured: Callable[..., tuple[list[str], dict[str, str]]],
     coding_cli: Callable[[str], str],
