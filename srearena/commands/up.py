@@ -1,4 +1,4 @@
-"""`srearena up`: applications with load and a past, on an embedded cluster, and where to look at them."""
+"""`srearena up`: applications with load and a past, or on a real cluster, and where to look at them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ import signal
 from dataclasses import asdict
 from time import monotonic
 from time import time as now  # noqa: TID251 - what a person reads is real time
+from typing import Any
 
 import click
 
-from srearena.cluster import running
+from srearena.backends import backend_options, chosen_config
+from srearena.cluster import ClusterError, running
 from srearena.cluster.launching import ChildCluster, checked_options
 from srearena.cluster.running import RunningCluster
+from srearena.conductor.environment import real_cluster
+from srearena.conductor.guest import GuestCluster
+from srearena.config import Config
 from srearena.service.apps import Application, find_application
 
 DEPLOYMENT = 240.0
@@ -29,6 +34,7 @@ DEPLOYMENT = 240.0
 @click.option("--no-load", is_flag=True, help="Deploy without load.")
 @click.option("--detach", is_flag=True, help="Return once it is up; end it with `srearena down`.")
 @click.option("--json", "as_json", is_flag=True, help="Say where everything is as one JSON object.")
+@backend_options
 def command(
     applications: tuple[str, ...],
     name: str,
@@ -39,9 +45,14 @@ def command(
     no_load: bool,
     detach: bool,
     as_json: bool,
+    **where: Any,
 ) -> None:
     """Bring applications up with load and telemetry, and print the addresses."""
     chosen = [find_application(one) for one in applications]
+    config = chosen_config(**where)
+    if not config.embedded:
+        _visit(chosen, config, load=not no_load, detach=detach, as_json=as_json)
+        return
     models = tuple(str(app.folder) for app in chosen if app.model_path is not None)
     options = checked_options(
         workers=nodes, seed=seed, speed=speed, behind=max(0.0, history) + DEPLOYMENT, models=models
@@ -70,6 +81,54 @@ def command(
         cluster.let_go()
     else:
         _stay(cluster, name)
+
+
+def _visit(chosen: list[Application], config: Config, *, load: bool, detach: bool, as_json: bool) -> None:
+    """On a real cluster: everything goes again in the end, unless it is to be left there."""
+    begun = monotonic()
+    guest = real_cluster(chosen, config, say=lambda text: _say(f"{text} ...", as_json))
+    try:
+        for app in chosen:
+            _say(f"deploying {app.name} ...", as_json)
+            app.deploy(guest)
+        for app in chosen:
+            app.wait_until_ready(guest)
+            if load:
+                app.start_workload(guest)
+        context = guest.inner.context
+        places = {"kubeconfig": str(context.path), "context": context.name, **_endpoints(guest)}
+        if as_json:
+            apps = [{"name": app.name, "namespace": app.namespace} for app in chosen]
+            click.echo(json.dumps({"run": guest.ledger.run, **places, "applications": apps}))
+        else:
+            names = ", ".join(f"{app.name} (namespace {app.namespace})" for app in chosen)
+            click.echo(f"{names}: up after {monotonic() - begun:.1f} s.\n")
+            for key, value in places.items():
+                click.echo(f"  {key:<13}{value}")
+    except BaseException:
+        guest.close()
+        raise
+    if detach:
+        guest.leave_running()
+        end = f"srearena cleanup --run {guest.ledger.run}"
+        click.echo(f"\nThe addresses end with this command, the rest stays: end it with `{end}`.", err=as_json)
+        return
+    if not as_json:
+        click.echo("\nStop it with Ctrl-C.")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        signal.pause()
+    except KeyboardInterrupt:
+        click.echo("Giving the cluster back.", err=True)
+    finally:
+        guest.close()
+
+
+def _endpoints(guest: GuestCluster) -> dict[str, str]:
+    try:
+        return {kind: value for kind, value in asdict(guest.telemetry).items() if value}
+    except ClusterError:
+        return {}
 
 
 def _say(text: str, as_json: bool) -> None:

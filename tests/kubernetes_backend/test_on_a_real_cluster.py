@@ -1,7 +1,7 @@
 """The proof: whole episodes on a real Kubernetes, and the cluster is as it was afterwards.
 
-Runs where SREARENA_REAL_KUBECONFIG names the kubeconfig of a real cluster that has the image busybox:1.36 and a name
-service, for example the one of `scripts/real-cluster up`. It takes some minutes per fault, since time is real there.
+Runs where SREARENA_REAL_KUBECONFIG names the kubeconfig of a real cluster with the images busybox:1.36 and python:3 and
+a name service, for example that of `scripts/real-cluster up`. Each fault takes some minutes, since time is real there.
 """
 
 from __future__ import annotations
@@ -137,6 +137,9 @@ def test_a_fault_is_seen_repaired_and_leaves_no_trace(level: str) -> None:
             c for check in problem.mitigation_oracle.checks if not check.disturbs for c in check.complaints(problem)
         ]
         assert healthy == []
+        assert problem.baseline is not None and problem.baseline.facts["front-door"], (
+            "nobody was served when all was well"
+        )
         tell("healthy: every check is content")
         episode.submit("No")
         broken = judged(problem)

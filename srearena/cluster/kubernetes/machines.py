@@ -16,13 +16,15 @@ from collections.abc import Callable
 from srearena.cluster.base import NodeAccess, NodeAccessError
 
 _TIMEOUT = 120.0
-_MARKS = "/run/machine-care"
-"""Where scripts keep what they need to end again: process ids and the name of a file that takes up room."""
-_BALLAST = "/var/lib/kubelet/.reserve"
 
 
 class ShellMachines(NodeAccess):
     """Each operation is a method that gives the script for one machine."""
+
+    marks = "/run/machine-care"
+    """Where scripts keep what they need to end again."""
+    disk = "/var/lib/kubelet"
+    """A folder on the disk that is filled."""
 
     def operations(self) -> tuple[str, ...]:
         return (
@@ -65,22 +67,22 @@ class ShellMachines(NodeAccess):
     def fill_disk(self, share: float) -> str:
         """A file that makes the disk of the kubelet full to that share (0 to 1) of its size; 0 takes it away."""
         if share <= 0:
-            return f"rm -f {_BALLAST}"
+            return f"rm -f {self.disk}/.reserve"
         return (
-            f"rm -f {_BALLAST}\n"
-            "set -- $(df -P -k /var/lib/kubelet | tail -n 1)\n"
+            f"rm -f {self.disk}/.reserve\n"
+            f"set -- $(df -P -k {self.disk} | tail -n 1)\n"
             f"want=$(( $2 * {round(share * 1000)} / 1000 - $3 ))\n"
-            f'[ "$want" -le 0 ] || fallocate -l "${{want}}K" {_BALLAST}'
+            f'[ "$want" -le 0 ] || fallocate -l "${{want}}K" {self.disk}/.reserve'
         )
 
     def burn_cpu(self, cores: float) -> str:
         """So many processes of the machine compute; 0 ends them."""
         end = (
-            f"mkdir -p {_MARKS}\n"
-            f"for pid in $(cat {_MARKS}/busy 2>/dev/null); do kill $pid 2>/dev/null || true; done\n"
-            f"rm -f {_MARKS}/busy"
+            f"mkdir -p {self.marks}\n"
+            f"for pid in $(cat {self.marks}/busy 2>/dev/null); do kill $pid 2>/dev/null || true; done\n"
+            f"rm -f {self.marks}/busy"
         )
-        start = f"nohup sh -c 'while :; do :; done' >/dev/null 2>&1 </dev/null & echo $! >> {_MARKS}/busy"
+        start = f"nohup sh -c 'while :; do :; done' >/dev/null 2>&1 </dev/null & echo $! >> {self.marks}/busy"
         return "\n".join([end, *([start] * round(cores))])
 
     def write_file(self, path: str, data: str | bytes) -> str:

@@ -1,0 +1,80 @@
+"""Making and removing a kind cluster: Kubernetes in containers on this machine.
+
+The configurations are in `kind/` of the repository, one per processor; what differs is the image, which must exist for
+it. The tool `kind` does the work, and needs a container engine that runs.
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from srearena.cluster.base import ClusterError
+
+NAME = "srearena"
+_ARM = ("arm64", "aarch64")
+_CONFIGURATIONS = Path(__file__).parents[3] / "kind"
+_ENGINES = ("docker", "podman", "nerdctl")
+
+
+def configuration(machine: str = "") -> Path:
+    """The file for this machine's processor."""
+    name = "arm" if (machine or platform.machine()).lower() in _ARM else "x86"
+    path = _CONFIGURATIONS / f"kind-config-{name}.yaml"
+    if not path.is_file():
+        raise ClusterError(f"{path.name} is not there: it is part of the repository; name a file with --config")
+    return path
+
+
+def up(name: str = NAME, config: Path | None = None, kubeconfig: Path | None = None) -> str:
+    """Make a cluster; the name of its context."""
+    _check()
+    if name in names():
+        raise ClusterError(
+            f"a kind cluster named {name!r} is there: use it with --context kind-{name}, or take it down"
+        )
+    words = ["create", "cluster", "--name", name, "--config", str(config or configuration()), "--wait", "180s"]
+    if kubeconfig is not None:
+        words += ["--kubeconfig", str(kubeconfig)]
+    _kind(words, shown=True)
+    return f"kind-{name}"
+
+
+def down(name: str = NAME) -> None:
+    """Remove a cluster; ClusterError where there is none of that name."""
+    _check()
+    if name not in names():
+        raise ClusterError(f"there is no kind cluster named {name!r} (there are: {', '.join(names()) or 'none'})")
+    _kind(["delete", "cluster", "--name", name], shown=True)
+
+
+def names() -> list[str]:
+    return _kind(["get", "clusters"]).split()
+
+
+def _check() -> None:
+    if shutil.which("kind") is None:
+        raise ClusterError("kind is not installed: get it from https://kind.sigs.k8s.io, or use any other cluster")
+    engine = next((tool for tool in _ENGINES if shutil.which(tool)), None)
+    if engine is None:
+        raise ClusterError("kind needs a container engine: install Docker (https://docs.docker.com/engine/install/)")
+    asked = subprocess.run([engine, "info"], capture_output=True, text=True, check=False)
+    if asked.returncode:
+        said = (asked.stderr or asked.stdout).strip().splitlines()[-1:] or ["it does not answer"]
+        raise ClusterError(f"{engine} is installed and does not run: {said[0]}")
+
+
+def _kind(words: Sequence[str], *, shown: bool = False) -> str:
+    """What kind prints; its progress goes to the terminal where a person waits for it."""
+    with tempfile.TemporaryFile("w+") as complaints:
+        errors = None if shown else complaints
+        done = subprocess.run(["kind", *words], stdout=subprocess.PIPE, stderr=errors, text=True, check=False)
+        if done.returncode == 0:
+            return done.stdout
+        complaints.seek(0)
+        said = complaints.read().strip().splitlines()[-1:] or ["see above"]
+    raise ClusterError(f"kind {' '.join(words[:2])} failed: {said[0]}")

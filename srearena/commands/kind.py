@@ -1,0 +1,34 @@
+"""`srearena kind`: a real cluster in containers on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from srearena.cluster.kubernetes import kind
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.group()
+def command() -> None:
+    """Make and remove kind clusters; needs the tool kind and a container engine."""
+
+
+@command.command()
+@click.option("--name", default=kind.NAME, show_default=True)
+@click.option("--config", type=_FILE, help="A configuration of kind; by default ours for this processor.")
+@click.option("--kubeconfig", type=_FILE, help="Where its kubeconfig goes; by default where kubectl looks.")
+def up(name: str, config: Path | None, kubeconfig: Path | None) -> None:
+    """Make a cluster with three workers."""
+    context = kind.up(name, config, kubeconfig)
+    click.echo(f"Use it with `srearena run --backend kubernetes --context {context} ...`.")
+
+
+@command.command()
+@click.option("--name", default=kind.NAME, show_default=True)
+def down(name: str) -> None:
+    """Remove a cluster and everything in it."""
+    kind.down(name)
+    click.echo(f"The kind cluster {name!r} is gone.")
