@@ -1,4 +1,7 @@
-"""`.env`: what people set once for a project, keys above all. What is set in the environment already stays."""
+"""`.env`: what people set once for a project, keys above all. What is set in the environment already stays.
+
+It is the one of the working directory, or of the nearest directory above it within the same project.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from pathlib import Path
 from srearena.errors import SreArenaError
 
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*$")
+_ROOT_HAS = (".git", "pyproject.toml")
 _REFERENCE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
@@ -35,12 +39,18 @@ def read_dotenv(text: str, environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def environment(directory: Path | None = None) -> dict[str, str]:
-    """The process's environment, completed by `.env` of the working directory."""
+    """The process's environment, completed by `.env` of the working directory or of the project it is in."""
     present = dict(os.environ)
-    file = (directory or Path.cwd()) / ".env"
-    if file.is_file():
-        try:
-            return {**read_dotenv(file.read_text(encoding="utf-8"), present), **present}
-        except (OSError, UnicodeDecodeError) as problem:
-            raise SreArenaError(f"cannot read {file}: {problem}") from problem
-    return present
+    file = _nearest(directory or Path.cwd())
+    if file is None:
+        return present
+    try:
+        return {**read_dotenv(file.read_text(encoding="utf-8"), present), **present}
+    except (OSError, UnicodeDecodeError) as problem:
+        raise SreArenaError(f"cannot read {file}: {problem}") from problem
+
+
+def _nearest(directory: Path) -> Path | None:
+    places = (directory, *directory.parents)
+    root = next((at for at, place in enumerate(places) if any((place / name).exists() for name in _ROOT_HAS)), 0)
+    return next((place / ".env" for place in places[: root + 1] if (place / ".env").is_file()), None)

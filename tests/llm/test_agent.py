@@ -179,6 +179,13 @@ def test_mistakes_that_stop_are_forgiven(tmp_path: Path) -> None:
     assert any("not JSON" in text for text in results_in(model.requests[1]))
 
 
+def test_tokens_are_bounded(tmp_path: Path) -> None:
+    result, model = played(
+        lambda body, n: call("get_alerts"), tmp_path, limits=replace(QUICK, tokens=2500), stages=("detection",)
+    )
+    assert result["outcome"] == "budget" and "2500 tokens" in result["reason"] and len(model.requests) == 3
+
+
 def test_cost_is_bounded(tmp_path: Path) -> None:
     result, _ = played(
         lambda body, n: call("get_alerts"), tmp_path, limits=replace(QUICK, cost=0.005), stages=("detection",)

@@ -120,3 +120,15 @@ def test_prices_are_defaults_that_the_user_overrides() -> None:
     told = {"model": "gpt-4.1", "price_in": "7", "price_cached": "3", "price_out": "9"}
     price = Settings.from_options(told, {"OPENAI_API_KEY": KEY}).price
     assert price is not None and (price.plain, price.cached, price.output) == (7, 3, 9)
+
+
+def test_dotenv_is_the_projects_also_from_below_and_never_another_ones(tmp_path: Path) -> None:
+    project, below = tmp_path / "project", tmp_path / "project" / "clients" / "deep"
+    below.mkdir(parents=True)
+    (tmp_path / ".env").write_text("COLOUR_4711=another's\n")
+    (project / "pyproject.toml").touch()
+    assert "COLOUR_4711" not in environment(below)
+    (project / ".env").write_text("COLOUR_4711=red\n")
+    assert environment(below)["COLOUR_4711"] == environment(project)["COLOUR_4711"] == "red"
+    (below / ".env").write_text("COLOUR_4711=blue\n")
+    assert environment(below)["COLOUR_4711"] == "blue"
