@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 import click
 
+from srearena.backends import backend_options, chosen_config
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.conductor.processes import in_processes
 from srearena.conductor.staging import Timeline
+from srearena.config import Config
 from srearena.errors import SreArenaError
 from srearena.observer.recorder import Recorder
 from srearena.observer.recording.data_set import DataSet, Scenario, checked
 
+_Result = tuple[Scenario, float, str]
 _PLACE = click.Path(file_okay=False, path_type=Path)
 
 
@@ -30,6 +36,7 @@ _PLACE = click.Path(file_okay=False, path_type=Path)
 @click.option("--after", default=600.0, show_default=True, help="Seconds with the fault.")
 @click.option("--parallel", default=1, show_default=True, help="With --all: how many at once.")
 @click.option("--check", is_flag=True, help="Record nothing: compare the data set at OUT with its manifest.")
+@backend_options
 def command(
     problems: tuple[str, ...],
     everything: bool,
@@ -41,6 +48,7 @@ def command(
     after: float,
     parallel: int,
     check: bool,
+    **where: Any,
 ) -> None:
     """Run a PROBLEM and record it as a snapshot; with --all, make a data set. The same command again resumes."""
     if check:
@@ -50,17 +58,20 @@ def command(
         raise ArenaError("a recording needs at least 60 seconds before and after the fault")
     timeline = Timeline(before=before, after=after)
     registry = ProblemRegistry()
+    config = chosen_config(**where)
     if everything:
         if with_answer:
             raise ArenaError("--with-answer goes with one problem; a data set keeps its answers apart")
+        if parallel > 1 and not config.embedded:
+            raise ArenaError("a real cluster holds one recording at a time: use --parallel 1")
         chosen = registry.match(problems) if problems else registry.get_problem_ids()
         apart = answers or out.with_name(f"{out.name}-answers")
-        _data_set(DataSet(out, apart, seed=seed), chosen, timeline, parallel)
+        _data_set(DataSet(out, apart, seed=seed), chosen, timeline, config, parallel)
         return
     if len(problems) != 1:
         raise ArenaError("which problem? Name one, or use --all for a data set of many; `srearena problems` lists them")
     place = out if with_answer else answers or out.with_name(f"{out.name}-answers")
-    recorder = Recorder(seed=seed, timeline=timeline)
+    recorder = Recorder(seed=seed, timeline=timeline, config=config)
     made = recorder.record(registry.get_problem(problems[0]), out, place, lambda text: click.echo(text, err=True))
     rows = ", ".join(f"{count} {what}" for what, count in made.rows.items())
     click.echo(f"{made.directory}: {rows}")
@@ -76,13 +87,14 @@ def _check(out: Path) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _data_set(data_set: DataSet, chosen: list[str], timeline: Timeline, parallel: int) -> None:
+def _data_set(data_set: DataSet, chosen: list[str], timeline: Timeline, config: Config, parallel: int) -> None:
     plan = data_set.plan(chosen)
     waiting = [scenario for scenario in plan if not data_set.done(scenario)]
     if len(waiting) < len(plan):
         click.echo(f"{len(plan) - len(waiting)} of {len(plan)} scenarios are there already", err=True)
     failed = 0
-    recorded = in_processes(partial(_record_one, data_set, timeline), waiting, parallel)
+    work = partial(_record_one, data_set, timeline, config)
+    recorded = map(work, waiting) if parallel <= 1 else in_processes(partial(_quietly, work), waiting, parallel)
     try:
         for number, (scenario, seconds, complaint) in enumerate(recorded, 1):
             failed += bool(complaint)
@@ -96,10 +108,21 @@ def _data_set(data_set: DataSet, chosen: list[str], timeline: Timeline, parallel
         raise click.exceptions.Exit(1)
 
 
-def _record_one(data_set: DataSet, timeline: Timeline, scenario: Scenario) -> tuple[Scenario, float, str]:
+def _quietly(work: Callable[[Scenario], _Result], scenario: Scenario) -> _Result:
+    """In a process of its own: what Ctrl-C means is the parent's business, and its word to end is heeded tidily."""
+
+    def ended(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, ended)
+    return work(scenario)
+
+
+def _record_one(data_set: DataSet, timeline: Timeline, config: Config, scenario: Scenario) -> _Result:
     """Every scenario has a seed of its own, so that not all clusters have the same names."""
     began = monotonic()
-    recorder = Recorder(seed=data_set.seed + scenario.number, timeline=timeline)
+    recorder = Recorder(seed=data_set.seed + scenario.number, timeline=timeline, config=config)
     try:
         problem = ProblemRegistry().get_problem(scenario.problem)
         data_set.record(scenario, lambda out, answers: recorder.record(problem, out, answers))

@@ -2,7 +2,8 @@
 
 What is recorded is what the engineer on call may read: the cluster's APIs are asked with that identity. On the
 embedded cluster the clock starts at a fixed moment and stands still but for what the stage lets pass, so the same
-problem and seed give the same files. The directory appears under its name when it is whole, and nothing in it says
+problem and seed give the same files. On a real one everything takes the time it takes, and the cluster is given back
+as it was. The directory appears under its name when it is whole, and nothing in it says
 which problem it was: the answer key goes elsewhere, unless it is asked for beside the evidence.
 """
 
@@ -19,9 +20,11 @@ from typing import Any
 import yaml
 
 from srearena.cluster import Cluster, start_embedded
-from srearena.conductor.identity import grant
+from srearena.conductor.environment import open_cluster
+from srearena.conductor.identity import grant, revoke
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.staging import Stage, TimeKeeper, Timeline
+from srearena.config import Config
 from srearena.observer.errors import ObserverError
 from srearena.observer.log_api import LogApi
 from srearena.observer.metric_api import MetricApi
@@ -88,8 +91,17 @@ class _QuietStage(Stage):
 
 
 class Recorder:
-    def __init__(self, *, seed: int = 0, timeline: Timeline | None = None, every: float = EVERY) -> None:
+    def __init__(
+        self,
+        *,
+        seed: int = 0,
+        timeline: Timeline | None = None,
+        every: float = EVERY,
+        config: Config | None = None,
+    ) -> None:
+        """`config` says where problems run: on an embedded cluster, unless it names a real one."""
         self.seed = seed
+        self.config = config or Config()
         self.timeline = timeline or Timeline(before=300.0, after=600.0)
         self.every = every
 
@@ -112,6 +124,8 @@ class Recorder:
         return replace(recording, directory=out, answer_key=key)
 
     def _staged(self, problem: Problem, draft: Path, answers: Path, say: Say) -> Recording:
+        if not self.config.embedded:
+            return self._on_a_real_cluster(problem, draft, answers, say)
         model = problem.app.model_path
         cluster = start_embedded(
             seed=self.seed,
@@ -126,6 +140,23 @@ class Recorder:
             return self._run(problem, watched, draft, answers, say)
         finally:
             problem.kubernetes.close()
+            watched.close()
+
+    def _on_a_real_cluster(self, problem: Problem, draft: Path, answers: Path, say: Say) -> Recording:
+        opened = open_cluster(problem, self.seed, self.timeline, self.config, say=say)
+        watched = _Watched(opened.inner, self.every)
+        try:
+            try:
+                return self._run(problem, watched, draft, answers, say)
+            finally:
+                say("giving the cluster back")
+                if problem.fault_injected:
+                    problem.recover_fault()
+                revoke(problem.kubernetes, problem.app.namespaces)
+                problem.app.delete(watched)
+        finally:
+            if "kubernetes" in problem.__dict__:
+                problem.kubernetes.close()
             watched.close()
 
     def _run(self, problem: Problem, cluster: _Watched, draft: Path, answers: Path, say: Say) -> Recording:

@@ -11,8 +11,11 @@ number when problems are added. What is whole is not recorded again, so an inter
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
+import os
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,9 +45,11 @@ class DataSet:
         self.out = out
         self.answers = answers
         self.seed = seed
+        self._lock: int | None = None
 
     def plan(self, problems: Sequence[str]) -> list[Scenario]:
-        """A number for each problem: the one it has, or the next."""
+        """A number for each problem: the one it has, or the next. From here on the data set is ours alone."""
+        self._take()
         known = self._numbers()
         highest = max(known.values(), default=0)
         fresh = sorted(set(problems) - known.keys(), key=lambda name: _shuffled(self.seed, name))
@@ -69,7 +74,29 @@ class DataSet:
             "seed": self.seed,
             "scenarios": {path.name: _described(path, known.get(path.name)) for path in scenarios},
         }
-        return _write(self.out / MANIFEST, document)
+        manifest = _write(self.out / MANIFEST, document)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+        return manifest
+
+    def _take(self) -> None:
+        """Keep others away while we write, and clear away what a recording that was killed left half done."""
+        if self._lock is not None:
+            return
+        self.answers.mkdir(parents=True, exist_ok=True)
+        lock = os.open(self.answers / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as problem:
+            os.close(lock)
+            raise ObserverError(f"another `srearena record` is at work on {self.out}: wait for it to end") from problem
+        self._lock = lock
+        for draft in self.out.glob(".Scenario-*"):
+            shutil.rmtree(draft, ignore_errors=True)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_lock": None}  # other processes work for the one that holds it
 
     def _scenarios(self) -> Iterator[Path]:
         for path in self.out.iterdir() if self.out.is_dir() else ():
