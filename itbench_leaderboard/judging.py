@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -141,7 +141,11 @@ class Judge:
                 "resolved": resolved,
                 **scores,
             },
-            "details": {"stages": result.get("stages", []), "collateral": result.get("collateral", [])},
+            "details": {
+                "stages": result.get("stages", []),
+                "collateral": result.get("collateral", []),
+                "details": {"predicted_graph": _named(result.get("stages", []))},
+            },
             "truth": {
                 "gt_entities": truth.get("roots", []),
                 "gt_graph": {
@@ -152,6 +156,22 @@ class Judge:
                 "statements": [truth["explanation"]] if truth.get("explanation") else [],
             },
         }
+
+
+def _named(stages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the answers to a live problem name, as a graph: the diagnosis, or else the components that were blamed."""
+    given = {stage.get("stage"): stage.get("submission") for stage in stages}
+    diagnosis, blamed = given.get("diagnosis"), given.get("localization")
+    if isinstance(diagnosis, Mapping) and isinstance(diagnosis.get("entities"), list):
+        entities = [one for one in diagnosis["entities"] if isinstance(one, Mapping) and one.get("name")]
+        edges = [one for one in diagnosis.get("propagations") or () if isinstance(one, Mapping)]
+        return {
+            "nodes": [str(one["name"]) for one in entities],
+            "edges": [[str(one.get("source")), str(one.get("target"))] for one in edges],
+            "roots": [str(one["name"]) for one in entities if one.get("contributing_factor")],
+        }
+    names = [str(name) for name in blamed] if isinstance(blamed, list) else []
+    return {"nodes": names, "edges": [], "roots": names}
 
 
 def _statements(view: TruthView) -> list[str]:

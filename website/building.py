@@ -107,7 +107,27 @@ def _agent(row: Mapping[str, Any]) -> dict[str, Any]:
 def _blamed(answer: Any) -> list[str]:
     entities = answer.get("entities") if isinstance(answer, Mapping) else None
     found = [e for e in entities or () if isinstance(e, Mapping) and e.get("contributing_factor")]
-    return [str(entity.get("name"))[:120] for entity in found[:6]]
+    names = [entity.get("name") for entity in found]
+    if isinstance(answer, Mapping) and isinstance(answer.get("stages"), Mapping):  # of a live problem
+        given = answer["stages"].get("localization")
+        names = given if isinstance(given, list) else []
+    return [str(name)[:120] for name in names[:6]]
+
+
+def _stages(details: Mapping[str, Any]) -> list[list[Any]]:
+    """Of a live problem: what was asked, answered and found, and how long it took."""
+    found = []
+    for stage in details.get("stages") or ():
+        verdict = stage.get("verdict") or {}
+        given = stage.get("submission")
+        text = given if isinstance(given, str) else json.dumps(given)
+        if not stage.get("submitted"):
+            text = "no answer"
+        elif given is None:
+            text = "done"
+        reasons = "; ".join(str(reason) for reason in verdict.get("reasons") or ())
+        found.append([stage.get("stage"), text, stage.get("wall_seconds"), bool(verdict.get("passed")), reasons])
+    return found
 
 
 def _steps(directory: Path) -> list[Any]:
@@ -143,6 +163,7 @@ def _runs(root: Path, agent: str, incident: str, rows: Sequence[Mapping[str, Any
             "cost": row.get("cost_usd"),
             "answer": _cut(answer),
             "blamed": _blamed(answer),
+            "stages": _cut(_stages(details)),
             "predicted_graph": details.get("details", {}).get("predicted_graph") or {"nodes": [], "edges": []},
             "steps": _steps(directory) if kept else [],
             "truth": verdict.get("truth") or {},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import json
 import threading
 from functools import partial
 from pathlib import Path
@@ -235,6 +236,36 @@ def test_no_results_and_one_agent(browser: Browser, tmp_path: Path) -> None:
             assert len(browser.all("h1")) == 1 and browser.all("#problem") == []
         browser.open(base)
         assert browser.all("#ranking td.name a") == AGENTS[:count]
+
+
+def test_a_run_on_a_live_problem_shows_its_stages(browser: Browser, tmp_path: Path) -> None:
+    results = make_results(tmp_path / "board", ["alpha"], 1, details=True)
+    run = tmp_path / "board" / "alpha" / "Scenario-1" / "1"
+    stages = [
+        {
+            "stage": "detection",
+            "submitted": True,
+            "submission": HOSTILE,
+            "wall_seconds": 12.3,
+            "verdict": {"passed": True},
+        },
+        {"stage": "mitigation", "submitted": False, "verdict": {"passed": False, "reasons": ["requests fail"]}},
+    ]
+    graph = {"nodes": ["cart"], "edges": [], "roots": ["cart"]}
+    verdict = {"details": {"stages": stages, "details": {"predicted_graph": graph}}, "truth": {"gt_graph": graph}}
+    (run / "judge_output.json").write_text(json.dumps(verdict))
+    (run / "agent_output.json").write_text(json.dumps({"stages": {"detection": HOSTILE, "localization": ["cart"]}}))
+    build(results, tmp_path / "site")
+    base = (tmp_path / "site").as_uri() + "/"
+    browser.open(base, "#/run/alpha/Scenario-1/1")
+    assert browser.all("#stages tbody td:nth-child(1)") == ["detection", "mitigation"]
+    assert browser.all("#stages tbody td:nth-child(4)") == ["passed", "failed"]
+    assert "<script>window.broken = 1</script>" in browser.all("#stages tbody td:nth-child(2)")[0]
+    assert browser.all("#stages tbody tr:nth-child(2) td")[1:] == ["no answer", "–", "failed", "requests fail"]
+    assert browser.chrome.execute_script("return window.broken") is None
+    browser.open(base, "#/incident/Scenario-1")
+    assert browser.all("#said tbody td:nth-child(4)") == ["cart"]
+    assert browser.complaints() == []
 
 
 def test_served_over_http(browser: Browser, tmp_path: Path) -> None:

@@ -203,17 +203,29 @@ def test_codex_without_a_model_says_what_failed(
     assert "Traceback" not in done.stderr
 
 
+LITELLM_CONFIG = """
+model_list:
+- model_name: scripted-1
+  litellm_params:
+    {{model: openai/scripted-1, api_base: "{url}/v1", api_key: os.environ/SCRIPTED_KEY, use_chat_completions_api: true}}
+litellm_settings: {{drop_params: true, modify_params: true}}
+"""
+
+
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("own", [False, True], ids=["written-for-the-run", "of-the-user"])
 def test_codex_reaches_a_chat_only_provider_through_the_real_litellm(
-    zero: Zero, coding_cli: CodingCli, workspace: Path, snapshot: Path
+    own: bool, zero: Zero, coding_cli: CodingCli, workspace: Path, snapshot: Path, tmp_path: Path
 ) -> None:
     litellm = shutil.which(os.environ.get("SREARENA_TEST_LITELLM", "litellm"))
     if litellm is None:
         pytest.skip("litellm is not installed")
     program = coding_cli("codex")
     with model("codex", workspace / "agent_output.json") as scripted_model:
-        more = ("--wire-api", "chat", "--provider", "mine", "--litellm", litellm)
-        done = run(zero, program, "codex", scripted_model, snapshot, *more)
+        config = tmp_path / "litellm_config.yaml"
+        config.write_text(LITELLM_CONFIG.format(url=scripted_model.url))
+        more = ("--litellm-config", str(config)) if own else ("--wire-api", "chat", "--provider", "mine")
+        done = run(zero, program, "codex", scripted_model, snapshot, *more, "--litellm", litellm)
         assert done.code == 0, done.stderr + logged(workspace)
     assert {talk.tongue for talk in scripted_model.talks} == {"chat"}
     assert read(workspace / "agent_output.json") == GOOD

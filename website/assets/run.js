@@ -76,6 +76,8 @@
       make("p", {}, "Ended: " + run.outcome.replaceAll("_", " ") + "; score " + number(run.score) + "; " + srearena.seconds(run.seconds) + "; " + srearena.money(run.cost) + ". "),
       run.error ? make("p", { class: "bad" }, run.error) : null,
       make("p", { id: "justification" }, run.justification),
+      run.stages && run.stages.length ? srearena.table("What was asked, one after the other", [{ title: "Stage" }, { title: "Answer", name: true }, { title: "Time to it", number: true }, { title: "Verdict" }, { title: "Why" }],
+        run.stages.map(([stage, given, seconds, passed, why]) => [stage, given, srearena.seconds(seconds), make("span", { class: passed ? "good" : "bad" }, passed ? "passed" : "failed"), why]), { id: "stages" }) : null,
       make("div", { class: "columns" }, srearena.graph("The truth", incident.truth.gt_graph, new Set()), srearena.graph("The answer", run.predicted_graph, right)),
       make("h2", {}, "What it said"), make("pre", { id: "answer" }, run.answer === null ? "nothing" : JSON.stringify(run.answer, null, 1)),
       make("h2", {}, "What it did"), replay(run.steps, route),
