@@ -33,7 +33,7 @@ class Timeline:
     """Healthy life under load before the fault."""
     after: float = 240.0
     """Life with the fault before the agent is called."""
-    deployment: float = 360.0
+    deployment: float = 180.0
     """What deploying may take; a cluster starts this much earlier."""
 
     @property

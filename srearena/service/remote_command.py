@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import orjson
-from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, WebSocketException
 from websockets.typing import Subprotocol
 
 from srearena.service.errors import Unreachable, refusal
 from srearena.service.kubeconfig import Access
 from srearena.service.transport import USER_AGENT, is_loopback, target
+
+if TYPE_CHECKING:
+    from websockets.asyncio.client import ClientConnection
 
 _PROTOCOLS = [Subprotocol("v5.channel.k8s.io"), Subprotocol("v4.channel.k8s.io")]
 _STDIN, _STDOUT, _STDERR, _ERROR, _RESIZE, _CLOSE = 0, 1, 2, 3, 4, 255
@@ -91,6 +93,8 @@ async def _streams(
     url: str, options: dict[str, Any], stdin: bytes | None, timeout: float | None
 ) -> dict[int, bytearray]:
     """All that the command wrote, by channel; its input is sent while its output is read."""
+    from websockets.asyncio.client import connect  # heavy, and most who talk to a cluster run no command
+
     streams: dict[int, bytearray] = {_STDOUT: bytearray(), _STDERR: bytearray(), _ERROR: bytearray()}
     async with connect(url, **options) as socket:
         sending = asyncio.ensure_future(_send(socket, stdin))

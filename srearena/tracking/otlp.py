@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-import httpx
+import urllib3
 
 from srearena.tracking.spans import Span, spans_of, trace_id
 
@@ -63,10 +63,11 @@ def export(
     sent = document(spans_of(list(entries), session, facts), session, variables.get("OTEL_SERVICE_NAME") or "srearena")
     headers = {"content-type": "application/json", **_headers(variables)}
     try:
-        answer = httpx.post(place, content=json.dumps(sent), headers=headers, timeout=_TIMEOUT)
-        answer.raise_for_status()
-    except (httpx.HTTPError, httpx.InvalidURL) as problem:
+        answer = urllib3.request("POST", place, body=json.dumps(sent), headers=headers, timeout=_TIMEOUT, retries=False)
+    except urllib3.exceptions.HTTPError as problem:
         return f"the spans of {session} could not be sent to {place}: {str(problem).splitlines()[0]}"
+    if answer.status >= 400:
+        return f"the spans of {session} could not be sent to {place}: it answered {answer.status}"
     return ""
 
 
