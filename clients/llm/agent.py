@@ -212,7 +212,7 @@ class LlmAgent:
         used.add(account.lost)
         if reply is not None:
             used.add(reply.usage)
-        cost = used.cost if used.cost is not None else self._price.of(used) if self._price else 0.0
+        cost = self._cost_of(used)
         self.model_calls += 1
         self.spent.add(used)
         self.cost += cost
@@ -232,6 +232,12 @@ class LlmAgent:
             text=reply.text if reply else "",
             calls=[{"name": call.name, "arguments": call.arguments} for call in reply.calls] if reply else [],
         )
+
+    def _cost_of(self, used: Usage) -> float:
+        """By the user's prices; else as the endpoint says; else by default prices."""
+        if used.cost is not None and self.settings.price is None:
+            return used.cost
+        return self._price.of(used) if self._price else 0.0
 
     def _compact(self, goal: int) -> None:
         before = estimate(self._messages)

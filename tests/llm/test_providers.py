@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from clients.llm import providers
+from clients.llm import LlmAgent, providers
 from clients.llm.endpoint import Account, Endpoint
 from clients.llm.errors import ModelRefused
-from clients.llm.messages import Ask, Message, Reply, Tool
+from clients.llm.messages import Ask, Message, Reply, Tool, ToolCall, Usage
 from clients.llm.prices import price_of
 from clients.llm.settings import Settings, make_model
 from srearena.dotenv import environment
@@ -120,6 +120,33 @@ def test_prices_are_defaults_that_the_user_overrides() -> None:
     told = {"model": "gpt-4.1", "price_in": "7", "price_cached": "3", "price_out": "9"}
     price = Settings.from_options(told, {"OPENAI_API_KEY": KEY}).price
     assert price is not None and (price.plain, price.cached, price.output) == (7, 3, 9)
+
+
+@pytest.mark.parametrize(
+    ("model", "told", "said", "expected"),
+    [
+        ("gpt-4.1", {}, None, 2.0),
+        ("gpt-4.1", {}, 0.5, 0.5),
+        ("gpt-4.1", {"price_in": "7"}, None, 7.0),
+        ("gpt-4.1", {"price_in": "7"}, 0.5, 7.0),
+        ("nobody-knows", {}, None, 0.0),
+        ("nobody-knows", {}, 0.5, 0.5),
+        ("nobody-knows", {"price_in": "7"}, 0.5, 7.0),
+    ],
+)
+def test_the_user_is_believed_before_the_endpoint_and_both_before_a_table(
+    model: str, told: dict[str, str], said: float | None, expected: float
+) -> None:
+    class Answers:
+        async def ask(self, ask: Ask, account: Account, show: Any = None) -> Reply:
+            return Reply("", (ToolCall("1", "submit", "{}"),), "calls", Usage(tokens_in=1_000_000, cost=said))
+
+        async def aclose(self) -> None: ...
+
+    settings = Settings.from_options({"model": model, "base_url": "http://127.0.0.1:9", **told}, {})
+    agent = LlmAgent(settings, model_client=Answers())
+    asyncio.run(agent.get_action("Stage 1"))
+    assert agent.usage()["cost"] == pytest.approx(expected)
 
 
 def test_dotenv_is_the_projects_also_from_below_and_never_another_ones(tmp_path: Path) -> None:
