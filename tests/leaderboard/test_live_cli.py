@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import pytest
 
 from itbench_leaderboard.cli import main
 from tests.zero.scripted_model import Call, Conversation, Turn, scripted
+from tests.zero.watching import comes, goes
 from zero import sandbox
 
 pytestmark = [pytest.mark.kubectl, pytest.mark.timeout(600)]
@@ -153,3 +157,52 @@ def test_an_agent_that_stops_before_the_last_question_gave_no_answer(needs_sandb
     assert "Stage 1 of 2" in seen["task"] and "Stage 2 of 2" in seen["submitted"]
     assert not seen["readable"], "the rest of the disk is out of reach"
     assert PROBLEM not in json.dumps({key: value for key, value in seen.items() if key != "readable"})
+
+
+WAITS = """
+import os, pathlib, sys, time
+draft = pathlib.Path(sys.argv[1] + ".draft")
+draft.write_text(str(os.getpid()))
+draft.rename(sys.argv[1])
+time.sleep(600)
+"""
+
+
+def test_a_leaderboard_killed_in_a_live_run_leaves_nothing_behind(tmp_path: Path) -> None:
+    """The agent, its tools and its cluster end; the run is planned again, and the attempt is no try."""
+    program, sign = tmp_path / "agent.py", tmp_path / "sign"
+    program.write_text(WAITS)
+    config = tmp_path / "model_leaderboard.toml"
+    agent = f'name = "one"\ncli = "command"\ncommand = "{sys.executable} {program} {sign}"\nsandbox = "off"\n'
+    config.write_text(f'problems = ["{PROBLEM}"]\nstages = ["detection"]\nretries = 0\n[[agents]]\n{agent}')
+    mark = f"killed-{os.getpid()}"
+    board = subprocess.Popen(
+        [sys.executable, "-m", "itbench_leaderboard", "--config", str(config)],
+        env={**os.environ, "LEADERBOARD_TEST": mark},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    comes(sign, 300)
+    ours = [pid for pid in _with(f"LEADERBOARD_TEST={mark}") if pid != board.pid]
+    assert len(ours) >= 3, "a worker, a cluster and a tool server at least"
+    ours.append(int(sign.read_text()))  # the agent, which gets none of our variables
+    board.kill()
+    board.wait()
+    for pid in ours:
+        goes(pid)
+    state = read(tmp_path / "leaderboard_results" / "one" / PROBLEM / "1" / "state.json")
+    assert (state["state"], len(state["attempts"])) == ("running", 1)
+    program.write_text("import sys; sys.exit('no idea')")
+    assert main(["--config", str(config)]) == 0
+    state = read(tmp_path / "leaderboard_results" / "one" / PROBLEM / "1" / "state.json")
+    assert [each["outcome"] for each in state["attempts"]] == ["interrupted", "agent_failed"]
+
+
+def _with(variable: str) -> list[int]:
+    """The processes whose environment holds a variable."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if variable.encode() in (place / "environ").read_bytes().split(b"\0"):
+                found.append(int(place.name))
+    return found

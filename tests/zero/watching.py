@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 
-def _soon(what: str, condition: object) -> None:
-    assert callable(condition)
-    for _ in range(600):
+def _soon(what: str, condition: Callable[[], bool], seconds: float = 30) -> None:
+    for _ in range(int(seconds * 20)):
         if condition():
             return
         time.sleep(0.05)
@@ -22,8 +22,8 @@ def alive(pid: int) -> bool:
         return False
 
 
-def comes(path: Path) -> None:
-    _soon(f"{path} never came", path.exists)
+def comes(path: Path, seconds: float = 30) -> None:
+    _soon(f"{path} never came", path.exists, seconds)
 
 
 def goes(pid: int) -> None:
