@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from srearena.cli import cli
 from srearena.cluster import Cluster, ClusterError, NodeAccess
 from srearena.cluster.kubernetes import KubernetesCluster
+from srearena.conductor.baseline import Baseline
 from srearena.conductor.guest import GuestCluster, Needs, all_ledgers, enter
 from srearena.conductor.guest.inventory import take_inventory
 from srearena.config import Config
@@ -173,12 +174,24 @@ def test_what_is_not_ours_stays(theirs: Cluster, api: Kubernetes) -> None:
         theirs.wait(30)
 
 
+def test_what_is_older_than_the_visit_is_never_deleted(theirs: Cluster, api: Kubernetes) -> None:
+    """Also if the record of it were lost."""
+    guest = visit(theirs)
+    objects = {
+        key: obj for key, obj in guest.ledger.inventory.objects.items() if key[0] != "storageclasses.storage.k8s.io"
+    }
+    assert len(objects) < len(guest.ledger.inventory.objects)
+    guest.ledger = guest.ledger.changed(inventory=Baseline(objects, guest.ledger.inventory.facts))
+    guest.close()
+    assert api.find("storageclasses", "standard") is not None
+
+
 def test_the_record_is_for_its_owner_and_names_no_fault(guest: GuestCluster, api: Kubernetes) -> None:
     path = guest.ledger.path
     assert path.stat().st_mode & 0o77 == 0
     assert path.parent.stat().st_mode & 0o77 == 0
     text = path.read_text()
-    secrets = [entry for entry in json.loads(text)["inventory"] if entry["resource"] == "secrets"]
+    secrets = [entry for entry in json.loads(text)["inventory"]["objects"] if entry["resource"] == "secrets"]
     assert all("data" not in entry["object"] for entry in secrets)
     assert "stop_kubelet" not in text
 

@@ -6,10 +6,8 @@ engineer on call (and so an agent) has rights. Secrets are known by name alone: 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from srearena.conductor.baseline import Baseline, Key
-from srearena.service.errors import ApiRefused, UnknownResource
+from srearena.service.errors import UnknownResource
 from srearena.service.kubernetes import Kubernetes, Obj
 
 CLUSTER_WIDE = (
@@ -53,36 +51,52 @@ _KEPT_METADATA = ("name", "namespace", "labels", "annotations", "finalizers", "o
 
 
 def take_inventory(api: Kubernetes) -> Baseline:
-    """The state to come back to."""
+    """The state to come back to; ApiRefused where something that is served cannot be read."""
     objects: dict[Key, Obj] = {}
+    seen: list[str] = []
     for resource in CLUSTER_WIDE:
-        for obj in _listed(api, resource):
-            objects[resource, "", obj["metadata"]["name"]] = _kept(obj)
-    for namespace in PLACES:
-        for resource in (*_IN_PLACES, *ONLY_NAMES):
-            for obj in _listed(api, resource, namespace):
-                if not _lives_by_itself(obj):
-                    kept = _named(obj) if resource in ONLY_NAMES else _kept(obj)
-                    objects[resource, namespace, obj["metadata"]["name"]] = kept
-    return Baseline(objects)
+        if _served(api, resource):
+            seen.append(resource)
+            for obj in api.list(resource):
+                objects[resource, "", obj["metadata"]["name"]] = _kept(obj)
+    for resource in (*_IN_PLACES, *ONLY_NAMES):
+        if _served(api, resource):
+            seen.append(resource)
+            for namespace in PLACES:
+                for obj in api.list(resource, namespace):
+                    if not _lives_by_itself(obj):
+                        kept = _named(obj) if resource in ONLY_NAMES else _kept(obj)
+                        objects[resource, namespace, obj["metadata"]["name"]] = kept
+    return Baseline(objects, {"seen": seen})
 
 
-def as_document(inventory: Baseline) -> list[Obj]:
-    return [
+def comparable(before: Baseline, after: Baseline) -> frozenset[str]:
+    """The resources that both inventories have looked at: of others nothing can be said."""
+    return frozenset(before.facts.get("seen", ())) & frozenset(after.facts.get("seen", ()))
+
+
+def as_document(inventory: Baseline) -> Obj:
+    objects = [
         {"resource": resource, "namespace": namespace, "object": obj}
         for (resource, namespace, _), obj in inventory.objects.items()
     ]
+    return {"seen": inventory.facts.get("seen", []), "objects": objects}
 
 
-def from_document(entries: Iterable[Obj]) -> Baseline:
-    return Baseline({(e["resource"], e["namespace"], e["object"]["metadata"]["name"]): e["object"] for e in entries})
+def from_document(document: Obj) -> Baseline:
+    objects = {
+        (entry["resource"], entry["namespace"], entry["object"]["metadata"]["name"]): entry["object"]
+        for entry in document["objects"]
+    }
+    return Baseline(objects, {"seen": document["seen"]})
 
 
-def _listed(api: Kubernetes, resource: str, namespace: str | None = None) -> list[Obj]:
+def _served(api: Kubernetes, resource: str) -> bool:
     try:
-        return api.list(resource, namespace)
-    except (UnknownResource, ApiRefused):
-        return []  # not served, or kept from us: then nothing can have been changed through us
+        api.resource(resource)
+    except UnknownResource:
+        return False
+    return True
 
 
 def _kept(obj: Obj) -> Obj:

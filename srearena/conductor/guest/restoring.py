@@ -2,7 +2,8 @@
 
 It compares with the inventory and acts on differences alone, so that it can be repeated, also after a crash in the
 middle of itself. A namespace goes only if it is one that the ledger names and is younger than the visit; nodes are
-never removed; what the cluster's own components, or provisioners for other people's claims, made meanwhile stays.
+never removed; what is older than the visit, and what the cluster's own components, or provisioners for other people's
+claims, made meanwhile, stays.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 
 from srearena.cluster.base import Cluster, NodeAccess
 from srearena.conductor.baseline import Difference
-from srearena.conductor.guest.inventory import CLUSTER_WIDE, ONLY_NAMES, take_inventory
+from srearena.conductor.guest.inventory import CLUSTER_WIDE, ONLY_NAMES, comparable, take_inventory
 from srearena.conductor.guest.ledger import Ledger
 from srearena.errors import SreArenaError
 from srearena.generators.fault.base import as_new
@@ -121,11 +122,12 @@ def _delete_namespaces(cluster: Cluster, api: Kubernetes, ledger: Ledger, leavin
 
 def _differences(api: Kubernetes, ledger: Ledger) -> list[Difference]:
     now = take_inventory(api)
-    found = ledger.inventory.differences(now)
+    known = comparable(ledger.inventory, now)
     kept = [
         d
-        for d in found
-        if not (d.key[0] in ONLY_NAMES and d.how != "added")
+        for d in ledger.inventory.differences(now)
+        if d.key[0] in known
+        and not (d.key[0] in ONLY_NAMES and d.how != "added")
         and not (d.key[0] == "namespaces" and d.key[2] in ledger.namespaces)
         and not (d.key[0] == "nodes" and d.how != "changed")
     ]
@@ -143,7 +145,7 @@ def _foreign(api: Kubernetes, difference: Difference, ledger: Ledger) -> bool:
     if obj is None:
         return False
     metadata = obj["metadata"]
-    if metadata.get("ownerReferences"):
+    if metadata.get("ownerReferences") or metadata["creationTimestamp"] < ledger.begun:
         return True
     if resource == "persistentvolumes":
         claim = (obj.get("spec") or {}).get("claimRef") or {}
