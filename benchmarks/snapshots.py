@@ -212,7 +212,7 @@ def generate(root: Path, scale: float) -> None:
     _logs(draft, int(200_000 * scale), replicas, rng)
     _looks(draft, int(1000 * scale), replicas)
     _events(draft, int(2000 * scale), replicas)
-    _metrics(draft, int(500 * min(scale, 1)), replicas, rng)
+    _metrics(draft, max(1, int(500 * min(scale, 1))), replicas, rng)
     draft.rename(root)
 
 

@@ -63,14 +63,14 @@ class SeriesReader:
     """The series that conditions choose, in order; `left_out` counts those that were too many to look at."""
 
     def __init__(
-        self, snapshot: Snapshot, where: Conditions, times: Timed | None = None, most: int = MOST_POINTS
+        self, snapshot: Snapshot, where: Conditions, times: Timed | None = None, most: int | None = None
     ) -> None:
         self._snapshot = snapshot
         begin, end = where.within(times) if times else (None, None)
         self._begin = begin.replace(tzinfo=UTC).timestamp() if begin else None
         self._end = end.replace(tzinfo=UTC).timestamp() if end else None
         self._where = where
-        self._most = most
+        self._most = most or MOST_POINTS
         self.left_out = 0
 
     def __iter__(self) -> Iterator[Series]:

@@ -132,12 +132,21 @@ class Builder:
     def _write(self, groups: Groups, longest: int, target: Path) -> int:
         if self._table == "metrics":
             return self._write_series(groups, longest, target)
+        # How many rows a file has is not known beforehand: left to guess, DuckDB would keep the rows in memory and look
+        # up each resource in them, instead of the other way round.
+        self._connection.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
+        try:
+            return self._copy(self._selections(groups, longest) or no_rows(self._table), target)
+        finally:
+            self._connection.execute("RESET disabled_optimizers")
+
+    def _selections(self, groups: Groups, longest: int) -> str:
         selects = []
         for number, (header, paths) in enumerate(groups.items()):
             source = relation(header, paths, longest)
             resources = self._resources(header, source, f"resources_{number}")
             selects.append(selection(self._table, list(header), source, resources))
-        return self._copy(" UNION ALL ".join(selects) or no_rows(self._table), target)
+        return " UNION ALL ".join(selects)
 
     def _resources(self, header: Sequence[str], source: str, name: str) -> str | None:
         """What resource attributes say, worked out once for each that there is: there are millions of rows and few
