@@ -95,7 +95,7 @@ def test_a_run_is_replayed_step_by_step_and_linked_to(browser: Browser, site: st
 
 def test_an_incident_shows_the_truth_against_any_answer(browser: Browser, site: str) -> None:
     browser.open(site, "#/incident/Scenario-2")
-    assert browser.all("#against h3") == ["The truth", "The answer"]
+    assert browser.all("#against h2") == ["The truth", "The answer"]
     assert not browser.chrome.find_element("css selector", "#against").is_displayed(), "it gives the answer away"
     browser.chrome.find_element("css selector", "#truth summary").click()
     chosen = Select(browser.chrome.find_element("css selector", "#answer-of"))
@@ -201,6 +201,32 @@ def test_every_control_has_a_name_and_every_page_one_heading(browser: Browser, s
         )
         assert nameless == []
         assert len(browser.all("h1")) == 1
+
+
+def test_axe_finds_nothing_wrong_on_any_page_dark_or_light(browser: Browser, site: str, axe: str) -> None:
+    """The checker that accessibility engineers use: names, roles, contrast, headings, landmarks, focus."""
+    pages = (
+        "#/",
+        "#/heatmap",
+        "#/plots",
+        "#/incidents",
+        "#/compare",
+        "#/agent/alpha",
+        "#/run/alpha/Scenario-1/1?step=2",
+    )
+    found = {}
+    for page in (*pages, "#/incident/Scenario-1?answer=beta+%231"):
+        for theme in ("light", "dark"):
+            browser.open(site, page)
+            browser.chrome.execute_script("document.documentElement.dataset.theme = arguments[0]", theme)
+            browser.chrome.execute_script(axe)
+            wrong = browser.chrome.execute_async_script(
+                """const done = arguments[arguments.length - 1];
+                axe.run().then((result) => done(result.violations.map((one) => one.id + ": " + one.nodes[0].html)),
+                               (problem) => done([String(problem)]))"""
+            )
+            found |= {(page, theme): wrong} if wrong else {}
+    assert found == {}
 
 
 def test_dark_and_light(browser: Browser, site: str) -> None:

@@ -20,7 +20,7 @@
   srearena.graph = function (title, graph, found) {
     const edges = ((graph && graph.edges) || []).slice(0, 200).map((e) => [String(e[0]), String(e[1])]);
     const nodes = [...new Set([...((graph && graph.nodes) || []).map(String), ...edges.flat()])].slice(0, MOST);
-    if (!nodes.length) return make("section", {}, make("h3", {}, title), make("p", { class: "soft" }, "Nothing is named."));
+    if (!nodes.length) return make("section", {}, make("h2", {}, title), make("p", { class: "soft" }, "Nothing is named."));
     const roots = new Set(((graph && graph.roots) || []).map(String));
     const kept = edges.filter(([a, b]) => nodes.includes(a) && nodes.includes(b) && a !== b);
     const depth = layers(nodes, kept);
@@ -32,7 +32,7 @@
     }
     const width = Math.max(...[...at.values()].map((p) => p[0])) + W + 10, height = Math.max(...[...at.values()].map((p) => p[1])) + ROW;
     const said = kept.map(([a, b]) => a + " leads to " + b).join("; ") || nodes.join(", ");
-    return make("section", {}, make("h3", {}, title), make("div", { class: "scroll" },
+    return make("section", {}, make("h2", {}, title), make("div", { class: "scroll" },
       draw("svg", { viewBox: "0 0 " + width + " " + height, width, height, role: "img", "aria-label": title + ": " + said },
         draw("defs", {}, draw("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 8, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" },
           draw("path", { d: "M0 0L8 4L0 8Z" }))),

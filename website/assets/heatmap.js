@@ -16,10 +16,11 @@
     const body = shown.map((row, y) => {
       const line = chosen.places.map((p, x) => {
         const value = chosen.matrix[row.i][p];
-        const said = row.agent.name + ", " + index.incidents[p].name + ": " + number(value, 2);
-        return make("td", { class: srearena.heat(value), role: "gridcell", tabindex: x || y ? "-1" : "0", title: said,
-          "aria-label": said, "data-href": link(["run", row.agent.name, index.incidents[p].name, "1"]) },
-          typeof value === "number" ? number(value, 1).replace(/^0/, "") : "");
+        const shown = typeof value === "number" ? number(value, 1).replace(/^0/, "") : "";
+        const where = row.agent.name + ", " + index.incidents[p].name + ": ";
+        return make("td", { class: srearena.heat(value), role: "gridcell", tabindex: x || y ? "-1" : "0", title: where + number(value, 2),
+          "aria-label": where + (shown || "no graded run"), "data-href": link(["run", row.agent.name, index.incidents[p].name, "1"]) },
+          shown);
       });
       cells.push(line);
       return make("tr", { role: "row" }, make("th", { scope: "row", role: "rowheader", title: row.agent.name },
