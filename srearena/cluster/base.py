@@ -109,6 +109,9 @@ class Cluster(ABC):
     def catch_up(self) -> None:
         """Let time flow from here on. A cluster that was started behind lives up to the present first."""
 
+    def pace(self, speed: float) -> None:  # noqa: B027 - time that is real has one pace
+        """Let time flow so many times as fast as ours, 0 for not at all, where it is ours to say."""
+
     @abstractmethod
     def close(self) -> None:
         """Give everything back; calling it again does nothing."""

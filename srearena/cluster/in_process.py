@@ -58,6 +58,9 @@ class InProcessCluster(Cluster):
     def catch_up(self) -> None:
         self._thread.call(self._thread.host.catch_up())
 
+    def pace(self, speed: float) -> None:
+        self._thread.call(self._thread.host.control({"operation": "speed", "value": speed}))
+
     def close(self) -> None:
         self._thread.close()
         if self._own_directory:

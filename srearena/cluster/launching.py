@@ -143,6 +143,9 @@ class ChildCluster(Cluster):
     def catch_up(self) -> None:
         _asked(self._control, "catch-up")
 
+    def pace(self, speed: float) -> None:
+        _asked(self._control, "speed", value=speed)
+
     def wait_for_end(self) -> None:
         """Until the process of the cluster ends; ClusterError where it did not end well."""
         status = self._process.wait()

@@ -80,6 +80,9 @@ class TimeKeeper(Cluster):
     def catch_up(self) -> None:
         self.inner.catch_up()
 
+    def pace(self, speed: float) -> None:
+        self.inner.pace(speed)
+
     def close(self) -> None:
         self.inner.close()
 

@@ -35,6 +35,8 @@ from srearena.service.kubernetes import Kubernetes
 
 _REMEDY_SECONDS = 120.0
 _AFTER_RESTART = 120.0
+_PACE = 5.0
+"""How fast time flows while the remedy is applied: operators wait for rollouts, and that need not take long here."""
 _USUAL = Timeline()
 _WITHOUT_A_PAST = Timeline(before=60.0, deployment=60.0)
 """For what is judged by what comes after the fault."""
@@ -98,6 +100,12 @@ def _episode(
         episode.close()
 
 
+def _prepare(episode: Episode) -> None:
+    """Set the stage, and let time pass only when it is told to: a proof must not depend on how busy a machine is."""
+    episode.prepare()
+    episode.cluster.pace(0)
+
+
 def _judged(problem: Problem) -> Verdict:
     return Verdict.from_answer(problem.oracle_for("mitigation").evaluate(None))
 
@@ -110,7 +118,7 @@ def _content(problem: Problem) -> bool:
 
 def _main_line(problem: Problem, seed: int, proof: Proof, config: Config) -> None:
     with _episode(problem, seed, config, ("noop", *problem.stages)) as episode:
-        episode.prepare()
+        _prepare(episode)
         telemetry = Telemetry(episode.cluster)
         try:
             _healthy(problem, telemetry, proof)
@@ -167,7 +175,11 @@ def _remedied(problem: Problem, episode: Episode, proof: Proof) -> None:
     if not problem.remedy:
         proof.found("the remedy heals", False, "there is no reference remedy")
         return
-    done = run_as_operator(problem.remedy, episode)
+    episode.cluster.pace(_PACE)
+    try:
+        done = run_as_operator(problem.remedy, episode)
+    finally:
+        episode.cluster.pace(0)
     if done.returncode:
         proof.found("the remedy heals", False, f"the script failed: {done.stderr.strip()[-300:]}")
         return
@@ -241,7 +253,7 @@ def _after_restarting_everything(problem: Problem, seed: int, proof: Proof, conf
     if problem.restart_is_a_remedy:
         return
     with _episode(problem, seed, config, timeline=_WITHOUT_A_PAST) as episode:
-        episode.prepare()
+        _prepare(episode)
         for namespace in problem.app.namespaces:
             for resource in WORKLOADS:
                 for obj in problem.kubernetes.list(resource, namespace):
