@@ -12,6 +12,7 @@ from sre_tools.offline_incident_analysis.metric_series import (
     about_objects,
     metric_objects,
     moment,
+    prepared,
 )
 from sre_tools.offline_incident_analysis.registry import Call, Timed, tool
 from sre_tools.offline_incident_analysis.replies import Answer, Row, when
@@ -88,10 +89,10 @@ def get_metric_anomalies(call: Call, arguments: AnomalyArguments) -> Answer:
         where.add("regexp_matches(metric, ?)", pattern)
     reader = SeriesReader(call.snapshot, where, arguments)
     every = [series for series in reader if len(series.values)]
-    prepared = [series.prepared() for series in every]
-    verdicts = judged([values for _, values, _ in prepared])
+    looked_at = prepared(every)
+    verdicts = judged([values for _, values, _ in looked_at])
     rows = []
-    for series, (times, values, unit), found in zip(every, prepared, verdicts, strict=True):
+    for series, (times, values, unit), found in zip(every, looked_at, verdicts, strict=True):
         if found.outliers or found.shift:
             row = _row(series, found, times, values, unit)
             if arguments.raw_content:

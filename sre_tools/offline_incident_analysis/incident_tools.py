@@ -12,7 +12,7 @@ from sre_tools.offline_incident_analysis.alert_tools import first_capture
 from sre_tools.offline_incident_analysis.conditions import Conditions
 from sre_tools.offline_incident_analysis.identity import entity_id
 from sre_tools.offline_incident_analysis.log_patterns import find_lines
-from sre_tools.offline_incident_analysis.metric_series import NO_BUCKETS, SeriesReader, moment
+from sre_tools.offline_incident_analysis.metric_series import NO_BUCKETS, SeriesReader, moment, prepared
 from sre_tools.offline_incident_analysis.object_versions import Change, all_changes, change_text
 from sre_tools.offline_incident_analysis.registry import Arguments, Call, Paged, instant, tool
 from sre_tools.offline_incident_analysis.replies import Answer, Row, when
@@ -102,9 +102,9 @@ def _find_shifts(snapshot: Snapshot) -> Iterator[Row]:
     where = Conditions()
     where.add(NO_BUCKETS)
     every = list(SeriesReader(snapshot, where, most=_MOST_SAMPLES))
-    prepared = [series.prepared() for series in every]
-    verdicts = judged([values for _, values, _ in prepared])
-    for series, (times, _, unit), found in zip(every, prepared, verdicts, strict=True):
+    looked_at = prepared(every)
+    verdicts = judged([values for _, values, _ in looked_at])
+    for series, (times, _, unit), found in zip(every, looked_at, verdicts, strict=True):
         if found.shift and found.score >= 10:
             text = f"{series.metric} went from {found.shift.before:.4g} to {found.shift.after:.4g} ({unit})"
             about = f"{series.kind.title()}/{series.object}"

@@ -5,7 +5,7 @@ What only needs a summary of series (how high, how often) asks the database for 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -17,7 +17,7 @@ from sre_tools.offline_incident_analysis.conditions import Conditions
 from sre_tools.offline_incident_analysis.identity import nearest, parse_identifier
 from sre_tools.offline_incident_analysis.log_tools import pods_of
 from sre_tools.offline_incident_analysis.registry import Call, Timed
-from sre_tools.offline_incident_analysis.statistics import Floats, is_counter, rates
+from sre_tools.offline_incident_analysis.statistics import Floats, alike, increases, is_counter
 from srearena.snapshots import Snapshot
 from srearena.snapshots.attributes import parse_attributes
 
@@ -45,14 +45,26 @@ class Series:
     """Seconds since the epoch."""
     values: Floats
 
-    def prepared(self) -> tuple[Floats, Floats, str]:
-        """What to look at: the value of a gauge, the rate of a counter."""
-        if not is_counter(self.metric):
-            return self.times, self.values, "value"
-        return *rates(self.times, self.values), "per second"
-
     def label_set(self) -> dict[str, Any]:
         return telling_labels(self.labels, self.le, self.status)
+
+
+Prepared = tuple[Floats, Floats, str]
+"""Times, values and their unit."""
+
+
+def prepared(every: Sequence[Series]) -> list[Prepared]:
+    """What to look at: the value of a gauge, the rate of a counter."""
+    found: list[Prepared] = [(series.times, series.values, "value") for series in every]
+    counters = [index for index, series in enumerate(every) if is_counter(series.metric) and len(series.values)]
+    for chunk in alike([len(every[index].values) for index in counters]):
+        members = [counters[place] for place in chunk]
+        times = np.stack([every[index].times for index in members])
+        values = np.stack([every[index].values for index in members])
+        per_second = increases(values) / np.diff(times)  # a reader gives no two points at one moment
+        for row, index in enumerate(members):
+            found[index] = (times[row, 1:], per_second[row], "per second")
+    return found
 
 
 def moment(seconds: float) -> datetime:

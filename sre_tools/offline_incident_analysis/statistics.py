@@ -7,7 +7,7 @@ series comes from.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,10 +30,15 @@ def is_counter(metric: str) -> bool:
 def rates(times: Sequence[float] | Floats, values: Sequence[float] | Floats) -> tuple[Floats, Floats]:
     """Increase per second between neighbours; a counter that falls was reset and counts from zero."""
     moments, counted = np.asarray(times, dtype=float), np.asarray(values, dtype=float)
-    elapsed, grown = np.diff(moments), np.diff(counted)
-    increase = np.where(grown >= 0, grown, counted[1:])
+    elapsed = np.diff(moments)
     real = elapsed > 0
-    return moments[1:][real], increase[real] / elapsed[real]
+    return moments[1:][real], increases(counted)[real] / elapsed[real]
+
+
+def increases(counted: Floats) -> Floats:
+    """How much a counter grew from point to point; of many counters, each in a row, at once."""
+    grown = np.diff(counted)
+    return np.where(grown >= 0, grown, counted[..., 1:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,18 +129,23 @@ def anomalies(values: Sequence[float]) -> Anomalies:
 def judged(many: Sequence[Floats]) -> list[Anomalies]:
     """What is out of the ordinary in each of many series."""
     found: dict[int, Anomalies] = {}
-    by_length: dict[int, list[int]] = defaultdict(list)
-    for index, values in enumerate(many):
-        by_length[len(values)].append(index)
-    for length, members in by_length.items():
-        for begin in range(0, len(members), _AT_ONCE):
-            chunk = members[begin : begin + _AT_ONCE]
-            if length == 0:
-                results = [Anomalies(0, 0.0, 1e-9, [], None, None)] * len(chunk)
-            else:
-                results = _judge(np.stack([many[index] for index in chunk]))
-            found.update(zip(chunk, results, strict=True))
+    for chunk in alike([len(values) for values in many]):
+        if len(many[chunk[0]]) == 0:
+            results = [Anomalies(0, 0.0, 1e-9, [], None, None)] * len(chunk)
+        else:
+            results = _judge(np.stack([many[index] for index in chunk]))
+        found.update(zip(chunk, results, strict=True))
     return [found[index] for index in range(len(many))]
+
+
+def alike(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """The places of equal lengths, as many at once as fit well in memory."""
+    by_length: dict[int, list[int]] = defaultdict(list)
+    for index, length in enumerate(lengths):
+        by_length[length].append(index)
+    for members in by_length.values():
+        for begin in range(0, len(members), _AT_ONCE):
+            yield members[begin : begin + _AT_ONCE]
 
 
 @np.errstate(over="ignore", invalid="ignore")

@@ -22,7 +22,7 @@ _TABLES: dict[str, tuple[str, ...]] = {
 }
 _LOOSE_ALERTS = re.compile(r"alerts?[-_].*\.json", re.IGNORECASE)
 _METRICS = re.compile(r"(?P<kind>pod|service|node)_(?P<name>.+?)(?:_raw)?\.tsv", re.IGNORECASE)
-_ANSWER_KEY = re.compile(r"(?:ground_?truths?(?:_v\d+)?|gt)\.(?:ya?ml|json)", re.IGNORECASE)
+_ANSWER_KEY = re.compile(r"(?:ground[-_ ]?truths?(?:[-_]v\d+)?|gt|answer[-_ ]?keys?)\.(?:ya?ml|json)", re.IGNORECASE)
 _ARCHITECTURE = re.compile(r".*(?:architecture|topology).*\.json", re.IGNORECASE)
 _METADATA = ("status.json", "assertion.json", "scenario.yaml")
 _SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv"})

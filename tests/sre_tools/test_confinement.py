@@ -17,7 +17,10 @@ def test_paths_outside_the_snapshot_are_refused(ask: Ask, path: str) -> None:
         ask("alert_summary", base_dir=path)
 
 
-@pytest.mark.parametrize("name", ["ground_truth.yaml", "./ground_truth.yaml", "alerts/../GROUND_TRUTH.YAML"])
+@pytest.mark.parametrize(
+    "name",
+    ["ground_truth.yaml", "./ground_truth.yaml", "alerts/../GROUND_TRUTH.YAML", "ground-truth.json", "answer_key.yml"],
+)
 def test_the_answer_key_is_refused_by_every_name(ask: Ask, name: str) -> None:
     for tool, argument in (("event_analysis", "events_file"), ("build_topology", "arch_file")):
         with pytest.raises(ToolError, match="answer key"):
