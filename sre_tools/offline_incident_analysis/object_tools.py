@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 from pydantic import Field
@@ -24,7 +25,9 @@ class ChangeArguments(Paged):
     include_flat_change_items: bool = Field(True, description="add path, old and new of what changed")
     include_no_change: bool = Field(False, description="also list objects that did not change")
     sort_by: Literal["time", "entity", "change_count"] = "time"
-    time_basis: Literal["observation", "effective_update"] = Field("effective_update", description=_NO_EFFECT)
+    time_basis: Literal["observation", "effective_update"] = Field(
+        "effective_update", description="observation gives the look that first showed a change, not when it was made"
+    )
     lifecycle_inference: Literal["none", "window", "k8s_metadata"] = Field(
         "k8s_metadata", description="none leaves out objects added and removed"
     )
@@ -58,6 +61,8 @@ def k8s_spec_change_analysis(call: Call, arguments: ChangeArguments) -> Answer:
     seen = call.snapshot.rows("SELECT count(*) AS n, count(DISTINCT (kind, namespace, name)) AS k FROM objects")[0]
     changes = []
     for change in all_changes(call.snapshot):
+        if arguments.time_basis == "observation":
+            change = replace(change, time=change.seen, exact=False)
         time = change.time.replace(tzinfo=None)
         if (start and time < start) or (end and time > end):
             continue

@@ -28,6 +28,7 @@ class Change:
     not_before: datetime | None
     exact: bool  # the object itself says when; otherwise `time` is when it was first seen so
     items: list[Obj]
+    seen: datetime  # the look that first showed it
 
 
 def _written(body: Obj) -> set[datetime]:
@@ -91,13 +92,14 @@ def _find_changes(snapshot: Snapshot) -> list[Change]:
         if key != last_key:
             created = row["created_at"]
             if created and row["began"] and created > row["began"]:
-                found.append(Change(*key, "added", created, None, True, []))
+                found.append(Change(*key, "added", created, None, True, [], seen))
         elif items := list(differences(last, now)):
             own = _own_time(last_body, body, row["previous_at"], seen)
-            found.append(Change(*key, "modified", own or seen, row["previous_at"], own is not None, items))
+            found.append(Change(*key, "modified", own or seen, row["previous_at"], own is not None, items, seen))
         if row["deleted_at"]:
             told = "deletionTimestamp" in (body.get("metadata") or {})
-            found.append(Change(*key, "removed", row["deleted_at"], None if told else row["previous_at"], told, []))
+            gone = None if told else row["previous_at"]
+            found.append(Change(*key, "removed", row["deleted_at"], gone, told, [], seen))
         last_key, last, last_body = key, now, body
     return sorted(found, key=lambda change: (change.time, change.kind, change.namespace or "", change.name))
 

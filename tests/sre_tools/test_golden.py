@@ -205,3 +205,10 @@ def test_change_impact_blames_the_change_before_the_first_symptom(ask_any: Ask) 
     assert (reply["data"][0]["entity"], reply["data"][0]["hops_to_symptom"]) == ("shop/Deployment/payment", 1)
     assert reply["data"][0]["minutes_before_symptom"] == 1.0
     assert ask_any("change_impact", symptom_time="2025-06-01T10:05:00Z")["data"] == []
+
+
+def test_changes_are_timed_by_the_object_or_by_the_look_that_showed_them(ask: Ask) -> None:
+    made = ask("k8s_spec_change_analysis")["data"][0]
+    assert (made["timestamp"], made["time_exact"]) == ("2025-06-01T10:10:00Z", True)
+    seen = ask("k8s_spec_change_analysis", time_basis="observation")["data"][0]
+    assert (seen["timestamp"], seen["time_exact"]) == ("2025-06-01T10:10:00.123Z", False)
