@@ -36,7 +36,7 @@ DEFAULT_PROBLEM = "scale_pod_zero_social_net"
 @click.option("--max-steps", default=30, show_default=True)
 @click.option("--budget-usd", type=float, help="What it may cost: the problem, or the whole suite.")
 @click.option("--variant", default="react", show_default=True, help="react or plan-and-verify.")
-@click.option("--tools", default="", help="kubectl or telemetry; by default what the variant has.")
+@click.option("--tools", default="", help="kubectl, telemetry or sre; by default what the variant has.")
 @click.option("--agent-option", "options", multiple=True, metavar="KEY=VALUE", help="See docs/llm-agent.md.")
 @click.option("--seed", default=0, show_default=True)
 @click.option("--stages", help="Only these, by name and comma.")

@@ -114,15 +114,15 @@ def command(
         told = {"agent": agent, "trials": trials, "seed": seed, "limits": limits.as_document(), **given}
         seen = log_run(run, results, figures, told, variables)
         click.echo(f"W&B: {seen}", err=True)
+    left = sum(entry.result is None for entry in suite.progress)
     if as_json:
-        click.echo(json.dumps({"run": run.name, "folder": str(run), **figures}))
+        click.echo(json.dumps({"run": run.name, "folder": str(run), **figures, "not_begun": left}))
         return
     table.close()
     said = ", ".join(
         click.style(f"{count} {outcome}", fg=outcome_colour(outcome)) for outcome, count in figures["outcomes"].items()
     )
     click.echo(f"\n{figures['trials']} trials: {said}")
-    left = sum(entry.result is None for entry in suite.progress)
     if left:
         click.echo(f"{left} more were not begun: the budget is spent. The same command with a larger one goes on.")
     for stage, seen in figures["stages"].items():

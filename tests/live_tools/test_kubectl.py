@@ -16,6 +16,7 @@ from sre_tools.live.connection import Connection
 from sre_tools.live.paging import Pages
 from sre_tools.live.server import toolset
 from sre_tools.live.toolset import Toolset
+from srearena.conductor.actions.kubectl_process import KubectlProcess
 from srearena.errors import SreArenaError
 from tests.live_tools.environment import TOKEN, Served, served_episode
 
@@ -275,6 +276,16 @@ def test_full_mode_executes_in_pods(tools: Toolset) -> None:
     tools.call("wait", {"seconds": 120})  # other tests have just replaced the pods
     assert kubectl(tools, f"exec -i -n {NS} deploy/api -- echo hello").strip() == "hello"
     assert "rollback" not in tools.tools
+
+
+@pytest.mark.kubectl
+def test_a_command_that_would_never_end_is_ended(served: Served) -> None:
+    process = KubectlProcess(served.episode.kubeconfig, timeout=5)
+    try:
+        status, printed = process.run(["get", "namespaces", "--watch"])
+    finally:
+        process.close()
+    assert status == 124 and NS in printed and "stopped after 5 s" in printed
 
 
 def test_an_address_that_is_no_episode_is_said() -> None:
