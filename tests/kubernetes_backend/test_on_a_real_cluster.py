@@ -14,10 +14,14 @@ from time import monotonic
 import pytest
 
 from srearena.cluster import NodeAccess
+from srearena.cluster.kubernetes import KubernetesCluster
+from srearena.conductor.baseline import Baseline
 from srearena.conductor.environment import open_cluster
 from srearena.conductor.episode import Episode
-from srearena.conductor.guest import GuestCluster, all_ledgers
+from srearena.conductor.guest import GuestCluster, Needs, all_ledgers, enter
 from srearena.conductor.guest.inventory import take_inventory
+from srearena.conductor.guest.telemetry import NAMESPACE as OBSERVE
+from srearena.conductor.guest.telemetry import stack
 from srearena.conductor.oracles.base import Verdict
 from srearena.conductor.oracles.checks import FreshPods, FrontDoor, Intent, Reachability, Readiness
 from srearena.conductor.oracles.mitigation import MitigationOracle
@@ -34,6 +38,8 @@ from srearena.conductor.verification import run_as_operator
 from srearena.config import Config, TelemetryConfig
 from srearena.generators.fault.steps import workers
 from srearena.generators.fault.testbed import Testbed
+from srearena.service.apps import all_applications, find_application
+from srearena.service.errors import NotReady
 from srearena.service.kubernetes import Kubernetes
 from tests.kubernetes_backend.machines import HolderMachines
 from tests.real_cluster.layout import KUBECONFIG
@@ -41,10 +47,9 @@ from tests.real_cluster.layout import KUBECONFIG
 VARIABLE = "SREARENA_REAL_KUBECONFIG"
 TEA_ROOM = str(Path(__file__).parent / "tea_room")
 TIMELINE = Timeline(before=15, after=20)
-pytestmark = [
-    pytest.mark.skipif(not os.environ.get(VARIABLE), reason=f"no real cluster: {VARIABLE} names no kubeconfig"),
-    pytest.mark.timeout(1800),
-]
+pytestmark = pytest.mark.timeout(1800)
+if not os.environ.get(VARIABLE):
+    pytest.skip(f"no real cluster: {VARIABLE} names no kubeconfig", allow_module_level=True)
 
 
 class WrongAddress(InjectedProblem):
@@ -157,6 +162,56 @@ def test_a_fault_is_seen_repaired_and_leaves_no_trace(level: str) -> None:
     tell(f"left: {len(before.objects)} objects as before, {len(left)} not")
     assert left == []
     assert all_ledgers() == []
+
+
+def visit(*namespaces: str) -> GuestCluster:
+    config = Config(k8s_host="kubernetes", telemetry=TelemetryConfig())
+    return enter(KubernetesCluster(Path(os.environ[VARIABLE])), Needs(namespaces), config)
+
+
+def untouched(before: Baseline) -> bool:
+    with Kubernetes(os.environ[VARIABLE]) as api:
+        return before.differences(take_inventory(api)) == []
+
+
+@pytest.mark.parametrize("name", [app.name for app in all_applications()] + ["telemetry"])
+def test_a_real_server_takes_every_manifest(name: str) -> None:
+    """A rehearsal: the server judges each object as if it were applied, with all its admission plug-ins."""
+    manifests = stack() if name == "telemetry" else find_application(name).manifests
+    namespaces = {OBSERVE} if name == "telemetry" else {*find_application(name).namespaces}
+    defined = {m.obj["spec"]["group"] for m in manifests if m.kind == "CustomResourceDefinition"}
+    guest = visit(*namespaces)
+    before = guest.ledger.inventory
+    try:
+        with Kubernetes.of(guest) as api:
+            for namespace in namespaces:
+                api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+            judged = [m for m in manifests if str(m.obj["apiVersion"]).partition("/")[0] not in defined]
+            for manifest in judged:
+                api.apply(manifest.obj, manifest.namespace or min(namespaces), rehearsal=True)
+    finally:
+        guest.close()
+    assert untouched(before)
+    print(
+        f"\n{name}: the server takes {len(judged)} of {len(manifests)} objects; the rest are of kinds it brings",
+        flush=True,
+    )
+
+
+def test_an_application_whose_images_cannot_be_pulled_says_so() -> None:
+    app = find_application("hotel_reservation")
+    guest = visit(*app.namespaces)
+    before = guest.ledger.inventory
+    try:
+        app.deploy(guest)
+        with pytest.raises(NotReady) as refused:
+            app.wait_until_ready(guest, timeout=45)
+    finally:
+        guest.close()
+    assert untouched(before)
+    lines = str(refused.value).splitlines()
+    print("", *lines[:4], f"  ... and {len(lines) - 4} more", sep="\n", flush=True)
+    assert "Pull" in str(refused.value)
 
 
 def judged(problem: InjectedProblem) -> Verdict:
