@@ -21,6 +21,8 @@ from srearena.conductor.shared_budget import SharedBudget
 from srearena.conductor.trial import Trial
 
 _STOP_SECONDS = 10.0
+_LEAVING_SECONDS = 600.0
+"""A trial that ends on a real cluster gives it back first."""
 
 
 @dataclass(slots=True)
@@ -163,8 +165,9 @@ class _Worker:
 
     def stop(self) -> None:
         self._process.terminate()
+        config = self._entry.trial.config
         try:
-            self._process.wait(_STOP_SECONDS)
+            self._process.wait(_STOP_SECONDS if config is None or config.embedded else _LEAVING_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

@@ -12,9 +12,13 @@ from click.testing import CliRunner
 from srearena.backends import backend_options, chosen_config
 from srearena.cli import cli
 from srearena.cluster import Cluster
+from srearena.conductor.guest import all_ledgers
+from srearena.conductor.guest.inventory import take_inventory
 from srearena.conductor.trial import Trial
 from srearena.config import Config, ConfigError
 from srearena.errors import SreArenaError
+from srearena.service.kubernetes import Kubernetes
+from tests.arena.stage import SHOP
 
 CHOSEN: list[Config] = []
 
@@ -88,3 +92,17 @@ def test_production_is_refused_on_the_command_line(theirs: Cluster, tmp_path: Pa
     words = ["up", "hotel-reservation", "--backend", "kubernetes", "--kubeconfig", str(path)]
     with pytest.raises(SreArenaError, match="'shop-production' looks like production"):
         CliRunner().invoke(cli, words, catch_exceptions=False)
+
+
+def test_an_application_is_brought_up_and_left_until_somebody_cleans_up(theirs: Cluster, api: Kubernetes) -> None:
+    before = take_inventory(api)
+    Path("config.yml").write_text(f"k8s_host: kubernetes\nkubeconfig: {theirs.kubeconfig}\ntelemetry: {{}}\n")
+    done = CliRunner().invoke(cli, ["up", SHOP, "--no-load", "--detach"], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    assert "Corner Shop (namespace corner-shop): up" in done.output
+    assert api.get("deployments", "web", "corner-shop")["status"]["readyReplicas"]
+    [ledger] = all_ledgers()
+    with pytest.raises(SreArenaError, match=f"`srearena up` left run {ledger.run} here"):
+        CliRunner().invoke(cli, ["up", SHOP], catch_exceptions=False)
+    CliRunner().invoke(cli, ["cleanup", "--run", ledger.run], catch_exceptions=False)
+    assert before.differences(take_inventory(api)) == []
