@@ -20,7 +20,7 @@ from srearena.cluster.embedded.node.programs.datastore import Login, Record, Ref
 from srearena.cluster.embedded.node.programs.diskwatch import DiskWatch
 from srearena.cluster.embedded.node.programs.loglines import write_now
 from srearena.cluster.embedded.node.programs.mysqlserver.errors import MysqlError
-from srearena.cluster.embedded.node.programs.sql.engine import TableError, Tables, quoted
+from srearena.cluster.embedded.node.programs.sql.engine import TableError, Tables
 from srearena.cluster.embedded.node.programs.sql.locks import LockTable, Request
 from srearena.cluster.embedded.node.programs.timestamps import stamp
 from srearena.cluster.embedded.node.streams import Change
@@ -308,16 +308,8 @@ class MysqlServer:
         refusal = self._disk_refuses()
         if refusal is not None:
             return refusal
-        columns = list(records[0]) if records else ["id"]
-        place = f"{quoted(database)}.{quoted(target)}"
-        names = ", ".join(quoted(column) for column in columns)
         try:
-            self.tables.add_schema(database)
-            if target not in self.tables.tables(database):
-                self.tables.execute(f"CREATE TABLE {place} ({names})")
-            marks = ", ".join("?" * len(columns))
-            for record in records:
-                self.tables.execute(f"INSERT INTO {place} ({names}) VALUES ({marks})", [record.get(c) for c in columns])
+            self.tables.insert(database, target, records)
         except TableError as error:
             return Refusal("missing", error.text)
         self.changed()

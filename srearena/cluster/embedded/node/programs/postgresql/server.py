@@ -20,7 +20,7 @@ from srearena.cluster.embedded.node.programs.diskwatch import DiskWatch
 from srearena.cluster.embedded.node.programs.loglines import write_now
 from srearena.cluster.embedded.node.programs.postgresql.errors import SqlError
 from srearena.cluster.embedded.node.programs.postgresql.roles import Privileges, Role
-from srearena.cluster.embedded.node.programs.sql.engine import TableError, Tables, quoted
+from srearena.cluster.embedded.node.programs.sql.engine import TableError, Tables
 from srearena.cluster.embedded.node.programs.sql.locks import LockTable, Request
 from srearena.cluster.embedded.node.programs.timestamps import stamp
 from srearena.cluster.embedded.node.streams import Change
@@ -329,19 +329,8 @@ class PostgresServer:
         schema, _, table = target.rpartition(".")
         place = "main" if schema in ("", "public") else schema
         try:
-            found.tables.add_schema(place)
-            columns = list(records[0]) if records else ["id"]
-            if table not in found.tables.tables(place):
-                names = ", ".join(quoted(column) for column in columns)
-                found.tables.execute(f"CREATE TABLE {quoted(place)}.{quoted(table)} ({names})")
+            if found.tables.insert(place, table, records):
                 found.privileges.created(f"{schema or 'public'}.{table}", found.owner)
-            marks = ", ".join("?" * len(columns))
-            names = ", ".join(quoted(column) for column in columns)
-            for record in records:
-                found.tables.execute(
-                    f"INSERT INTO {quoted(place)}.{quoted(table)} ({names}) VALUES ({marks})",
-                    [record.get(c) for c in columns],
-                )
         except TableError as error:
             return Refusal("missing", f"ERROR: {error.text}")
         self.changed()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -147,6 +147,20 @@ class Tables:
         self._connection.execute(f"DELETE FROM {place}")
         marks = ", ".join("?" * len(columns))
         self._connection.executemany(f"INSERT INTO {place} VALUES ({marks})", rows)
+
+    def insert(self, schema: str, table: str, records: Sequence[Mapping[str, Any]]) -> bool:
+        """Add records to a table; whether it had to be made for them, with the columns of the first."""
+        self.add_schema(schema)
+        columns = list(records[0]) if records else ["id"]
+        place = f"{quoted(schema)}.{quoted(table)}"
+        names = ", ".join(quoted(column) for column in columns)
+        new = table not in self.tables(schema)
+        if new:
+            self.execute(f"CREATE TABLE {place} ({names})")
+        marks = ", ".join("?" * len(columns))
+        for record in records:
+            self.execute(f"INSERT INTO {place} ({names}) VALUES ({marks})", [record.get(c) for c in columns])
+        return new
 
 
 def quoted(name: str) -> str:
