@@ -184,16 +184,20 @@ def _measured(place: Path, scale: float, limit: int) -> dict[str, Any]:
         generate(root, scale)
     words = [sys.executable, __file__, "--measure", str(root), "--limit-mb", str(limit)]
     done = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True)
-    result: dict[str, Any] = json.loads(done.stdout)
+    result: dict[str, Any] = {}
+    for line in done.stdout.splitlines():
+        result.update(json.loads(line))
     return result
 
 
 def _child(root: Path, limit: int) -> None:
     if limit:
-        resource.setrlimit(resource.RLIMIT_AS, (limit * 1_000_000,) * 2)
+        resource.setrlimit(resource.RLIMIT_AS, (limit * 1_000_000, resource.RLIM_INFINITY))
     with tempfile.TemporaryDirectory(dir=root.parent) as cache:
-        found = measure(root, Path(cache))
-        print(json.dumps({**found, **crowd(root, Path(cache))}))
+        print(json.dumps(measure(root, Path(cache))), flush=True)
+        if limit:  # of address space, which ten sessions' threads reserve and do not use: it was for what reads data
+            resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
+        print(json.dumps(crowd(root, Path(cache))), flush=True)
 
 
 def _show(small: dict[str, Any], large: dict[str, Any]) -> None:

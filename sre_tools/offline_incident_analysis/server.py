@@ -27,6 +27,7 @@ from sre_tools.offline_incident_analysis.registry import Tool, all_tools, call_t
 from sre_tools.offline_incident_analysis.workspace import Workspace
 
 NAME = "offline_incident_analysis"
+_AT_ONCE = 4  # calls; more would not be quicker, only larger
 _INSTRUCTIONS = (
     "Diagnostic tools over one recorded Kubernetes incident. Begin with alert_summary, then incident_timeline or "
     "change_impact; get_context_contract tells all about one object. Leave paths out. Times are UTC. Replies are "
@@ -57,6 +58,7 @@ def _failed(text: str) -> types.CallToolResult:
 
 def make_server(workspace: Workspace) -> Server[Any]:
     tools = all_tools()
+    room = anyio.Semaphore(_AT_ONCE)
 
     async def list_tools(
         context: ServerRequestContext[Any], parameters: types.PaginatedRequestParams | None
@@ -65,7 +67,8 @@ def make_server(workspace: Workspace) -> Server[Any]:
 
     async def call(context: ServerRequestContext[Any], parameters: types.CallToolRequestParams) -> types.CallToolResult:
         try:
-            reply = await anyio.to_thread.run_sync(call_tool, workspace, parameters.name, parameters.arguments)
+            async with room:
+                reply = await anyio.to_thread.run_sync(call_tool, workspace, parameters.name, parameters.arguments)
         except ToolError as problem:
             return _failed(str(problem))
         except Exception as problem:
