@@ -1,9 +1,11 @@
-"""What of a fault can be seen by an engineer on call: in objects, events, alerts and the rate of errors.
+"""What of a fault can be seen by an engineer on call: in objects, events, alerts, errors, latency and load.
 
 Read with the agent's own identity, through the APIs it has. A problem without any symptom would be a riddle.
 """
 
 from __future__ import annotations
+
+from datetime import datetime
 
 from srearena.conductor.actions.telemetry import Telemetry
 from srearena.conductor.baseline import Baseline
@@ -12,15 +14,27 @@ from srearena.conductor.problems.base import Problem
 from srearena.service.kubernetes import Kubernetes, Obj
 from srearena.service.readiness import not_ready
 
-_ERROR_SHARE = (
-    'sum by (service_name) (rate(traces_span_metrics_calls_total{status_code="STATUS_CODE_ERROR"}[2m]))'
-    " / sum by (service_name) (rate(traces_span_metrics_calls_total[2m])) > 0.05"
+_ERRORS = 'sum by (service_name) (rate(traces_span_metrics_calls_total{status_code="STATUS_CODE_ERROR"}[2m]))'
+_REQUESTS = "sum by (service_name) (rate(traces_span_metrics_calls_total[2m]))"
+_P95 = (
+    "histogram_quantile(0.95, sum by (service_name, le) (rate(traces_span_metrics_duration_milliseconds_bucket[2m])))"
 )
+_BEFORE = "[2m] @ BEFORE"
+"""The two minutes before the fault."""
+_MEASURES = {
+    "errors in": f"{_ERRORS} / {_REQUESTS} > 0.05",
+    "much slower than before:": f"{_P95} > 3 * {_P95.replace('[2m]', _BEFORE)}",
+    "asked much more than before:": f"{_REQUESTS} > 3 * {_REQUESTS.replace('[2m]', _BEFORE)}",
+}
+"""What a look at the dashboards shows."""
+_STUCK_SECONDS = 60
+_DELETABLE = ("pods", "deployments", "configmaps", "services", "persistentvolumeclaims", "jobs")
 
 
 def visible(problem: Problem, api: Kubernetes, telemetry: Telemetry) -> list[str]:
     """The symptoms there are now, in words; `api` is the agent's."""
     namespaces = problem.app.namespaces
+    now = problem.kubernetes.now()
     found = not_ready(api, namespaces)
     found += _without_endpoints(problem.baseline, api, namespaces)
     for namespace in namespaces:
@@ -30,12 +44,51 @@ def visible(problem: Problem, api: Kubernetes, telemetry: Telemetry) -> list[str
             if event.get("type") == "Warning" and _last_seen(event) >= problem.broken_since
         ]
         found += sorted({f"event {event.get('reason')}: {event.get('message', '')[:150]}" for event in warnings})[:5]
-    found += alerts(telemetry)
-    try:
-        errors = telemetry.query(_ERROR_SHARE)
-    except BadAction:
-        return found
-    return found if errors == "(no data)" else [*found, f"errors in {errors}"]
+        found += _replaced(api, namespace, problem.broken_since)
+        found += _stuck(api, namespace, now)
+    return [*found, *alerts(telemetry), *_measured(telemetry, problem.broken_since)]
+
+
+def _measured(telemetry: Telemetry, since: str) -> list[str]:
+    before = datetime.fromisoformat(since).timestamp() if since else 0.0
+    found = []
+    for words, query in _MEASURES.items():
+        try:
+            seen = telemetry.query(query.replace("BEFORE", f"{before:.0f}"))
+        except BadAction:
+            return []  # there is no telemetry
+        if seen != "(no data)":
+            found.append(f"{words} {seen}")
+    return found
+
+
+def _replaced(api: Kubernetes, namespace: str, since: str) -> list[str]:
+    """Pods and containers that came in place of others since, though nobody rolled anything out."""
+    sets = {one["metadata"]["name"]: one for one in api.list("replicasets", namespace)}
+    found = []
+    for pod in api.list("pods", namespace):
+        name = pod["metadata"]["name"]
+        owners = [sets.get(owner["name"]) for owner in pod["metadata"].get("ownerReferences", ())]
+        old = any(owner is not None and owner["metadata"]["creationTimestamp"] < since for owner in owners)
+        if old and pod["metadata"]["creationTimestamp"] >= since:
+            found.append(f"pod {name} came in place of another")
+        for status in (pod.get("status") or {}).get("containerStatuses") or ():
+            ended = (status.get("lastState") or {}).get("terminated") or {}
+            if ended.get("finishedAt", "") >= since > "":
+                found.append(f"container {status['name']} of pod {name} ended ({ended.get('reason')})")
+    return found
+
+
+def _stuck(api: Kubernetes, namespace: str, now: str) -> list[str]:
+    """What was deleted a while ago, and is still there."""
+    latest = datetime.fromisoformat(now).timestamp() - _STUCK_SECONDS
+    return [
+        f"{resource} {obj['metadata']['name']} does not go away"
+        for resource in _DELETABLE
+        for obj in api.list(resource, namespace)
+        if (deleted := obj["metadata"].get("deletionTimestamp"))
+        and datetime.fromisoformat(deleted).timestamp() < latest
+    ]
 
 
 def _last_seen(event: Obj) -> str:

@@ -80,7 +80,7 @@ class LoadSpikeRetryStorm(RetryStorm):
     )
 
     def trigger(self) -> None:
-        load_spike(self.bed, spare_load(self, rate=15_000), 30.0)
+        load_spike(self.bed, spare_load(self, rate=40_000), 30.0)
 
 
 @problem("capacity_decrease_rpc_retry_storm", service="rpc", **_BLUEPRINT)

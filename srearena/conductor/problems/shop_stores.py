@@ -76,7 +76,9 @@ class PostgresLockContention(ShopStore):
     explanation = "The job {service} holds an ACCESS EXCLUSIVE lock on {table} in a transaction without end."
     remedy = """\
 kubectl -n {ns} delete job {service}
-kubectl -n {ns} rollout restart deployment/product-catalog"""
+kubectl -n {ns} wait --for=delete pod -l job-name={service} --timeout=90s
+kubectl -n {ns} rollout restart deployment/product-catalog
+kubectl -n {ns} rollout status deployment/product-catalog --timeout=90s"""
 
 
 @problem(
