@@ -185,7 +185,7 @@ def test_only_the_chosen_context_is_handed_on(theirs: Cluster, tmp_path: Path) -
         {"name": "other", "cluster": {"server": "https://other", "certificate-authority": "ca"}}
     )
     document["users"].append({"name": "me", "user": {"token": "secret"}})
-    document["contexts"].append({"name": "second", "context": {"cluster": "other", "user": "me"}})
+    document["contexts"].append({"name": "second", "context": {"cluster": "other", "user": "me", "namespace": "mine"}})
     path = tmp_path / "config"
     path.write_text(yaml.safe_dump(document))
     with KubernetesCluster(path, context="second") as cluster:
@@ -193,6 +193,7 @@ def test_only_the_chosen_context_is_handed_on(theirs: Cluster, tmp_path: Path) -
         assert cluster.kubeconfig.stat().st_mode & 0o77 == 0
         assert narrowed["current-context"] == "second"
         assert [entry["name"] for entry in narrowed["users"]] == ["me"]
+        assert narrowed["contexts"][0]["context"] == {"cluster": "other", "user": "me"}
         assert narrowed["clusters"][0]["cluster"]["certificate-authority"] == str(tmp_path / "ca")
         place = cluster.kubeconfig
     assert not place.exists()

@@ -47,9 +47,13 @@ class Context:
         return next((name for name in (self.name, self.cluster, host) if _PRODUCTION.search(name)), "")
 
     def narrowed(self) -> str:
-        """A kubeconfig with this context alone; files it names stay where they are."""
+        """A kubeconfig with this context alone; files it names stay where they are.
+
+        The context's own namespace is left out: it is where a person works, and need not even exist.
+        """
         document = _document(self.path)
         context = _named(document, "contexts", self.name)
+        context["context"].pop("namespace", None)
         cluster = _named(document, "clusters", self.cluster)
         user = _named(document, "users", self.user)
         for entry in (cluster.get("cluster") or {}, user.get("user") or {}):
