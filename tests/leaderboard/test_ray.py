@@ -25,6 +25,7 @@ def test_a_node_lost_half_way_loses_no_run(tmp_path: Path) -> None:
         **os.environ,
         "PYTHONPATH": str(ROOT),
         "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_worker_niceness": "0",  # 15 by default: on a busy machine its workers would get no turn
         "SREARENA_CACHE": str(tmp_path / "cache"),
     }
     make_snapshots(tmp_path / "snapshots", 2)
