@@ -24,6 +24,8 @@ async def get(backend: Backend, request: Request, row: Resource) -> None:
     namespace, name = request.info.namespace, request.info.name
     measured = backend.store.get(row.plural, namespace if row.namespaced else "", name)
     found = _metrics(backend, row, measured) if measured is not None else None
+    if measured is None:
+        raise NotFound("pods" if row.namespaced else "node", name)
     if found is None:
         place = f"{namespace}/{name}" if row.namespaced else name
         raise NotFound(f"{row.kind.lower()}.metrics.k8s.io", place)

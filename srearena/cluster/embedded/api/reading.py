@@ -73,14 +73,14 @@ def _candidates(backend: Backend, request: Request, row: Resource, selection: Se
         raise Expired("The resourceVersion for the provided list is too old.") from None
 
 
-def parse_revision(text: str, prefix: str = "invalid resource version: ") -> int:
-    """A resourceVersion parameter as a number; 0 where it is not given."""
+def parse_revision(text: str, prefix: str = "invalid resource version: ", refusal: type[ApiError] = BadRequest) -> int:
+    """A resourceVersion parameter as a number; 0 where it is not given. A watch refuses a bad one without a reason."""
     if not text:
         return 0
     if not (text.isascii() and text.isdigit() and len(text) <= 20):
         given = f'"{text[:100]}"'
         problem = f"strconv.ParseUint: parsing {given}: invalid syntax"
-        raise BadRequest(f"{prefix}resourceVersion: Invalid value: {given}: {problem}")
+        raise refusal(f"{prefix}resourceVersion: Invalid value: {given}: {problem}")
     return int(text)
 
 

@@ -21,7 +21,7 @@ from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.node.container import Container, RuntimeFailure
 from srearena.cluster.embedded.node.streams import CHUNK, Pipe
 from srearena.cluster.embedded.node.terminal import Terminal
-from srearena.cluster.embedded.objects import Obj, dig, name_of
+from srearena.cluster.embedded.objects import Obj, dig, name_of, namespace_of
 from srearena.cluster.embedded.registry.errors import ApiError, BadRequest, InternalError
 from srearena.cluster.embedded.registry.resources import Resource
 
@@ -136,7 +136,10 @@ def _running(backend: Backend, pod: Obj, name: str, action: str) -> Container:
         raise InternalError(f"error dialing backend: {error.message.partition(': ')[2]}") from None
     view = agent.record(pod, name)
     if view is None or not view.running or view.container is None:
-        raise InternalError(f"unable to upgrade connection: container not found ({quoted(name)})")
+        missing = f"container not found ({quoted(name)})"
+        if action.startswith("/attach/") and view is None:
+            missing = f"container {name} not found in pod {name_of(pod)}_{namespace_of(pod)}"
+        raise InternalError(f"unable to upgrade connection: {missing}")
     return view.container
 
 
@@ -144,7 +147,8 @@ def _exec_session(backend: Backend, container: Container, options: StreamOptions
     clock = backend.world.clock
     terminal = Terminal(clock) if options.tty else None
     stdin, stdout, stderr = Pipe(clock), Pipe(clock), Pipe(clock)
-    outputs = [(STDOUT, stdout)] * options.stdout + [(STDERR, stderr)] * options.stderr
+    # Complaints first where both are there at once: a client that has all its data (kubectl cp) goes at once.
+    outputs = [(STDERR, stderr)] * options.stderr + [(STDOUT, stdout)] * options.stdout
     try:
         if terminal is not None:
             outputs = [(STDOUT, terminal.output)]

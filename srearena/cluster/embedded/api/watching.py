@@ -142,7 +142,7 @@ class Feeds:
 
 async def watch(backend: Backend, request: Request, row: Resource) -> None:
     _check_options(request)
-    revision = parse_revision(request.query.text("resourceVersion"), prefix="")
+    revision = parse_revision(request.query.text("resourceVersion"), prefix="", refusal=ApiError)
     check_not_future(backend, revision)
     wake = VirtualWake(backend.world.clock) if IN_WORLD.get() else asyncio.Event()
     watcher = Watcher(selection_of(request, row, backend.store), wake)
@@ -171,6 +171,8 @@ def _check_options(request: Request) -> None:
         if match != "NotOlderThan":
             why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
             problems.append(FieldError.forbidden("resourceVersionMatch", why))
+            if match:
+                problems.append(FieldError.not_supported("resourceVersionMatch", match, ["NotOlderThan"]))
     elif match:
         why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
         problems.append(FieldError.forbidden("resourceVersionMatch", why))

@@ -366,13 +366,16 @@ BUILT_IN: tuple[Resource, ...] = (
     ),
 )
 
-METRICS: tuple[Resource, ...] = _rows(
-    "metrics.k8s.io",
-    "v1beta1",
-    _row("nodes", "NodeMetrics", namespaced=False, verbs=("get", "list")),
-    _row("pods", "PodMetrics", verbs=("get", "list")),
+METRICS: tuple[Resource, ...] = tuple(
+    replace(row, singular="")
+    for row in _rows(
+        "metrics.k8s.io",
+        "v1beta1",
+        _row("nodes", "NodeMetrics", namespaced=False, verbs=("get", "list")),
+        _row("pods", "PodMetrics", verbs=("get", "list")),
+    )
 )
-"""What metrics-server adds: computed on reading, never stored."""
+"""What metrics-server adds: computed on reading, never stored. It names no singular."""
 
 # The order in which a v1.34 server lists its groups, which decides what a short name such as `events` means.
 GROUP_ORDER: tuple[str, ...] = (

@@ -15,7 +15,7 @@ from srearena.cluster.embedded.node.shell.tools.inputs import MAX_HELD, opened, 
 from srearena.cluster.embedded.node.shell.tools.listing import accounts_of
 from srearena.cluster.embedded.node.shell.tools.options import Options, UsageError, parse
 from srearena.cluster.embedded.node.shell.tools.registry import tool
-from srearena.cluster.embedded.node.shell.tools.wording import complain
+from srearena.cluster.embedded.node.shell.tools.wording import complain, speaks_busybox
 
 _LONG = {
     "create": "c",
@@ -97,6 +97,9 @@ async def _create(process: Process, options: Options) -> int:
     excluded = [patterns.compiled(text) for text in options.all("exclude")]
     buffer = io.BytesIO()
     status = 0
+    if "P" not in options and any(operand.startswith("/") for operand in options.operands):
+        removing = "removing leading '/'" if speaks_busybox(process) else "Removing leading `/'"
+        await process.error(f"tar: {removing} from member names\n")
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
         for operand in options.operands:
             status = max(status, await _add(process, archive, operand, options, excluded))
