@@ -218,9 +218,10 @@ def test_files_leave_a_container_in_a_real_tar_stream(machine: Machine) -> None:
         "mkdir -p /data/sub; echo one > /data/a; printf two > /data/sub/b; ln -s a /data/l; chmod 600 /data/a",
         container,
     )
-    out = Capture()
-    process = container.exec(["tar", "cf", "-", "/data"], stdout=out)
+    out, err = Capture(), Capture()
+    process = container.exec(["tar", "cf", "-", "/data"], stdout=out, stderr=err)
     machine.wait(process)
+    assert err.data == b"tar: removing leading '/' from member names\n"
     with tarfile.open(fileobj=io.BytesIO(out.data)) as archive:
         names = {member.name: member for member in archive.getmembers()}
         assert set(names) == {"data", "data/a", "data/sub", "data/sub/b", "data/l"}
