@@ -75,6 +75,18 @@ def test_restart_policies(lab: Lab, policy: str, script: str, phase: str, restar
     assert (lab.container()["restartCount"] > 0) is restarts
 
 
+def test_a_pod_that_succeeds_in_the_end_keeps_only_its_last_run(lab: Lab) -> None:
+    lab.run(
+        spec={"restartPolicy": "OnFailure", "volumes": [{"name": "d", "emptyDir": {}}]},
+        image="busybox:1.36",
+        command=shell("test -e /d/again && exit 0; touch /d/again; exit 6"),
+        volumeMounts=[{"name": "d", "mountPath": "/d"}],
+    )
+    lab.pass_time(60)
+    assert lab.status()["phase"] == "Succeeded"
+    assert (lab.container()["restartCount"], lab.container()["lastState"]) == (1, {})
+
+
 def test_a_finished_pod_says_so_in_its_conditions(lab: Lab) -> None:
     lab.run(image="busybox:1.36", command=["true"], spec={"restartPolicy": "Never"})
     lab.pass_time(6)

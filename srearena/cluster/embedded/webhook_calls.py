@@ -33,6 +33,7 @@ _FAILURES = {
     Outcome.TIMEOUT: "context deadline exceeded",
     Outcome.RESET: "read tcp {address}: read: connection reset by peer",
     Outcome.NO_ROUTE: "dial tcp {address}: connect: no route to host",
+    Outcome.TLS_ERROR: "http: server gave HTTP response to HTTPS client",
 }
 
 

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode
 
 import orjson
 
@@ -97,7 +98,8 @@ async def _serve(
     # The client takes this to mean that the connection stands.
     await socket.send(STDOUT if options.stdout else STDERR if options.stderr else ERROR, b"")
     try:
-        container = _running(backend, pod, name, f"/{action}/{request.info.namespace}/{name_of(pod)}/{name}")
+        path = f"/{action}/{request.info.namespace}/{name_of(pod)}/{name}?{_kubelet_query(options)}"
+        container = _running(backend, pod, name, path)
         session = open_session(backend, container, options)
     except ApiError as error:
         await _end(socket, error.status())
@@ -129,11 +131,19 @@ def needs_upgrade(request: Request) -> BadRequest:
     return BadRequest("Upgrade request required")
 
 
+def _kubelet_query(options: StreamOptions) -> str:
+    """How the kubelet is asked for these streams."""
+    flags = {"error": options.stderr, "input": options.stdin, "output": options.stdout, "tty": options.tty}
+    return urlencode(
+        [*(("command", word) for word in options.command), *((name, "1") for name, on in flags.items() if on)]
+    )
+
+
 def _running(backend: Backend, pod: Obj, name: str, action: str) -> Container:
     try:
         agent = reachable_agent(backend, pod, action)
     except ApiError as error:
-        raise InternalError(f"error dialing backend: {error.message.partition(': ')[2]}") from None
+        raise InternalError(f"error sending request: {error.message.replace('Get', 'Post', 1)}") from None
     view = agent.record(pod, name)
     if view is None or not view.running or view.container is None:
         missing = f"container not found ({quoted(name)})"

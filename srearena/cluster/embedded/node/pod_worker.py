@@ -333,6 +333,11 @@ class PodWorker:
         regulars = container_statuses(
             pod, spec["containers"], known.get("containerStatuses") or (), self.sandbox, self.reasons, self._health
         )
+        if terminal:
+            # Of what has ended for good only the latest run is kept; an earlier one is swept away and with it its end.
+            for status_of in (*inits, *regulars):
+                if "terminated" in status_of["state"]:
+                    status_of["lastState"] = {}
         phase = phase_of(pod, inits, regulars, terminal=terminal, static=self.static)
         if terminal and self.end is not None:
             phase = FAILED
