@@ -13,7 +13,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from srearena.cluster.base import Cluster, NodeAccess
+from srearena.cluster.base import Cluster, ClusterError, NodeAccess
 from srearena.conductor.baseline import Difference
 from srearena.conductor.guest.inventory import CLUSTER_WIDE, ONLY_NAMES, comparable, take_inventory
 from srearena.conductor.guest.ledger import Ledger
@@ -22,7 +22,7 @@ from srearena.generators.fault.base import as_new
 from srearena.service.errors import Conflict, Invalid, NotFound
 from srearena.service.kubernetes import Kubernetes, Obj
 
-_ROUNDS = 6
+_ROUNDS = 24
 _PAUSE = 5.0
 _NAMESPACE_PATIENCE = 600.0
 _COMPONENTS = (
@@ -175,11 +175,22 @@ def _undo(api: Kubernetes, difference: Difference, ledger: Ledger) -> None:
     place = namespace or None
     before = ledger.inventory.get(resource, name, namespace)
     if difference.how == "added":
+        if resource == "persistentvolumes" and _being_reclaimed(api.find(resource, name)):
+            raise ClusterError("its provisioner has not reclaimed it yet")
         api.delete(resource, name, place)
     elif before is not None and difference.how == "removed":
         api.create(as_new(_intent(before)), place)
     elif before is not None:
         _change_back(api, resource, name, place, before)
+
+
+def _being_reclaimed(volume: Obj | None) -> bool:
+    """Whether somebody else takes a volume away, and what is stored there with it: then that is not ours to do."""
+    if volume is None:
+        return False
+    spec, notes = volume.get("spec") or {}, volume["metadata"].get("annotations") or {}
+    given = spec.get("persistentVolumeReclaimPolicy") == "Delete" and "pv.kubernetes.io/provisioned-by" in notes
+    return given and (volume.get("status") or {}).get("phase") != "Failed"
 
 
 def _intent(kept: Obj) -> Obj:
