@@ -1,4 +1,4 @@
-"""`scripts/parity-record [scenario ...]` records the real cluster; with `--report`, compares the embedded one."""
+"""`python -m tests.parity record [scenario ...]` records the real cluster; `... table` compares the embedded one."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.parity import scenarios
-from tests.parity.comparison import report
+from tests.parity import scenarios, table
+from tests.parity.passing import RealTime
 from tests.parity.transcripts import Terminal, Unsettled, save
 from tests.real_cluster.layout import KUBECONFIG, KUBERNETES
+from tests.real_cluster.operations import perform
 
 
 def record(names: list[str], kubeconfig: Path, *, missing: bool) -> int:
     """Play scenarios on the real cluster and keep what it said."""
     failures = 0
     with tempfile.TemporaryDirectory() as home:
-        terminal = Terminal(kubeconfig, Path(home), time.sleep)
-        for scenario in scenarios.load():
-            if (names and scenario.name not in names and scenario.topic not in names) or (
-                missing and scenario.recording.exists()
-            ):
+        terminal = Terminal(kubeconfig, Path(home), RealTime(), perform)
+        for scenario in scenarios.chosen(names):
+            if missing and scenario.recording.exists():
                 continue
             began = time.monotonic()
             try:
@@ -36,14 +35,17 @@ def record(names: list[str], kubeconfig: Path, *, missing: bool) -> int:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.parity", description=__doc__)
-    parser.add_argument("names", nargs="*", help="scenarios or topics (all by default)")
-    parser.add_argument("--kubeconfig", type=Path, default=KUBECONFIG, help="the real cluster")
-    parser.add_argument("--missing", action="store_true", help="only scenarios that have no recording yet")
-    parser.add_argument("--report", action="store_true", help="compare the embedded cluster with the recordings")
-    parser.add_argument("--differences", action="store_true", help="with --report: show every difference")
+    actions = parser.add_subparsers(dest="action", required=True)
+    recording = actions.add_parser("record", help="play on the real cluster and keep what it says")
+    recording.add_argument("--kubeconfig", type=Path, default=KUBECONFIG, help="the real cluster")
+    recording.add_argument("--missing", action="store_true", help="only scenarios that have no recording yet")
+    comparing = actions.add_parser("table", help="play on the embedded cluster and compare with the recordings")
+    comparing.add_argument("--differences", action="store_true", help="also show the differences that are allowed")
+    for action in (recording, comparing):
+        action.add_argument("names", nargs="*", help="scenarios or topics (all by default)")
     chosen = parser.parse_args(arguments)
-    if chosen.report:
-        return report(chosen.names, differences=chosen.differences)
+    if chosen.action == "table":
+        return table.show(chosen.names, differences=chosen.differences)
     return record(chosen.names, chosen.kubeconfig, missing=chosen.missing)
 
 

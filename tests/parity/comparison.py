@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,12 +13,15 @@ import yaml
 
 from srearena.cluster import start_embedded
 from tests.parity import scenarios
+from tests.parity.passing import StandingTime
 from tests.parity.scenarios import Scenario
-from tests.parity.transcripts import Terminal, Unsettled, View, read
+from tests.parity.substance import substance
+from tests.parity.transcripts import Terminal, View, read
 
 ALLOWED = Path(__file__).parent / "allowed.yaml"
 IMAGES = ("busybox:1.36", "nginx:1.26", "nginx:1.27")
-_REASON = re.compile(r"\b(?:phase|reason|type|status|exitCode|restartCount): (\S+)")
+START = 1_767_225_600
+"""The instant every replay begins at, so that all of them are the same; long ago, so that all ages are positive."""
 
 PULLED = {
     "apiVersion": "apps/v1",
@@ -66,24 +68,14 @@ class Comparison:
         return "\n".join(lines)
 
 
-def substance(view: View) -> tuple[int, list[str]]:
-    """What an operator acts on."""
-    if view.command.startswith("events"):
-        return view.exit, sorted({" ".join(line.split(" ")[:2]) for line in view.output.splitlines()})
-    if " | " in view.output:
-        rows = [line for line in view.output.splitlines() if " | " in line]
-        return view.exit, sorted(" | ".join(row.split(" | ")[:4]) for row in rows)
-    return view.exit, sorted(_REASON.findall(view.output))
-
-
 @contextmanager
 def embedded_terminal() -> Iterator[Terminal]:
     """A terminal of an embedded cluster of the real one's shape."""
     with (
         tempfile.TemporaryDirectory() as home,
-        start_embedded(nodes=2, seed=1, speed=10, in_process=True) as cluster,
+        start_embedded(nodes=2, seed=1, speed=0, start=START, in_process=True) as cluster,
     ):
-        terminal = Terminal(cluster.kubeconfig, Path(home), cluster.wait)
+        terminal = Terminal(cluster.kubeconfig, Path(home), StandingTime(cluster), cluster.nodes.perform)
         prepare = Scenario(
             "",
             "images",
@@ -105,40 +97,9 @@ def compare(terminal: Terminal, scenario: Scenario) -> list[Comparison]:
 
 
 def allowed() -> dict[tuple[str, str], str]:
-    """Known differences: scenario and command (* where a scenario does not come to an end), with the reason."""
+    """Known differences: scenario and command, with the reason."""
     entries = yaml.safe_load(ALLOWED.read_text()) or []
     return {(entry["scenario"], entry["view"]): entry["why"] for entry in entries}
-
-
-def report(names: list[str], *, differences: bool) -> int:
-    """Print a table of all scenarios; 1 where something differs that is not allowed."""
-    known = allowed()
-    views = equal = substantial = unexpected = 0
-    with embedded_terminal() as terminal:
-        for scenario in scenarios.load():
-            if not scenario.recording.exists() or (
-                names and scenario.name not in names and scenario.topic not in names
-            ):
-                continue
-            try:
-                compared = compare(terminal, scenario)
-            except Unsettled as problem:
-                views += len(read(scenario.recording))
-                unexpected += (scenario.name, "*") not in known
-                print(f"{scenario.topic}/{scenario.name}: {problem}", flush=True)
-                continue
-            bad = [one for one in compared if not one.equal]
-            views += len(compared)
-            equal += len(compared) - len(bad)
-            substantial += sum(one.same_substance for one in compared)
-            unknown = [one for one in bad if (scenario.name, one.real.command) not in known]
-            unexpected += len(unknown)
-            print(f"{scenario.topic}/{scenario.name}: {len(compared) - len(bad)} of {len(compared)} equal", flush=True)
-            for one in bad if differences else unknown:
-                print(f"  $ kubectl {one.real.command}\n    " + one.difference.replace("\n", "\n    "), flush=True)
-    if views:
-        print(f"{views} views: {equal / views:.1%} equal to the letter, {substantial / views:.1%} in substance")
-    return 1 if unexpected else 0
 
 
 def _shown(view: View) -> list[str]:

@@ -26,16 +26,25 @@ _REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", "<time>"),
         (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4} UTC", "<time>"),
         (r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}", "<time>"),
+        (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [+-]\d{4}( UTC)?", "<time>"),
+        (r"\w{3} \w{3} +\d+ \d\d:\d\d:\d\d \d{4}", "<time>"),
+        # A provisioner's name has its pod's name and an identity of its own in it.
+        (r"(rancher\.io/local-path)_\S+", r"\1"),
+        (r"/(LIVE|MERGED)-\d+/", r"/\1/"),
+        (r"\b(tick|cron)-\d{8}\b", r"\1-<minute>"),
         (rf"-{_DRAWN}{{8,10}}-{_DRAWN}{{5}}\b", "-<hash>-<id>"),
         (rf"-(?={_DRAWN}*\d){_DRAWN}{{8,10}}\b", "-<hash>"),
         (rf"(pod-template-hash[=:] ?\"?){_DRAWN}{{8,10}}\b", r"\1<hash>"),
         (r"(controller-revision-hash[=:] ?\"?[\w-]*?)[0-9a-z]{8,10}\b", r"\1<hash>"),
-        (rf"-{_DRAWN}{{5}}\b", "-<id>"),
+        (rf"-{_DRAWN}{{5}}(?=\b|_)", "-<id>"),
         (r"\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b(?!/)", "<ip>"),
+        (r"\b10\.244\.\d+\.0/24\b", "10.244.<n>.0/24"),
         (r"\bv1\.34\.\d+\b", "v1.34.<n>"),
         (r"\bworker-\d\b", "worker-<n>"),
         (r"(?s)-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n?", "<certificate>"),
         (r"(Resource Version: +)\d+", r"\1<revision>"),
+        (r"(Too large resource version: \d+, current: )\d+", r"\1<revision>"),
+        (r"^(?:\d+[smhd])+(?= \(x\d+ over | {2,}(?:Normal|Warning) )", "<age>"),
         (r"\(combined from similar events\): ", ""),
         (r"\([\dhmsd]+ ago\)", "(<age> ago)"),
         (r"\(x\d+ over [^)]+\)", "(x<n> over <age>)"),
@@ -43,7 +52,7 @@ _REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 _HEADER = re.compile(r"^(\s*)[A-Z][A-Z0-9()/%_-]*( {1,}[A-Z][A-Z0-9()/%_-]*)* *$")
 _EVENTS_HEADER = re.compile(r"^\s+Type\s+Reason\s+Age\s+From\s+Message$")
-_AGES = ("AGE", "LAST SEEN", "DURATION", "LAST SCHEDULE", "FIRST SEEN")
+_AGES = ("AGE", "LAST SEEN", "DURATION", "LAST SCHEDULE", "FIRST SEEN", "UPDATED")
 # How often a command that waits looks up is a matter of speed; what it says in the end is not.
 _PROGRESS = re.compile(r"^Waiting for (deployment|daemon set|statefulset|partitioned|\d+ pods)\b")
 # A kubelet that has just begun to watch a pod's objects may mount too early and try again a moment later.
@@ -56,12 +65,22 @@ def normal_text(text: str) -> str:
     stripped = text.strip()
     if stripped.startswith("{") and stripped.endswith("}"):
         try:
-            return _structured(json.loads(stripped))
+            return _documents(stripped)
         except json.JSONDecodeError:
             pass
     if stripped.startswith("apiVersion:"):
         return _structured(yaml.safe_load(stripped))
     return _lines(text)
+
+
+def _documents(text: str) -> str:
+    """One JSON document, or a stream of them as a watch sends it."""
+    documents = []
+    while text:
+        document, end = json.JSONDecoder().raw_decode(text)
+        documents.append(_structured(document))
+        text = text[end:].lstrip()
+    return "---\n".join(documents)
 
 
 def normal_events(items: list[dict[str, Any]]) -> str:
@@ -89,7 +108,9 @@ def _structured(value: Any) -> str:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {replaced(key): _plain(item) for key, item in value.items() if key not in _DROPPED}
+        kept = {replaced(key): _plain(item) for key, item in value.items() if key not in _DROPPED}
+        # Where a list goes on is the server's own affair; whether it does is not.
+        return {**kept, "continue": "<token>"} if kept.get("continue") else kept
     if isinstance(value, list):
         items = [_plain(item) for item in value]
         return sorted(items, key=json.dumps) if items and _named(items) else items
@@ -124,7 +145,7 @@ def _lines(text: str) -> str:
             rows.append(_row(line, header))
         elif header and line.strip():
             continue
-        else:
+        elif line.strip() or header or (done and done[-1]):
             end_table()
             done.append(re.sub(r" {2,}", "  ", replaced(_without_age(line))).rstrip())
     end_table()

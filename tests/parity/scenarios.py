@@ -4,9 +4,12 @@ A file in `scenarios/` maps names to lists of steps. A step is one of
 
     get pods                          a kubectl command; what it says and how it ends is a view
     {"apply -f -": "kind: Pod ..."}   the same, with standard input
+    {helm: install web charts/web}    a helm command; `charts` is the folder beside this file
     {events: web}                     a view of the events whose object's name begins so ("" for all)
+    {forward: pod/web 80 /}           a view of a request through `port-forward`: target, port and path
     {until: get pod web, is: Running} wait until what the command says matches; not a view
     {quiet: delete node x}            a command that only prepares or cleans up; not a view
+    {machine: stop_kubelet worker-2}  something done to a machine; not a view
     {settle: 5}                       let so many seconds pass
 """
 
@@ -20,16 +23,27 @@ import yaml
 
 FOLDER = Path(__file__).parent / "scenarios"
 RECORDED = Path(__file__).parent / "recorded"
+_KINDS = ("events", "quiet", "helm", "forward", "machine", "settle")
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One line of a scenario; `kind` is view, events, until, quiet or settle."""
+    """One line of a scenario; `kind` is view, helm, events, forward, until, quiet, machine or settle."""
 
     kind: str
     command: str
     stdin: str | None = None
     pattern: str = ""
+
+    @property
+    def title(self) -> str:
+        """What its view is called in recordings."""
+        prefix = {"view": "", "helm": "helm ", "events": "events ", "forward": "port-forward "}[self.kind]
+        return f"{prefix}{self.command}".strip()
+
+    @property
+    def shows(self) -> bool:
+        return self.kind in ("view", "helm", "events", "forward")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +55,10 @@ class Scenario:
     @property
     def recording(self) -> Path:
         return RECORDED / self.topic / f"{self.name}.yaml"
+
+    @property
+    def needs_helm(self) -> bool:
+        return any(step.kind == "helm" for step in self.steps)
 
 
 def load() -> list[Scenario]:
@@ -54,15 +72,18 @@ def load() -> list[Scenario]:
     return found
 
 
+def chosen(names: list[str]) -> list[Scenario]:
+    """The scenarios of these names or topics, all where none is given."""
+    return [one for one in load() if not names or one.name in names or one.topic in names]
+
+
 def _step(written: Any) -> Step:
     if isinstance(written, str):
         return Step("view", written)
     if "until" in written:
         return Step("until", written["until"], pattern=str(written["is"]))
     [(key, value)] = written.items()
-    if key in ("events", "quiet"):
-        return Step(key, value)
-    if key == "settle":
-        return Step("settle", str(value))
+    if key in _KINDS:
+        return Step(key, str(value))
     # kubectl takes what begins with a brace for JSON; our manifests are YAML written on one line.
-    return Step("view", key, stdin=yaml.safe_dump(yaml.safe_load(value)))
+    return Step("view", key, stdin=yaml.safe_dump_all(yaml.safe_load_all(value)))

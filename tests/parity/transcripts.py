@@ -1,24 +1,33 @@
 """Runs scenarios with the real kubectl and writes down what it says, normalised.
 
-The same code runs on both clusters; they differ only in how time passes.
+The same code runs on both clusters; they differ in how time passes and in how a machine is reached.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
+import shutil
 import subprocess
+import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.error import URLError
 
 import yaml
 
 from tests.parity.normal import normal_events, normal_text
+from tests.parity.passing import LONGEST, Passing
 from tests.parity.scenarios import Scenario, Step
+from tests.real_cluster.addons import HELM
 
 POLLS = 120
+CHARTS = Path(__file__).parent / "charts"
+EDITOR = "sed -i s/red/blue/"
+"""What `kubectl edit` opens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,26 +46,34 @@ class Unsettled(AssertionError):
 
 @dataclass(slots=True)
 class Terminal:
-    """A person at a terminal of one cluster."""
+    """A person at a terminal of one cluster, in a home folder of their own."""
 
     kubeconfig: Path
     home: Path
-    pause: Callable[[float], None]
+    passing: Passing
+    machine: Callable[[str, str], None]
+    """Does something (stop_kubelet, start_kubelet) to a node."""
+
+    def __post_init__(self) -> None:
+        (self.home / "charts").symlink_to(CHARTS)
 
     def play(self, scenario: Scenario) -> list[View]:
         """Go through a scenario in a namespace of its own; the views."""
         namespace = scenario.name
         self._kubectl(f"create namespace {namespace}", "default")
         self._await(Step("until", "get serviceaccount default -o name", pattern="default"), namespace)
+        self._await(Step("until", "get configmap kube-root-ca.crt -o name", pattern="kube-root"), namespace)
         views = []
         try:
             for step in scenario.steps:
                 if step.kind == "until":
                     self._await(step, namespace)
                 elif step.kind == "settle":
-                    self.pause(float(step.command))
+                    self.passing.pause(float(step.command))
                 elif step.kind == "quiet":
                     self._kubectl(step.command, namespace)
+                elif step.kind == "machine":
+                    self.machine(*step.command.split())
                 else:
                     views.append(self._view(step, namespace))
         finally:
@@ -68,9 +85,37 @@ class Terminal:
             done = self._kubectl("get events -o json", namespace)
             items = json.loads(done.stdout)["items"]
             chosen = [item for item in items if item["involvedObject"].get("name", "").startswith(step.command)]
-            return View(f"events {step.command}".strip(), 0, normal_events(chosen))
-        done = self._kubectl(step.command, namespace, step.stdin)
-        return View(step.command, done.returncode, normal_text(done.stdout), normal_text(done.stderr))
+            return View(step.title, 0, normal_events(chosen))
+        if step.kind == "forward":
+            return self._forward(step, namespace)
+        if step.kind == "helm":
+            helm = find_helm()
+            assert helm is not None, "helm is not installed"
+            done = self._run([str(helm), f"--namespace={namespace}", *shlex.split(step.command)], None)
+        else:
+            done = self._kubectl(step.command, namespace, step.stdin)
+        return View(step.title, done.returncode, normal_text(done.stdout), normal_text(done.stderr))
+
+    def _forward(self, step: Step, namespace: str) -> View:
+        """`port-forward` to a port of this machine, one request through it, and what came back."""
+        target, port, path = step.command.split()
+        command = ["kubectl", f"--namespace={namespace}", "port-forward", target, f":{port}"]
+        with subprocess.Popen(
+            command, env=self._environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            said = re.search(r"127\.0\.0\.1:(\d+) -> ", process.stdout.readline())
+            if said is None:
+                return View(step.title, process.wait(), "", normal_text(process.stderr.read()))
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{said[1]}{path}", timeout=10) as answer:
+                    shown = f"{answer.status}\n"
+            except (URLError, OSError) as problem:
+                shown = f"{getattr(problem, 'code', 'no answer')}\n"
+            process.terminate()
+            process.wait()
+        return View(step.title, 0, shown)
 
     def _await(self, step: Step, namespace: str) -> None:
         said = ""
@@ -79,19 +124,41 @@ class Terminal:
             said = done.stdout + done.stderr
             if re.search(step.pattern, said):
                 return
-            self.pause(1)
+            self.passing.pause(1)
         raise Unsettled(f"{step.command!r} never said {step.pattern!r} but {said!r}")
 
     def _kubectl(self, command: str, namespace: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["kubectl", f"--namespace={namespace}", *shlex.split(command)],
-            env={"KUBECONFIG": str(self.kubeconfig), "HOME": str(self.home), "PATH": "/usr/local/bin:/usr/bin:/bin"},
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+        return self._run(["kubectl", f"--namespace={namespace}", *shlex.split(command)], stdin)
+
+    def _run(self, command: list[str], stdin: str | None) -> subprocess.CompletedProcess[str]:
+        timeout = next((word for word in command if word.startswith("--timeout=")), "")
+        limit = float(timeout.partition("=")[2].removesuffix("s")) if timeout else LONGEST
+        paths = [self.home / name for name in (".stdin", ".stdout", ".stderr")]
+        paths[0].write_text(stdin or "")
+        with paths[0].open() as given, paths[1].open("w") as out, paths[2].open("w") as err:
+            environment = self._environment()
+            with subprocess.Popen(
+                command, env=environment, cwd=self.home, stdin=given, stdout=out, stderr=err, text=True
+            ) as process:
+                try:
+                    self.passing.attend(process, limit)
+                finally:
+                    process.kill()
+        return subprocess.CompletedProcess(command, process.returncode, paths[1].read_text(), paths[2].read_text())
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            "KUBECONFIG": str(self.kubeconfig),
+            "HOME": str(self.home),
+            "PATH": os.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin"),
+            "KUBE_EDITOR": EDITOR,
+        }
+
+
+def find_helm() -> Path | None:
+    """The helm built for the real cluster, or the one of this machine."""
+    found = str(HELM.path) if HELM.path.exists() else shutil.which("helm")
+    return Path(found) if found else None
 
 
 def save(path: Path, version: str, views: list[View]) -> None:

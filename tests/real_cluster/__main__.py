@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 
 from srearena.errors import SreArenaError
-from tests.real_cluster import programs
+from tests.real_cluster import addons, programs
 from tests.real_cluster.certificates import Authority
-from tests.real_cluster.images import BUSYBOX, write_archive
+from tests.real_cluster.images import BUSYBOX, PYTHON, write_archive
 from tests.real_cluster.layout import CONTROL_PLANE, KUBECONFIG, KUBERNETES, PROGRAM, STATE, Node
 from tests.real_cluster.machines import (
     RealClusterError,
@@ -40,11 +40,17 @@ NEEDED = {
 
 def build() -> None:
     """Compile the cluster's programs, once, into the cache."""
-    if PROGRAM.exists():
-        return
-    if not shutil.which("go"):
+    missing = [program for program in addons.PROGRAMS if not program.path.exists()]
+    if (missing or not PROGRAM.exists()) and not shutil.which("go"):
         raise RealClusterError("go is not installed: the cluster is compiled from its published modules")
     PROGRAM.parent.mkdir(parents=True, exist_ok=True)
+    for program in missing:
+        program.build()
+    if not PROGRAM.exists():
+        _build_kubernetes()
+
+
+def _build_kubernetes() -> None:
     major, minor, _ = KUBERNETES.lstrip("v").split(".")
     package = "k8s.io/component-base/version"
     values = {"gitVersion": KUBERNETES, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
@@ -89,6 +95,12 @@ def up(workers: int, *, with_nodes: bool) -> None:
             _wait_until(f"{node.name} is registered", "get", "node", node.name)
         kubectl("label", "node", CONTROL_PLANE.name, "node-role.kubernetes.io/control-plane=")
         kubectl("wait", "--for=condition=Ready", "node", "--all", "--timeout=120s")
+        whole = STATE / "addons.yaml"
+        whole.write_text(addons.manifests())
+        kubectl("apply", "-f", str(whole))
+        for deployment in addons.DEPLOYMENTS:
+            namespace, name = deployment.split("/")
+            kubectl("rollout", "status", "deployment", name, "-n", namespace, "--timeout=180s")
     print(f"export KUBECONFIG={KUBECONFIG}")
 
 
@@ -123,6 +135,7 @@ def _check_machine() -> None:
         raise RealClusterError("a real cluster needs root: it makes namespaces, cgroups and interfaces")
     missing = sorted(package for program, package in NEEDED.items() if not shutil.which(program))
     missing += [] if BUSYBOX.exists() else ["busybox-static"]
+    missing += [] if PYTHON.exists() else ["python3"]
     missing += [] if Path("/usr/lib/cni/bridge").exists() else ["containernetworking-plugins"]
     if missing:
         raise RealClusterError(f"missing on this machine: apt-get install {' '.join(missing)}")

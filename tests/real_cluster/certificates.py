@@ -32,9 +32,9 @@ class Authority:
         key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         self._write(file, key, self._sign(key.public_key(), _subject(user, group), hosts))
 
-    def kubeconfig(self, file: str, user: str, group: str = "") -> Path:
+    def kubeconfig(self, file: str, user: str, group: str = "", hosts: tuple[str, ...] = ()) -> Path:
         """Write a kubeconfig with embedded credentials for this user; its path."""
-        self.issue(file, user, group)
+        self.issue(file, user, group, hosts)
         path = self.folder / f"{file}.kubeconfig"
         cluster = {"server": API_URL, "certificate-authority-data": self._encoded("ca.crt")}
         person = {

@@ -1,7 +1,8 @@
-"""Container images made on the spot from what Debian packages offer; nothing is ever pulled.
+"""Container images made on the spot from what Debian packages offer and what was compiled; nothing is ever pulled.
 
 An image is a tar file in the layout `docker save` writes, which containerd imports. The names are those of images
-people know, so that the same manifests run here and on the embedded cluster; what is inside is busybox.
+people know, so that the same manifests run here and on the embedded cluster; what is inside is busybox, and below it
+Debian's Python or a program of the cluster where the name says so.
 """
 
 from __future__ import annotations
@@ -9,73 +10,98 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
+import subprocess
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.real_cluster.addons import COREDNS, LOCAL_PATH_PROVISIONER, METRICS_SERVER, Program
+
 BUSYBOX = Path("/bin/busybox")
 """From the package busybox-static."""
+PYTHON = Path("/usr/bin/python3")
+"""From the package python3."""
 
 APPLETS = (
     "sh ash cat ls echo env sleep true false id hostname date ps kill grep head tail wc test touch rm mkdir mount df "
-    "printenv nc wget nslookup httpd seq dd sed awk cut sort uniq stat chmod tr expr ping tee find xargs timeout"
+    "printenv nc wget nslookup httpd seq dd sed awk cut sort uniq stat chmod tr expr ping tee find xargs timeout tar "
+    "mv cp ln pwd basename dirname md5sum sha256sum base64 vi top free du uname whoami nproc"
 ).split()
 
 INDEX = b"<html><body><h1>It works!</h1></body></html>\n"
-
-Image = Mapping[str, Any]
-IMAGES: Mapping[str, Image] = {
-    "registry.k8s.io/pause:3.10": {"Entrypoint": ["/bin/sleep", "2147483647"]},
-    "docker.io/library/busybox:1.36": {"Cmd": ["sh"]},
-    "docker.io/library/nginx:1.27": {
-        "Cmd": ["/bin/httpd", "-f", "-p", "80", "-h", "/usr/share/nginx/html"],
-        "ExposedPorts": {"80/tcp": {}},
-    },
-    "docker.io/library/nginx:1.26": {
-        "Cmd": ["/bin/httpd", "-f", "-p", "80", "-h", "/usr/share/nginx/html"],
-        "ExposedPorts": {"80/tcp": {}},
-    },
+SEARCH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+WEB_SERVER = {
+    "Cmd": ["/bin/httpd", "-f", "-p", "80", "-h", "/usr/share/nginx/html"],
+    "ExposedPorts": {"80/tcp": {}},
 }
-"""What an image is called, and its configuration."""
 
 
-def write_archive(path: Path) -> None:
-    """Write all images into one archive."""
-    layer = _layer()
-    digest = hashlib.sha256(layer).hexdigest()
-    with tarfile.open(path, "w") as archive:
-        _add(archive, "layer.tar", layer)
-        manifest = []
-        for number, (name, config) in enumerate(IMAGES.items()):
-            environment = {"Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"]}
-            document = {
-                "architecture": "amd64",
-                "os": "linux",
-                "config": {**environment, **config},
-                "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
-                "author": name,
-            }
-            _add(archive, f"{number}.json", json.dumps(document).encode())
-            manifest.append({"Config": f"{number}.json", "RepoTags": [name], "Layers": ["layer.tar"]})
-        _add(archive, "manifest.json", json.dumps(manifest).encode())
+@dataclass(frozen=True)
+class Image:
+    """An image's configuration, and what lies on top of busybox."""
+
+    config: Mapping[str, Any]
+    layers: Sequence[Callable[[], bytes]] = field(default=())
 
 
-def _layer() -> bytes:
+@cache
+def _busybox() -> bytes:
+    return _layer(
+        folders=("bin", "etc", "tmp", "proc", "sys", "dev", "root", "usr/share/nginx/html", "usr/bin"),
+        files={
+            "bin/busybox": BUSYBOX.read_bytes(),
+            "etc/passwd": b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n",
+            "etc/group": b"root:x:0:\nnobody:x:65534:\n",
+            "usr/share/nginx/html/index.html": INDEX,
+        },
+        links={f"bin/{applet}": "busybox" for applet in APPLETS},
+    )
+
+
+@cache
+def _python() -> bytes:
+    """Debian's Python: its own files as dpkg lists them, and the libraries they are linked with."""
+    program = PYTHON.resolve()
+    version = program.name
+    packages = (f"{version}-minimal", f"lib{version}-minimal", f"lib{version}-stdlib")
+    listed = subprocess.run(["dpkg", "-L", *packages], capture_output=True, text=True, check=True).stdout.splitlines()
+    found = {Path(line) for line in listed if line.startswith("/usr/") and Path(line).is_file()}
+    found = {path for path in found if not path.is_relative_to("/usr/share")}
+    found |= _libraries([program, *(path for path in found if path.suffix == ".so")])
+    return _layer(
+        folders=("lib64",),
+        files={str(path).lstrip("/"): path.read_bytes() for path in sorted(found)},
+        links={"usr/bin/python3": version, "usr/bin/python": version},
+    )
+
+
+def _libraries(programs: Iterable[Path]) -> set[Path]:
+    said = subprocess.run(["ldd", *map(str, programs)], capture_output=True, text=True, check=False).stdout
+    return {Path(path) for path in re.findall(r"(/lib\S+) \(0x", said)}
+
+
+def _layer(
+    *,
+    folders: Sequence[str] = (),
+    files: Mapping[str, bytes] | None = None,
+    links: Mapping[str, str] | None = None,
+) -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as layer:
-        for folder in ("bin", "etc", "tmp", "proc", "sys", "dev", "root", "usr/share/nginx/html", "usr/bin"):
+        for folder in folders:
             entry = tarfile.TarInfo(folder)
             entry.type, entry.mode = tarfile.DIRTYPE, 0o1777 if folder == "tmp" else 0o755
             layer.addfile(entry)
-        _add(layer, "bin/busybox", BUSYBOX.read_bytes(), 0o755)
-        for applet in APPLETS:
-            entry = tarfile.TarInfo(f"bin/{applet}")
-            entry.type, entry.linkname = tarfile.SYMTYPE, "busybox"
+        for name, content in (files or {}).items():
+            _add(layer, name, content, 0o755)
+        for name, target in (links or {}).items():
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.linkname = tarfile.SYMTYPE, target
             layer.addfile(entry)
-        _add(layer, "etc/passwd", b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n")
-        _add(layer, "etc/group", b"root:x:0:\nnobody:x:65534:\n")
-        _add(layer, "usr/share/nginx/html/index.html", INDEX)
     return buffer.getvalue()
 
 
@@ -83,3 +109,49 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes, mode: int = 0o644)
     entry = tarfile.TarInfo(name)
     entry.size, entry.mode = len(content), mode
     archive.addfile(entry, io.BytesIO(content))
+
+
+def _program(program: Program) -> Image:
+    return Image(
+        {"Entrypoint": [program.inside], "WorkingDir": "/"},
+        (lambda: _layer(files={program.inside.lstrip("/"): program.path.read_bytes()}),),
+    )
+
+
+IMAGES: Mapping[str, Image] = {
+    "registry.k8s.io/pause:3.10": Image({"Entrypoint": ["/bin/sleep", "2147483647"]}),
+    "docker.io/library/busybox:1.36": Image({"Cmd": ["sh"]}),
+    "docker.io/library/nginx:1.27": Image(WEB_SERVER),
+    "docker.io/library/nginx:1.26": Image(WEB_SERVER),
+    "docker.io/library/python:3": Image({"Cmd": ["python3"]}, (_python,)),
+    COREDNS.image: _program(COREDNS),
+    METRICS_SERVER.image: _program(METRICS_SERVER),
+    LOCAL_PATH_PROVISIONER.image: _program(LOCAL_PATH_PROVISIONER),
+}
+"""What an image is called, and what it is."""
+
+
+def write_archive(path: Path) -> None:
+    """Write all images into one archive."""
+    written: dict[str, str] = {}
+    with tarfile.open(path, "w") as archive:
+        manifest = []
+        for number, (name, image) in enumerate(IMAGES.items()):
+            layers = [_busybox(), *(make() for make in image.layers)]
+            digests = [hashlib.sha256(layer).hexdigest() for layer in layers]
+            for digest, layer in zip(digests, layers, strict=True):
+                if digest not in written:
+                    written[digest] = f"{digest}.tar"
+                    _add(archive, written[digest], layer)
+            document = {
+                "architecture": "amd64",
+                "os": "linux",
+                "config": {"Env": [SEARCH], **image.config},
+                "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}" for digest in digests]},
+                "author": name,
+            }
+            _add(archive, f"{number}.json", json.dumps(document).encode())
+            manifest.append(
+                {"Config": f"{number}.json", "RepoTags": [name], "Layers": [written[digest] for digest in digests]}
+            )
+        _add(archive, "manifest.json", json.dumps(manifest).encode())

@@ -12,13 +12,18 @@ from pathlib import Path
 
 KUBERNETES = "v1.34.1"
 CACHE = Path(os.environ.get("SREARENA_REAL_CLUSTER_CACHE", "~/.cache/srearena/real-cluster")).expanduser()
-STATE = Path(os.environ.get("SREARENA_REAL_CLUSTER_STATE", "/var/tmp/srearena-real-cluster"))
+NUMBER = int(os.environ.get("SREARENA_REAL_CLUSTER", "0"))
+"""Which of several clusters on this machine is meant; each has its own folder, bridge, addresses and cgroups."""
+STATE = Path(f"/var/tmp/srearena-real-cluster{f'-{NUMBER}' if NUMBER else ''}")
 PROGRAM = CACHE / f"kubernetes-{KUBERNETES}"
 KUBECONFIG = STATE / "kubeconfig"
 
-BRIDGE = "srearena0"
-HOST_ADDRESS = "10.199.0.1"
+PREFIX = f"srearena{NUMBER or ''}"
+BRIDGE = f"srearena{NUMBER}"
+NETWORK = f"10.199.{NUMBER}"
+HOST_ADDRESS = f"{NETWORK}.1"
 SERVICE_RANGE = "10.96.0.0/16"
+POD_RANGE = "10.244.0.0/16"
 API_SERVICE = "10.96.0.1"
 DNS_SERVICE = "10.96.0.10"
 
@@ -35,7 +40,7 @@ class Node:
 
     @property
     def address(self) -> str:
-        return f"10.199.0.{10 + self.index}"
+        return f"{NETWORK}.{10 + self.index}"
 
     @property
     def pod_range(self) -> str:
@@ -47,11 +52,11 @@ class Node:
 
     @property
     def link(self) -> str:
-        return f"srearena-{self.index}"
+        return f"{PREFIX}-{self.index}"
 
     @property
     def cgroup(self) -> str:
-        return f"srearena-{self.name}"
+        return f"{PREFIX}-{self.name}"
 
 
 CONTROL_PLANE = Node(0)

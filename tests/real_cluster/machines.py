@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -15,6 +16,8 @@ from tests.real_cluster.layout import BRIDGE, HOST_ADDRESS, STATE, Node
 
 CGROUPS = Path("/sys/fs/cgroup")
 
+VOLUMES = Path("/var/local-path-provisioner")
+PLACES = ("/var/lib/kubelet", "/var/log/containers", "/var/log/pods", "/run/netns", "/var/lib/cni", "/run/containerd")
 # Process 1 of a node. It reaps what is orphaned, and takes the node with it when it ends. The mounts below it are
 # private to the node; kubelet and containerd share them. What kubelet keeps at fixed places gets a folder per node.
 HOLDER = """
@@ -22,7 +25,7 @@ set -e
 hostname {name}
 mount --make-rprivate /
 mount --make-rshared /
-for place in /var/lib/kubelet /var/log/containers /var/log/pods /run/netns /var/lib/cni /run/containerd; do
+for place in {places}; do
   own={folder}/private$place
   mkdir -p $own $place
   mount --bind $own $place
@@ -56,7 +59,7 @@ def start_network() -> None:
 def start_node(node: Node, others: Sequence[Node]) -> None:
     """Make a node's namespaces, its link to the others and its cgroup."""
     node.folder.mkdir(parents=True, exist_ok=True)
-    script = HOLDER.format(name=node.name, folder=node.folder)
+    script = HOLDER.format(name=node.name, folder=node.folder, places=" ".join((*PLACES, str(VOLUMES))))
     flags = ("--mount", "--pid", "--fork", "--kill-child", "--net", "--uts", "--ipc", "--mount-proc")
     with (node.folder / "holder.log").open("wb") as log:
         outer = subprocess.Popen(
@@ -90,13 +93,24 @@ def inside(node: Node, *command: str | Path) -> str:
 def start_program(node: Node, name: str, command: Sequence[str | Path]) -> None:
     """Start a long-running program inside a node; its output goes to a log in the node's folder."""
     with (node.folder / f"{name}.log").open("ab") as log:
-        subprocess.Popen(
+        outer = subprocess.Popen(
             [*_entering(node), *map(str, command)],
             stdout=log,
             stderr=log,
             stdin=subprocess.DEVNULL,
             start_new_session=True,
         )
+    (node.folder / f"{name}.pid").write_text(f"{outer.pid}\n")
+
+
+def stop_program(node: Node, name: str) -> None:
+    """End a program that `start_program` started; containers it looked after go on."""
+    outer = int((node.folder / f"{name}.pid").read_text())
+    children = Path(f"/proc/{outer}/task/{outer}/children")
+    if not children.exists() or "nsenter" not in Path(f"/proc/{outer}/cmdline").read_text():
+        raise RealClusterError(f"{name} does not run on {node.name}")
+    for child in children.read_text().split():
+        os.kill(int(child), signal.SIGKILL)
 
 
 def stop_everything() -> None:
@@ -112,6 +126,10 @@ def stop_everything() -> None:
         run("ip", "link", "del", node.link, check=False)
         _remove_cgroups(node.cgroup)
     shutil.rmtree(STATE, ignore_errors=True)
+    # Only a place to mount at; what nodes kept there was in their own folders. Another cluster may still need it.
+    if not list(STATE.parent.glob("srearena-real-cluster*")):
+        with contextlib.suppress(OSError):
+            VOLUMES.rmdir()
 
 
 def _entering(node: Node) -> list[str]:

@@ -13,6 +13,8 @@ from tests.real_cluster.layout import (
     API_SERVICE,
     CONTROL_PLANE,
     DNS_SERVICE,
+    HOST_ADDRESS,
+    POD_RANGE,
     PROGRAM,
     SERVICE_RANGE,
     Node,
@@ -51,6 +53,13 @@ def kube_apiserver(keys: Path) -> list[str]:
         f"--service-account-issuer={ISSUER}",
         f"--service-account-key-file={keys}/sa.crt",
         f"--service-account-signing-key-file={keys}/sa.key",
+        f"--proxy-client-cert-file={keys}/front-proxy.crt",
+        f"--proxy-client-key-file={keys}/front-proxy.key",
+        f"--requestheader-client-ca-file={keys}/ca.crt",
+        "--requestheader-allowed-names=front-proxy-client",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-username-headers=X-Remote-User",
         "--authorization-mode=Node,RBAC",
         "--enable-admission-plugins=NodeRestriction",
         "--allow-privileged=true",
@@ -68,6 +77,8 @@ def kube_controller_manager(keys: Path) -> list[str]:
         f"--cluster-signing-key-file={keys}/ca.key",
         f"--service-account-private-key-file={keys}/sa.key",
         "--use-service-account-credentials=true",
+        "--allocate-node-cidrs=true",
+        f"--cluster-cidr={POD_RANGE}",
         "--leader-elect=false",
     ]
 
@@ -145,8 +156,8 @@ oom_score = 0
 
 
 def kubelet(node: Node, keys: Path) -> list[str]:
-    """Also writes the kubelet's configuration."""
-    (node.folder / "resolv.conf").write_text("nameserver 127.0.0.1\n")
+    """Also writes the kubelet's configuration. Outside the cluster there is nobody to ask for names."""
+    (node.folder / "resolv.conf").write_text(f"nameserver {HOST_ADDRESS}\n")
     configuration: dict[str, Any] = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -162,9 +173,14 @@ def kubelet(node: Node, keys: Path) -> list[str]:
         "clusterDNS": [DNS_SERVICE],
         "clusterDomain": "cluster.local",
         "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
+        "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
         "failCgroupV1": False,
         "failSwapOn": False,
+        # An image that is removed because this machine's disk is rather full could not be pulled again.
+        "imageGCHighThresholdPercent": 100,
         "oomScoreAdj": 0,
+        "tlsCertFile": f"{keys}/kubelet-{node.name}.crt",
+        "tlsPrivateKeyFile": f"{keys}/kubelet-{node.name}.key",
         "resolvConf": str(node.folder / "resolv.conf"),
         "volumePluginDir": str(node.folder / "volume-plugins"),
     }
@@ -189,10 +205,12 @@ def make_keys(authority: Authority, nodes: list[Node]) -> Path:
     hosts = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
     authority.issue("apiserver", "kube-apiserver", hosts=(*hosts, "localhost", CONTROL_PLANE.address, API_SERVICE))
     authority.issue("apiserver-kubelet", "kube-apiserver-kubelet-client", "system:masters")
+    authority.issue("front-proxy", "front-proxy-client")
     authority.issue("sa", "service-accounts")
     authority.kubeconfig("controller-manager", "system:kube-controller-manager")
     authority.kubeconfig("scheduler", "system:kube-scheduler")
     authority.kubeconfig("kube-proxy", "system:kube-proxy")
     for node in nodes:
-        authority.kubeconfig(f"kubelet-{node.name}", f"system:node:{node.name}", "system:nodes")
+        own = (node.name, node.address)
+        authority.kubeconfig(f"kubelet-{node.name}", f"system:node:{node.name}", "system:nodes", own)
     return authority.kubeconfig("admin", "kubernetes-admin", "system:masters")
