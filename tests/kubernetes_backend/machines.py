@@ -13,17 +13,21 @@ _PERFORM = "import sys; from tests.real_cluster.operations import perform; perfo
 
 
 class HolderMachines(NodeAccess):
+    def __init__(self) -> None:
+        self._stopped: set[str] = set()
+
     def operations(self) -> tuple[str, ...]:
         return (*OPERATIONS, "restore")
 
     def perform(self, operation: str, node: str, **arguments: object) -> None:
         if operation == "restore":
-            # Nobody knows whether a kubelet runs: one that does is replaced, one that does not is started.
-            _done("stop_kubelet", node)
+            if node not in self._stopped:
+                return
             operation = "start_kubelet"
         complaint = _done(operation, node)
         if complaint:
             raise NodeAccessError(f"on {node}: {complaint}")
+        (self._stopped.add if operation == "stop_kubelet" else self._stopped.discard)(node)
 
 
 def _done(operation: str, node: str) -> str:

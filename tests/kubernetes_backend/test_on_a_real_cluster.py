@@ -31,7 +31,6 @@ from srearena.conductor.problems.network import ServiceDnsResolutionFailure
 from srearena.conductor.problems.nodes import KubeletCrash
 from srearena.conductor.problems.resources import NamespaceMemoryLimit
 from srearena.conductor.problems.scheduling import TaintNoToleration
-from srearena.conductor.problems.services import WrongServiceSelector
 from srearena.conductor.problems.target_port import TargetPort
 from srearena.conductor.staging import Timeline
 from srearena.conductor.verification import run_as_operator
@@ -90,7 +89,6 @@ FAULTS: dict[str, tuple[Callable[[], InjectedProblem], Remedy]] = {
         by_kubectl,
     ),
     "virtualization": (lambda: TargetPort(TEA_ROOM, "menu"), by_kubectl),
-    "service": (lambda: WrongServiceSelector(TEA_ROOM, "counter"), by_kubectl),
     "network": (lambda: ServiceDnsResolutionFailure(TEA_ROOM, "menu", victims=("counter",)), by_kubectl),
     "scheduling": (lambda: TaintNoToleration(TEA_ROOM, "menu"), by_kubectl),
     "quota": (lambda: NamespaceMemoryLimit(TEA_ROOM, "menu"), by_kubectl),
