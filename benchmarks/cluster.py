@@ -201,7 +201,7 @@ def start(workers: int) -> Iterator[Figure]:
     yield Figure("start", workers, "process start to /readyz, CPU", statistics.median(costs), "s")
     with tempfile.TemporaryDirectory() as state:
         environment = {**os.environ, "SREARENA_STATE_DIR": state}
-        command = [sys.executable, "-m", "srearena.cli", "cluster"]
+        command = [sys.executable, "-m", "srearena", "cluster"]
         begun = time.perf_counter()
         subprocess.run(
             [*command, "up", "--detach", "--nodes", str(workers)], env=environment, check=True, capture_output=True

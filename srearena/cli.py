@@ -15,7 +15,6 @@ import click
 
 from srearena import commands
 from srearena.backends import backend_options
-from srearena.concealment import arguments
 from srearena.errors import SreArenaError
 
 _INTERRUPTED = 130
@@ -45,8 +44,8 @@ def cli(invocation: click.Context, /, debug: bool, **where: Any) -> None:
     invocation.obj = {"debug": debug}
 
 
-def main() -> None:
-    words = arguments(sys.argv[1:])
+def run(words: list[str]) -> None:
+    """Do what a command line says, and end the process with its status."""
     debug = "--debug" in words or bool(os.environ.get("SREARENA_DEBUG"))
     try:
         status = cli(words, prog_name="srearena", standalone_mode=False)  # click hands an Exit's code back here
@@ -64,7 +63,3 @@ def main() -> None:
             raise
         click.echo(f"Error: {problem}", err=True)
         sys.exit(1)
-
-
-if __name__ == "__main__":
-    main()

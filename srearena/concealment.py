@@ -30,7 +30,7 @@ def arguments(words: list[str]) -> list[str]:
     os.close(writing)
     os.set_inheritable(reading, True)
     sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, "-m", "srearena.cli", f"{_FLAG}{reading}"])
+    os.execv(sys.executable, [sys.executable, "-m", "srearena", f"{_FLAG}{reading}"])
     raise AssertionError("unreachable")
 
 

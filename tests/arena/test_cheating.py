@@ -134,7 +134,7 @@ def test_the_engineer_on_call_has_rights_but_not_all(episode: Episode) -> None:
 def test_the_process_list_does_not_name_the_problem(tmp_path: Path) -> None:
     """While a suite runs, neither it nor its workers show which problem is played."""
     environment = {**os.environ, "SREARENA_RESULTS": str(tmp_path)}
-    command = [sys.executable, "-m", "srearena.cli", "run", "scale_pod_zero_social_net", "--agent", "nothing"]
+    command = [sys.executable, "-m", "srearena", "run", "scale_pod_zero_social_net", "--agent", "nothing"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as suite:
         assert suite.stdout is not None
         seen = set()

@@ -34,7 +34,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 def srearena(environment: dict[str, str]) -> Iterator[Run]:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "srearena.cli", *arguments],
+            [sys.executable, "-m", "srearena", *arguments],
             capture_output=True,
             text=True,
             timeout=60,
@@ -143,7 +143,7 @@ def test_the_entry_of_a_killed_cluster_is_swept_away(srearena: Run) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_in_the_foreground_it_ends_with_the_user(environment: dict[str, str], srearena: Run, number: int) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "srearena.cli", "cluster", "up"],
+        [sys.executable, "-m", "srearena", "cluster", "up"],
         env=environment,
         stdout=subprocess.PIPE,
         text=True,

@@ -15,7 +15,7 @@ import pytest
 
 def srearena(state: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "SREARENA_STATE_DIR": str(state)}
-    command = [sys.executable, "-m", "srearena.cli", *words]
+    command = [sys.executable, "-m", "srearena", *words]
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
 
 

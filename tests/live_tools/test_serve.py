@@ -45,7 +45,7 @@ env_key = "SCRIPTED_KEY"
 def serving(folder: Path, *words: str) -> Iterator[tuple[dict[str, Any], subprocess.Popen[str]]]:
     """What it says first, and the process."""
     environment = {**os.environ, "SREARENA_RESULTS": str(folder / "results")}
-    command = [sys.executable, "-m", "srearena.cli", "serve", PROBLEM, "--json", *words]
+    command = [sys.executable, "-m", "srearena", "serve", PROBLEM, "--json", *words]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

@@ -140,7 +140,7 @@ def test_a_run_is_told_to_the_real_package_offline(tmp_path: Path) -> None:
         }
         (tmp_path / ".env").write_text("USE_WANDB=true\nWANDB_MODE=offline\nWANDB_SILENT=true\n")
         done = subprocess.run(
-            [sys.executable, "-m", "srearena.cli", *COMMAND],
+            [sys.executable, "-m", "srearena", *COMMAND],
             cwd=tmp_path,
             env=environment,
             capture_output=True,

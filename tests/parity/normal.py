@@ -147,7 +147,8 @@ def _lines(text: str) -> str:
             continue
         elif line.strip() or header or (done and done[-1]):
             end_table()
-            done.append(re.sub(r" {2,}", "  ", replaced(_without_age(line))).rstrip())
+            # How wide a cell of helm's tables is depends on how many digits its moments happen to have.
+            done.append(re.sub(r" +\t", "\t", re.sub(r" {2,}", "  ", replaced(_without_age(line)))).rstrip())
     end_table()
     return "".join(f"{line}\n" for line in done).strip("\n") + ("\n" if done else "")
 

@@ -18,7 +18,7 @@ from tests.arena.stage import PORT, QUIET, ZERO
 
 ROOT = Path(__file__).parents[2]
 # The corner shop's problems are known to who imports them; the others come with the house.
-RUN = "import tests.arena.stage; from srearena.cli import main; main()"
+RUN = "import tests.arena.stage; from srearena.__main__ import main; main()"
 HOUSE = [f"{name}_hotel_reservation" for name in ("missing_service", "missing_configmap", "wrong_service_selector")]
 
 

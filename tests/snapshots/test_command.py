@@ -13,7 +13,7 @@ from tests.snapshots import samples
 
 def _run(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "srearena.cli", "snapshot", *arguments],
+        [sys.executable, "-m", "srearena", "snapshot", *arguments],
         capture_output=True,
         text=True,
         timeout=60,

@@ -14,7 +14,7 @@ from tests.snapshots import samples
 @pytest.mark.parametrize(
     ("blocked", "module", "words", "says"),
     [
-        ("duckdb", "srearena.cli", ["snapshot", "info", "Scenario-7"], "needs DuckDB"),
+        ("duckdb", "srearena", ["snapshot", "info", "Scenario-7"], "needs DuckDB"),
         ("duckdb", "sre_tools.shell", ["alert_summary", "--snapshot", "Scenario-7"], "needs DuckDB"),
         (
             "mcp_types",

@@ -16,7 +16,7 @@ from tests.snapshots import samples
 
 DOCS = Path(__file__).parents[2] / "docs"
 TEXTS = {name: (DOCS / name).read_text(encoding="utf-8") for name in ("snapshots.md", "sre-tools.md")}
-MODULES = {"srearena": "srearena.cli", "sre-tools": "sre_tools.shell"}
+MODULES = {"srearena": "srearena", "sre-tools": "sre_tools.shell"}
 COMMANDS = [line for text in TEXTS.values() for line in re.findall(r"^\$ (.+)$", text, re.MULTILINE)]
 CODE = [code for text in TEXTS.values() for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL)]
 

@@ -81,10 +81,10 @@ def test_two_incidents_two_agents_three_runs_to_a_ranking_in_the_browser(
     monkeypatch.setenv("SREARENA_CACHE", str(tmp_path / "cache"))
     for name, problem in PROBLEMS.items():
         places = ("--out", f"incidents/{name}", "--answers", f"keys/{name}")
-        command(tmp_path, "srearena.cli", "record", problem, *places, "--before", "120", "--after", "180")
+        command(tmp_path, "srearena", "record", problem, *places, "--before", "120", "--after", "180")
     write_agents(tmp_path)
     printed = command(tmp_path, "itbench_leaderboard", "--config", "model_leaderboard.toml")
-    command(tmp_path, "srearena.cli", "site", "build", "leaderboard_results")
+    command(tmp_path, "srearena", "site", "build", "leaderboard_results")
     base = (tmp_path / "leaderboard_results" / "site").as_uri() + "/"
     browser.open(base)
     assert browser.all("#ranking td.name a") == ["changes", "alerts"], printed
