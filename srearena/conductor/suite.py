@@ -6,6 +6,7 @@ What is done is what has a result on disk, so that neither Ctrl-C nor a kill los
 from __future__ import annotations
 
 import json
+import os
 import queue
 import subprocess
 import sys
@@ -18,9 +19,10 @@ from typing import Any
 
 from srearena.conductor.results import failed_document, read_trials, write_summary, write_trial
 from srearena.conductor.shared_budget import SharedBudget
-from srearena.conductor.trial import Trial
+from srearena.conductor.trial import AGENT_WORKS, Trial
 
 _STOP_SECONDS = 10.0
+_CORES = os.cpu_count() or 1
 _LEAVING_SECONDS = 600.0
 """A trial that ends on a real cluster gives it back first."""
 
@@ -58,13 +60,16 @@ class Suite:
                 waiting.append(entry)
         changes: queue.Queue[tuple[Progress, dict[str, Any]]] = queue.Queue()
         running: dict[int, _Worker] = {}
+        staged: set[int] = set()
+        """Trials whose agent works."""
         shared = SharedBudget(self.budget) if self.budget is not None else None
         for entry in self.progress:
             if shared is not None and entry.result is not None:
                 shared.settle(id(entry), _cost(entry.result))
         try:
             while waiting or running:
-                while waiting and len(running) < max(1, self.parallel):
+                # Setting a stage is work for a whole core; agents mostly wait. More stages than cores only crowd.
+                while waiting and len(running) < max(1, self.parallel) and len(running.keys() - staged) < _CORES:
                     entry = waiting[0]
                     if shared is not None:
                         places = min(max(1, self.parallel) - len(running), len(waiting))
@@ -85,6 +90,8 @@ class Suite:
                 entry.seconds = monotonic() - (entry.began or 0.0)
                 if "say" in told:
                     entry.state = told["say"]
+                    if told["say"] == AGENT_WORKS:
+                        staged.add(id(entry))
                 else:
                     running.pop(id(entry)).finish()
                     entry.result = told["result"]

@@ -15,6 +15,9 @@ from srearena.conductor.staging import Say, Timeline
 from srearena.config import Config
 from srearena.errors import SreArenaError
 
+AGENT_WORKS = "the agent works"
+"""What a trial says when its stage is set."""
+
 
 @dataclass(frozen=True, slots=True)
 class Trial:
@@ -71,7 +74,7 @@ def perform(trial: Trial, say: Say = lambda text: None) -> dict[str, Any]:
     try:
         conductor.register_agent(make_agent(trial.agent, trial.agent_options), trial.agent)
         conductor.init_problem(trial.problem)
-        say("the agent works")
+        say(AGENT_WORKS)
         return asyncio.run(conductor.start_problem())
     except SreArenaError as failure:
         document = failed_document(
