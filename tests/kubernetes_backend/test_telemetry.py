@@ -39,6 +39,7 @@ def served(theirs: Cluster) -> Iterator[Forwarding]:
     with Kubernetes(theirs.kubeconfig) as api:
         for obj in SERVED:
             api.apply(obj)
+            theirs.wait(5)  # a namespace has no service account in its first moments
         theirs.wait(60)
         forwarding = Forwarding(theirs.kubeconfig, {"web": Target("shop", "web", 80), "gone": Target("shop", "no", 1)})
         yield forwarding
