@@ -100,6 +100,11 @@ class Traffic:
         """Something that is built into the circuit is no longer so."""
         self._version += 1
 
+    def settle(self) -> None:
+        """Account for everything up to now: somebody is about to change what is sent, or to read what became of it."""
+        if self.circuit is not None:
+            self._pass(self.circuit)
+
     # A beat
 
     def _beat(self) -> None:

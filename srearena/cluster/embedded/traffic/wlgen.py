@@ -43,6 +43,7 @@ class WorkloadGenerator(Program):
         total = seconds(flags.get("duration", "60s"))
         stop_signal(process)
         driver = source_of_load(traffic, process, "wlgen", address, MIX)
+        traffic.settle()
         driver.tally, driver.resting = Tally(), False
         began = process.clock.now
         await process.write(f"Starting workload: {rate:g} requests per second for {total:g}s\n")
@@ -51,11 +52,13 @@ class WorkloadGenerator(Program):
                 left = began + total - process.clock.now
                 if left <= 0:
                     break
+                traffic.settle()
                 driver.rate = rate * factor
                 # A caught signal ends it before its time.
                 if await process.changed(min(length, left)):
                     break
         finally:
+            traffic.settle()
             driver.resting = True
         await process.write(report(driver, began, process.clock.now - began))
         return 0

@@ -53,12 +53,14 @@ class Wrk(Program):
         assert traffic is not None
         stop_signal(process)
         driver = source_of_load(traffic, process, "wrk2", f"{url.hostname}:{url.port or 80}", mix)
+        traffic.settle()
         driver.rate, driver.tally, driver.resting = float(options["-R"]), Tally(), False
         began = process.clock.now
         # A caught signal wakes it before the time is up.
         try:
             await process.changed(lasts)
         finally:
+            traffic.settle()
             driver.resting = True
         await process.write(report(driver, process.clock.now - began))
         return 0
