@@ -369,7 +369,7 @@ _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
 
 
 def _on_terminate(_signal: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+    signal.raise_signal(signal.SIGINT)  # the event loop knows how to end on that one, wherever it is just now
 
 
 def main(argv: Sequence[str] | None = None) -> int:
