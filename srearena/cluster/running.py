@@ -31,13 +31,18 @@ class RunningCluster:
 
     @property
     def alive(self) -> bool:
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            return True
+        return is_alive(self.pid)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether there is a process of that number, whoever owns it."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
         return True
+    return True
 
 
 def state_directory() -> Path:

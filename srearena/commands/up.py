@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from srearena.backends import backend_options, chosen_config
-from srearena.cluster import ClusterError, running
+from srearena.cluster import Cluster, ClusterError, running
 from srearena.cluster.launching import ChildCluster, checked_options
 from srearena.cluster.running import RunningCluster
 from srearena.conductor.environment import real_cluster
@@ -61,13 +61,7 @@ def command(
     begun = monotonic()
     cluster = ChildCluster(name, options, running.make_directory(name), detached=detach)
     try:
-        for app in chosen:
-            _say(f"deploying {app.name} ...", as_json)
-            app.deploy(cluster)
-        for app in chosen:
-            app.wait_until_ready(cluster)
-            if not no_load:
-                app.start_workload(cluster)
+        _bring_up(chosen, cluster, load=not no_load, as_json=as_json)
         _say(f"living through {history:g} s ...", as_json)
         cluster.catch_up()
         entry = RunningCluster(name, cluster.pid, cluster.url, str(cluster.kubeconfig), nodes, seed, speed, now())
@@ -83,18 +77,23 @@ def command(
         _stay(cluster, name)
 
 
+def _bring_up(chosen: list[Application], cluster: Cluster, *, load: bool, as_json: bool) -> None:
+    """All are deployed before the first is waited for: they start side by side."""
+    for app in chosen:
+        _say(f"deploying {app.name} ...", as_json)
+        app.deploy(cluster)
+    for app in chosen:
+        app.wait_until_ready(cluster)
+        if load:
+            app.start_workload(cluster)
+
+
 def _visit(chosen: list[Application], config: Config, *, load: bool, detach: bool, as_json: bool) -> None:
     """On a real cluster: everything goes again in the end, unless it is to be left there."""
     begun = monotonic()
     guest = real_cluster(chosen, config, say=lambda text: _say(f"{text} ...", as_json))
     try:
-        for app in chosen:
-            _say(f"deploying {app.name} ...", as_json)
-            app.deploy(guest)
-        for app in chosen:
-            app.wait_until_ready(guest)
-            if load:
-                app.start_workload(guest)
+        _bring_up(chosen, guest, load=load, as_json=as_json)
         context = guest.inner.context
         places = {"kubeconfig": str(context.path), "context": context.name, **_endpoints(guest)}
         if as_json:

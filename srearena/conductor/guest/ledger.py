@@ -16,7 +16,7 @@ from secrets import token_hex
 from typing import Any
 
 from srearena.cluster.base import ClusterError
-from srearena.cluster.running import state_directory
+from srearena.cluster.running import is_alive, state_directory
 from srearena.conductor.baseline import Baseline
 from srearena.conductor.guest.inventory import as_document, from_document
 
@@ -51,13 +51,7 @@ class Ledger:
     @property
     def alive(self) -> bool:
         """Whether the process that made it is still at work."""
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            return True
-        return self.pid != 0
+        return self.pid != 0 and is_alive(self.pid)
 
     def write(self) -> None:
         """Appears whole or not at all, and is on the disk when this returns."""
