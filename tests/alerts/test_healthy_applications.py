@@ -14,8 +14,7 @@ SETTLING = 600
 
 @pytest.mark.parametrize("application", all_applications(), ids=lambda application: application.name)
 def test_an_application_under_load_fires_nothing_for_an_hour(application: Application) -> None:
-    # In a process of its own: what models say of images holds for every later cluster of a process.
-    with start_embedded(speed=0, models=[application.folder]) as cluster:
+    with start_embedded(in_process=True, speed=0, models=[application.folder]) as cluster:
         application.deploy(cluster)
         application.wait_until_ready(cluster)
         application.start_workload(cluster)

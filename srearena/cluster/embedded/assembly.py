@@ -71,7 +71,7 @@ def assemble(options: ClusterOptions, root_certificate: str = "") -> Assembly:
     nodes.offers[Traffic] = traffic
     nodes.offers[TikvData] = TikvData()
     for folder in options.models:
-        register_model(load_model(Path(folder)))
+        register_model(load_model(Path(folder)), nodes)
     telemetry = Telemetry(world, nodes)
     traffic.on_trace.append(telemetry.spans.add)
     telemetry.start()

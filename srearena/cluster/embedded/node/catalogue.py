@@ -2,15 +2,16 @@
 
 The tables beside this module list public images; applications add theirs with `register_images` (a module that does
 so can be named by an entry point of the group `srearena.images`). The tables are read-only once a cluster runs; what
-one cluster changes for itself (a registry that is out of reach) is kept in its `Catalogue`.
+holds for one cluster (the images of its models, a registry that is out of reach) is kept in its `Catalogue`.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import ChainMap
+from collections.abc import Iterable, MutableMapping
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib.metadata import entry_points
 from importlib.resources import files
@@ -73,16 +74,20 @@ def register_images(
     without a tag; its registry becomes reachable if it was not.
     """
     _load_tables()
-    reference = parse_reference(repository)
-    _registries.setdefault(reference.registry, Registry(reference.registry))
-    before = _repositories.get(reference.repository)
-    known, known_pattern = (before.tags, before.pattern) if before is not None else (frozenset(), "")
-    _repositories[reference.repository] = Repository(
-        reference.repository,
-        size,
-        frozenset(tags) | known,
-        pattern or known_pattern or ("" if tags else "latest"),
-        private,
+    _add(_repositories, _registries, Repository(repository, size, frozenset(tags), pattern, private))
+
+
+def _add(
+    repositories: MutableMapping[str, Repository], registries: MutableMapping[str, Registry], new: Repository
+) -> None:
+    reference = parse_reference(new.name)
+    registries.setdefault(reference.registry, Registry(reference.registry))
+    before = repositories.get(reference.repository, Repository(reference.repository, new.size))
+    repositories[reference.repository] = replace(
+        new,
+        name=reference.repository,
+        tags=new.tags | before.tags,
+        pattern=new.pattern or before.pattern or ("" if new.tags else "latest"),
     )
 
 
@@ -147,15 +152,21 @@ class Catalogue:
 
     def __init__(self) -> None:
         _discover()
+        self._repositories = ChainMap[str, Repository]({}, _repositories)
+        self._registries = ChainMap[str, Registry]({}, _registries)
         self.unreachable: dict[str, str] = {}
         """Registries that cannot be reached, with the end of the error (`i/o timeout`, `connection refused`)."""
+
+    def register_images(self, repository: str, *, tags: Iterable[str], size: int = DEFAULT_SIZE) -> None:
+        """Make tags of a repository known to this cluster; those that were known before stay."""
+        _add(self._repositories, self._registries, Repository(repository, size, frozenset(tags)))
 
     def find(self, reference: Reference, credentials: frozenset[str] = frozenset()) -> Repository:
         """The repository that holds an image; PullError in containerd's words where it cannot be had.
 
         `credentials` are the registries that the pod's pull secrets know a password for.
         """
-        registry = _registries.get(reference.registry)
+        registry = self._registries.get(reference.registry)
         if registry is None:
             host = reference.registry.partition(":")[0]
             cause = f"dial tcp: lookup {host} on {RESOLVER}: no such host"
@@ -164,7 +175,7 @@ class Catalogue:
         if trouble is not None:
             cause = f"dial tcp: lookup {registry.host}: {trouble}"
             raise _failure(reference, "Unknown", _request(reference, registry, cause))
-        found = _repositories.get(reference.repository)
+        found = self._repositories.get(reference.repository)
         locked = found is not None and found.private and reference.registry not in credentials
         refusal = _REFUSALS.get(registry.missing, _forbidden if locked else None)
         if (found is None or locked) and refusal is not None:

@@ -10,7 +10,7 @@ from srearena.cluster.embedded.node.environment import ConfigError, expand
 from srearena.cluster.embedded.node.filesystem import Mount, Volume
 from srearena.cluster.embedded.node.inodes import File
 from srearena.cluster.embedded.node.pod_files import hosts_file, resolver_file
-from srearena.cluster.embedded.node.programs.registry import program_for
+from srearena.cluster.embedded.node.programs.base import Program
 from srearena.cluster.embedded.node.runtime import Sandbox
 from srearena.cluster.embedded.node.volumes import MountedVolume, mounts_of
 from srearena.cluster.embedded.objects import Obj, dig, name_of, namespace_of, uid_of
@@ -43,7 +43,7 @@ def container_config(
 ) -> ContainerConfig:
     """ConfigError where the pod asks for what cannot be."""
     security = {**dig(pod, "spec", "securityContext", default={}), **(container.get("securityContext") or {})}
-    _check_identity(pod, container, security, image)
+    _check_identity(pod, container, security, sandbox.machine.programs.find(image))
     limits = dig(container, "resources", "limits") or dig(pod, "spec", "resources", "limits", default={})
     groups = [*security.get("supplementalGroups", ())]
     if security.get("fsGroup") is not None:
@@ -74,7 +74,7 @@ def _expanded(words: list[str] | None, environment: Mapping[str, str]) -> list[s
     return None if words is None else [expand(word, environment) for word in words]
 
 
-def _check_identity(pod: Obj, container: Obj, security: Obj, image: str) -> None:
+def _check_identity(pod: Obj, container: Obj, security: Obj, program: Program) -> None:
     """runAsNonRoot is checked before anything runs."""
     if not security.get("runAsNonRoot"):
         return
@@ -84,7 +84,7 @@ def _check_identity(pod: Obj, container: Obj, security: Obj, image: str) -> None
         if wanted == 0:
             raise ConfigError(f"container's runAsUser breaks non-root policy {where}")
         return
-    user = program_for(image).user.partition(":")[0]
+    user = program.user.partition(":")[0]
     if user in ("", "0"):
         raise ConfigError(f"container has runAsNonRoot and image will run as root {where}")
     if not user.isdigit():

@@ -19,6 +19,7 @@ from srearena.cluster.embedded.node.hostfiles import host_tree
 from srearena.cluster.embedded.node.image_store import ImageStore
 from srearena.cluster.embedded.node.inodes import Space
 from srearena.cluster.embedded.node.meter import ResourceMeter
+from srearena.cluster.embedded.node.programs.registry import Programs
 from srearena.cluster.embedded.node.sockets import HttpHandler, NetworkNamespace
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.quantity import parse
@@ -73,7 +74,9 @@ class AddressesExhausted(Exception):
 
 
 class Machine:
-    def __init__(self, spec: NodeSpec, number: int, clock: Clock, random: Random, catalogue: Catalogue) -> None:
+    def __init__(
+        self, spec: NodeSpec, number: int, clock: Clock, random: Random, catalogue: Catalogue, programs: Programs
+    ) -> None:
         self.spec = spec
         self.name = spec.name
         self.cores = spec.cores
@@ -104,6 +107,7 @@ class Machine:
         """Bytes of memory held by something that is no pod."""
         self.files = host_tree(spec.name)
         self.images = ImageStore(clock, random, catalogue, self.disk)
+        self.programs = programs
         self.namespace = NetworkNamespace(clock, (self.address, self.gateway))
         self.sandboxes: dict[str, Sandbox] = {}
         """By pod UID, the newest of each."""

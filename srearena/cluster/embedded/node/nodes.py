@@ -14,6 +14,7 @@ from srearena.cluster.embedded.node.environment import ServiceVariables
 from srearena.cluster.embedded.node.kubelet import Kubelet
 from srearena.cluster.embedded.node.machine import Machine, NodeSpec
 from srearena.cluster.embedded.node.pod_worker import PodWorker
+from srearena.cluster.embedded.node.programs.registry import Programs
 from srearena.cluster.embedded.node.projections import DEFAULT_TOKEN_SECONDS, TokenProvider
 from srearena.cluster.embedded.node.runtime import ContainerRecord, Sandbox
 from srearena.cluster.embedded.node.usage import UsageSampler
@@ -36,6 +37,7 @@ class Nodes:
     def __init__(self, world: World) -> None:
         self.world = world
         self.catalogue = Catalogue()
+        self.programs = Programs()
         self.storage = PersistentStorage()
         self.kubelets: dict[str, Kubelet] = {}
         self.offers: dict[type, object] = {}
@@ -69,6 +71,7 @@ class Nodes:
             world.clock,
             world.randomness.stream(f"node/{spec.name}"),
             self.catalogue,
+            self.programs,
         )
         machine.root_certificate = world.root_certificate.encode()
         machine.offers = self.offers

@@ -192,7 +192,13 @@ class Sandbox:
         attempt = self._attempts.get(config.name, 0)
         record = ContainerRecord(config.name, attempt, identifier, self.id, image, log, self.clock.now)
         record.container = Container(
-            config, self, pids=pids or self.pids, disk=self.disk, log=log, container_id=identifier
+            config,
+            self,
+            program=self.machine.programs.find(config.image),
+            pids=pids or self.pids,
+            disk=self.disk,
+            log=log,
+            container_id=identifier,
         )
         self._attempts[config.name] = attempt + 1
         image.used_at = self.clock.now

@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from signal import Signals
 from typing import ClassVar
 
-from srearena.cluster.embedded.node.catalogue import register_images
+from srearena.cluster.embedded.node.nodes import Nodes
 from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.programs.base import Program
 from srearena.cluster.embedded.node.programs.images import ImageReference
-from srearena.cluster.embedded.node.programs.registry import program, registered
 from srearena.cluster.embedded.node.programs.serving import stop_signal
 from srearena.cluster.embedded.node.sockets import Connection, GrpcHealth, HttpRequest, HttpResponse, Listener
 from srearena.cluster.embedded.traffic import wlgen, wrk
@@ -182,21 +181,19 @@ class Answering:
             pass
 
 
-def register_model(model: ApplicationModel) -> None:
-    """Let the images of an application run its programs, and registries hold them."""
+def register_model(model: ApplicationModel, nodes: Nodes) -> None:
+    """Let the images of an application run its programs in a cluster, and registries hold them."""
     for image in GENERATORS:
-        register_images(image, tags=["latest"], size=_IMAGE_SIZE)
+        nodes.catalogue.register_images(image, tags=["latest"], size=_IMAGE_SIZE)
     by_image: dict[str, list[ProgramModel]] = {}
     for one in model.programs:
         for image in one.images:
             by_image.setdefault(image, []).append(one)
     for image, models in by_image.items():
-        register_images(image, tags=sorted({tag for one in models for tag in one.tags}), size=_IMAGE_SIZE)
+        nodes.catalogue.register_images(image, tags=(tag for one in models for tag in one.tags), size=_IMAGE_SIZE)
         names = _names(image)
-        before = next((found for name in names if (found := registered(name)) is not None), None)
-        if before is not None and issubclass(before, TaggedPrograms):
-            before = before.otherwise
-        program(*names)(_tagged(models, before))
+        before = next((found for name in names if (found := nodes.programs.registered(name)) is not None), None)
+        nodes.programs.register(_tagged(models, before), *names)
 
 
 class TaggedPrograms(Program):

@@ -1,7 +1,8 @@
-"""Which program an image runs. Applications add theirs with the decorator; nothing else needs to know about them.
+"""Which program an image runs. Who adds one uses the decorator; nothing else needs to know about it.
 
 Programs come from the modules of this package and from the entry-point group `srearena.programs` (each entry names a
-module whose import registers programs). An image nobody registered runs the generic server.
+module whose import registers programs): every cluster of the process has these. What one cluster has beyond them is in
+its `Programs`. An image nobody registered runs the generic server.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import warnings
+from collections import ChainMap
 from collections.abc import Callable
 from functools import cache, lru_cache
 from importlib.metadata import entry_points
@@ -17,7 +19,7 @@ from srearena.cluster.embedded.node import programs
 from srearena.cluster.embedded.node.programs.base import Program
 from srearena.cluster.embedded.node.programs.images import ImageReference
 
-__all__ = ["ImageReference", "Program", "program", "program_for", "registered_images"]
+__all__ = ["ImageReference", "Program", "Programs", "program", "program_for", "registered_images"]
 
 ENTRY_POINTS = "srearena.programs"
 
@@ -36,12 +38,6 @@ def program(*images: str) -> Callable[[type[Program]], type[Program]]:
     return register
 
 
-def registered(image: str) -> type[Program] | None:
-    """The program registered for a repository, if there is one of its own."""
-    _discover()
-    return _programs.get(image.lower())
-
-
 @cache
 def _discover() -> None:
     for module in pkgutil.iter_modules(programs.__path__, f"{programs.__name__}."):
@@ -55,7 +51,7 @@ def _discover() -> None:
 
 @lru_cache(maxsize=4096)
 def program_for(image: str) -> Program:
-    """The program behind an image reference; one object serves all containers of that image."""
+    """The program behind an image reference, in any cluster; one object serves all containers of that image."""
     _discover()
     reference = ImageReference.parse(image)
     kind = next((_programs[name] for name in reference.names if name in _programs), _programs["*"])
@@ -66,3 +62,35 @@ def registered_images() -> frozenset[str]:
     """The repositories that have a program of their own."""
     _discover()
     return frozenset(name for name in _programs if name != "*")
+
+
+class Programs:
+    """The programs of one cluster: those that all clusters have, and before them its own."""
+
+    def __init__(self) -> None:
+        _discover()
+        self._own: dict[str, type[Program]] = {}
+        self._kinds = ChainMap(self._own, _programs)
+        self._made: dict[str, Program] = {}
+
+    def register(self, kind: type[Program], *images: str) -> None:
+        """Let image repositories (without tag) run a program in this cluster."""
+        self._own |= {image.lower(): kind for image in images}
+        self._made.clear()
+
+    def registered(self, image: str) -> type[Program] | None:
+        """The program registered for a repository, if there is one of its own."""
+        return self._kinds.get(image.lower())
+
+    def find(self, image: str) -> Program:
+        """The program behind an image reference; one object serves all containers of that image."""
+        made = self._made.get(image)
+        if made is not None:
+            return made
+        reference = ImageReference.parse(image)
+        name = next((name for name in reference.names if name in self._kinds), "*")
+        if name not in self._own:
+            # Its files are built once for all clusters of the process.
+            return program_for(image)
+        made = self._made[image] = self._own[name](reference)
+        return made
