@@ -1,11 +1,9 @@
-"""Campaigns from the command line: run, resume, judge again, limits, failures, other kinds of agents."""
+"""Campaigns from the command line: run, resume, judge again, limits, failures, Python agents."""
 
 from __future__ import annotations
 
 import json
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import jsonschema
@@ -134,44 +132,6 @@ def test_a_timeout_is_an_outcome_and_a_zero(tmp_path: Path) -> None:
     assert main(["--config", str(config), "--timeout", "2"]) == 0
     row = leaderboard(tmp_path)["rankings"][0]
     assert (row["outcomes"], row["score"], row["graded"]) == ({"timeout": 1}, 0.0, 1)
-
-
-class _Remote(BaseHTTPRequestHandler):
-    asked: list[dict[str, Any]]
-
-    def do_OPTIONS(self) -> None:
-        self.send_response(204)
-        self.end_headers()
-
-    def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        self.asked.append(asked)
-        answer = {"entities": [], "propagations": [], "alerts_explained": []}
-        action = "alert_summary(limit=1)" if asked["step"] == 1 else f"submit({answer})"
-        body = json.dumps({"action": action, "usage": {"tokens_in": 7, "tokens_out": 1, "cost": 0.25}}).encode()
-        self.send_response(200)
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None: ...
-
-
-def test_an_agent_behind_http(tmp_path: Path) -> None:
-    make_snapshots(tmp_path / "snapshots", 1)
-    _Remote.asked = []
-    with HTTPServer(("127.0.0.1", 0), _Remote) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        path = tmp_path / "model_leaderboard.toml"
-        table = f'[[agents]]\nname = "remote"\nkind = "http"\nurl = "http://127.0.0.1:{server.server_port}/act"\n'
-        path.write_text(f'scenarios_dir = "snapshots"\n{table}')
-        assert main(["--config", str(path)]) == 0
-        server.shutdown()
-    first, second = _Remote.asked
-    assert "actions" in first and "actions" not in second
-    assert "RequestErrorRate" in second["state"]
-    assert "Scenario" not in first["session"]
-    assert leaderboard(tmp_path)["rankings"][0]["cost_usd"] == 0.25
 
 
 def test_recordings_and_live_problems_in_one_table(tmp_path: Path) -> None:
