@@ -1,8 +1,9 @@
 """Grading stored trials anew, when graders have changed: from what was submitted and the state that was kept.
 
 Answers in words are judged again against the stored objects of the application. A mitigation cannot be: it was judged
-by the behaviour of a system that is gone, and keeps its verdict. The new result says which grader it comes from; the
-old one stays beside it.
+by the behaviour of a system that is gone (requests, fresh pods, the trigger replayed), of which no record could stand
+in; it keeps its verdict, and the new result says so under `kept`. The new result also says which grader it comes from;
+the old one stays beside it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.conductor.results import GRADER, folder_of, write_trial
 from srearena.conductor.state import STATE
 from srearena.service.kubernetes import Obj
+
+_NEEDS_THE_SYSTEM = ("mitigation",)
 
 
 class StoredCluster:
@@ -41,8 +44,8 @@ def regrade(run: Path, document: dict[str, Any], registry: ProblemRegistry) -> d
     problem = registry.get_problem(document["problem"])
     problem.__dict__["kubernetes"] = StoredCluster(_state(folder))
     fresh: dict[str, Any] = json.loads(json.dumps(document))
-    for stage in fresh.get("stages", ()):
-        if stage["submitted"] and stage["stage"] != "mitigation":
+    for stage in fresh["stages"]:
+        if stage["submitted"] and stage["stage"] not in _NEEDS_THE_SYSTEM:
             stage["verdict"] = _judged(problem, stage).as_document()
     fresh["scores"] = {stage["stage"]: stage["verdict"]["score"] for stage in fresh["stages"] if stage["verdict"]}
     if fresh["outcome"] in (Outcome.PASS, Outcome.FAIL):
@@ -50,6 +53,9 @@ def regrade(run: Path, document: dict[str, Any], registry: ProblemRegistry) -> d
         fresh["outcome"] = str(Outcome.PASS if passed else Outcome.FAIL)
     fresh["grader"] = GRADER
     fresh["graded_before_by"] = document["grader"]
+    fresh["kept"] = [
+        stage["stage"] for stage in fresh["stages"] if stage["verdict"] and stage["stage"] in _NEEDS_THE_SYSTEM
+    ]
     old = folder / f"result.grader-{document['grader']}.json"
     if not old.exists():
         old.write_text(json.dumps(document, indent=2) + "\n")

@@ -174,6 +174,20 @@ def test_stored_answers_can_be_graded_anew(results: Path) -> None:
     assert (stored.parent / "result.grader-1.json").is_file()
 
 
+def test_grading_anew_keeps_what_was_said_of_a_repair_and_says_so(results: Path) -> None:
+    result = run(ScriptedAgent(actions=['submit("Yes")', "submit()"]), PORT, stages=("detection", "mitigation"))
+    stored = results / result["run"] / "trials" / PORT / "0" / "result.json"
+    before = result["stages"][1]["verdict"]
+    assert not before["passed"]
+    done = CliRunner().invoke(regrade_command, [result["run"]])
+    assert "verdicts on repairs kept: 1" in done.output, done.output
+    fresh = json.loads(stored.read_text())
+    assert fresh["kept"] == ["mitigation"]
+    assert fresh["stages"][1]["verdict"] == json.loads(json.dumps(before))
+    told = json.loads(CliRunner().invoke(regrade_command, [result["run"], "--json"]).output)
+    assert told["kept"] == ["mitigation"]
+
+
 def test_noise_is_harmless_seeded_and_recorded() -> None:
     acts = [run(NothingAgent(), QUIET, noise=True, seed=3)["noise"] for _ in range(2)]
     assert acts[0] == acts[1] and len(acts[0]) == 3
