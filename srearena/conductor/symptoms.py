@@ -25,6 +25,7 @@ _MEASURES = {
     "errors in": f"{_ERRORS} / {_REQUESTS} > 0.05",
     "much slower than before:": f"{_P95} > 3 * {_P95.replace('[2m]', _BEFORE)}",
     "asked much more than before:": f"{_REQUESTS} > 3 * {_REQUESTS.replace('[2m]', _BEFORE)}",
+    "takes only part of the connections:": 'min by (service) (avg_over_time(probe_success{service!=""}[2m])) < 0.8',
 }
 """What a look at the dashboards shows."""
 _STUCK_SECONDS = 60

@@ -27,6 +27,7 @@ FAMILIES: list[tuple[type[InjectedProblem], str, dict[str, Any]]] = [
     (target_port.TargetPort, "api", {}),
     (services.MissingService, "api", {"client": "web"}),
     (services.WrongServiceSelector, "api", {}),
+    (services.ServiceWrongPodSelection, "api", {"other": "store"}),
     (scheduling.AssignToNonExistentNode, "api", {}),
     (scheduling.ScalePodZero, "api", {}),
     (scheduling.PodAntiAffinityDeadlock, "api", {}),

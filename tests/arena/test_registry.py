@@ -18,6 +18,12 @@ def registry() -> ProblemRegistry:
     [
         ("k8s_target_port-misconfig", Selection(("k8s_target_port-misconfig",))),
         ("k8s_target_port-misconfig-detection-1", Selection(("k8s_target_port-misconfig",), ("detection",))),
+        ("k8s_target_port-misconfig-1", Selection(("k8s_target_port-misconfig",))),
+        ("noop_detection_social_network-1", Selection(("noop_social_network",))),
+        (
+            "astronomy_shop_kafka_queue_problems-localization-1",
+            Selection(("kafka_queue_problems",), ("localization",)),
+        ),
         ("k8s_target_port-misconfig-mitigation-2", Selection(("k8s_target_port-misconfig-2",), ("mitigation",))),
         (
             "assign_to_non_existent_node_social_net-analysis-1",

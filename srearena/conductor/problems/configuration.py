@@ -40,6 +40,7 @@ class PvcClaimMismatch(InjectedProblem):
     remedy = UNDO
 
 
+@problem("duplicate_pvc_mounts_astronomy_shop", app="astronomy_shop", service="frontend")
 @problem("duplicate_pvc_mounts_hotel_reservation", app="hotel_reservation", service="frontend")
 @problem("duplicate_pvc_mounts_social_network", app="social_network", service="jaeger")
 class DuplicatePvcMounts(InjectedProblem):

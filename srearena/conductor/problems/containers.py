@@ -43,6 +43,7 @@ class WrongBinUsage(InjectedProblem):
     remedy = UNDO
 
 
+@problem("sidecar_port_conflict_astronomy_shop", app="astronomy_shop", service="frontend")
 @problem("sidecar_port_conflict_hotel_reservation", app="hotel_reservation", service="frontend")
 @problem("sidecar_port_conflict_social_network", app="social_network", service="user-service")
 class SidecarPortConflict(InjectedProblem):
@@ -52,6 +53,7 @@ class SidecarPortConflict(InjectedProblem):
     remedy = UNDO
 
 
+@problem("service_port_conflict_astronomy_shop", app="astronomy_shop", service="ad")
 @problem("service_port_conflict_hotel_reservation", app="hotel_reservation", service="recommendation")
 @problem("service_port_conflict_social_network", app="social_network", service="media-service")
 class ServicePortConflict(InjectedProblem):
@@ -68,6 +70,7 @@ class ServicePortConflict(InjectedProblem):
         self.cluster.wait(60)
 
 
+@problem("init_container_dependency_hang_astronomy_shop", app="astronomy_shop", service="frontend")
 @problem("init_container_dependency_hang_hotel_reservation", app="hotel_reservation", service="frontend")
 @problem("init_container_dependency_hang_social_network", app="social_network", service="user-service")
 class InitContainerDependencyHang(InjectedProblem):

@@ -182,7 +182,7 @@ class RecommendationCacheFailure(FeatureFlag):
     explanation = "The flag {flag} makes the recommendation service miss its cache and fail every second time."
 
 
-@problem("kafka_queue_problems", service="checkout")
+@problem("kafka_queue_problems", aliases=("astronomy_shop_kafka_queue_problems",), service="checkout")
 class KafkaQueueProblems(FeatureFlag):
     fault = "kafkaQueueProblems"
     difficulty = "hard"
@@ -194,7 +194,9 @@ class KafkaQueueProblems(FeatureFlag):
     also: ClassVar[tuple[Callable[[], Check], ...]] = (partial(Consumption, CHECKOUT),)
 
 
-@problem("loadgenerator_flood_homepage", service="load-generator")
+@problem(
+    "loadgenerator_flood_homepage", aliases=("astronomy_shop_loadgenerator_flood_homepage",), service="load-generator"
+)
 class FloodHomepage(FeatureFlag):
     fault = "loadGeneratorFloodHomepage"
     victims = ("frontend-proxy", "frontend")

@@ -6,6 +6,7 @@ from srearena.conductor.problems.injected import UNDO, InjectedProblem
 from srearena.conductor.problems.registry import problem
 
 
+@problem("wrong_dns_policy_astronomy_shop", app="astronomy_shop", service="frontend")
 @problem("wrong_dns_policy_hotel_reservation", app="hotel_reservation", service="profile")
 @problem("wrong_dns_policy_social_network", app="social_network", service="user-service")
 class WrongDnsPolicy(InjectedProblem):

@@ -10,9 +10,13 @@ from srearena.service.apps import find_application
 from srearena.utils.decorators import mark_fault_injected
 
 
-@problem("noop_hotel_reservation", app="hotel_reservation", aliases=("noop_detection_hotel_reservation", "noop"))
-@problem("noop_social_network", app="social_network", aliases=("noop_detection_social_network",))
-@problem("noop_astronomy_shop", app="astronomy_shop", aliases=("noop_detection_astronomy_shop",))
+def _formerly(app: str) -> tuple[str, str]:
+    return (f"noop_detection_{app}", f"noop_detection_{app}-1")
+
+
+@problem("noop_hotel_reservation", app="hotel_reservation", aliases=(*_formerly("hotel_reservation"), "noop"))
+@problem("noop_social_network", app="social_network", aliases=_formerly("social_network"))
+@problem("noop_astronomy_shop", app="astronomy_shop", aliases=_formerly("astronomy_shop"))
 @problem("noop_blueprint_hotel_reservation", app="blueprint_hotel_reservation")
 @problem("noop_fleetcast", app="fleetcast")
 @problem("noop_online_boutique", app="online_boutique")

@@ -6,6 +6,7 @@ from srearena.conductor.problems.injected import InjectedProblem
 from srearena.conductor.problems.registry import problem
 
 
+@problem("missing_service_astronomy_shop", app="astronomy_shop", service="ad", client="frontend")
 @problem("missing_service_hotel_reservation", app="hotel_reservation", service="mongodb-rate", client="rate")
 @problem("missing_service_social_network", app="social_network", service="user-service", client="compose-post-service")
 class MissingService(InjectedProblem):
@@ -20,6 +21,7 @@ kubectl -n {ns} expose deployment {service} --port="$port" --target-port="$port"
 kubectl -n {ns} rollout restart deployment/{client}"""
 
 
+@problem("wrong_service_selector_astronomy_shop", app="astronomy_shop", service="frontend")
 @problem("wrong_service_selector_hotel_reservation", app="hotel_reservation", service="frontend")
 @problem("wrong_service_selector_social_network", app="social_network", service="user-service")
 class WrongServiceSelector(InjectedProblem):
@@ -32,3 +34,18 @@ class WrongServiceSelector(InjectedProblem):
         "kubectl -n {ns} patch service {service} --type=json "
         """-p '[{"op": "remove", "path": "/spec/selector/current_service_name"}]'"""
     )
+
+
+@problem("service_wrong_pod_selection_hotel_reservation", app="hotel_reservation", service="frontend", other="search")
+class ServiceWrongPodSelection(InjectedProblem):
+    family = "service_wrong_pod_selection"
+    fault = "service_wrong_pod_selection"
+    root_kind = "Service"
+    explanation = (
+        "The Service {service} selects by a label that pods of {other} carry as well: part of the connections goes to "
+        "pods that do not listen there."
+    )
+    remedy = """\
+labels=$(kubectl -n {ns} get deployment {service} -o jsonpath='{.spec.selector.matchLabels}')
+kubectl -n {ns} patch service {service} --type=json \
+-p '[{"op": "replace", "path": "/spec/selector", "value": '"$labels"'}]'"""

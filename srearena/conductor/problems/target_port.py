@@ -6,7 +6,9 @@ from srearena.conductor.problems.injected import InjectedProblem
 from srearena.conductor.problems.registry import problem
 
 
-@problem("k8s_target_port-misconfig", app="social_network", service="user-service")
+@problem(
+    "k8s_target_port-misconfig", aliases=("k8s_target_port-misconfig-1",), app="social_network", service="user-service"
+)
 @problem("k8s_target_port-misconfig-2", app="social_network", service="text-service")
 @problem("k8s_target_port-misconfig-3", app="social_network", service="post-storage-service")
 class TargetPort(InjectedProblem):
