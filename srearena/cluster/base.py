@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
-from typing import Self
+from typing import Generic, Self, TypeVar
 
 from srearena.errors import SreArenaError
 
@@ -123,3 +123,46 @@ class Cluster(ABC):
         self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+C = TypeVar("C", bound=Cluster)
+
+
+class DelegatingCluster(Cluster, Generic[C]):
+    """A cluster that is another one, except for what a subclass does differently."""
+
+    def __init__(self, inner: C) -> None:
+        self.inner = inner
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.inner.kubeconfig
+
+    @property
+    def nodes(self) -> NodeAccess:
+        return self.inner.nodes
+
+    @property
+    def telemetry(self) -> TelemetryEndpoints:
+        return self.inner.telemetry
+
+    def wait(self, seconds: float) -> None:
+        self.inner.wait(seconds)
+
+    @contextmanager
+    def hurrying(self, limit: float) -> Iterator[Hurry]:
+        with self.inner.hurrying(limit) as hurry:
+            yield hurry
+
+    def catch_up(self) -> None:
+        self.inner.catch_up()
+
+    def pace(self, speed: float) -> None:
+        self.inner.pace(speed)
+
+    def close(self) -> None:
+        self.inner.close()

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from srearena.cluster import Cluster, NodeAccess, start_embedded
-from srearena.cluster.base import Hurry, TelemetryEndpoints
+from srearena.cluster import Cluster, start_embedded
+from srearena.cluster.base import DelegatingCluster, Hurry
 from srearena.conductor.baseline import Baseline, capture
 from srearena.conductor.errors import EnvironmentFailure
 from srearena.conductor.oracles.checks.probing import ProbeFailed
@@ -41,28 +40,12 @@ class Timeline:
         return self.deployment + self.before + self.after
 
 
-class TimeKeeper(Cluster):
+class TimeKeeper(DelegatingCluster[Cluster]):
     """A cluster that counts how much of its time was let pass, so that the past can be planned."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self.inner = cluster
+        super().__init__(cluster)
         self.passed = 0.0
-
-    @property
-    def name(self) -> str:
-        return self.inner.name
-
-    @property
-    def kubeconfig(self) -> Path:
-        return self.inner.kubeconfig
-
-    @property
-    def nodes(self) -> NodeAccess:
-        return self.inner.nodes
-
-    @property
-    def telemetry(self) -> TelemetryEndpoints:
-        return self.inner.telemetry
 
     def wait(self, seconds: float) -> None:
         self.inner.wait(seconds)
@@ -76,15 +59,6 @@ class TimeKeeper(Cluster):
                 yield hurry
         finally:
             self.passed += hurry.flown
-
-    def catch_up(self) -> None:
-        self.inner.catch_up()
-
-    def pace(self, speed: float) -> None:
-        self.inner.pace(speed)
-
-    def close(self) -> None:
-        self.inner.close()
 
 
 def embedded_cluster(problem: Problem, seed: int, timeline: Timeline, *, in_process: bool = False) -> TimeKeeper:

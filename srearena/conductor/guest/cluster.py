@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
-from srearena.cluster.base import Cluster, ClusterError, NodeAccess, TelemetryEndpoints
+from srearena.cluster.base import ClusterError, DelegatingCluster, NodeAccess, TelemetryEndpoints
 from srearena.cluster.kubernetes import KubernetesCluster
 from srearena.conductor.guest.forwarding import Forwarding
 from srearena.conductor.guest.inventory import take_inventory
@@ -50,24 +49,16 @@ def enter(cluster: KubernetesCluster, needs: Needs, config: Config, say: Say = l
     return GuestCluster(cluster, ledger, say)
 
 
-class GuestCluster(Cluster):
+class GuestCluster(DelegatingCluster[KubernetesCluster]):
     """Somebody's cluster, which `close` gives back as it was."""
 
     def __init__(self, cluster: KubernetesCluster, ledger: Ledger, say: Say = lambda text: None) -> None:
-        self.inner = cluster
+        super().__init__(cluster)
         self.ledger = ledger
         self._say = say
         self._closed = False
         self._observed: tuple[str, ...] | None = None
         self._forwarding: Forwarding | None = None
-
-    @property
-    def name(self) -> str:
-        return self.inner.name
-
-    @property
-    def kubeconfig(self) -> Path:
-        return self.inner.kubeconfig
 
     @property
     def nodes(self) -> NodeAccess:
@@ -90,12 +81,6 @@ class GuestCluster(Cluster):
                 raise ClusterError(f"there is no telemetry in the namespace {OBSERVE} of cluster {self.name!r}")
             self._forwarding = Forwarding(self.kubeconfig, found)
         return reached(self._forwarding)
-
-    def wait(self, seconds: float) -> None:
-        self.inner.wait(seconds)
-
-    def catch_up(self) -> None:
-        self.inner.catch_up()
 
     def leave_running(self) -> None:
         """End this process's part in it: `srearena cleanup` ends the rest."""
