@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from math import inf, nan
 from pathlib import Path
 from types import FrameType
 
@@ -73,11 +74,14 @@ def _agents(config: Configuration, wanted: Sequence[str]) -> dict[str, AgentTabl
 
 
 def _amount(text: str) -> tuple[str, float]:
-    name, equals, amount = text.partition("=")
+    name, equals, given = text.partition("=")
     try:
-        return name, float(amount if equals else "1")
-    except ValueError as problem:
-        raise ConfigurationError(f"--ray-resources {text}: expected NAME=N, with a number") from problem
+        amount = float(given if equals else "1")
+    except ValueError:
+        amount = nan
+    if not name or not 0 < amount < inf:
+        raise ConfigurationError(f"--ray-resources {text}: expected NAME=N, with a number above 0")
+    return name, amount
 
 
 def _executor(options: argparse.Namespace) -> Executor:
@@ -85,7 +89,10 @@ def _executor(options: argparse.Namespace) -> Executor:
         from itbench_leaderboard.executors.ray_cluster import RayCluster
 
         resources = dict(_amount(each) for each in options.ray_resources)
-        return RayCluster(options.ray_address, options.ray_cpus, resources, shared_files=options.ray_shared_files)
+        cluster = RayCluster(options.ray_address, options.ray_cpus, resources, shared_files=options.ray_shared_files)
+        for line in cluster.doubts():
+            _say(line)
+        return cluster
     from itbench_leaderboard.executors.local import Local
 
     return Local()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import signal
 import tarfile
 import threading
 from contextlib import suppress
@@ -67,7 +68,8 @@ class RayCluster:
             import ray
         except ImportError as problem:
             raise ConfigurationError("--executor ray needs Ray: pip install 'srearena[ray]'") from problem
-        self._ray = ray
+        self._ray: Any = ray
+        ending = signal.getsignal(signal.SIGTERM)
         try:
             ray.init(
                 address=address or "auto", log_to_driver=False, logging_level=logging.ERROR, configure_logging=False
@@ -77,6 +79,10 @@ class RayCluster:
             raise ConfigurationError(
                 f"no Ray cluster at {address or 'auto'}: {line}; start one: ray start"
             ) from problem
+        if threading.current_thread() is threading.main_thread():
+            # Ray takes the signal for itself and ends the process on the spot; runs under way are to be given up first.
+            signal.signal(signal.SIGTERM, ending)
+        self._wanted = {"CPU": cpus, **(resources or {})}
         self._remote = ray.remote(_elsewhere).options(
             num_cpus=cpus, resources=resources or {}, max_retries=_LOST_RETRIES
         )
@@ -86,6 +92,14 @@ class RayCluster:
         self._pending: set[Any] = set()
         self._lock = threading.Lock()
         self._stopped = False
+
+    def doubts(self) -> list[str]:
+        """Why runs may never begin. No error: a cluster that grows by itself may have such a node later."""
+        nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        if any(all(node.get(name, 0) >= amount for name, amount in self._wanted.items()) for node in nodes):
+            return []
+        wanted = ", ".join(f"{name}={amount:g}" for name, amount in self._wanted.items())
+        return [f"no node of the Ray cluster has what a run asks for ({wanted}): runs wait until one has"]
 
     def _parcels(self, document: dict[str, Any]) -> list[tuple[str, Parcel]]:
         """What the job needs of this machine, packed on its first use and kept in the cluster's store."""

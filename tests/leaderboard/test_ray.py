@@ -7,62 +7,102 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
+from typing import IO, Any
 
 import pytest
 
+from itbench_leaderboard.cli import main
 from tests.leaderboard.incidents import make_snapshots, write_configuration
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="Ray is not installed: pip install 'srearena[ray]'"
 )
 ROOT = Path(__file__).parents[2]
+BOARD = (sys.executable, "-m", "itbench_leaderboard", "--executor", "ray")
 
 
-@pytest.mark.timeout(600)
-def test_a_node_lost_half_way_loses_no_run(tmp_path: Path) -> None:
-    environment = {
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    return {
         **os.environ,
         "PYTHONPATH": str(ROOT),
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_worker_niceness": "0",  # 15 by default: on a busy machine its workers would get no turn
         "SREARENA_CACHE": str(tmp_path / "cache"),
     }
-    make_snapshots(tmp_path / "snapshots", 2)
-    config = write_configuration(tmp_path, agents=("good", "fair"), runs=2)
-    nodes = subprocess.Popen(
-        [sys.executable, str(Path(__file__).with_name("ray_nodes.py"))],
+
+
+@contextmanager
+def ray_nodes(environment: dict[str, str], *nodes: dict[str, Any]) -> Iterator[tuple[str, Callable[[], None]]]:
+    """The address of a cluster of these nodes, and a way to lose the last of them."""
+    process = subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("ray_nodes.py")), json.dumps(nodes)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
         env=environment,
     )
-    assert nodes.stdin is not None and nodes.stdout is not None
+    assert process.stdin is not None and process.stdout is not None
+    asked = process.stdin
+
+    def lose() -> None:
+        asked.write("\n")
+        asked.flush()
+
     try:
-        address = nodes.stdout.readline().strip()
+        address = process.stdout.readline().strip()
         if not address:
             pytest.skip("a Ray node did not start within Ray's own 30 seconds: this machine is too busy")
-        command = ["--config", str(config), "--executor", "ray", "--ray-address", address, "--parallel", "3"]
-        board = subprocess.Popen(
-            [sys.executable, "-m", "itbench_leaderboard", *command],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
-        assert board.stderr is not None
-        said = [board.stderr.readline()]  # the first run has ended; others are under way
-        nodes.stdin.write("\n")
-        nodes.stdin.flush()
-        with board.stderr:
-            said += board.stderr.readlines()
-        assert board.wait() == 0, "".join(said)
+        yield address, lose
     finally:
-        nodes.stdin.close()
-        nodes.wait()
-        nodes.stdout.close()
-    document = json.loads((tmp_path / "leaderboard_results" / "results" / "leaderboard.json").read_text())
+        asked.close()
+        process.wait()
+        process.stdout.close()
+
+
+@contextmanager
+def campaign(environment: dict[str, str], config: Path, *options: str) -> Iterator[IO[str]]:
+    """What the leaderboard says while it runs; at the end it has ended well."""
+    board = subprocess.Popen(
+        [*BOARD, "--config", str(config), *options],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    assert board.stderr is not None
+    with board.stderr:
+        try:
+            yield board.stderr
+            said = board.stderr.read()
+        except BaseException:
+            board.kill()
+            board.wait()
+            raise
+    assert board.wait() == 0, said
+
+
+def leaderboard(place: Path) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((place / "leaderboard_results" / "results" / "leaderboard.json").read_text())
+    return document
+
+
+@pytest.mark.timeout(600)
+def test_a_node_lost_half_way_loses_no_run(tmp_path: Path, environment: dict[str, str]) -> None:
+    make_snapshots(tmp_path / "snapshots", 2)
+    config = write_configuration(tmp_path, agents=("good", "fair"), runs=2)
+    with (
+        ray_nodes(environment, {}, {}) as (address, lose),
+        campaign(environment, config, "--ray-address", address, "--parallel", "3") as said,
+    ):
+        said.readline()  # the first run has ended; others are under way
+        lose()
+    document = leaderboard(tmp_path)
     assert {row["agent"]: row["score"] for row in document["rankings"]} == {"good": 1.0, "fair": 0.5}
     assert all(row["outcomes"] == {"answered": 4} for row in document["rankings"])
     run = tmp_path / "leaderboard_results/good/Scenario-1/1/traces"
@@ -72,3 +112,64 @@ def test_a_node_lost_half_way_loses_no_run(tmp_path: Path) -> None:
     shipped = {path.name for path in (tmp_path / "cache" / "shipped").glob("*/*")}
     assert shipped == {"Scenario-1", "Scenario-2", "prompt.md"}
     assert list((tmp_path / "cache" / "shipped").rglob("ground_truth*")) == []
+
+
+@pytest.mark.timeout(600)
+def test_runs_wait_for_the_resources_they_ask_for(tmp_path: Path, environment: dict[str, str]) -> None:
+    make_snapshots(tmp_path / "snapshots", 1)
+    config = write_configuration(tmp_path, agents=("good",), runs=3)
+    # An agent that notes when it was at work, long enough for two of them to meet if they could.
+    times = tmp_path / "times"
+    times.mkdir()
+    program = tmp_path / "agent.py"
+    program.write_text(
+        "import os, pathlib, time\nbegun = time.monotonic()\ntime.sleep(1.5)\n"
+        + program.read_text()
+        + f"\npathlib.Path({str(times)!r}, str(os.getpid())).write_text(f'{{begun}} {{time.monotonic()}}')\n"
+    )
+    caches = {name: tmp_path / name for name in ("plain", "bench")}
+    plain, bench = ({"num_cpus": 2, "env_vars": {"SREARENA_CACHE": str(cache)}} for cache in caches.values())
+    # Processors for four at once, but the resource is on one node, and enough for one run at a time.
+    with (
+        ray_nodes(environment, plain, {**bench, "resources": {"licence": 1}}) as (address, _),
+        campaign(
+            environment,
+            config,
+            *("--ray-address", address, "--parallel", "3", "--ray-cpus", "0.5", "--ray-resources", "licence=1"),
+        ),
+    ):
+        pass
+    assert leaderboard(tmp_path)["rankings"][0]["outcomes"] == {"answered": 3}
+    spans = sorted(tuple(map(float, path.read_text().split())) for path in times.iterdir())
+    assert len(spans) == 3
+    assert all(earlier[1] <= later[0] for earlier, later in pairwise(spans)), spans
+    # What is sent along comes to the machines that work: here to the one with the resource.
+    assert list(caches["bench"].glob("shipped/*/Scenario-1"))
+    assert not caches["plain"].exists()
+
+
+@pytest.mark.timeout(600)
+def test_resources_that_no_node_has_are_named_and_waiting_for_them_can_be_ended(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    make_snapshots(tmp_path / "snapshots", 1)
+    config = write_configuration(tmp_path, agents=("good",), runs=1)
+    with ray_nodes(environment, {}) as (address, _):
+        command = (*BOARD, "--config", str(config), "--ray-address", address, "--ray-resources", "licence=2")
+        board = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+        assert board.stderr is not None
+        with board.stderr:
+            assert "no node of the Ray cluster has what a run asks for (CPU=1, licence=2)" in board.stderr.readline()
+            board.terminate()
+            rest = board.stderr.read()
+        assert board.wait() == 130, rest
+    assert "stopped: the same command goes on" in rest
+
+
+@pytest.mark.parametrize("asked", ["licence=many", "licence=", "=1", "licence=-1", "licence=nan", "licence=0"])
+def test_resources_that_are_none_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], asked: str) -> None:
+    make_snapshots(tmp_path / "snapshots", 1)
+    config = write_configuration(tmp_path, agents=("good",), runs=1)
+    code = main(["--config", str(config), "--executor", "ray", "--ray-resources", asked, "--no-connection-test"])
+    assert code == 1
+    assert f"--ray-resources {asked}: expected NAME=N" in capsys.readouterr().err
