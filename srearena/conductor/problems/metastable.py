@@ -6,6 +6,7 @@ back and repairs nothing: the oracle replays the trigger.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
@@ -45,9 +46,9 @@ class MetastableProblem(OriginProblem):
     def more_checks(self) -> Iterable[Check]:
         return [Traffic(patience=240.0), Replay()]
 
+    @abstractmethod
     def trigger(self) -> None:
         """Disturb the system for a while, and stop."""
-        raise NotImplementedError
 
     @property
     def bed(self) -> Testbed:

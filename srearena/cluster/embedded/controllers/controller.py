@@ -7,6 +7,7 @@ after a failure again, later and later.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 
 from srearena.cluster.embedded.clock import Timer
@@ -26,7 +27,7 @@ _RETRY_LAST = 1000.0
 KeysOf = Callable[[Obj], Iterable[str]]
 
 
-class Controller:
+class Controller(ABC):
     """Derive, set `name`, call `watch` in `start`, implement `reconcile`."""
 
     name = ""
@@ -46,10 +47,11 @@ class Controller:
         self._planned: dict[str, Timer] = {}
         self._failures: dict[str, int] = {}
 
+    @abstractmethod
     def start(self) -> None:
         """Watch what matters; what exists already is reconciled once."""
 
-    def reconcile(self, key: str) -> None:
+    def reconcile(self, key: str) -> None:  # noqa: B027 - one that only goes by the clock has no keys
         """Compare what the object asks for with what is there, and do one step toward it."""
 
     def watch(self, resource: str, keys: KeysOf | None = None) -> None:

@@ -5,6 +5,7 @@ A node whose agent does not answer is `up == 0` and its series end; when it is b
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from srearena.cluster.embedded.node.kubelet import Kubelet
@@ -20,7 +21,7 @@ Description = tuple[str, str, str]
 """Name, type and help of a metric."""
 
 
-class NodeJob:
+class NodeJob(ABC):
     """Derive, set the class attributes, and implement `fill`."""
 
     job = ""
@@ -46,11 +47,11 @@ class NodeJob:
         """Whether the agent's process is there."""
         return kubelet.machine.powered
 
+    @abstractmethod
     def fill(self, book: Book, kubelet: Kubelet, now: float) -> None:
         """Bring a node's book up to date."""
-        raise NotImplementedError
 
-    def forget(self, node: str) -> None:
+    def forget(self, node: str) -> None:  # noqa: B027 - most keep nothing beside the book
         """The series of a node have ended."""
 
     def scrape(self, now: float) -> None:
