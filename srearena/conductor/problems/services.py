@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from srearena.conductor.oracles.checks.steadiness import Steadiness
+from srearena.conductor.oracles.mitigation import MitigationOracle
 from srearena.conductor.problems.injected import InjectedProblem
 from srearena.conductor.problems.registry import problem
 
@@ -49,3 +53,7 @@ class ServiceWrongPodSelection(InjectedProblem):
 labels=$(kubectl -n {ns} get deployment {service} -o jsonpath='{.spec.selector.matchLabels}')
 kubectl -n {ns} patch service {service} --type=json \
 -p '[{"op": "replace", "path": "/spec/selector", "value": '"$labels"'}]'"""
+
+    def __init__(self, app: str, service: str, **options: Any) -> None:
+        super().__init__(app, service, **options)
+        self.mitigation_oracle = MitigationOracle(self, also=[Steadiness(service)])
