@@ -7,7 +7,7 @@ from signal import Signals
 import pytest
 
 from srearena.cluster.embedded.node.container import Container, ContainerConfig
-from srearena.cluster.embedded.node.process import PidNamespace
+from srearena.cluster.embedded.node.pids import PidNamespace
 from srearena.cluster.embedded.node.programs.generic import GenericServer
 from tests.containers.machine import Machine
 

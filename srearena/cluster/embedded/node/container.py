@@ -19,12 +19,14 @@ from srearena.cluster.embedded.clock import Clock, Signal
 from srearena.cluster.embedded.node.containerlog import ContainerLog, LogLine
 from srearena.cluster.embedded.node.credentials import DEFAULT_CAPABILITIES, Credentials
 from srearena.cluster.embedded.node.effort import COMMAND_COST
+from srearena.cluster.embedded.node.execution import Entry, ExecError
 from srearena.cluster.embedded.node.filesystem import Filesystem, Mount, RootCaller
 from srearena.cluster.embedded.node.fileview import FileView
 from srearena.cluster.embedded.node.inodes import Executable, Space
 from srearena.cluster.embedded.node.meter import ResourceMeter
 from srearena.cluster.embedded.node.mounting import lay
-from srearena.cluster.embedded.node.process import DEFAULT_NOFILE, Entry, ExecError, PidNamespace, Process
+from srearena.cluster.embedded.node.pids import PidNamespace
+from srearena.cluster.embedded.node.process import DEFAULT_NOFILE, Process
 from srearena.cluster.embedded.node.procfs import system_mounts
 from srearena.cluster.embedded.node.programs.registry import Program, program_for
 from srearena.cluster.embedded.node.reachability import NetworkFacade

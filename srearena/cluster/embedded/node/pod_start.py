@@ -16,9 +16,9 @@ from srearena.cluster.embedded.node.environment import ConfigError, environment_
 from srearena.cluster.embedded.node.hooks import run_hook
 from srearena.cluster.embedded.node.image_store import Image
 from srearena.cluster.embedded.node.machine import AddressesExhausted
+from srearena.cluster.embedded.node.pids import PidNamespace
 from srearena.cluster.embedded.node.pod_mount import mount_volumes
 from srearena.cluster.embedded.node.pod_stop import stop_container, stop_pod
-from srearena.cluster.embedded.node.process import PidNamespace
 from srearena.cluster.embedded.node.reasons import (
     CRASH_LOOP,
     CREATE_CONFIG_ERROR,

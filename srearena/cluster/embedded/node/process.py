@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from srearena.cluster.embedded.clock import Signal, Task
 from srearena.cluster.embedded.node.credentials import Credentials
 from srearena.cluster.embedded.node.effort import STEP_COST, Effort
+from srearena.cluster.embedded.node.execution import Entry, Exit, Replaced
 from srearena.cluster.embedded.node.fileview import FileView
 from srearena.cluster.embedded.node.signals import IGNORED_BY_DEFAULT, STOPPING
 from srearena.cluster.embedded.node.streams import CHUNK, Change, NullFile, OpenFile, os_error
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from srearena.cluster.embedded.node.container import Container
 
 T = TypeVar("T")
-Entry = Callable[["Process"], Coroutine[Any, Any, int]]
 Handler = Callable[[int], object]
 
 DEFAULT_NOFILE = 1048576
@@ -35,69 +35,6 @@ PROCESS_MEMORY = 400 * 1024
 """Resident bytes of a process that holds nothing in particular."""
 
 _log = logging.getLogger(__name__)
-
-
-class Exit(Exception):
-    """Raised inside a process to end it with that status."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code & 0xFF
-
-
-class Replaced(Exception):
-    """Raised inside a process to go on as another program (execve)."""
-
-    def __init__(self, entry: Entry) -> None:
-        super().__init__()
-        self.entry = entry
-
-
-class ExecError(Exception):
-    """A program could not be started: errno and the name that was asked for."""
-
-    def __init__(self, name: str, number: int, *, searched: bool = False, late: bool = False) -> None:
-        super().__init__(name, number)
-        self.name = name
-        self.number = number
-        self.searched = searched
-        """The name was looked for along $PATH and not found."""
-        self.late = late
-        """The file is there and may be executed, but the kernel can do nothing with it."""
-
-    @property
-    def status(self) -> int:
-        """What a shell returns for it."""
-        return 127 if self.number in (errno.ENOENT, errno.ENOTDIR) else 126
-
-
-class PidNamespace:
-    """Process numbers, shared by what may see each other; process 1 is the first to be started.
-
-    Where a pod's containers share one, process 1 is the pod's own pause process, and theirs begin with `first`.
-    """
-
-    __slots__ = ("_next", "limit", "processes")
-
-    def __init__(self, limit: int = 1024, first: int = 1) -> None:
-        self.processes: dict[int, Process] = {}
-        self.limit = limit
-        self._next = first
-
-    def enter(self, process: Process) -> int:
-        if len(self.processes) >= self.limit:
-            raise os_error(errno.EAGAIN)
-        pid = self._next
-        self._next += 1
-        self.processes[pid] = process
-        return pid
-
-    def get(self, pid: int) -> Process | None:
-        return self.processes.get(pid)
-
-    @property
-    def init(self) -> Process | None:
-        return self.processes.get(1)
 
 
 class _Thread(Task[T]):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from srearena.cluster.embedded.node.container import Container, ContainerConfig, ContainerLog, KernelFacts, StartError
 from srearena.cluster.embedded.node.image_store import Image
 from srearena.cluster.embedded.node.inodes import Space
-from srearena.cluster.embedded.node.process import PidNamespace
+from srearena.cluster.embedded.node.pids import PidNamespace
 from srearena.cluster.embedded.node.reachability import NetworkFacade
 from srearena.cluster.embedded.node.sockets import NetworkNamespace
 from srearena.cluster.embedded.objects import Obj, dig, meta, name_of, namespace_of, uid_of

@@ -6,7 +6,7 @@ import errno
 import os
 from random import Random
 
-from srearena.cluster.embedded.node.process import ExecError
+from srearena.cluster.embedded.node.execution import ExecError
 
 _START = (
     "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: "

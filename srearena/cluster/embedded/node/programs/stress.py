@@ -7,7 +7,8 @@ from signal import Signals
 
 from srearena.cluster.embedded import quantity
 from srearena.cluster.embedded.clock import first_of
-from srearena.cluster.embedded.node.process import Entry, Process
+from srearena.cluster.embedded.node.execution import Entry
+from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.programs.base import Program
 from srearena.cluster.embedded.node.programs.registry import program
 from srearena.cluster.embedded.node.programs.serving import Flags, stop_signal

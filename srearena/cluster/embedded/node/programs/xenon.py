@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 from typing import Any, ClassVar
 
-from srearena.cluster.embedded.node.process import ExecError, Process
+from srearena.cluster.embedded.node.execution import ExecError
+from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.programs.base import PATH, Program
 from srearena.cluster.embedded.node.programs.registry import program
 from srearena.cluster.embedded.node.programs.serving import go_bind_error, stop_signal

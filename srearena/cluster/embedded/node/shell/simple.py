@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from srearena.cluster.embedded.node.effort import COMMAND_COST
-from srearena.cluster.embedded.node.process import ExecError, Process, Replaced
+from srearena.cluster.embedded.node.execution import ExecError, Replaced
+from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.shell import quoting
 from srearena.cluster.embedded.node.shell.builtins.registry import SPECIAL, builtin_named
 from srearena.cluster.embedded.node.shell.control import ExitShell, ReturnFunction

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from srearena.cluster.embedded.node.process import Exit, Process
+from srearena.cluster.embedded.node.execution import Exit
+from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.programs.dialogue import Dialogue
 from srearena.cluster.embedded.node.programs.mongodb import values
 from srearena.cluster.embedded.node.programs.mongodb.evaluation import Evaluator, Thrown

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from srearena.cluster.embedded.node.process import Exit, Process
+from srearena.cluster.embedded.node.execution import Exit
+from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.programs.dialogue import Dialogue
 from srearena.cluster.embedded.node.programs.sql import grids
 from srearena.cluster.embedded.node.programs.sql.statements import split

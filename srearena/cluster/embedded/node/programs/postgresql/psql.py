@@ -6,7 +6,8 @@ import re
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from srearena.cluster.embedded.node.process import Exit, Process
+from srearena.cluster.embedded.node.execution import Exit
+from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.programs.dialogue import Dialogue
 from srearena.cluster.embedded.node.programs.sql import grids
 from srearena.cluster.embedded.node.programs.sql.statements import split

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from signal import Signals
 
-from srearena.cluster.embedded.node.process import ExecError, Process
+from srearena.cluster.embedded.node.execution import ExecError
+from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.shell.tools.registry import tool
 from srearena.cluster.embedded.node.signals import signal_number
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from srearena.cluster.embedded.node.process import ExecError, Process
+from srearena.cluster.embedded.node.execution import ExecError
+from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.shell.tools.idling import duration
 from srearena.cluster.embedded.node.shell.tools.inputs import whole
 from srearena.cluster.embedded.node.shell.tools.options import Options, UsageError, parse
