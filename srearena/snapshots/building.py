@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,29 +18,30 @@ from srearena.snapshots.alert_files import read_alerts
 from srearena.snapshots.delimited import extent_of, header_of, mend
 from srearena.snapshots.errors import SnapshotError
 from srearena.snapshots.series import batches, grouping, no_series
-from srearena.snapshots.tables import RESOURCE_MAP, SCHEMAS, identifier, literal, resource_table, selection
+from srearena.snapshots.tables import SCHEMAS, identifier, literal, resource_table, selection
 
 if TYPE_CHECKING:
     import duckdb
 
 Groups = Mapping[tuple[str, ...], Sequence[Path]]
 
-_MIN_BUFFER = 1_000_000  # bytes of one row that DuckDB is always ready for; its buffers, and its memory, grow with this
+_USUAL_ROW = 1_000_000  # bytes of one row that DuckDB is always ready for
+_BUFFER = 8_000_000  # that it reads at once; with smaller ones two threads in one file are hardly quicker than one
 # A row group is held in memory while it is written, so tables with large rows have small groups.
 _GROUP_ROWS = {"objects": 2048, "logs": 20_480, "spans": 20_480, "metrics": 2048}
-_MOST_RESOURCES = 50_000
+_SAMPLED_ROWS = 50_000  # in which most resources are met
 # Enormous rows need more than the usual limit, once, while their table is made.
 _LAST_RESORT = ("1500MB", 1)
 
 
-def relation(header: Sequence[str], paths: Sequence[Path], longest: int) -> str:
-    """Files with the same header, as DuckDB reads them: every cell as text."""
+def relation(header: Sequence[str], paths: Sequence[Path], longest: int, named: bool = False) -> str:
+    """Files with the same header, as DuckDB reads them: every cell as text; `named`, with the file's name as well."""
     files = "[" + ", ".join(literal(str(path)) for path in paths) + "]"
     columns = "{" + ", ".join(f"{literal(name)}: 'VARCHAR'" for name in header) + "}"
-    room = max(longest + 1024, _MIN_BUFFER)
+    room = max(longest + 1024, _USUAL_ROW)
     return (
         f"read_csv({files}, delim=chr(9), header=true, quote='\"', escape='\"', columns={columns}, auto_detect=false, "
-        f"strict_mode=true, filename=true, max_line_size={room}, buffer_size={2 * room})"
+        f"strict_mode=true, filename={named}, max_line_size={room}, buffer_size={max(2 * room, _BUFFER)})"
     )
 
 
@@ -89,14 +91,18 @@ class Builder:
                 groups.setdefault(header, []).append(path)
             else:
                 oddities.append(f"{path.name}: empty")
-        extents = {path: extent_of(path) for paths in groups.values() for path in paths}
-        longest = max((extent.longest for extent in extents.values()), default=0)
-        try:
-            rows = self._write(groups, longest, target)
-        except duckdb.Error:
-            rows = -1
-        if rows == sum(extent.rows for extent in extents.values()):
-            return rows, oddities
+        # Rows are counted while DuckDB reads: what it makes of the files is right when it finds as many.
+        with ThreadPoolExecutor(1, thread_name_prefix="extent") as counting:
+            files = [path for paths in groups.values() for path in paths]
+            extents = {path: counting.submit(extent_of, path) for path in files}
+            rows = self._attempt(groups, 0, target)
+            if rows == sum(extent.result().rows for extent in extents.values()):
+                return rows, oddities
+            longest = max(extent.result().longest for extent in extents.values())
+            if longest > _USUAL_ROW:
+                rows = self._attempt(groups, longest, target)
+                if rows == sum(extent.result().rows for extent in extents.values()):
+                    return rows, oddities
         # Refused, or rows went missing: find the files at fault, write them well-formed, and read again.
         mended = target.with_suffix(".mended")
         mended.mkdir(exist_ok=True)
@@ -112,6 +118,15 @@ class Builder:
             ) from problem
         finally:
             shutil.rmtree(mended, ignore_errors=True)
+
+    def _attempt(self, groups: Groups, longest: int, target: Path) -> int:
+        """Rows written, or -1 where DuckDB refuses the files as they are."""
+        import duckdb
+
+        try:
+            return self._write(groups, longest, target)
+        except duckdb.Error:
+            return -1
 
     def _well_formed(self, header: tuple[str, ...], path: Path, place: Path, oddities: list[str]) -> Path:
         import duckdb
@@ -149,14 +164,13 @@ class Builder:
         return " UNION ALL ".join(selects)
 
     def _resources(self, header: Sequence[str], source: str, name: str) -> str | None:
-        """What resource attributes say, worked out once for each that there is: there are millions of rows and few
-        resources. `None` where the table has none, or too many to be worth it."""
-        found = resource_table(self._table, list(header), source, _MOST_RESOURCES)
+        """What resource attributes say, worked out once for most that there are: there are millions of rows and few
+        resources. `None` where the table has none."""
+        found = resource_table(self._table, list(header), source, _SAMPLED_ROWS)
         if found is None:
             return None
         self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {found}")
-        count = self._connection.execute(f"SELECT count({RESOURCE_MAP}) FROM {name}").fetchone()
-        return name if count and 0 < count[0] < _MOST_RESOURCES else None
+        return name
 
     def _write_series(self, groups: Groups, longest: int, target: Path) -> int:
         shutil.rmtree(target, ignore_errors=True)
@@ -164,7 +178,7 @@ class Builder:
         part = 0
         for header, paths in groups.items():
             for batch, rounds in batches(paths):
-                source = relation(header, batch, longest)
+                source = relation(header, batch, longest, named=True)
                 for number in range(rounds):
                     self._copy(grouping(list(header), source, number, rounds), target / f"{part:05d}.parquet")
                     part += 1
@@ -178,7 +192,7 @@ class Builder:
         import duckdb
 
         group = _GROUP_ROWS.get(self._table, 20_480)
-        copy = f"COPY ({select}) TO {literal(str(target))} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {group})"
+        copy = f"COPY ({select}) TO {literal(str(target))} (FORMAT parquet, COMPRESSION snappy, ROW_GROUP_SIZE {group})"
         try:
             try:
                 done = self._connection.execute(copy).fetchone()

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 csv.field_size_limit(sys.maxsize)
-_BLOCK = 1 << 20
+_BLOCK = 1 << 16  # memory this small is used again; larger pieces go back to the system, and new ones cost time
 _NEWLINE, _RETURN, _QUOTE = b'\n\r"'
 
 
@@ -39,7 +39,7 @@ def header_of(path: Path) -> list[str]:
 @dataclass(frozen=True, slots=True)
 class Extent:
     rows: int
-    longest: int  # bytes of the longest row
+    longest: int  # no row has more bytes than this
 
 
 def extent_of(path: Path) -> Extent:
@@ -47,27 +47,43 @@ def extent_of(path: Path) -> Extent:
     rows = longest = 0
     begun = 0  # bytes of the row that the blocks so far have begun
     inside = False  # of a quoted field
-    with path.open("rb") as handle:
-        while block := handle.read(_BLOCK):
-            data = np.frombuffer(block, dtype=np.uint8)
-            ends = np.flatnonzero(data == _NEWLINE)
-            if b'"' in block:
-                marks = np.flatnonzero(data == _QUOTE)
-                odd = (np.searchsorted(marks, ends) + inside) % 2 == 1
-                ends = ends[~odd]
-                inside = bool((len(marks) + inside) % 2)
-            elif inside:
-                ends = ends[:0]
-            if not len(ends):
-                begun += len(block)
-                continue
-            lengths = np.diff(ends, prepend=-1)
-            lengths[0] += begun
-            blank = (lengths == 1) | ((lengths == 2) & (data[ends - 1] == _RETURN))
-            rows += len(ends) - int(blank.sum())
-            longest = max(longest, int(lengths.max()))
-            begun = len(block) - int(ends[-1]) - 1
-    return Extent(max(rows - 1 + (begun > 0), 0), max(longest, begun))
+    block = bytearray(_BLOCK)  # filled again and again: memory that is new for each block takes longer than counting
+    with path.open("rb", buffering=0) as handle:
+        while size := handle.readinto(block):
+            data = np.frombuffer(block, dtype=np.uint8, count=size)
+            if inside or block.find(b'"', 0, size) >= 0:
+                ended, last, inside = _quoted_rows(data, begun, inside)
+            else:
+                ended, last = _plain_rows(block, data, begun)
+            rows += ended
+            longest = max(longest, begun + size)
+            begun = begun + size if last < 0 else size - last - 1
+    return Extent(max(rows - 1 + (begun > 0), 0), longest)
+
+
+def _plain_rows(block: bytearray, data: np.ndarray, begun: int) -> tuple[int, int]:
+    """How many rows end in a block without quotes, and where the last line does."""
+    ends = data == _NEWLINE
+    if (not begun and ends[0]) or block.find(b"\r", 0, len(data)) >= 0 or (ends[1:] & ends[:-1]).any():
+        return _rows_at(data, np.flatnonzero(ends), begun)  # there may be blank lines
+    return int(np.count_nonzero(ends)), block.rfind(b"\n", 0, len(data))
+
+
+def _quoted_rows(data: np.ndarray, begun: int, inside: bool) -> tuple[int, int, bool]:
+    """The same of a block with quotes, or one that is inside of them, and whether it ends there."""
+    ends, marks = np.flatnonzero(data == _NEWLINE), np.flatnonzero(data == _QUOTE)
+    quoted = (np.searchsorted(marks, ends) + inside) % 2 == 1
+    return *_rows_at(data, ends[~quoted], begun), bool((len(marks) + inside) % 2)
+
+
+def _rows_at(data: np.ndarray, ends: np.ndarray, begun: int) -> tuple[int, int]:
+    """Lines that end there without the blank ones, and where the last does."""
+    if not len(ends):
+        return 0, -1
+    lengths = np.diff(ends, prepend=-1)
+    lengths[0] += begun
+    blank = (lengths == 1) | ((lengths == 2) & (data[ends - 1] == _RETURN))
+    return len(ends) - int(blank.sum()), int(ends[-1])
 
 
 def mend(source: Path, target: Path) -> Mended:

@@ -38,7 +38,13 @@ SAMPLES_VIEW = """
 CREATE OR REPLACE VIEW metrics AS SELECT object_kind, object_name, metric, unnest(times) AS time,
   unnest("values") AS value, namespace, le, metric_type, status_code, labels FROM series
 """
-_BATCH_BYTES = 96_000_000  # of files whose samples are in memory at once
+_BATCH_BYTES = (
+    240_000_000  # of files whose samples are in memory at once; with many files DuckDB has one thread for each
+)
+# Every moment later than the one before. Lists that are so need neither be sorted nor gone through point by point.
+_INCREASING = """(times[1] IS NOT NULL
+    AND len(list_filter(times, lambda x, i: i = 1 OR x > times[i - 1])) = len(times))"""
+_FINITE = '(len(list_filter("values", lambda x: coalesce(isfinite(x), false))) = len("values"))'
 _IDENTITY = ("object_kind", "object_name", "metric", "namespace", "le", "metric_type", "status_code", "labels")
 _TELLING = frozenset("metric_name metric namespace tags labels bucket_le le metric_type status_code".split())
 
@@ -68,36 +74,40 @@ def grouping(header: list[str], relation: str, number: int, rounds: int) -> str:
     # What tells series apart is text in the file; what that means is worked out once for each series.
     raw = ", ".join([*(identifier(name) for name in header if name.lower() in _TELLING), "filename"])
     telling = ", ".join(f"CAST({expressions[name]} AS VARCHAR) AS {name}" for name in _IDENTITY)
-    samples = f"""SELECT {raw}, list(CAST({expressions["time"]} AS TIMESTAMP)) AS t,
-        list(CAST({expressions["value"]} AS DOUBLE)) AS v FROM {relation} {part} GROUP BY {raw}"""
+    samples = f"""SELECT {raw}, list(CAST({expressions["time"]} AS TIMESTAMP)) AS times,
+        list(CAST({expressions["value"]} AS DOUBLE)) AS "values" FROM {relation} {part} GROUP BY {raw}"""
     # Threads come back in any order: most lists are sorted all the same, and only the others are put in order.
-    ordered = f"""SELECT {telling}, list_sort(t) AS times,
-        CASE WHEN t = list_sort(t) THEN v ELSE list_select(v, list_grade_up(t)) END AS "values" FROM ({samples})"""
-    return f"{summarised(ordered)} ORDER BY object_kind, object_name, metric, labels, le, status_code"
+    ordered = f"""SELECT * REPLACE (CASE WHEN increasing THEN times ELSE list_sort(times) END AS times,
+        CASE WHEN increasing THEN "values" ELSE list_select("values", list_grade_up(times)) END AS "values")
+        FROM (SELECT *, {_INCREASING} AS increasing FROM ({samples}))"""
+    series = f"""SELECT {telling}, times, "values",
+        {_FINITE} AND CASE WHEN increasing THEN true ELSE {_INCREASING} END AS plain FROM ({ordered})"""
+    return f"{_summaries(series)} ORDER BY object_kind, object_name, metric, labels, le, status_code"
 
 
 def summarised(series: str, begin: datetime | None = None, end: datetime | None = None) -> str:
     """The SELECT that sums series up (`times` and `values` beside what tells them apart), or a time range of them."""
+    plain = f"{_FINITE} AND {_INCREASING}" if begin is None and end is None else "false"
+    return _summaries(f"SELECT *, {plain} AS plain FROM ({series})", begin, end)
+
+
+def _summaries(series: str, begin: datetime | None = None, end: datetime | None = None) -> str:
+    """The same of series that are known to be `plain`, with nothing to leave out, or not to be."""
     usable = 'times[i] IS NOT NULL AND isfinite("values"[i]) AND (i = 1 OR times[i] IS DISTINCT FROM times[i - 1])'
     for bound, sign in ((begin, ">="), (end, "<=")):
         if bound is not None:
             usable += f" AND times[i] {sign} TIMESTAMP '{bound.isoformat(' ')}'"
-    # Most series have nothing to leave out: lists as they are need not be gone through point by point.
-    plain = "false"
-    if begin is None and end is None:
-        plain = """len(list_distinct(times)) = len(times)
-            AND len(list_filter("values", lambda x: coalesce(isfinite(x), false))) = len(times)"""
     return f"""
     SELECT {", ".join(_IDENTITY)}, samples, len(v) AS points, t[1] AS first_time, t[-1] AS last_time,
       list_avg(v) AS mean, list_min(v) AS minimum, list_max(v) AS maximum, v[-1] AS last_value,
-      coalesce(list_sum(list_transform(list_zip(v[2:], v[:-2]),
-        lambda pair: CASE WHEN pair[1] >= pair[2] THEN pair[1] - pair[2] ELSE pair[1] END)), 0) AS increase,
+      coalesce(list_sum(list_transform(v[2:],
+        lambda x, i: CASE WHEN x >= v[i] THEN x - v[i] ELSE x END)), 0) AS increase,
       times, "values"
     FROM (SELECT *, CASE WHEN plain THEN times ELSE list_transform(kept, lambda i: times[i]) END AS t,
       CASE WHEN plain THEN "values" ELSE list_transform(kept, lambda i: "values"[i]) END AS v
     FROM (SELECT *, CASE WHEN plain THEN [] ELSE list_filter(range(1, samples + 1), lambda i:
       coalesce({usable}, false)) END AS kept
-    FROM (SELECT *, len(times) AS samples, {plain} AS plain FROM ({series}))))
+    FROM (SELECT *, len(times) AS samples FROM ({series}))))
     """
 
 

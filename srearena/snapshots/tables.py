@@ -48,7 +48,7 @@ SCHEMAS: dict[str, dict[str, str]] = {
         "resource_version": "VARCHAR",
         "created_at": "TIMESTAMP",
         "deleted_at": "TIMESTAMP",
-        "digest": "VARCHAR",
+        "digest": "UBIGINT",
         "body": "VARCHAR",
     },
     "logs": {
@@ -115,7 +115,7 @@ MACROS = (
     r"""
     CREATE OR REPLACE MACRO instant(t) AS coalesce(
       CASE WHEN ends_with(t, 'Z') THEN TRY_CAST(t AS TIMESTAMP)
-        WHEN length(t) BETWEEN 19 AND 29 AND NOT contains(t[20:], '+') AND NOT contains(t[20:], '-')
+        WHEN length(t) BETWEEN 19 AND 29 AND NOT contains(t, '+') AND t NOT LIKE '____-__-__%-%'
         AND right(t, 1) BETWEEN '0' AND '9' THEN TRY_CAST(t AS TIMESTAMP) END,
       CAST(TRY_CAST(t AS TIMESTAMPTZ) AS TIMESTAMP), odd_instant(t))
     """,
@@ -125,7 +125,6 @@ MACROS = (
       '\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b|\b(?:0x)?[0-9a-fA-F]{16,}\b',
       '<id>', 'g'), '\d+(?:\.\d+)?', '<n>', 'g')
     """,
-    "CREATE OR REPLACE MACRO pick(j, path) AS nullif(json_extract_string(j, path), '')",
 )
 
 
@@ -157,12 +156,41 @@ class Header:
 
     def attribute(self, key: str, *columns: str) -> str:
         """One plain value (a name, a path) out of map columns, in any of their three spellings."""
-        found = [
-            identifier(_KNOWN_KEY + key) if self._resources and c == RESOURCES else _extracted(key, self.column(c))
-            for c in columns
-            if self.has(c)
-        ]
+        found = [self._value(key, c) for c in columns if self.has(c)]
         return f"coalesce({', '.join(found)})" if found else "CAST(NULL AS VARCHAR)"
+
+    def _value(self, key: str, column: str) -> str:
+        own = _extracted(key, self.column(column))
+        if not self._resources or column != RESOURCES:
+            return own
+        return f"CASE WHEN {RESOURCE_MAP} IS NOT NULL THEN {identifier(_KNOWN_KEY + key)} ELSE {own} END"
+
+
+class Document:
+    """Texts picked out of the JSON of a row, all at once: to read it again for each takes longer than all the rest."""
+
+    def __init__(self) -> None:
+        self._paths: list[str] = []
+
+    def text(self, path: str) -> str:
+        """What stands at a path (`$.a.b`), empty text as NULL."""
+        if path not in self._paths:
+            self._paths.append(path)
+        return f"nullif(picked[{self._paths.index(path) + 1}], '')"
+
+    def time(self, path: str) -> str:
+        return f"instant({self.text(path)})"
+
+    def opened(self, column: str, source: str) -> str:
+        """The rows of `source` with the document `j` of a column, and what is picked out of it.
+
+        Watch envelopes (`type`, `object`) are opened; their type is in `watch`."""
+        envelope = "json_extract_string(whole, ['$.object.metadata', '$.object', '$.type']) AS envelope"
+        inner = "CASE WHEN envelope[1] IS NOT NULL THEN CAST(envelope[2] AS JSON) ELSE whole END AS j"
+        picked = f"json_extract_string(j, [{', '.join(literal(path) for path in self._paths)}]) AS picked"
+        rows = f"SELECT *, TRY_CAST({column} AS JSON) AS whole FROM ({source})"
+        documents = f"SELECT *, {inner} FROM (SELECT *, {envelope} FROM ({rows}))"
+        return f"SELECT *, {picked}, nullif(envelope[3], '') AS watch FROM ({documents})"
 
 
 RESOURCES = "ResourceAttributes"
@@ -174,20 +202,21 @@ _KNOWN_KEY = "resource "
 def _extracted(key: str, column: str) -> str:
     escaped = key.replace(".", r"\.")
     pattern = literal(rf"""(?:['"]{escaped}['"]\s*:\s*['"]?|[\[ ]{escaped}:)([^'"\]\s,}}]+)""")
-    return f"nullif(regexp_extract({column}, {pattern}, 1), '')"
+    # To look for the key first is quick, and most maps do not have it.
+    return f"CASE WHEN contains({column}, {literal(key)}) THEN nullif(regexp_extract({column}, {pattern}, 1), '') END"
 
 
-def resource_table(table: str, header: list[str], relation: str, most: int) -> str | None:
-    """The SELECT of all resources that a file names, and what each says; `None` where it names none."""
+def resource_table(table: str, header: list[str], relation: str, sample: int) -> str | None:
+    """The SELECT of the resources that a file's first rows name, and what each says; `None` where it names none."""
     columns = Header(header)
     if table not in ("logs", "spans") or not columns.has(RESOURCES):
         return None
     picks = ", ".join(f"{_extracted(key, RESOURCE_MAP)} AS {identifier(_KNOWN_KEY + key)}" for key in _RESOURCE_KEYS)
-    each = f"SELECT DISTINCT {columns.column(RESOURCES)} AS {RESOURCE_MAP} FROM {relation} LIMIT {most}"
-    return f"SELECT {RESOURCE_MAP}, {picks} FROM ({each})"
+    first = f"SELECT {columns.column(RESOURCES)} AS {RESOURCE_MAP} FROM {relation} LIMIT {sample}"
+    return f"SELECT {RESOURCE_MAP}, {picks} FROM (SELECT DISTINCT * FROM ({first}) WHERE {RESOURCE_MAP} IS NOT NULL)"
 
 
-def _events(h: Header) -> tuple[str | None, dict[str, str]]:
+def _events(h: Header) -> tuple[Document | None, dict[str, str]]:
     if h.has("object_kind", "object_name"):
         kinds = [h.column("event_kind"), h.column("event_type"), h.column("type")]
         chosen = " ".join(f"WHEN {k} IN ('Normal', 'Warning') THEN {k}" for k in kinds)
@@ -206,55 +235,62 @@ def _events(h: Header) -> tuple[str | None, dict[str, str]]:
             "uid": h.column("uid"),
             "watch_type": h.column("watch_type"),
         }
-    about = "coalesce(pick(j, '$.involvedObject.{0}'), pick(j, '$.regarding.{0}'))"
-    times = [f"instant(pick(j, '$.{name}'))" for name in ("lastTimestamp", "eventTime", "firstTimestamp")]
-    times.insert(1, "instant(pick(j, '$.series.lastObservedTime'))")
+    j = Document()
+
+    def about(name: str) -> str:
+        return f"coalesce({j.text(f'$.involvedObject.{name}')}, {j.text(f'$.regarding.{name}')})"
+
+    named = ("lastTimestamp", "series.lastObservedTime", "eventTime", "firstTimestamp")
+    times = ", ".join(j.time(f"$.{name}") for name in named)
     observed = f"coalesce(instant({h.column('Timestamp')}), instant({h.column('TimestampTime')}))"
-    count = "coalesce(pick(j, '$.count'), pick(j, '$.deprecatedCount'), pick(j, '$.series.count'))"
-    component = [f"pick(j, '$.{p}')" for p in ("source.component", "reportingComponent", "reportingController")]
-    return f"TRY_CAST({h.column('Body')} AS JSON)", {
-        "time": f"coalesce({', '.join(times)}, {observed})",
+    count = ", ".join(j.text(f"$.{name}") for name in ("count", "deprecatedCount", "series.count"))
+    component = ", ".join(
+        j.text(f"$.{name}") for name in ("source.component", "reportingComponent", "reportingController")
+    )
+    return j, {
+        "time": f"coalesce({times}, {observed})",
         "observed_at": observed,
-        "first_time": "instant(pick(j, '$.firstTimestamp'))",
-        "type": "pick(j, '$.type')",
-        "reason": "pick(j, '$.reason')",
-        "message": "coalesce(pick(j, '$.message'), pick(j, '$.note'))",
-        "count": f"coalesce(TRY_CAST({count} AS BIGINT), 1)",
-        "kind": about.format("kind"),
-        "namespace": f"coalesce({about.format('namespace')}, pick(j, '$.metadata.namespace'), "
+        "first_time": j.time("$.firstTimestamp"),
+        "type": j.text("$.type"),
+        "reason": j.text("$.reason"),
+        "message": f"coalesce({j.text('$.message')}, {j.text('$.note')})",
+        "count": f"coalesce(TRY_CAST(coalesce({count}) AS BIGINT), 1)",
+        "kind": about("kind"),
+        "namespace": f"coalesce({about('namespace')}, {j.text('$.metadata.namespace')}, "
         f"{h.attribute('k8s.namespace.name', 'ResourceAttributes', 'LogAttributes')})",
-        "name": about.format("name"),
-        "component": f"coalesce({', '.join(component)})",
-        "uid": "pick(j, '$.metadata.uid')",
-        "watch_type": "pick(whole, '$.type')",
+        "name": about("name"),
+        "component": f"coalesce({component})",
+        "uid": j.text("$.metadata.uid"),
+        "watch_type": "watch",
     }
 
 
-def _objects(h: Header) -> tuple[str | None, dict[str, str]]:
+def _objects(h: Header) -> tuple[Document | None, dict[str, str]]:
+    j = Document()
     observed = f"coalesce(instant({h.column('Timestamp')}), instant({h.column('TimestampTime')}))"
     body = 'json_merge_patch(j, \'{"status":null,"metadata":null}\')'
     parts = ", ".join(
-        f"coalesce(CAST(json_extract(j, '$.metadata.{name}') AS VARCHAR), '')"
+        f"'$.metadata.{name}'"
         for name in ("labels", "annotations", "ownerReferences", "finalizers", "deletionTimestamp", "uid")
     )
-    return f"TRY_CAST({h.column('Body')} AS JSON)", {
+    return j, {
         "observed_at": observed,
-        "kind": f"coalesce(pick(j, '$.kind'), {h.column('object_kind')})",
-        "namespace": f"CASE WHEN j IS NULL THEN {h.column('namespace')} ELSE pick(j, '$.metadata.namespace') END",
-        "name": f"coalesce(pick(j, '$.metadata.name'), {h.column('object_name')})",
-        "api_version": f"coalesce(pick(j, '$.apiVersion'), {h.column('api_version')})",
-        "uid": "pick(j, '$.metadata.uid')",
-        "resource_version": "pick(j, '$.metadata.resourceVersion')",
-        "created_at": "instant(pick(j, '$.metadata.creationTimestamp'))",
-        "deleted_at": f"coalesce(instant(pick(j, '$.metadata.deletionTimestamp')), "
-        f"CASE WHEN pick(whole, '$.type') = 'DELETED' THEN {observed} END)",
+        "kind": f"coalesce({j.text('$.kind')}, {h.column('object_kind')})",
+        "namespace": f"CASE WHEN j IS NULL THEN {h.column('namespace')} ELSE {j.text('$.metadata.namespace')} END",
+        "name": f"coalesce({j.text('$.metadata.name')}, {h.column('object_name')})",
+        "api_version": f"coalesce({j.text('$.apiVersion')}, {h.column('api_version')})",
+        "uid": j.text("$.metadata.uid"),
+        "resource_version": j.text("$.metadata.resourceVersion"),
+        "created_at": j.time("$.metadata.creationTimestamp"),
+        "deleted_at": f"coalesce({j.time('$.metadata.deletionTimestamp')}, "
+        f"CASE WHEN watch = 'DELETED' THEN {observed} END)",
         # What may tell two versions apart, without what every heartbeat touches; the exact diff comes later.
-        "digest": f"md5(concat(CAST({body} AS VARCHAR), {parts}))",
+        "digest": f"hash({body}, json_extract(j, [{parts}]))",
         "body": f"coalesce(CAST(j AS VARCHAR), {h.column('Body')})",
     }
 
 
-def _logs(h: Header) -> tuple[str | None, dict[str, str]]:
+def _logs(h: Header) -> tuple[Document | None, dict[str, str]]:
     maps = ("ResourceAttributes", "LogAttributes")
     number = f"TRY_CAST(TRY_CAST({h.column('SeverityNumber', 'severity_number')} AS DOUBLE) AS INTEGER)"
     by_number = (
@@ -285,12 +321,12 @@ def _logs(h: Header) -> tuple[str | None, dict[str, str]]:
     }
 
 
-def _spans(h: Header) -> tuple[str | None, dict[str, str]]:
+def _spans(h: Header) -> tuple[Document | None, dict[str, str]]:
     # `Duration` is nanoseconds in both tables; a file that has only `duration_ms` is the exception.
     whole = f"TRY_CAST(TRY_CAST({h.column('Duration')} AS DOUBLE) AS BIGINT)"
     scaled = f"TRY_CAST(TRY_CAST({h.column('duration_ms')} AS DOUBLE) * 1000000 AS BIGINT)"
-    kind = f"regexp_replace(lower({h.column('SpanKind', 'span_kind')}), '^(span_kind_)', '')"
-    status = f"regexp_replace(lower({h.column('StatusCode', 'status_code')}), '^(status_code_)', '')"
+    kind = f"replace(lower({h.column('SpanKind', 'span_kind')}), 'span_kind_', '')"
+    status = f"replace(lower({h.column('StatusCode', 'status_code')}), 'status_code_', '')"
     maps = ("ResourceAttributes", "resource_attributes")
     trace, span = h.column("TraceId", "trace_id"), h.column("SpanId", "span_id")
     parent = h.column("ParentSpanId", "parent_span_id")
@@ -316,7 +352,7 @@ def _spans(h: Header) -> tuple[str | None, dict[str, str]]:
     }
 
 
-def _metrics(h: Header) -> tuple[str | None, dict[str, str]]:
+def _metrics(h: Header) -> tuple[Document | None, dict[str, str]]:
     stem = r"regexp_extract(filename, '([^/\\]+?)(?:_raw)?\.tsv$', 1)"
     kind = f"lower(regexp_extract({stem}, '^([A-Za-z]+)_', 1))"
     tags = ("tags", "labels")
@@ -336,7 +372,7 @@ def _metrics(h: Header) -> tuple[str | None, dict[str, str]]:
     }
 
 
-_SOURCES: dict[str, Callable[[Header], tuple[str | None, dict[str, str]]]] = {
+_SOURCES: dict[str, Callable[[Header], tuple[Document | None, dict[str, str]]]] = {
     "events": _events,
     "objects": _objects,
     "logs": _logs,
@@ -360,10 +396,6 @@ def selection(table: str, header: list[str], relation: str, resources: str | Non
     source = f"SELECT * FROM {relation}"
     if resources is not None:
         source += f" LEFT JOIN {resources} ON {columns_of.column(RESOURCES)} = {RESOURCE_MAP}"
-    if document is None:
-        return f"SELECT {columns} FROM ({source})"
-    # Watch envelopes ({"type", "object"}) are opened; `whole` stays the document as written.
-    opened = f"SELECT *, {document} AS whole FROM ({source})"
-    inner = f"SELECT *, CASE WHEN json_extract(whole, '$.object.metadata') IS NOT NULL \
-THEN json_extract(whole, '$.object') ELSE whole END AS j FROM ({opened})"
-    return f"SELECT {columns} FROM ({inner})"
+    if document is not None:
+        source = document.opened(columns_of.column("Body"), source)
+    return f"SELECT {columns} FROM ({source})"

@@ -34,7 +34,7 @@ def _lines(text: bytes) -> list[bytes]:
     return [part + b"\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
 
 
-@pytest.mark.parametrize("block", [1 << 20, 7])
+@pytest.mark.parametrize("block", [1 << 16, 7])
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pieces=PIECES)
 def test_blocks_count_as_lines_do(
@@ -45,4 +45,6 @@ def test_blocks_count_as_lines_do(
     # A carriage return at the very edge of a block is the one thing that may be counted as a row of its own.
     text = "".join(pieces).encode() if block > 7 else "".join(pieces).replace("\r", "").encode()
     path.write_bytes(text)
-    assert extent_of(path) == _row_by_row(text)
+    found, true = extent_of(path), _row_by_row(text)
+    assert found.rows == true.rows
+    assert true.longest <= found.longest <= true.longest + block

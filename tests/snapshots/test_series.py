@@ -105,7 +105,7 @@ def test_resources_say_the_same_looked_up_or_read_row_by_row(
     with open_snapshot(place, cache=tmp_path / "one") as snapshot:
         logs, spans = list(snapshot.logs()), snapshot.rows("SELECT * FROM spans ORDER BY trace_id, span_id")
     assert {log.pod for log in logs} == {samples.PAYMENT_POD, samples.CHECKOUT_POD}
-    monkeypatch.setattr(building, "_MOST_RESOURCES", 1)
+    monkeypatch.setattr(building, "_SAMPLED_ROWS", 1)
     with open_snapshot(place, cache=tmp_path / "two") as snapshot:
         assert list(snapshot.logs()) == logs
         assert snapshot.rows("SELECT * FROM spans ORDER BY trace_id, span_id") == spans
