@@ -6,6 +6,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from srearena.cluster.embedded.node.shell import patterns
+from srearena.cluster.embedded.node.shell.children import cannot_fork, wait_for
 from srearena.cluster.embedded.node.shell.conditions import ConditionError, evaluate_conditional
 from srearena.cluster.embedded.node.shell.control import BreakLoop, ContinueLoop
 from srearena.cluster.embedded.node.shell.redirection import RedirectionError, copied, dropped, redirected
@@ -143,10 +144,10 @@ async def run_subshell(shell: Shell, node: Subshell, tail: bool) -> int:
     try:
         child = shell.fork(node.body, table, group=0 if shell.interactive else None)
     except OSError as error:
-        return await shell.cannot_fork(error)
+        return await cannot_fork(shell, error)
     finally:
         dropped(table)
-    return shell.checked(await shell.wait_for([child]))
+    return shell.checked(await wait_for(shell, [child]))
 
 
 def run_group(shell: Shell, node: Group, tail: bool) -> Awaitable[int]:

@@ -9,20 +9,19 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from signal import Signals
 from typing import Any, NoReturn
 
 from srearena.cluster.embedded.node.effort import FORK_COST, STEP_COST
 from srearena.cluster.embedded.node.process import Process
-from srearena.cluster.embedded.node.shell import compound, quoting
+from srearena.cluster.embedded.node.shell import compound, lists, quoting
+from srearena.cluster.embedded.node.shell.children import Job
 from srearena.cluster.embedded.node.shell.control import BreakLoop, ExitShell, Interrupt, ReturnFunction
 from srearena.cluster.embedded.node.shell.dialect import Dialect
 from srearena.cluster.embedded.node.shell.expansion import Expander, ExpansionError
 from srearena.cluster.embedded.node.shell.lexer import ShellSyntaxError
 from srearena.cluster.embedded.node.shell.parameters import SPECIAL_PARAMETERS
 from srearena.cluster.embedded.node.shell.parser import Parser
-from srearena.cluster.embedded.node.shell.redirection import Table, copied, dropped
+from srearena.cluster.embedded.node.shell.redirection import Table
 from srearena.cluster.embedded.node.shell.simple import run_simple
 from srearena.cluster.embedded.node.shell.syntax import (
     AndOr,
@@ -45,29 +44,10 @@ from srearena.cluster.embedded.node.shell.syntax import (
 )
 from srearena.cluster.embedded.node.shell.variables import ReadOnlyVariable, Variables
 from srearena.cluster.embedded.node.signals import signal_name
-from srearena.cluster.embedded.node.streams import NullFile, OpenFile, Pipe
 from srearena.cluster.embedded.node.terminal import Terminal
 
 CHARACTER_COST = 2e-8
 """Virtual seconds that expanding a character takes; felt only by those who move megabytes."""
-_DEATHS = {
-    Signals.SIGHUP: "Hangup",
-    Signals.SIGQUIT: "Quit",
-    Signals.SIGKILL: "Killed",
-    Signals.SIGSEGV: "Segmentation fault",
-    Signals.SIGTERM: "Terminated",
-    Signals.SIGABRT: "Aborted",
-    Signals.SIGUSR1: "User defined signal 1",
-    Signals.SIGUSR2: "User defined signal 2",
-    Signals.SIGALRM: "Alarm clock",
-}
-
-
-@dataclass(slots=True)
-class Job:
-    number: int
-    process: Process
-    text: str
 
 
 class Shell:
@@ -284,124 +264,6 @@ class Shell:
         """Run a command. `tail` where nothing comes after it in this process, so that it may be replaced."""
         return _HANDLERS[type(node)](self, node, tail)
 
-    async def _run_sequence(self, node: Sequence, tail: bool) -> int:
-        last = len(node.items) - 1
-        status = 0
-        for index, item in enumerate(node.items):
-            status = self.status = await self.run(item, tail and index == last)
-        return status
-
-    async def _run_and_or(self, node: AndOr, tail: bool) -> int:
-        self.unchecked += 1
-        try:
-            status = self.status = await self.run(node.left)
-        finally:
-            self.unchecked -= 1
-        if (status == 0) == (node.operator == "&&"):
-            return await self.run(node.right, tail)
-        return status
-
-    async def _run_background(self, node: Background, tail: bool) -> int:
-        table = copied(self.process.fds)
-        if not self.interactive and 0 in table:
-            table.pop(0).release()
-            table[0] = NullFile()
-        try:
-            child = self.fork(node.body, table, group=0 if self.interactive else None)
-        except OSError as error:
-            return await self.cannot_fork(error)
-        finally:
-            dropped(table)
-        self.last_background = child.pid
-        number = max((job.number for job in self.jobs), default=0) + 1
-        self.jobs.append(Job(number, child, quoting.command_text(node.body)))
-        if self.interactive:
-            await self.process.error(f"[{number}] {child.pid}\n")
-        return 0
-
-    async def cannot_fork(self, error: OSError) -> int:
-        texts = {"dash": "Cannot fork", "busybox": f"can't fork: {error.strerror}"}
-        await self.complain(texts.get(self.dialect.name, f"fork: retry: {error.strerror}"))
-        raise ExitShell(2 if self.dialect.name != "bash" else 254)
-
-    async def _run_pipeline(self, node: Pipeline, tail: bool) -> int:
-        started = self.process.clock.now
-        if node.negated:
-            self.unchecked += 1
-        try:
-            if len(node.commands) == 1:
-                status = await self.run(node.commands[0])
-            else:
-                status = await self._run_stages(node)
-        finally:
-            if node.negated:
-                self.unchecked -= 1
-        if node.timed:
-            await self._report_time(self.process.clock.now - started)
-        if node.negated:
-            return int(status == 0)
-        return status if len(node.commands) == 1 else self.checked(status)
-
-    async def _report_time(self, seconds: float) -> None:
-        minutes, rest = divmod(seconds, 60)
-        rows = (("real", minutes, rest), ("user", 0, 0.0), ("sys", 0, 0.0))
-        digits = 3 if self.dialect.name == "bash" else 2
-        await self.process.error("\n" if self.dialect.name == "bash" else "")
-        await self.process.error("".join(f"{name}\t{int(m)}m{s:.{digits}f}s\n" for name, m, s in rows))
-
-    async def _run_stages(self, node: Pipeline) -> int:
-        children: list[Process] = []
-        upstream: OpenFile | None = None
-        group = 0 if self.interactive else None
-        for index, command in enumerate(node.commands):
-            table = copied(self.process.fds)
-            if upstream is not None:
-                if 0 in table:
-                    table.pop(0).release()
-                table[0] = upstream
-                upstream = None
-            if index < len(node.commands) - 1:
-                reader, writer = Pipe(self.process.clock).ends()
-                if 1 in table:
-                    table.pop(1).release()
-                table[1] = writer
-                upstream = reader
-            try:
-                child = self.fork(command, table, group=group)
-            except OSError as error:
-                if upstream is not None:
-                    upstream.release()
-                return await self.cannot_fork(error)
-            finally:
-                dropped(table)
-            if self.interactive and not children:
-                group = child.pid
-            children.append(child)
-        return await self.wait_for(children)
-
-    async def wait_for(self, children: list[Process]) -> int:
-        """Wait for what runs in the foreground; the status is that of the last."""
-        if self.terminal is not None:
-            self.terminal.foreground = children[0]
-        statuses = [await self.process.wait(child) for child in children]
-        if self.terminal is not None:
-            self.terminal.foreground = self.process
-            if children[-1].exit_signal == Signals.SIGINT:
-                raise Interrupt
-        await self.report_death(children[-1])
-        if "pipefail" in self.options:
-            return next((status for status in reversed(statuses) if status), 0)
-        return statuses[-1]
-
-    async def report_death(self, child: Process) -> None:
-        text = _DEATHS.get(Signals(child.exit_signal)) if child.exit_signal else None
-        if text is None or self.forked:
-            return
-        if self.dialect.name == "bash":
-            await self.complain(f"{child.pid:5d} {text:<23} {' '.join(child.argv)}")
-        else:
-            await self.process.error(f"{text}\n")
-
     def checked(self, status: int) -> int:
         """A failure that nobody looks at ends the shell, if it was told so."""
         if status and "e" in self.options and not self.unchecked:
@@ -495,10 +357,10 @@ class Shell:
 
 
 _HANDLERS: dict[type[Any], Callable[[Shell, Any, bool], Awaitable[int]]] = {
-    Sequence: Shell._run_sequence,
-    AndOr: Shell._run_and_or,
-    Background: Shell._run_background,
-    Pipeline: Shell._run_pipeline,
+    Sequence: lists.run_sequence,
+    AndOr: lists.run_and_or,
+    Background: lists.run_background,
+    Pipeline: lists.run_pipeline,
     If: compound.run_if,
     Loop: compound.run_loop,
     For: compound.run_for,

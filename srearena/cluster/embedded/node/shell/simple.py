@@ -12,6 +12,7 @@ from srearena.cluster.embedded.node.execution import ExecError, Replaced
 from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.shell import quoting
 from srearena.cluster.embedded.node.shell.builtins.registry import SPECIAL, builtin_named
+from srearena.cluster.embedded.node.shell.children import cannot_fork, wait_for
 from srearena.cluster.embedded.node.shell.control import ExitShell, ReturnFunction
 from srearena.cluster.embedded.node.shell.redirection import RedirectionError, Table, copied, dropped, redirected
 from srearena.cluster.embedded.node.shell.substitution import give_back
@@ -181,11 +182,11 @@ async def external(
             await shell.process.spend(COMMAND_COST)
             return error.status
     except OSError as error:
-        return await shell.cannot_fork(error)
+        return await cannot_fork(shell, error)
     if shell.interactive:
         child.group = child.pid
     # A child's violent end is reported where its errors went; bash alone says it on its own standard error.
-    return await shell.in_table(table if shell.dialect.name != "bash" else None, shell.wait_for([child]))
+    return await shell.in_table(table if shell.dialect.name != "bash" else None, wait_for(shell, [child]))
 
 
 def _script_entry(shell: Shell, words: list[str], path: str) -> Callable[[Process], Any]:

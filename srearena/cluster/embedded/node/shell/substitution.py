@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from srearena.cluster.embedded.node.shell.children import cannot_fork
 from srearena.cluster.embedded.node.shell.limits import MAX_TEXT
 from srearena.cluster.embedded.node.shell.redirection import copied, dropped
 from srearena.cluster.embedded.node.shell.syntax import Node
@@ -24,7 +25,7 @@ async def substitute(shell: Shell, node: Node) -> str:
         child = shell.fork(node, table)
     except OSError as error:
         reader.release()
-        await shell.cannot_fork(error)
+        await cannot_fork(shell, error)
         return ""
     finally:
         dropped(table)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.shell.builtins.registry import builtin
+from srearena.cluster.embedded.node.shell.children import Job, report_death
 from srearena.cluster.embedded.node.shell.tools.signals import kill as kill_tool
 from srearena.cluster.embedded.node.signals import signal_number
 
 if TYPE_CHECKING:
-    from srearena.cluster.embedded.node.shell.interpreter import Job, Shell
+    from srearena.cluster.embedded.node.shell.interpreter import Shell
 
 
 def _job(shell: Shell, text: str) -> Job | None:
@@ -34,7 +35,7 @@ async def _wait_for(shell: Shell, process: Process) -> int:
             return 128 + number
         await shell.process.changed()
     process.reap()
-    await shell.report_death(process)
+    await report_death(shell, process)
     shell.jobs = [job for job in shell.jobs if job.process is not process]
     return process.done.value
 
