@@ -35,23 +35,23 @@ async def run(process: Process, args: list[str]) -> int:
         return 2
     if "F" in options:
         separator = unescaped(options.value("F"))
-        machine.variables["FS"] = "\t" if separator == "t" else separator
+        machine.memory.variables["FS"] = "\t" if separator == "t" else separator
     for item in options.all("v"):
         found = _ASSIGNMENT.match(item)
         if found is None:
             await process.error(f"{name}: improper assignment: -v {item}\n")
             return 2
-        machine.variables[found.group(1)] = Input(unescaped(found.group(2)))
-    machine.arrays["ARGV"] = {str(i): Input(word) for i, word in enumerate(["awk", *options.operands])}
-    machine.variables["ARGC"] = float(len(options.operands) + 1)
+        machine.memory.variables[found.group(1)] = Input(unescaped(found.group(2)))
+    machine.memory.arrays["ARGV"] = {str(i): Input(word) for i, word in enumerate(["awk", *options.operands])}
+    machine.memory.variables["ARGC"] = float(len(options.operands) + 1)
     try:
         return await _run(process, machine, options.operands, name)
     except AwkError as error:
-        await machine.flush()
+        await machine.outputs.flush()
         await process.error(f"{name}: {error}\n")
         return 2
     finally:
-        machine.close()
+        machine.outputs.close()
 
 
 async def _run(process: Process, machine: Machine, operands: list[str], name: str) -> int:
@@ -62,7 +62,7 @@ async def _run(process: Process, machine: Machine, operands: list[str], name: st
         for operand in operands:
             found = _ASSIGNMENT.match(operand)
             if found is not None and not process.files.exists(operand):
-                machine.variables[found.group(1)] = Input(unescaped(found.group(2)))
+                machine.memory.variables[found.group(1)] = Input(unescaped(found.group(2)))
                 continue
             read_any = True
             if going:
@@ -72,7 +72,7 @@ async def _run(process: Process, machine: Machine, operands: list[str], name: st
         if not read_any:
             going = await _read_file(process, machine, "-", name) is not False
     await machine.end()
-    await machine.flush()
+    await machine.outputs.flush()
     return machine.exit_status or status
 
 
@@ -81,17 +81,17 @@ async def _read_file(process: Process, machine: Machine, path: str, name: str) -
     try:
         file = process.fd(0).retain() if path == "-" else process.open(path, "r")
     except OSError as error:
-        await machine.flush()
+        await machine.outputs.flush()
         await process.error(f"{name}: cannot open {path} ({error.strerror})\n")
         return None
-    machine.variables["FILENAME"] = "" if path == "-" else path
-    machine.variables["FNR"] = 0.0
+    machine.memory.variables["FILENAME"] = "" if path == "-" else path
+    machine.memory.variables["FNR"] = 0.0
     lines = LineReader(process, file)
     try:
         pending: list[str] = []
         while (raw := await lines.next()) is not None:
             line = raw.decode(errors="surrogateescape").removesuffix("\n")
-            separator = str(machine.variables["RS"])
+            separator = str(machine.memory.variables["RS"])
             if separator == "\n":
                 if not await machine.handle(line):
                     return False
@@ -103,7 +103,7 @@ async def _read_file(process: Process, machine: Machine, path: str, name: str) -
                 if paragraph and not await machine.handle(paragraph):
                     return False
         if pending:
-            separator = str(machine.variables["RS"])
+            separator = str(machine.memory.variables["RS"])
             text = "\n".join(pending)
             records = [text.strip("\n")] if separator == "" else text.split(separator[0])
             for record in records:
