@@ -80,3 +80,21 @@ def test_a_flag_turned_on_the_page_of_flags_comes_back_with_the_next_pod_of_flag
         problem.recover_fault()
         healed = judged(problem)
         assert healed.passed, healed.reasons
+
+
+def test_pictures_are_held_back_for_pages_only_and_sending_no_browsers_is_no_remedy() -> None:
+    with broken("astronomy_shop_ad_service_image_slow_load") as problem:
+        assert names(judged(problem)) == {"measure"}
+        picture = "/images/products/NationalParkFoundationExplorascope.jpg"
+        reply = problem.kubernetes.request_service("frontend-proxy", 8080, picture, problem.namespace)
+        assert reply.ok and reply.seconds < 1, "the header that asks for the delay comes from the page"
+        browsing = {"name": "load-generator", "env": [{"name": "LOCUST_BROWSER_TRAFFIC_ENABLED", "value": "false"}]}
+        template = {"spec": {"containers": [browsing]}}
+        problem.kubernetes.patch("deployments", "load-generator", {"spec": {"template": template}}, problem.namespace)
+        problem.cluster.wait(180)
+        assert "measure" in names(judged(problem))
+        browsing["env"] = [{"name": "LOCUST_BROWSER_TRAFFIC_ENABLED", "value": "true"}]
+        problem.kubernetes.patch("deployments", "load-generator", {"spec": {"template": template}}, problem.namespace)
+        problem.recover_fault()
+        healed = judged(problem)
+        assert healed.passed, healed.reasons

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.traffic.small_applications import Lab, load, server
 
 
@@ -134,3 +136,35 @@ def test_the_same_seed_gives_the_same_spans_and_logs(tmp_path: Path) -> None:
         return spans, lab.logs("front")
 
     assert life(tmp_path / "one") == life(tmp_path / "two")
+
+
+@pytest.mark.parametrize("browsers", ["true", "false"])
+def test_a_task_is_there_where_a_setting_says_so_and_a_header_chooses_the_operation(
+    tmp_path: Path, browsers: str
+) -> None:
+    door = server("door")
+    door["listen"] = [{"port": 8080, "protocol": "http"}]
+    door["operations"] = {
+        "picture": {"route": "GET /pictures/*", "cpu": "1ms"},
+        "held": {"route": "GET /pictures/*", "header": "x-hold", "cpu": "1ms", "latency": "2s"},
+    }
+    visitors = load("door", 4)
+    visitors["dependencies"]["target"]["protocol"] = "http"
+    visitors["settings"]["browsers"] = {"env": "BROWSERS", "default": "false"}
+    visitors["drives"]["tasks"] = [
+        {"requests": [{"call": "target GET /pictures/a"}]},
+        {
+            "name": "page",
+            "when": {"setting": "browsers"},
+            "requests": [{"call": "target GET /pictures/b", "operation": "held"}],
+        },
+    ]
+    lab = Lab(tmp_path, [door, visitors])
+    lab.run("door", port=8080)
+    lab.run("load", env=[{"name": "BROWSERS", "value": browsers}])
+    lab.wait(40)
+    assert lab.mean_response("door", "picture", 10) < 0.1
+    served = {node.name for node in lab.circuit.graph.nodes if node.server.name == "door"}
+    assert served == ({"picture", "held"} if browsers == "true" else {"picture"})
+    if browsers == "true":
+        assert lab.mean_response("door", "held", 10) > 1.5

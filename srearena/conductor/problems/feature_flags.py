@@ -36,6 +36,7 @@ CHECKOUT = SampleRequest(
 )
 EMPTY_CART = SampleRequest("/api/cart", "DELETE", '{"userId":"9b1f0c4e"}')
 PRODUCT = SampleRequest("/api/products/OLJCESPC7Z")
+_PICTURES = '{namespace="{ns}", service_name="frontend-proxy", span_name=~"GET /images/.*"}'
 _CARRIERS = ("flagd", CONFIG_MAP)
 
 
@@ -124,6 +125,43 @@ class AdHighCpu(FeatureFlag):
         limited = {"spec": {"containers": [{"name": "ad", "resources": {"limits": {"cpu": "200m"}}}]}}
         self.kubernetes.patch("deployments", "ad", {"spec": {"template": limited}}, self.namespace)
         self.cluster.wait(90)
+
+
+class PicturesLocalization(FlagLocalization):
+    """The frontend's page asks for the delay and the proxy before it obeys: whoever names either has found it."""
+
+    def compare(self, answer: Sequence[str], expected: Sequence[str]) -> Verdict:
+        return super().compare(["frontend" if name == "frontend-proxy" else name for name in answer], expected)
+
+
+@problem("astronomy_shop_ad_service_image_slow_load", aliases=("astronomy_shop_image_slow_load",), service="frontend")
+class ImageSlowLoad(FeatureFlag):
+    """With browsers among the visitors: pictures are asked for by pages, and by nobody else."""
+
+    fault = "imageSlowLoad"
+    victims = ("frontend-proxy",)
+    explanation = "The flag {flag} makes the pages of the frontend have their pictures held back for ten seconds each."
+    also = (
+        partial(
+            Measure,
+            "the time in milliseconds that a picture takes",
+            f"sum(rate(traces_span_metrics_duration_milliseconds_sum{_PICTURES}[1m]))"
+            f" / sum(rate(traces_span_metrics_duration_milliseconds_count{_PICTURES}[1m]))",
+            least=0.0,
+            most=3.0,
+            slack=100.0,
+        ),
+    )
+
+    def __init__(self, service: str, **options: Any) -> None:
+        super().__init__(service, **options)
+        self.localization_oracle = PicturesLocalization(problem=self, expected=list(self.services))
+
+    def set_up(self) -> None:
+        env = [{"name": "LOCUST_BROWSER_TRAFFIC_ENABLED", "value": "true"}]
+        browsing = {"spec": {"containers": [{"name": "load-generator", "env": env}]}}
+        self.kubernetes.patch("deployments", "load-generator", {"spec": {"template": browsing}}, self.namespace)
+        self.cluster.wait(120)
 
 
 @problem("astronomy_shop_cart_service_failure", service="cart")

@@ -175,6 +175,8 @@ class Step(Part):
 
     call: str | None = None
     """`<dependency> <operation>`; for HTTP the operation is a route (`GET /path`), `same` passes the route on."""
+    operation: str = ""
+    """For HTTP: the callee's operation by name, where a header of the request chooses it and not the route alone."""
     parallel: list[Step] | None = None
     cache: str | None = None
     """`<dependency> <operation>`: look up `keys` keys of a space of `space`; what is missing costs `miss`."""
@@ -226,6 +228,8 @@ class Operation(Part):
 
     route: str | None = None
     """`METHOD /path/{part}`; `ANY /*` takes what no other route takes."""
+    header: str = ""
+    """A header without which it is not what serves its route: only steps that name the operation come here."""
     span: str | None = None
     """Name of the server's span; empty for none."""
     span_kind: Literal["server", "internal", "consumer", "client"] = "server"
@@ -309,7 +313,15 @@ class Task(Part):
 
     name: str = ""
     weight: float = 1
+    when: Condition | None = None
+    """A setting of the program; where it does not say so, nobody has this task."""
     requests: list[Step] = []
+
+    @model_validator(mode="after")
+    def _asks_a_setting(self) -> Self:
+        if self.when is not None and (self.when.setting is None or self.when.flag is not None):
+            raise ValueError(f"task {self.name!r}: whether a task is there can depend on a setting only")
+        return self
 
 
 class Driving(Part):

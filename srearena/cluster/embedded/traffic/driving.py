@@ -95,6 +95,12 @@ class Driver:
     nodes: list[Node] = field(default_factory=list)
     tally: Tally = field(default_factory=Tally)
     by_task: dict[str, Tally] = field(default_factory=dict)
+    tasks: list[Task] = field(init=False)
+    """Those that the program's settings let anybody have."""
+
+    def __post_init__(self) -> None:
+        known = self.instance.settings
+        self.tasks = [task for task in self.driving.tasks if task.when is None or known.satisfy(task.when)]
 
     def node_for(self, number: int, task: Task) -> Node:
         name = task.name or f"task-{number}"
@@ -104,7 +110,7 @@ class Driver:
     def rates(self, circuit: Circuit | None) -> list[float]:
         """How many tasks of each kind begin per second now."""
         settings = self.instance.settings
-        weights = [task.weight for task in self.driving.tasks]
+        weights = [task.weight for task in self.tasks]
         total = sum(weights) or 1.0
         if self.resting or self.instance.stopped:
             return [0.0] * len(weights)

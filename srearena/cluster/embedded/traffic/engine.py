@@ -180,7 +180,7 @@ class Traffic:
         further: list[Node] = []
         for driver in self.drivers.values():
             driver.nodes = []
-            for number, task in enumerate(driver.driving.tasks):
+            for number, task in enumerate(driver.tasks):
                 node = driver.node_for(number, task)
                 further += wiring.plan_task(node, task.requests)
                 driver.nodes.append(node)

@@ -18,7 +18,7 @@ def find_operation(program: ProgramModel, protocol: str, wanted: str) -> tuple[s
     path = path.partition("?")[0]
     fallback: tuple[str, Operation] | None = None
     for name, operation in program.operations.items():
-        if operation.route is None or not serves(operation.route, method, path):
+        if operation.route is None or operation.header or not serves(operation.route, method, path):
             continue
         if not operation.route.endswith("*"):
             return name, operation

@@ -384,7 +384,8 @@ class Wiring:
         protocol = call.target.dependency.protocol
         if protocol in STORES:
             return Failure("protocol", "unexpected message from server", 0.001)
-        found = find_operation(server.program, protocol, call.operation)
+        chosen = call.step.operation if call.step.operation in server.program.operations else call.operation
+        found = find_operation(server.program, protocol, chosen)
         if found is None:
             words = "404 Not Found" if protocol == "http" else f"unknown method {call.operation}"
             return Failure("error", remote_failure(call.target.instance.runtime, protocol, words), 0.001)
