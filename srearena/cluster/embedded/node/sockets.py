@@ -15,15 +15,9 @@ from typing import Any, Protocol
 
 from srearena.cluster.embedded.clock import Clock, Task
 from srearena.cluster.embedded.node.carried import Carried
-from srearena.cluster.embedded.node.httpmessage import (
-    HttpRequest,
-    HttpResponse,
-    HttpSyntaxError,
-    body_length,
-    parse_request_line,
-    parse_status_line,
-    split_head,
-)
+from srearena.cluster.embedded.node.connections import Connection, ConnectionFile, connection_pair
+from srearena.cluster.embedded.node.httpmessage import HttpRequest, HttpResponse
+from srearena.cluster.embedded.node.httpwire import HttpHandler, http_over, serve_http, within
 from srearena.cluster.embedded.node.reachability import (
     ConnectResult,
     DnsRecord,
@@ -37,7 +31,7 @@ from srearena.cluster.embedded.node.reachability import (
     Resolution,
     TlsIdentity,
 )
-from srearena.cluster.embedded.node.streams import CHUNK, Change, OpenFile, Pipe, os_error
+from srearena.cluster.embedded.node.streams import Change, os_error
 
 __all__ = [
     "ANY_ADDRESS",
@@ -48,6 +42,7 @@ __all__ = [
     "DnsStatus",
     "GrpcHealth",
     "GrpcResult",
+    "HttpHandler",
     "HttpRequest",
     "HttpResponse",
     "HttpResult",
@@ -59,6 +54,7 @@ __all__ = [
     "Resolution",
     "SocketOwner",
     "TlsIdentity",
+    "connection_pair",
     "http_over",
     "within",
 ]
@@ -86,102 +82,9 @@ class SocketOwner(Protocol):
     def give_descriptor_back(self) -> None: ...
 
 
-HttpHandler = Callable[[HttpRequest], Coroutine[Any, Any, HttpResponse]]
-StreamHandler = Callable[["Connection"], Coroutine[Any, Any, None]]
+StreamHandler = Callable[[Connection], Coroutine[Any, Any, None]]
 GrpcHealthHandler = Callable[[str], Coroutine[Any, Any, GrpcHealth]]
 DatagramHandler = Callable[[bytes, str], Coroutine[Any, Any, "bytes | None"]]
-
-
-class Connection:
-    """One end of an established TCP connection."""
-
-    __slots__ = ("_incoming", "_on_close", "_outgoing", "_reset", "closed", "local", "peer")
-
-    def __init__(
-        self,
-        incoming: Pipe,
-        outgoing: Pipe,
-        local: tuple[str, int],
-        peer: tuple[str, int],
-        on_close: Callable[[], object] | None = None,
-    ) -> None:
-        self._incoming = incoming
-        self._outgoing = outgoing
-        self._on_close = on_close
-        self._reset = False
-        self.closed = False
-        self.local = local
-        self.peer = peer
-
-    @property
-    def incoming(self) -> Pipe:
-        """What the peer sends; for readers outside the simulated machine (`read_now`, `watch`)."""
-        return self._incoming
-
-    @property
-    def outgoing(self) -> Pipe:
-        return self._outgoing
-
-    async def read(self, size: int = CHUNK) -> bytes:
-        data = await self._incoming.read(size)
-        if not data and self._reset:
-            raise os_error(errno.ECONNRESET)
-        return data
-
-    async def write(self, data: bytes) -> None:
-        if self._reset:
-            raise os_error(errno.ECONNRESET)
-        await self._outgoing.write(data)
-
-    def close_writing(self) -> None:
-        """Send FIN; the peer may go on sending."""
-        self._outgoing.close_writer()
-
-    def close(self) -> None:
-        if self.closed:
-            return
-        self.closed = True
-        self._outgoing.close_writer()
-        self._incoming.close_reader()
-        if self._on_close is not None:
-            self._on_close()
-
-    def mark_reset(self) -> None:
-        """The peer sent RST: reads and writes fail from now on."""
-        self._reset = True
-        self._incoming.close_writer()
-
-
-class ConnectionFile(OpenFile):
-    """A connection as a descriptor of a process."""
-
-    __slots__ = ("connection",)
-
-    def __init__(self, connection: Connection) -> None:
-        super().__init__()
-        self.connection = connection
-
-    async def read(self, size: int = CHUNK) -> bytes:
-        return await self.connection.read(size)
-
-    async def write(self, data: bytes) -> None:
-        await self.connection.write(data)
-
-    def closed(self) -> None:
-        self.connection.close()
-
-
-def connection_pair(
-    clock: Clock,
-    client: tuple[str, int],
-    server: tuple[str, int],
-    *,
-    on_client_close: Callable[[], object] | None = None,
-    on_server_close: Callable[[], object] | None = None,
-) -> tuple[Connection, Connection]:
-    """The client's and the server's end of a new connection."""
-    up, down = Pipe(clock), Pipe(clock)
-    return Connection(down, up, client, server, on_client_close), Connection(up, down, server, client, on_server_close)
 
 
 @dataclass(eq=False, slots=True)
@@ -421,77 +324,6 @@ class NetworkNamespace:
             if (protocol, port) not in self._listeners:
                 return port
         raise os_error(errno.EADDRNOTAVAIL)
-
-
-async def serve_http(connection: Connection, handler: HttpHandler) -> None:
-    """Speak HTTP/1.1 with keep-alive on a raw connection."""
-    buffer = b""
-    while True:
-        try:
-            while (head := split_head(buffer)) is None:
-                data = await connection.read()
-                if not data:
-                    return
-                buffer += data
-            line, headers, start = head
-            method, target, version = parse_request_line(line)
-            length = body_length(headers)
-        except HttpSyntaxError:
-            await connection.write(HttpResponse(400, headers={"Connection": "close"}).encode())
-            return
-        while len(buffer) < start + length:
-            data = await connection.read()
-            if not data:
-                return
-            buffer += data
-        body, buffer = buffer[start : start + length], buffer[start + length :]
-        request = HttpRequest(method, target, headers, body, connection.peer[0], version=version)
-        response = await handler(request)
-        await connection.write(response.encode(head_only=method == "HEAD"))
-        if version == "HTTP/1.0" or request.header("Connection").lower() == "close":
-            return
-
-
-async def http_over(connection: Connection, request: HttpRequest) -> HttpResult:
-    """Send a request as bytes and understand whatever comes back."""
-    try:
-        await connection.write(request.encode())
-        buffer = b""
-        while (head := split_head(buffer)) is None:
-            data = await connection.read()
-            if not data:
-                return HttpResult(Outcome.PROTOCOL_ERROR if buffer else Outcome.EMPTY, connected=True)
-            buffer += data
-            if not b"HTTP/".startswith(buffer[:5]):
-                return HttpResult(Outcome.PROTOCOL_ERROR, connected=True)
-        line, headers, start = head
-        status, reason = parse_status_line(line)
-        length = body_length(headers) if request.method != "HEAD" and status not in (204, 304) else 0
-        while len(buffer) < start + length:
-            data = await connection.read()
-            if not data:
-                break
-            buffer += data
-    except HttpSyntaxError:
-        return HttpResult(Outcome.PROTOCOL_ERROR, connected=True)
-    except OSError:
-        return HttpResult(Outcome.RESET, connected=True)
-    finally:
-        connection.close()
-    response = HttpResponse(status, buffer[start : start + length], headers, reason)
-    return HttpResult(Outcome.CONNECTED, response, connected=True)
-
-
-async def within(clock: Clock, timeout: float | None, work: Coroutine[Any, Any, HttpResult]) -> HttpResult | None:
-    """The result of `work`, or None if the client lost patience first (the work is then abandoned)."""
-    if timeout is None:
-        return await work
-    task = clock.spawn(work)
-    try:
-        await task.done.wait(timeout)
-    finally:
-        task.cancel()
-    return task.done.value if task.done.is_set else None
 
 
 def _is_loopback(text: str) -> bool:
