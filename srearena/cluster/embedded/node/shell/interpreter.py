@@ -18,7 +18,6 @@ from srearena.cluster.embedded.node.shell.children import Job
 from srearena.cluster.embedded.node.shell.control import BreakLoop, ExitShell, Interrupt, ReturnFunction
 from srearena.cluster.embedded.node.shell.dialect import Dialect
 from srearena.cluster.embedded.node.shell.expansion import Expander, ExpansionError
-from srearena.cluster.embedded.node.shell.lexer import ShellSyntaxError
 from srearena.cluster.embedded.node.shell.parameters import SPECIAL_PARAMETERS
 from srearena.cluster.embedded.node.shell.parser import Parser
 from srearena.cluster.embedded.node.shell.redirection import Table
@@ -42,6 +41,7 @@ from srearena.cluster.embedded.node.shell.syntax import (
     Simple,
     Subshell,
 )
+from srearena.cluster.embedded.node.shell.tokens import ShellSyntaxError
 from srearena.cluster.embedded.node.shell.variables import ReadOnlyVariable, Variables
 from srearena.cluster.embedded.node.signals import signal_name
 from srearena.cluster.embedded.node.terminal import Terminal

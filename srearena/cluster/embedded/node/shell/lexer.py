@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import Enum, auto
 
 from srearena.cluster.embedded.node.shell.dialect import Dialect
 from srearena.cluster.embedded.node.shell.syntax import (
@@ -24,35 +22,10 @@ from srearena.cluster.embedded.node.shell.syntax import (
     Substitution,
     Word,
 )
+from srearena.cluster.embedded.node.shell.tokens import Kind, ShellSyntaxError, Token
 
 MAX_NESTING = 40
 BAD_SUBSTITUTION = "bad"
-
-
-class ShellSyntaxError(Exception):
-    """The text is no shell program. `incomplete` where more text could still make it one."""
-
-    def __init__(self, message: str, line: int, *, incomplete: bool = False) -> None:
-        super().__init__(message)
-        self.message = message
-        self.line = line
-        self.incomplete = incomplete
-
-
-class Kind(Enum):
-    WORD = auto()
-    OPERATOR = auto()
-    DESCRIPTOR = auto()
-    NEWLINE = auto()
-    END = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    kind: Kind
-    text: str
-    line: int
-    word: Word | None = None
 
 
 _OPERATORS = ("&&", "||", ";;", "<<-", "<<", ">>", "<&", ">&", "<>", ">|", "<", ">", "|", "&", ";", "(", ")")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from srearena.cluster.embedded.node.shell.dialect import Dialect
-from srearena.cluster.embedded.node.shell.lexer import MAX_NESTING, Kind, Lexer, ShellSyntaxError, Token
+from srearena.cluster.embedded.node.shell.lexer import MAX_NESTING, Lexer
 from srearena.cluster.embedded.node.shell.syntax import (
     NOTHING,
     AndOr,
@@ -35,6 +35,7 @@ from srearena.cluster.embedded.node.shell.syntax import (
     Subshell,
     Word,
 )
+from srearena.cluster.embedded.node.shell.tokens import Kind, ShellSyntaxError, Token
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")

@@ -1,4 +1,4 @@
-"""What awk's functions do. Those that change a variable or take an array see the expressions, the others only values."""
+"""What awk's functions do; those that change a variable or take an array are given the expressions."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ from srearena.cluster.embedded.node.shell.builtins.names import OPTIONS
 from srearena.cluster.embedded.node.shell.control import ExitShell, Interrupt, ReturnFunction
 from srearena.cluster.embedded.node.shell.dialect import BASH, BUSYBOX, DASH, Dialect
 from srearena.cluster.embedded.node.shell.interpreter import Shell
-from srearena.cluster.embedded.node.shell.lexer import ShellSyntaxError
 from srearena.cluster.embedded.node.shell.parser import Parser
+from srearena.cluster.embedded.node.shell.tokens import ShellSyntaxError
 from srearena.cluster.embedded.node.shell.tools.registry import Tool, tool, tool_names
 from srearena.cluster.embedded.node.terminal import Terminal, terminal_of
 
