@@ -10,13 +10,13 @@ Everything else about a cluster is reached through the Kubernetes API that the k
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
-from typing import Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from srearena.errors import SreArenaError
 
@@ -112,6 +112,9 @@ class Cluster(ABC):
     def pace(self, speed: float) -> None:  # noqa: B027 - time that is real has one pace
         """Let time flow so many times as fast as ours, 0 for not at all, where it is ours to say."""
 
+    def note_made(self, obj: Mapping[str, Any]) -> None:  # noqa: B027 - only a guest has to remember
+        """Told of each object that the harness has made here, in its shape on the wire."""
+
     @abstractmethod
     def close(self) -> None:
         """Give everything back; calling it again does nothing."""
@@ -163,6 +166,9 @@ class DelegatingCluster(Cluster, Generic[C]):
 
     def pace(self, speed: float) -> None:
         self.inner.pace(speed)
+
+    def note_made(self, obj: Mapping[str, Any]) -> None:
+        self.inner.note_made(obj)
 
     def close(self) -> None:
         self.inner.close()

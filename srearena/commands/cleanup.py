@@ -55,7 +55,7 @@ def _clean(ledger: Ledger, dry_run: bool) -> bool:
     for line in leaving.done:
         click.echo(f"  {line}")
     for line in leaving.alone:
-        click.echo(f"  left alone, since it is not ours: {line}")
+        click.echo(f"  left alone, since it is not known to be ours: {line}")
     for line in leaving.left:
         click.echo(f"  not as it was: {line}")
     if not leaving.left:

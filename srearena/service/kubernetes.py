@@ -26,7 +26,7 @@ from srearena.cluster.base import Hurry
 from srearena.service.errors import ApiRefused, NotFound
 from srearena.service.remote_command import Finished, run_command
 from srearena.service.resources import Obj, Resource, ResourceTable, discover
-from srearena.service.transport import Reply, Transport, decoded
+from srearena.service.transport import Query, Reply, Transport, decoded
 from srearena.service.waiting import PassTime, doze, wait_until
 
 __all__ = ["ApiRefused", "Finished", "Kubernetes", "NotFound", "Obj", "Reply", "Resource"]
@@ -42,6 +42,7 @@ _PATCHES: dict[PatchKind, str] = {
     "json": "application/json-patch+json",
 }
 _PAGE = 500
+_CREATED = 201
 
 
 class Kubernetes:
@@ -55,17 +56,22 @@ class Kubernetes:
         timeout: float = 60.0,
         pass_time: PassTime | None = None,
         hurrying: Hurrying | None = None,
+        made: Callable[[Obj], None] = lambda obj: None,
     ) -> None:
-        """`pass_time` and `hurrying` are those of a cluster whose time need not be real (see `of`)."""
+        """`pass_time` and `hurrying` are those of a cluster whose time need not be real (see `of`).
+
+        `made` is told of every object that did not exist before.
+        """
         self._transport = Transport(Path(kubeconfig), context, timeout)
         self._pass_time = pass_time
         self._hurrying: Hurrying = hurrying or (lambda limit: nullcontext(Hurry(limit)))
+        self._made = made
         self._table: ResourceTable | None = None
 
     @classmethod
     def of(cls, cluster: Cluster) -> Kubernetes:
         """The administrator's client of a cluster, also while its clock stands still."""
-        return cls(cluster.kubeconfig, pass_time=cluster.wait, hurrying=cluster.hurrying)
+        return cls(cluster.kubeconfig, pass_time=cluster.wait, hurrying=cluster.hurrying, made=cluster.note_made)
 
     def __enter__(self) -> Self:
         return self
@@ -202,7 +208,7 @@ class Kubernetes:
 
     def create(self, obj: Obj, namespace: str | None = None, *, manager: str = "kubectl-create") -> Obj:
         path = self._path_of(obj, namespace, named=False)
-        return self._transport.json("POST", path, query={"fieldManager": manager}, body=obj)
+        return self._making("POST", path, query={"fieldManager": manager}, body=obj)
 
     def apply(
         self,
@@ -214,13 +220,21 @@ class Kubernetes:
         rehearsal: bool = False,
     ) -> Obj:
         """Server-side apply; a rehearsal (a dry run) is judged by the server and changes nothing."""
-        return self._transport.json(
+        return self._making(
             "PATCH",
             self._path_of(obj, namespace),
             query={"fieldManager": manager, "force": force, "dryRun": "All" if rehearsal else None},
             body=obj,
             content_type="application/apply-patch+yaml",
         )
+
+    def _making(self, method: str, path: str, *, query: Query, **options: Any) -> Obj:
+        """A request that may bring something into being."""
+        reply = self._transport.ask(method, path, query=query, **options)
+        obj = decoded(reply)
+        if reply.status == _CREATED and not query.get("dryRun"):
+            self._made(obj)
+        return obj
 
     def replace(self, obj: Obj, namespace: str | None = None, *, manager: str = "kubectl-replace") -> Obj:
         return self._transport.json("PUT", self._path_of(obj, namespace), query={"fieldManager": manager}, body=obj)

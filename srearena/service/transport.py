@@ -104,10 +104,22 @@ class Transport:
         accept: str = "application/json",
     ) -> dict[str, Any]:
         """One request for an object; ApiRefused where the server answers with an error."""
+        return decoded(self.ask(method, path, query=query, body=body, content_type=content_type, accept=accept))
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+    ) -> Reply:
+        """One request in JSON, and whatever is answered."""
         content = None if body is None else orjson.dumps(body)
         headers = {"accept": accept, **({"content-type": content_type} if content is not None else {})}
-        reply = self.send(method, path, query=query, content=content, headers=headers)
-        return decoded(reply)
+        return self.send(method, path, query=query, content=content, headers=headers)
 
 
 def _pool(access: Access) -> urllib3.PoolManager:

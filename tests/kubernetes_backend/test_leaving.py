@@ -137,7 +137,8 @@ def differences(api: Kubernetes, guest: GuestCluster) -> list[str]:
 @pytest.mark.parametrize("what", DEEDS)
 def test_one_thing_is_put_right(theirs: Cluster, api: Kubernetes, what: str) -> None:
     guest = visit(theirs)
-    DEEDS[what](api)
+    with Kubernetes.of(guest) as ours:
+        DEEDS[what](ours)
     assert differences(api, guest), "otherwise this proves nothing"
     guest.close()
     assert differences(api, guest) == []
@@ -150,8 +151,9 @@ def test_many_things_are_put_right(theirs: Cluster, api: Kubernetes, chosen: set
     # What refuses everything else has to come last to be done at all, and what is gone can be changed no more.
     guest = visit(theirs)
     try:
-        for what in sorted(chosen, key=lambda what: ("refuses" in what, what.endswith("goes"), what)):
-            DEEDS[what](api)
+        with Kubernetes.of(guest) as ours:
+            for what in sorted(chosen, key=lambda what: ("refuses" in what, what.endswith("goes"), what)):
+                DEEDS[what](ours)
     finally:
         guest.close()
     assert differences(api, guest) == []
@@ -172,6 +174,84 @@ def test_what_is_not_ours_stays(theirs: Cluster, api: Kubernetes) -> None:
         api.delete("persistentvolumes", "theirs")
         api.delete("namespaces", "neighbours")
         theirs.wait(30)
+
+
+NEIGHBOURS: dict[str, Obj] = {
+    "a webhook": {**hook("strict"), "webhooks": []},
+    "a definition": CRD,
+    "a role": ROLE,
+    "a binding": named(
+        "ClusterRoleBinding",
+        f"{RBAC}/v1",
+        "visitor",
+        roleRef={"apiGroup": RBAC, "kind": "ClusterRole", "name": "view"},
+        subjects=[{"kind": "ServiceAccount", "name": name, "namespace": name} for name in ("shop", "neighbours")],
+    ),
+    "a priority": named("PriorityClass", "scheduling.k8s.io/v1", "urgent", value=1000),
+    "a class of storage": named("StorageClass", "storage.k8s.io/v1", "fast", provisioner="example.com/fast"),
+    "a volume": volume("leftover"),
+    "a config map": {**named("ConfigMap", "v1", "notes"), "metadata": {"name": "notes", "namespace": "default"}},
+}
+
+
+@pytest.mark.parametrize("what", NEIGHBOURS)
+def test_what_a_neighbour_makes_meanwhile_stays_and_is_named(theirs: Cluster, api: Kubernetes, what: str) -> None:
+    guest = visit(theirs)
+    said: list[str] = []
+    guest._say = said.append
+    made = api.create(NEIGHBOURS[what])
+    resource, name = api.resource_of(made).name, made["metadata"]["name"]
+    place = made["metadata"].get("namespace")
+    try:
+        guest.close()
+        kept = api.find(resource, name, place)
+        assert kept is not None and kept["metadata"]["uid"] == made["metadata"]["uid"]
+        assert any(
+            "not known to be ours" in line and f"{resource.partition('.')[0]}/{name}" in line for line in said
+        ), said
+        assert all_ledgers() == [], "nothing is left to do for us"
+    finally:
+        api.delete(resource, name, place)
+        theirs.wait(5)
+
+
+def test_a_name_of_ours_that_a_neighbour_takes_over_is_theirs(theirs: Cluster, api: Kubernetes) -> None:
+    guest = visit(theirs)
+    with Kubernetes.of(guest) as ours:
+        first = ours.create(NEIGHBOURS["a priority"])
+        ours.delete("priorityclasses", "urgent")
+    second = api.create(NEIGHBOURS["a priority"])
+    try:
+        guest.close()
+        assert first["metadata"]["uid"] != second["metadata"]["uid"]
+        assert api.get("priorityclasses", "urgent")["metadata"]["uid"] == second["metadata"]["uid"]
+    finally:
+        api.delete("priorityclasses", "urgent")
+
+
+def served(namespace: str) -> list[Obj]:
+    """Objects that say themselves which namespace they are for."""
+    service = {"clientConfig": {"service": {"namespace": namespace, "name": "guard"}}}
+    strict = hook("guard")
+    strict["webhooks"] = [{**strict["webhooks"][0], **service, "rules": []}]
+    release = named("PriorityClass", "scheduling.k8s.io/v1", "chart", value=1)
+    release["metadata"]["annotations"] = {"meta.helm.sh/release-namespace": namespace}
+    binding = {**NEIGHBOURS["a binding"], "subjects": [{"kind": "ServiceAccount", "name": "a", "namespace": namespace}]}
+    return [strict, release, binding, volume("claimed", namespace)]
+
+
+@pytest.mark.parametrize(("namespace", "stay"), [("shop", False), ("neighbours", True)])
+def test_what_serves_a_namespace_goes_with_it(theirs: Cluster, api: Kubernetes, namespace: str, stay: bool) -> None:
+    """Whoever made it: programs of the application, or an agent that took a way of its own."""
+    guest = visit(theirs)
+    made = [(api.resource_of(obj).name, api.create(obj)["metadata"]["name"]) for obj in served(namespace)]
+    try:
+        guest.close()
+        assert {key: api.find(*key) is not None for key in made} == dict.fromkeys(made, stay)
+    finally:
+        for key in made:
+            api.delete(*key)
+        theirs.wait(5)
 
 
 def test_what_is_older_than_the_visit_is_never_deleted(theirs: Cluster, api: Kubernetes) -> None:
@@ -250,6 +330,9 @@ episode.prepare()
 with Kubernetes(sys.argv[1]) as api:
     api.patch("nodes", "worker-1", {"spec": {"unschedulable": True}})
     api.patch("configmaps", "coredns", {"data": {"Corefile": "."}}, "kube-system")
+problem.kubernetes.create(
+    {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "ours"}, "value": 1}
+)
 print("broken", flush=True)
 sys.stdin.read()
 """
@@ -272,6 +355,7 @@ def test_a_killed_run_is_cleaned_up(theirs: Cluster, api: Kubernetes, state: Pat
     process.stdout.close()
     process.stdin.close()
     assert api.find("namespaces", "corner-shop") is not None
+    api.create(named("PriorityClass", "scheduling.k8s.io/v1", "theirs", value=1))
 
     [ledger] = all_ledgers()
     with pytest.raises(ClusterError, match="did not end well"):
@@ -279,10 +363,16 @@ def test_a_killed_run_is_cleaned_up(theirs: Cluster, api: Kubernetes, state: Pat
     told = CliRunner().invoke(cli, ["cleanup", "--dry-run"], catch_exceptions=False)
     assert "would delete namespace corner-shop" in told.output
     assert "would change back nodes/worker-1" in told.output
+    assert "would delete priorityclasses.scheduling.k8s.io/ours" in told.output
+    assert (
+        "would leave alone, since it is not known to be ours, priorityclasses.scheduling.k8s.io/theirs" in told.output
+    )
     assert api.find("namespaces", "corner-shop") is not None
 
     done = CliRunner().invoke(cli, ["cleanup", "--run", ledger.run], catch_exceptions=False)
     assert done.exit_code == 0, done.output
+    assert "left alone, since it is not known to be ours: priorityclasses/theirs added" in done.output
+    api.delete("priorityclasses", "theirs")
     assert before.differences(take_inventory(api)) == []
     assert all_ledgers() == []
     assert "nothing to clean up" in CliRunner().invoke(cli, ["cleanup"]).output

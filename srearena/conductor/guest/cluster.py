@@ -8,7 +8,8 @@ cluster.close()      # everything of ours is gone, everything else as before; Cl
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from srearena.cluster.base import ClusterError, DelegatingCluster, NodeAccess, TelemetryEndpoints
 from srearena.cluster.kubernetes import KubernetesCluster
@@ -59,6 +60,10 @@ class GuestCluster(DelegatingCluster[KubernetesCluster]):
         self._closed = False
         self._observed: tuple[str, ...] | None = None
         self._forwarding: Forwarding | None = None
+        self._journal = ledger.journal
+
+    def note_made(self, obj: Mapping[str, Any]) -> None:
+        self._journal.note(obj)
 
     @property
     def nodes(self) -> NodeAccess:
@@ -100,7 +105,7 @@ class GuestCluster(DelegatingCluster[KubernetesCluster]):
             with Kubernetes.of(self.inner) as api:
                 leaving = restore(self.inner, api, self.ledger, self._say)
             for line in leaving.alone:
-                self._say(f"left alone, since it is not ours: {line}")
+                self._say(f"left alone, since it is not known to be ours: {line}")
             if leaving.left:
                 raise ClusterError(
                     f"the cluster is not as it was ({'; '.join(leaving.left[:5])}): "

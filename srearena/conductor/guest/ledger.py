@@ -19,6 +19,7 @@ from srearena.cluster.base import ClusterError
 from srearena.cluster.running import is_alive, state_directory
 from srearena.conductor.baseline import Baseline
 from srearena.conductor.guest.inventory import as_document, from_document
+from srearena.conductor.guest.journal import Journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,11 @@ class Ledger:
     @property
     def path(self) -> Path:
         return folder() / f"{self.run}.json"
+
+    @property
+    def journal(self) -> Journal:
+        """What was made since, by us and by the agent."""
+        return Journal(self.path.with_suffix(".made"), self.namespaces)
 
     @property
     def alive(self) -> bool:
@@ -88,6 +94,7 @@ class Ledger:
 
     def forget(self) -> None:
         self.path.unlink(missing_ok=True)
+        self.path.with_suffix(".made").unlink(missing_ok=True)
 
 
 def folder() -> Path:

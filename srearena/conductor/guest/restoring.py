@@ -2,8 +2,7 @@
 
 It compares with the inventory and acts on differences alone, so that it can be repeated, also after a crash in the
 middle of itself. A namespace goes only if it is one that the ledger names and is younger than the visit; nodes are
-never removed; what is older than the visit, and what the cluster's own components, or provisioners for other people's
-claims, made meanwhile, stays.
+never removed; of what else came, only what is known to be ours goes (`ownership`): the rest is named, and stays.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from srearena.cluster.base import Cluster, ClusterError, NodeAccess
 from srearena.conductor.baseline import Difference
 from srearena.conductor.guest.inventory import CLUSTER_WIDE, ONLY_NAMES, comparable, take_inventory
 from srearena.conductor.guest.ledger import Ledger
+from srearena.conductor.guest.ownership import is_ours
 from srearena.errors import SreArenaError
 from srearena.generators.fault.base import as_new
 from srearena.service.errors import Conflict, Invalid, NotFound
@@ -25,14 +25,6 @@ from srearena.service.kubernetes import Kubernetes, Obj
 _ROUNDS = 24
 _PAUSE = 5.0
 _NAMESPACE_PATIENCE = 600.0
-_COMPONENTS = (
-    "kube-controller-manager",
-    "kube-scheduler",
-    "kubelet",
-    "kube-apiserver",
-    "cloud-controller-manager",
-    "cluster-autoscaler",
-)
 _ORDER = {resource: number for number, resource in enumerate(CLUSTER_WIDE)}
 Say = Callable[[str], None]
 
@@ -45,17 +37,18 @@ class Leaving:
     left: list[str] = field(default_factory=list)
     """What is not as it was, and why."""
     alone: list[str] = field(default_factory=list)
-    """What appeared meanwhile and is not ours."""
+    """What appeared meanwhile and is not known to be ours."""
 
 
 def plan(api: Kubernetes, ledger: Ledger) -> list[str]:
     """What `restore` would do, in words; nothing is changed."""
     words = [f"delete namespace {name}" for name in _ours(api, ledger)]
     for difference in _differences(api, ledger):
-        if not _foreign(api, difference, ledger):
-            verb = {"added": "delete", "removed": "create again", "changed": "change back"}[difference.how]
-            resource, namespace, name = difference.key
-            words.append(f"{verb} {resource}/{name}" + (f" in {namespace}" if namespace else ""))
+        verb = {"added": "delete", "removed": "create again", "changed": "change back"}[difference.how]
+        if _foreign(api, difference, ledger):
+            verb = "leave alone, since it is not known to be ours,"
+        resource, namespace, name = difference.key
+        words.append(f"{verb} {resource}/{name}" + (f" in {namespace}" if namespace else ""))
     return words
 
 
@@ -142,16 +135,7 @@ def _foreign(api: Kubernetes, difference: Difference, ledger: Ledger) -> bool:
     if difference.how != "added":
         return False
     obj = api.find(resource, name, namespace or None)
-    if obj is None:
-        return False
-    metadata = obj["metadata"]
-    if metadata.get("ownerReferences") or metadata["creationTimestamp"] < ledger.begun:
-        return True
-    if resource == "persistentvolumes":
-        claim = (obj.get("spec") or {}).get("claimRef") or {}
-        return bool(claim) and claim.get("namespace") not in ledger.namespaces
-    writers = {entry.get("manager") for entry in metadata.get("managedFields") or () if not entry.get("subresource")}
-    return bool(writers) and writers <= set(_COMPONENTS)
+    return obj is not None and not is_ours(obj, ledger)
 
 
 def _round(api: Kubernetes, ledger: Ledger, leaving: Leaving, only: tuple[str, ...] = ()) -> list[str]:
