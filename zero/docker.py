@@ -3,7 +3,7 @@
 The container has no network: its doors are the sockets of `zero.relay`, as in the other room. The image is only what
 lies underneath: the machine's own programs are shown over it, read-only. Evidence is a copy without answer keys in the
 workspace, since a container's mounts cannot be laid around a file. Variables are passed by name, so that no secret is
-on a command line. Whoever kills Zero outright leaves the container to its time limit.
+on a command line. One door leads nowhere: it breaks when Zero is killed outright, and the container ends with it.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Container:
         mounts = [word for words in self._mounts() for word in words]
         names = [word for name in sorted(environment) for word in ("--env", name)]
         limit = [] if self.seconds is None else ["timeout", "--kill-after=5", str(math.ceil(max(1.0, self.seconds)))]
-        inside = [*limit, *gateway.behind(self.relay.doors, command)]
+        inside = [*limit, *gateway.behind([self.relay.life, *self.relay.doors], command)]
         return [*base, *mounts, *names, image(), *inside]
 
     def client(self, environment: Mapping[str, str]) -> dict[str, str]:

@@ -2,8 +2,9 @@
 
 `gateway.py PORT=SOCKET ... -- COMMAND ...` listens on loopback ports and passes each connection on to a Unix socket,
 at whose other end, outside, `zero.relay` decides where it leads. Then it runs the command and ends as that ends. When
-Zero is killed outright, so is the command: an agent that nobody watches would go on spending money. It is started as a
-file, with nothing but the standard library at hand.
+Zero is killed outright, so is the command: an agent that nobody watches would go on spending money. Where Zero is not
+an ancestor of ours (in a container), `life=SOCKET` is a line that Zero holds, and that breaks when Zero is gone. It is
+started as a file, with nothing but the standard library at hand.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import sys
 import threading
 from collections.abc import Sequence
 
+LIFE = "life"
 _PR_SET_PDEATHSIG = 1
 
 
@@ -72,12 +74,29 @@ def _die_with_parent() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGUSR1)
 
 
+def _die_with(line: socket.socket, process: subprocess.Popen[bytes]) -> None:
+    """End with the other end of a line; in a container everything else ends with us."""
+    with contextlib.suppress(OSError):
+        line.recv(1)
+    process.kill()
+    os._exit(128 + signal.SIGKILL)
+
+
 def main(arguments: list[str]) -> int:
     if os.getpgrp() == os.getpid():  # not in a sandbox, which sees to that itself, nor in the user's own group
         _die_with_parent()
     split = arguments.index("--")
+    line: socket.socket | None = None
     for door in arguments[:split]:
         port, _, path = door.partition("=")
+        if port == LIFE:
+            line = socket.socket(socket.AF_UNIX)
+            try:
+                line.connect(path)
+            except OSError:
+                print("whoever started this is gone", file=sys.stderr)
+                return 128 + signal.SIGKILL
+            continue
         listener = socket.create_server(("127.0.0.1", int(port)), backlog=64)
         threading.Thread(target=_serve, args=(listener, path), daemon=True).start()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -87,6 +106,8 @@ def main(arguments: list[str]) -> int:
     except OSError as problem:
         print(f"cannot start {arguments[split + 1]}: {problem.strerror}", file=sys.stderr)
         return 127
+    if line is not None:
+        threading.Thread(target=_die_with, args=(line, process), daemon=True).start()
     while True:
         try:
             code = process.wait()

@@ -21,7 +21,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from zero.errors import RequestError
-from zero.gateway import join
+from zero.gateway import LIFE, join
 
 INSIDE = Path("/run/zero")  # where the sandbox sees the sockets
 PROXY_PORT = 3128
@@ -76,6 +76,12 @@ def _head(connection: socket.socket) -> bytes:
     return head
 
 
+def _hold(line: socket.socket) -> None:
+    """Keep a line open until its other end lets go."""
+    with line, contextlib.suppress(OSError):
+        line.recv(1)
+
+
 @dataclass
 class Relay:
     endpoints: frozenset[Endpoint]
@@ -92,6 +98,11 @@ class Relay:
         return [*doors, f"{PROXY_PORT}={INSIDE / 'proxy'}"] if self._remote else doors
 
     @property
+    def life(self) -> str:
+        """A door that leads nowhere, and is open as long as we live."""
+        return f"{LIFE}={INSIDE / LIFE}"
+
+    @property
     def environment(self) -> dict[str, str]:
         if not self._remote:
             return {}
@@ -104,6 +115,7 @@ class Relay:
         return any(not each.local for each in self.endpoints)
 
     def open(self) -> None:
+        self._listen(LIFE, _hold)
         for endpoint in self.endpoints:
             if endpoint.local:
                 self._listen(str(endpoint.port), partial(self._pass, endpoint=endpoint))

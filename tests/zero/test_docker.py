@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from itertools import pairwise
@@ -14,7 +15,8 @@ from typing import Any
 import pytest
 
 from tests.zero.test_sandbox import web
-from zero import docker
+from tests.zero.watching import comes, goes
+from zero import docker, gateway
 from zero.docker import Container
 from zero.relay import Endpoint, relaying
 
@@ -29,6 +31,10 @@ with open({account!r}, "a") as account:
 if words[0] == "run":
     names = [words[i + 1] for i, word in enumerate(words) if word == "--env"]
     command = words[words.index("debian:stable-slim") + 1:]
+    # Nothing is mounted here: where the doors' sockets really are.
+    mount = next(word for word in words if word.endswith(",destination=/run/zero,readonly"))
+    sockets = mount.split(",")[1].removeprefix("source=")
+    command = [word.replace("/run/zero", sockets) for word in command]
     sys.exit(subprocess.run(command, env={{name: os.environ[name] for name in names}}).returncode)
 """
 
@@ -80,7 +86,7 @@ def test_a_container_has_doors_and_no_network_and_shows_what_the_room_shows(tmp_
     assert not {"/", "/root", "/home", "/var/run/docker.sock", str(tmp_path)} & set(shown)
     inside = command[command.index(docker.image()) + 1 :]
     assert inside[:3] == ["timeout", "--kill-after=5", "91"]
-    assert inside[inside.index("--") - 1] == "8123=/run/zero/8123"
+    assert inside[: inside.index("--")][-2:] == ["life=/run/zero/life", "8123=/run/zero/8123"]
     assert inside[-2:] == ["agent", "go on"]
 
 
@@ -112,6 +118,30 @@ def test_a_run_in_a_container(
     (ran,) = (words for words in asked if words[0] == "run")
     assert "readonly" in mounts(ran)[str(workspace / "evidence")]
     assert asked[-1] == ["rm", "--force", "--volumes", ran[ran.index("--name") + 1]]
+
+
+def test_a_container_does_not_outlive_a_killed_zero(
+    stand_in: Path, agent: Callable[[str], str], workspace: Path
+) -> None:
+    slow = agent("import time; pathlib.Path('pid').write_text(str(os.getpid())); time.sleep(600)")
+    options = ("--cli", "command", "--command", slow, "--sandbox", "docker", "--timeout", "500")
+    prompt = workspace.parent / "prompt.md"
+    prompt.write_text("---\nmcp_servers: []\n---\nLook.\n")
+    command = [sys.executable, "-m", "zero", "-w", str(workspace), *options, "--prompt-file", str(prompt), "--", "exec"]
+    run = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    comes(workspace / "pid")
+    run.kill()
+    run.wait(30)
+    goes(int((workspace / "pid").read_text() or "0"))
+
+
+def test_a_container_that_comes_too_late_ends_at_once(tmp_path: Path) -> None:
+    with relaying([]) as relay:
+        door = relay.life.replace("/run/zero", str(relay.directory))
+    command = gateway.behind([door], [sys.executable, "-c", "import time; time.sleep(600)"])
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 137
+    assert done.stderr == "whoever started this is gone\n"
 
 
 @pytest.mark.parametrize(
