@@ -119,6 +119,17 @@ def condition_is(obj: Mapping[str, Any], kind: str, status: str = "True") -> boo
     return found is not None and found.get("status") == status
 
 
+def pod_condition(pod: Mapping[str, Any], kind: str, status: str, reason: str = "", message: str = "") -> Obj:
+    """A condition of a pod, as observed in its present generation."""
+    row: Obj = {
+        "type": kind,
+        "status": status,
+        "lastProbeTime": None,
+        "observedGeneration": meta(pod).get("generation", 1),
+    }
+    return {**row, "reason": reason, "message": message} if reason else row
+
+
 def with_condition(conditions: Iterable[Obj], new: Obj, now: str) -> list[Obj]:
     """The conditions with `new` set; lastTransitionTime moves only when the status does."""
     result: list[Obj] = []

@@ -21,6 +21,7 @@ from srearena.cluster.embedded.objects import (
     meta,
     name_of,
     namespace_of,
+    pod_condition,
     with_condition,
 )
 from srearena.cluster.embedded.registry.selectors import label_selector_of
@@ -111,12 +112,7 @@ class DisruptionController(Controller):
         if left > 0:
             self.enqueue(f"{_STALE}{key}", left)
             return
-        cleared = {
-            "type": "DisruptionTarget",
-            "status": "False",
-            "lastProbeTime": None,
-            "observedGeneration": meta(pod).get("generation", 1),
-        }
+        cleared = pod_condition(pod, "DisruptionTarget", "False")
         kept = [c for c in pod["status"]["conditions"] if c["type"] != "DisruptionTarget"]
         conditions = [*kept, *with_condition((), cleared, self.clock.timestamp())]
         self.client.set_status("pods", pod, {**pod["status"], "conditions": conditions})

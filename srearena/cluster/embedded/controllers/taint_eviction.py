@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from srearena.cluster.embedded.clock import Timer
 from srearena.cluster.embedded.controllers.controller import Controller, split_key
-from srearena.cluster.embedded.objects import Obj, dig, is_terminating, key_of, meta, name_of, uid_of, with_condition
+from srearena.cluster.embedded.objects import (
+    Obj,
+    dig,
+    is_terminating,
+    key_of,
+    name_of,
+    pod_condition,
+    uid_of,
+    with_condition,
+)
 from srearena.cluster.embedded.registry.placement import tolerates
 from srearena.cluster.embedded.store import Change
 from srearena.cluster.embedded.world import World
@@ -61,14 +70,8 @@ class TaintEvictionController(Controller):
         if pod is None or uid_of(pod) != uid or is_terminating(pod):
             return
         self._tell(key, f"Marking for deletion Pod {key}")
-        target = {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "lastProbeTime": None,
-            "observedGeneration": meta(pod).get("generation", 1),
-            "reason": "DeletionByTaintManager",
-            "message": "Taint manager: deleting due to NoExecute taint",
-        }
+        why = "Taint manager: deleting due to NoExecute taint"
+        target = pod_condition(pod, "DisruptionTarget", "True", "DeletionByTaintManager", why)
         status = dict(pod.get("status") or {})
         status["conditions"] = with_condition(status.get("conditions") or (), target, self.clock.timestamp())
         self.client.set_status("pods", pod, status)

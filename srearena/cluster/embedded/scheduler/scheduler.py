@@ -14,6 +14,7 @@ from srearena.cluster.embedded.objects import (
     meta,
     name_of,
     namespace_of,
+    pod_condition,
     uid_of,
     with_condition,
 )
@@ -328,14 +329,7 @@ class Scheduler:
             if current is None or is_terminating(current):
                 continue
             note = f"{NAME}: preempting to accommodate a higher priority pod"
-            target = {
-                "type": "DisruptionTarget",
-                "status": "True",
-                "lastProbeTime": None,
-                "observedGeneration": meta(current).get("generation", 1),
-                "reason": "PreemptionByScheduler",
-                "message": note,
-            }
+            target = pod_condition(current, "DisruptionTarget", "True", "PreemptionByScheduler", note)
             conditions = with_condition(
                 dig(current, "status", "conditions", default=()), target, self._clock.timestamp()
             )
@@ -390,14 +384,7 @@ class Scheduler:
         same = known.get("status") == "False" and (known.get("reason"), known.get("message")) == (reason, message)
         if same and nominated in (None, status.get("nominatedNodeName", "")):
             return
-        verdict = {
-            "type": "PodScheduled",
-            "status": "False",
-            "lastProbeTime": None,
-            "observedGeneration": meta(pod).get("generation", 1),
-            "reason": reason,
-            "message": message,
-        }
+        verdict = pod_condition(pod, "PodScheduled", "False", reason, message)
         status["conditions"] = with_condition(status.get("conditions") or (), verdict, now)
         if nominated:
             status["nominatedNodeName"] = nominated
