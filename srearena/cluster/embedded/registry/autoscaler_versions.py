@@ -86,16 +86,7 @@ def to_v1(autoscaler: Obj) -> Obj:
         annotations[BEHAVIOR] = json_text(_behavior_as_go(spec["behavior"]))
     if status.get("conditions"):
         annotations[CONDITIONS] = json_text([_condition(condition) for condition in status["conditions"]])
-    metadata = {key: value for key, value in (autoscaler.get("metadata") or {}).items() if key != "annotations"}
-    if annotations:
-        metadata["annotations"] = annotations
-    return {
-        "kind": autoscaler.get("kind", "HorizontalPodAutoscaler"),
-        "apiVersion": "autoscaling/v1",
-        "metadata": metadata,
-        "spec": shown,
-        "status": _status_v1(status, current),
-    }
+    return _written(autoscaler, "autoscaling/v1", annotations, shown, _status_v1(status, current))
 
 
 def to_v2(autoscaler: Obj) -> Obj:
@@ -113,15 +104,19 @@ def to_v2(autoscaler: Obj) -> Obj:
     if isinstance(behavior, dict) and behavior:
         kept["behavior"] = _behavior_from_go(behavior)
     annotations = {key: value for key, value in travelling.items() if key not in _TRAVELLING}
+    return _written(autoscaler, "autoscaling/v2", annotations, kept, _status_v2(status, travelling))
+
+
+def _written(autoscaler: Obj, version: str, annotations: dict[str, str], spec: Obj, status: Obj) -> Obj:
     metadata = {key: value for key, value in (autoscaler.get("metadata") or {}).items() if key != "annotations"}
     if annotations:
         metadata["annotations"] = annotations
     return {
         "kind": autoscaler.get("kind", "HorizontalPodAutoscaler"),
-        "apiVersion": "autoscaling/v2",
+        "apiVersion": version,
         "metadata": metadata,
-        "spec": kept,
-        "status": _status_v2(status, travelling),
+        "spec": spec,
+        "status": status,
     }
 
 
