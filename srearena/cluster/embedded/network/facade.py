@@ -6,10 +6,12 @@ on and may change the outcome.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from srearena.cluster.embedded.clock import Task
 from srearena.cluster.embedded.network.dialling import Dialled, Waits
+from srearena.cluster.embedded.network.flows import Flow
 from srearena.cluster.embedded.network.resolv import ResolverSettings, parsed_hosts, parsed_settings
 from srearena.cluster.embedded.network.stations import Station
 from srearena.cluster.embedded.network.wire import carried
@@ -107,13 +109,8 @@ class StationNetwork:
             outcome = reached if isinstance(reached, Outcome) else reached.outcome
             return HttpResult(outcome, None, address, connect_seconds, connect_seconds)
         left = None if timeout is None else max(0.0, timeout - connect_seconds)
-        task = clock.spawn(self._exchange(reached, (address, port), request))
-        try:
-            await task.done.wait(left)
-        finally:
-            task.cancel()
-            reached.flow.end()
-        result = _outcome_of(task) or HttpResult(Outcome.TIMEOUT, connected=True)
+        answer = await self._answered(self._exchange(reached, (address, port), request), reached.flow, left)
+        result = answer or HttpResult(Outcome.TIMEOUT, connected=True)
         result.address, result.connect_seconds, result.seconds = address, connect_seconds, clock.now - started
         return result
 
@@ -142,13 +139,8 @@ class StationNetwork:
         if isinstance(reached, Outcome) or reached.flow is None or reached.path.listener is None:
             return GrpcResult(reached if isinstance(reached, Outcome) else reached.outcome, address=address)
         left = None if timeout is None else max(0.0, timeout - (clock.now - started))
-        task = clock.spawn(self._checked(reached, service))
-        try:
-            await task.done.wait(left)
-        finally:
-            task.cancel()
-            reached.flow.end()
-        result = _outcome_of(task) or GrpcResult(Outcome.TIMEOUT, connected=True)
+        answer = await self._answered(self._checked(reached, service), reached.flow, left)
+        result = answer or GrpcResult(Outcome.TIMEOUT, connected=True)
         result.address = address
         return result
 
@@ -219,6 +211,16 @@ class StationNetwork:
             if reached.outcome is Outcome.CONNECTED or address == addresses[-1]:
                 return address, reached
         return "", Outcome.NXDOMAIN
+
+    async def _answered(self, asking: Coroutine[Any, Any, T], flow: Flow, limit: float | None) -> T | None:
+        """What comes back over a connection, which ends with it; None where patience ends first."""
+        task = self.network.clock.spawn(asking)
+        try:
+            await task.done.wait(limit)
+        finally:
+            task.cancel()
+            flow.end()
+        return _outcome_of(task)
 
     async def _lived(self, waits: Waits[T]) -> T:
         """Go through something that takes time."""
