@@ -321,6 +321,15 @@ class Lexer:
         self._advance(1 + len(name.group()))
         return Parameter(name.group())
 
+    def _took_expansion(self, parts: list[Part], plain: list[str]) -> bool:
+        """Add to the parts what a `$` or a backquote starts, after the plain text before it, if it starts something."""
+        part = self._expansion(quoted=True)
+        if part is None:
+            return False
+        parts += (Literal("".join(plain), True), part)
+        plain.clear()
+        return True
+
     def _nested_commands(self) -> Node:
         self._check_depth()
         peeked, self._peeked = self._peeked, None
@@ -375,13 +384,8 @@ class Lexer:
                         return None
                     self._advance(2)
                     break
-                if char in "$`":
-                    part = self._expansion(quoted=True)
-                    if part is not None:
-                        parts.append(Literal("".join(plain), True))
-                        plain.clear()
-                        parts.append(part)
-                        continue
+                if char in "$`" and self._took_expansion(parts, plain):
+                    continue
                 if char in ('"', "'"):
                     self._advance()
                     continue
@@ -456,13 +460,8 @@ class Lexer:
                 self._advance()
                 plain.append(self._advance())
                 continue
-            if char in "$`":
-                part = self._expansion(quoted=True)
-                if part is not None:
-                    parts.append(Literal("".join(plain), True))
-                    plain.clear()
-                    parts.append(part)
-                    continue
+            if char in "$`" and self._took_expansion(parts, plain):
+                continue
             plain.append(self._advance())
         parts.append(Literal("".join(plain), True))
         return Word(tuple(parts))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from srearena.cluster.embedded.node.shell import quoting
@@ -64,19 +65,24 @@ async def export(shell: Shell, args: list[str]) -> int:
     if not names:
         await shell.process.write(_listing(shell, "export", shell.variables.exported))
         return 0
+    return await _marked(shell, "export", names, lambda name: shell.variables.export(name, on=not off))
+
+
+async def _marked(shell: Shell, command: str, items: list[str], mark: Callable[[str], None]) -> int:
+    """Assign where there is something to assign, then mark."""
     status = 0
-    for item in names:
+    for item in items:
         name, equals, value = item.partition("=")
         if not _NAME.match(name):
-            status = await _bad_name(shell, "export", name)
+            status = await _bad_name(shell, command, name)
             continue
         try:
             if equals:
                 shell.assign(name, value)
         except ReadOnlyVariable as error:
-            status = await _readonly(shell, error, "export")
+            status = await _readonly(shell, error, command)
             continue
-        shell.variables.export(name, on=not off)
+        mark(name)
     return status
 
 
@@ -101,20 +107,7 @@ async def readonly(shell: Shell, args: list[str]) -> int:
     if not names:
         await shell.process.write(_listing(shell, "readonly", shell.variables.readonly))
         return 0
-    status = 0
-    for item in names:
-        name, equals, value = item.partition("=")
-        if not _NAME.match(name):
-            status = await _bad_name(shell, "readonly", name)
-            continue
-        try:
-            if equals:
-                shell.assign(name, value)
-        except ReadOnlyVariable as error:
-            status = await _readonly(shell, error, "readonly")
-            continue
-        shell.variables.protect(name)
-    return status
+    return await _marked(shell, "readonly", names, shell.variables.protect)
 
 
 @builtin("unset")
