@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from pydantic import Field
 
 from sre_tools.offline_incident_analysis.conditions import Conditions, checked_regex
@@ -30,7 +31,7 @@ class AnomalyArguments(Timed):
 
 
 def _row(series: Series, found: Anomalies, times: Floats, values: Floats, unit: str) -> Row:
-    furthest = sorted(found.outliers, key=lambda item: -abs(item[1]))[:_SHOWN_POINTS]
+    furthest = sorted(np.argsort(-np.abs(found.distances), kind="stable")[:_SHOWN_POINTS].tolist())
     row: Row = {
         "object": f"{series.kind.title()}/{series.object}",
         "metric_name": series.metric,
@@ -42,8 +43,8 @@ def _row(series: Series, found: Anomalies, times: Floats, values: Floats, unit: 
         "points": found.points,
         "anomaly_count": len(found.outliers),
         "anomalies": [
-            {"timestamp": when(moment(times[i])), "value": _short(values[i]), "spreads": round(z, 1)}
-            for i, z in sorted(furthest)
+            {"timestamp": when(moment(times[i])), "value": _short(values[i]), "spreads": round(float(z), 1)}
+            for i, z in zip(found.outliers[furthest], found.distances[furthest], strict=True)
         ],
     }
     if found.shift:
@@ -93,7 +94,7 @@ def get_metric_anomalies(call: Call, arguments: AnomalyArguments) -> Answer:
     verdicts = judged([values for _, values, _ in looked_at])
     rows = []
     for series, (times, values, unit), found in zip(every, looked_at, verdicts, strict=True):
-        if found.outliers or found.shift:
+        if len(found.outliers) or found.shift:
             row = _row(series, found, times, values, unit)
             if arguments.raw_content:
                 row["data"] = [[when(moment(t)), _short(v)] for t, v in zip(times, values, strict=True)]

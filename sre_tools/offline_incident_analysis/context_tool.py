@@ -18,7 +18,7 @@ from sre_tools.offline_incident_analysis.registry import Call, Timed, tool
 from sre_tools.offline_incident_analysis.replies import Answer, Row, fit
 from sre_tools.offline_incident_analysis.topology import Topology, topology_of
 from sre_tools.offline_incident_analysis.topology_tools import TopologyArguments, app_side, resolve, topology_analysis
-from sre_tools.offline_incident_analysis.trace_tools import TraceArguments, get_trace_error_tree
+from sre_tools.offline_incident_analysis.trace_tools import TraceArguments, get_trace_error_tree, services_with_spans
 
 _CHARS_PER_PART = 2500
 
@@ -77,7 +77,7 @@ def _alerts(call: Call, names: list[str]) -> list[Row]:
 def _main_parts(call: Call, arguments: ContextArguments, graph: Topology, node: str) -> dict[str, Callable[[], Any]]:
     _, names = _members(graph, node)
     times: dict[str, Any] = {"start_time": arguments.start_time, "end_time": arguments.end_time}
-    services = {row["service"] for row in call.snapshot.rows("SELECT DISTINCT service FROM spans")}
+    services = services_with_spans(call.snapshot)
     traced = next((name for name in names if name in services), None)
 
     def traces() -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -86,20 +87,20 @@ class SeriesReader:
         self.left_out = 0
 
     def __iter__(self) -> Iterator[Series]:
-        columns = "object_kind, object_name, metric, labels, le, status_code, samples"
         chosen, given = self._where.where, self._where.values
-        rows = self._snapshot.rows(
-            f"""SELECT * FROM (SELECT {columns}, count(*) OVER () AS found,
+        heads = self._snapshot.arrays(
+            f"""SELECT * EXCLUDE (upto) FROM (SELECT {_ORDER}, count(*) OVER () AS found,
                   sum(samples) OVER (ORDER BY {_ORDER} ROWS UNBOUNDED PRECEDING) AS upto FROM series {chosen})
                 WHERE upto <= {self._most} OR upto = samples ORDER BY {_ORDER}""",
             given,
         )
-        if not rows:
+        sizes, found = heads.pop("samples"), heads.pop("found")
+        if not len(sizes):
             return
-        self.left_out = rows[0]["found"] - len(rows)
+        self.left_out = int(found[0]) - len(sizes)
         flat = self._snapshot.arrays(
             f"""SELECT epoch(unnest(times)) AS t, unnest("values") AS v
-                FROM (SELECT times, "values" FROM series {chosen} ORDER BY {_ORDER} LIMIT {len(rows)})""",
+                FROM (SELECT times, "values" FROM series {chosen} ORDER BY {_ORDER} LIMIT {len(sizes)})""",
             given,
         )
         times, values = _plain(flat["t"]), _plain(flat["v"])
@@ -110,17 +111,16 @@ class SeriesReader:
             usable &= times <= self._end
         # Of two points at one moment the first counts; between series time may stand still.
         again = np.diff(times, prepend=-np.inf) <= 0
-        again[np.cumsum([0, *(row["samples"] for row in rows[:-1])])] = False
+        ends = np.cumsum(sizes)
+        again[ends - sizes] = False
         usable &= ~again
         clean = bool(usable.all())
-        begin = 0
-        for row in rows:
-            here = slice(begin, begin + row["samples"])
-            begin = here.stop
+        bounds = pairwise([0, *ends.tolist()])
+        for (begin, end), *head in zip(bounds, *(column.tolist() for column in heads.values()), strict=True):
+            here, (kind, name, metric, labels, le, status) = slice(begin, end), head
             own_times, own_values = times[here], values[here]
             if not clean and not usable[here].all():
                 own_times, own_values = own_times[usable[here]], own_values[usable[here]]
-            kind, name, metric, labels, le, status, *_ = row.values()
             yield Series(kind, name, metric, labels, le, status, own_times, own_values)
 
     @property
@@ -138,10 +138,7 @@ def _plain(column: Any) -> Floats:
 def metric_objects(call: Call, text: str) -> list[tuple[str, str]]:
     """The (kind, name) pairs with metrics that a name stands for: itself exactly, or the pods behind it."""
     wanted = parse_identifier(text)
-    known = [
-        (row["object_kind"], row["object_name"])
-        for row in call.snapshot.rows("SELECT DISTINCT object_kind, object_name FROM series ORDER BY ALL")
-    ]
+    known = call.snapshot.derived(_measured, "metrics")
     exact = [(k, n) for k, n in known if n.lower() == wanted.name.lower()]
     if wanted.kind and wanted.kind.lower() in ("pod", "service"):
         exact = [pair for pair in exact if pair[0] == (wanted.kind or "").lower()]
@@ -154,6 +151,12 @@ def metric_objects(call: Call, text: str) -> list[tuple[str, str]]:
         near = nearest(wanted.name, (f"{k.title()}/{n}" for k, n in known))
         raise ToolError(f"no metrics of {text!r} in this snapshot; there are {', '.join(near) or 'none'}")
     return found
+
+
+def _measured(snapshot: Snapshot) -> list[tuple[str, str]]:
+    """The (kind, name) of every object with metrics."""
+    rows = snapshot.rows("SELECT DISTINCT object_kind, object_name FROM series ORDER BY ALL")
+    return [(row["object_kind"], row["object_name"]) for row in rows]
 
 
 def about_objects(where: Conditions, pairs: list[tuple[str, str]]) -> None:

@@ -52,29 +52,23 @@ def _own_time(old: Obj, new: Obj, after: datetime, until: datetime) -> datetime 
 
 # Consecutive versions of each object, as far as the digest of everything but bookkeeping tells them apart.
 _VERSIONS = """
-SELECT kind, namespace, name, observed_at, previous_at, created_at, deleted_at, body, began, ended FROM (
-  SELECT *, lag(digest) OVER one AS previous, lag(observed_at) OVER one AS previous_at,
-         lag(deleted_at) OVER one AS previously_deleted,
-         row_number() OVER one AS number
-  FROM (SELECT *, min(observed_at) OVER () AS began, max(observed_at) OVER () AS ended FROM objects
-        WHERE kind IS NOT NULL AND name IS NOT NULL)
-  WINDOW one AS (PARTITION BY kind, namespace, name ORDER BY observed_at, resource_version)
-) WHERE number = 1 OR digest IS DISTINCT FROM previous OR (deleted_at IS NOT NULL AND previously_deleted IS NULL)
-ORDER BY kind, namespace, name, observed_at
+SELECT found.* EXCLUDE (place), body FROM objects JOIN (
+  SELECT kind, namespace, name, observed_at, previous_at, created_at, deleted_at, began, place FROM (
+    SELECT * EXCLUDE (body), lag(digest) OVER one AS previous, lag(observed_at) OVER one AS previous_at,
+           lag(deleted_at) OVER one AS previously_deleted,
+           row_number() OVER one AS number,
+           min(observed_at) OVER () AS began
+    FROM objects WHERE kind IS NOT NULL AND name IS NOT NULL
+    WINDOW one AS (PARTITION BY kind, namespace, name ORDER BY observed_at, resource_version)
+  ) WHERE number = 1 OR digest IS DISTINCT FROM previous OR (deleted_at IS NOT NULL AND previously_deleted IS NULL)
+) AS found USING (place)
+ORDER BY found.kind, found.namespace, found.name, found.observed_at
 """
 
 
-_KNOWN: dict[str, tuple[Any, list[Change]]] = {}
-
-
 def all_changes(snapshot: Snapshot) -> list[Change]:
-    """Every change of every object in the recording, in order of time; worked out once while the source is the same."""
-    key = snapshot.table("objects")
-    known = _KNOWN.get(str(snapshot.root))
-    if known is None or known[0] != key:
-        known = (key, _find_changes(snapshot))
-        _KNOWN[str(snapshot.root)] = known
-    return known[1]
+    """Every change of every object in the recording, in order of time."""
+    return snapshot.derived(_find_changes, "objects")
 
 
 def _find_changes(snapshot: Snapshot) -> list[Change]:

@@ -8,6 +8,7 @@ token.
 from __future__ import annotations
 
 import hmac
+import os
 import sys
 import traceback
 from collections.abc import Awaitable, Callable
@@ -27,7 +28,7 @@ from sre_tools.offline_incident_analysis.registry import Tool, all_tools, call_t
 from sre_tools.offline_incident_analysis.workspace import Workspace
 
 NAME = "offline_incident_analysis"
-_AT_ONCE = 4  # calls; more would not be quicker, only larger
+_AT_ONCE = min(4, os.cpu_count() or 1)  # calls; more would not be quicker, only larger
 _INSTRUCTIONS = (
     "Diagnostic tools over one recorded Kubernetes incident. Begin with alert_summary, then incident_timeline or "
     "change_impact; get_context_contract tells all about one object. Leave paths out. Times are UTC. Replies are "

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,10 @@ _TO_SIGMA = 1.4826  # of a normal distribution, per median absolute deviation
 OUTLIER = 3.5
 _MIN_POINTS = 6
 _EDGE = 2  # points that each side of a step has at least
-_AT_ONCE = 1000  # series; more would only take memory
+_POINTS_AT_ONCE = 16_000  # of many series; what is larger leaves the processor's cache, and takes memory
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
+Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def is_counter(metric: str) -> bool:
@@ -108,14 +110,15 @@ class Anomalies:
     points: int
     baseline: float
     spread: float
-    outliers: list[tuple[int, float]]  # index and how many spreads away
+    outliers: Integers  # their places
+    distances: Floats  # of each outlier, how many spreads it is away
     shift: ChangePoint | None
     period: int | None
 
     @property
     def score(self) -> float:
         """How far the series left its usual: in spreads, or in the size of its step relative to what it was."""
-        furthest = max((abs(z) for _, z in self.outliers), default=0.0)
+        furthest = float(np.abs(self.distances).max(initial=0.0))
         if self.shift is None:
             return min(furthest, 100.0)
         size = abs(self.shift.after - self.shift.before) / max(abs(self.shift.before), self.spread, 1e-9)
@@ -131,7 +134,7 @@ def judged(many: Sequence[Floats]) -> list[Anomalies]:
     found: dict[int, Anomalies] = {}
     for chunk in alike([len(values) for values in many]):
         if len(many[chunk[0]]) == 0:
-            results = [Anomalies(0, 0.0, 1e-9, [], None, None)] * len(chunk)
+            results = [Anomalies(0, 0.0, 1e-9, np.zeros(0, dtype=int), np.zeros(0), None, None)] * len(chunk)
         else:
             results = _judge(np.stack([many[index] for index in chunk]))
         found.update(zip(chunk, results, strict=True))
@@ -143,9 +146,10 @@ def alike(lengths: Sequence[int]) -> Iterator[list[int]]:
     by_length: dict[int, list[int]] = defaultdict(list)
     for index, length in enumerate(lengths):
         by_length[length].append(index)
-    for members in by_length.values():
-        for begin in range(0, len(members), _AT_ONCE):
-            yield members[begin : begin + _AT_ONCE]
+    for length, members in by_length.items():
+        size = max(1, _POINTS_AT_ONCE // max(1, length))
+        for begin in range(0, len(members), size):
+            yield members[begin : begin + size]
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -167,13 +171,16 @@ def _judge(matrix: Floats) -> list[Anomalies]:
     away = (plain - centre[:, None]) / width[:, None]
     far: Any = np.abs(away) > OUTLIER
     far &= count >= 4
-    some = far.any(axis=1)
+    places, distances = np.nonzero(far)[1], away[far]
+    ends = np.cumsum(np.count_nonzero(far, axis=1))
+    own = [slice(begin, end) for begin, end in pairwise([0, *ends.tolist()])]
     return [
         Anomalies(
             count,
             float(centre[row]),
             float(width[row]),
-            [(int(i), float(away[row, i])) for i in np.flatnonzero(far[row])] if some[row] else [],
+            places[own[row]],
+            distances[own[row]],
             _change(plain[row], int(steps[row]), float(strength[row])) if steps[row] else None,
             int(periods[row]) or None,
         )
@@ -181,9 +188,16 @@ def _judge(matrix: Floats) -> list[Anomalies]:
     ]
 
 
+def _medians(matrix: Floats) -> Floats:
+    """Of each row; NumPy's own takes six times as long, since its partition is slower than its sort."""
+    ordered, count = np.sort(matrix, axis=1), matrix.shape[1]
+    medians: Floats = (ordered[:, (count - 1) // 2] + ordered[:, count // 2]) / 2
+    return medians
+
+
 def _usual(matrix: Floats) -> tuple[Floats, Floats]:
     """Level and spread of each row as outliers would not have it; no spread is zero where a series varies at all."""
-    centre = np.median(matrix, axis=1)
+    centre = _medians(matrix)
     distances = np.abs(matrix - centre[:, None])
-    deviation = np.median(distances, axis=1) * _TO_SIGMA
+    deviation = _medians(distances) * _TO_SIGMA
     return centre, np.where(deviation > 0, deviation, distances.mean(axis=1) * 1.2533)

@@ -112,12 +112,16 @@ _LATEST = """
 SELECT kind, namespace, name, arg_max(body, observed_at) AS body FROM objects
 WHERE kind IS NOT NULL AND name IS NOT NULL GROUP BY kind, namespace, name ORDER BY kind, namespace, name
 """
+# Numbers stand for services where all spans are joined with their parents, and no more is carried along.
 _CALLS = """
-SELECT p.service AS caller, c.service AS callee, count(*) AS calls,
-       count(*) FILTER (WHERE c.status = 'Error') AS errors,
-       mode(p.namespace) AS caller_ns, mode(c.namespace) AS callee_ns
-FROM spans c JOIN spans p ON c.parent_key = p.span_key
-WHERE c.service <> p.service GROUP BY p.service, c.service ORDER BY calls DESC, caller, callee
+WITH numbered AS (SELECT span_key, parent_key, hash(service) AS number, status = 'Error' AS failed FROM spans
+    WHERE service IS NOT NULL),
+  calls AS (SELECT p.number AS caller, c.number AS callee, count(*) AS calls, count(*) FILTER (WHERE c.failed) AS errors
+    FROM numbered c JOIN numbered p ON c.parent_key = p.span_key WHERE c.number <> p.number GROUP BY ALL),
+  services AS (SELECT hash(service) AS number, service, mode(namespace) AS namespace FROM spans
+    WHERE service IS NOT NULL GROUP BY service)
+SELECT p.service AS caller, c.service AS callee, calls, errors, p.namespace AS caller_ns, c.namespace AS callee_ns
+FROM calls JOIN services p ON p.number = caller JOIN services c ON c.number = callee ORDER BY calls DESC, 1, 2
 """
 
 
@@ -279,14 +283,5 @@ def build(snapshot: Snapshot, architecture: Obj | None = None) -> Topology:
     return builder.graph
 
 
-_BUILT: dict[str, tuple[Any, Topology]] = {}
-
-
 def topology_of(snapshot: Snapshot) -> Topology:
-    """The snapshot's graph, built once as long as its sources stay the same."""
-    key = (snapshot.table("objects"), snapshot.table("spans"), snapshot.layout.architecture)
-    known = _BUILT.get(str(snapshot.root))
-    if known is None or known[0] != key:
-        known = (key, build(snapshot))
-        _BUILT[str(snapshot.root)] = known
-    return known[1]
+    return snapshot.derived(build, "objects", "spans")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -35,12 +36,33 @@ class TraceArguments(Arguments):
     limit: int | None = Field(50, ge=0)
 
 
+@dataclass(frozen=True, slots=True)
+class _Extent:
+    first: datetime | None
+    last: datetime | None
+    services: list[str]
+
+
+def _extent(snapshot: Snapshot) -> _Extent:
+    edge = snapshot.rows("SELECT min(time) AS first, max(time) AS last FROM spans")[0]
+    services = snapshot.rows("SELECT DISTINCT service FROM spans WHERE service IS NOT NULL ORDER BY 1")
+    return _Extent(edge["first"], edge["last"], [row["service"] for row in services])
+
+
+def services_with_spans(snapshot: Snapshot) -> list[str]:
+    return snapshot.derived(_extent, "spans").services
+
+
 def error_onset(snapshot: Snapshot, service: str | None = None) -> tuple[datetime, str] | None:
     """When requests began to fail, or else to take longer: the first moment of the worse half."""
-    edge = snapshot.rows("SELECT min(time) AS a, max(time) AS b FROM spans")[0]
-    if edge["a"] is None:
+    return _onset(snapshot, service) if service else snapshot.derived(_onset, "spans")
+
+
+def _onset(snapshot: Snapshot, service: str | None = None) -> tuple[datetime, str] | None:
+    extent = snapshot.derived(_extent, "spans")
+    if extent.first is None or extent.last is None:
         return None
-    width = max(10.0, (edge["b"] - edge["a"]).total_seconds() / _BUCKETS)
+    width = max(10.0, (extent.last - extent.first).total_seconds() / _BUCKETS)
     about = "AND service = ?" if service else ""
     for what, measure, least in (
         ("error rate", "avg(CASE WHEN status = 'Error' THEN 1.0 ELSE 0.0 END)", 0.02),
@@ -49,7 +71,7 @@ def error_onset(snapshot: Snapshot, service: str | None = None) -> tuple[datetim
         rows = snapshot.rows(
             f"""SELECT floor(epoch(time - ?) / ?) AS bucket, min(time) AS began, {measure} AS measure
                 FROM spans WHERE time IS NOT NULL {about} GROUP BY bucket ORDER BY bucket""",
-            [edge["a"].replace(tzinfo=None), width, *([service] if service else [])],
+            [extent.first.replace(tzinfo=None), width, *([service] if service else [])],
         )
         found = change_point([row["measure"] or 0.0 for row in rows])
         if found and found.after > found.before + least:
@@ -58,6 +80,10 @@ def error_onset(snapshot: Snapshot, service: str | None = None) -> tuple[datetim
 
 
 def failing_services(snapshot: Snapshot) -> list[str]:
+    return snapshot.derived(_failing, "spans")
+
+
+def _failing(snapshot: Snapshot) -> list[str]:
     rows = snapshot.rows("SELECT DISTINCT service FROM spans WHERE status = 'Error' AND service IS NOT NULL ORDER BY 1")
     return [row["service"] for row in rows]
 
@@ -97,21 +123,20 @@ def get_trace_error_tree(call: Call, arguments: TraceArguments) -> Answer:
     if not match:
         raise ToolError(f"delta_time: {arguments.delta_time!r} is no duration; write 30s, 5m, 1h or 1d")
     delta = timedelta(seconds=float(match[1]) * _UNITS[match[2]])
-    edge = call.snapshot.rows("SELECT min(time) AS a, max(time) AS b, count(*) AS n FROM spans")[0]
-    if not edge["n"] or edge["a"] is None:
+    extent = call.snapshot.derived(_extent, "spans")
+    if extent.first is None or extent.last is None:
         return Answer([], {}, ["this snapshot has no traces; try log_analysis or metric_analysis"])
-    known = [row["service"] for row in call.snapshot.rows("SELECT DISTINCT service FROM spans ORDER BY 1")]
-    if arguments.service_name and arguments.service_name not in known:
-        near = ", ".join(nearest(arguments.service_name, (str(name) for name in known)))
+    if arguments.service_name and arguments.service_name not in extent.services:
+        near = ", ".join(nearest(arguments.service_name, extent.services))
         raise ToolError(f"no spans of a service {arguments.service_name!r}; nearest: {near}")
     pivot, how = instant(arguments.pivot_time, "pivot_time"), "given"
     if pivot is None:
         onset = _pivot(call.snapshot, arguments.service_name)
         pivot, how = (onset[0].replace(tzinfo=None), f"found: {onset[1]} rose") if onset else (None, "none found")
-    first, last = edge["a"].replace(tzinfo=None), edge["b"].replace(tzinfo=None) + timedelta(microseconds=1)
+    first, last = extent.first.replace(tzinfo=None), extent.last.replace(tzinfo=None) + timedelta(microseconds=1)
     begin, end = (pivot - delta, pivot + delta) if pivot else (first, last)
     # Without a pivot everything is one window, which the comparison calls `post`.
-    tree = call_tree(call.snapshot, pivot or first, begin, end, arguments.span_kind)
+    tree = call_tree(call.snapshot, extent.services, pivot or first, begin, end, arguments.span_kind)
     rows = tree.rows
     seconds = {"pre": _length(first, last, begin, pivot), "post": _length(first, last, pivot or first, end)}
     seconds = {side: length / tree.share for side, length in seconds.items()}
@@ -127,7 +152,7 @@ def get_trace_error_tree(call: Call, arguments: TraceArguments) -> Answer:
     for row in shown:
         del row["weight"]
     summary: Row = {
-        "pivot_time": when(pivot.replace(tzinfo=edge["a"].tzinfo)) if pivot else None,
+        "pivot_time": when(pivot.replace(tzinfo=extent.first.tzinfo)) if pivot else None,
         "pivot": how,
         "window": arguments.delta_time if pivot else "the whole recording",
         "paths": len(shown),

@@ -6,6 +6,7 @@ roots. Where there are more, one trace in so many stands for all, chosen by its 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -38,15 +39,18 @@ class Tree:
     """One in so many traces was looked at."""
 
 
-def call_tree(snapshot: Snapshot, pivot: datetime, begin: datetime, end: datetime, kind: str | None) -> Tree:
+def call_tree(
+    snapshot: Snapshot, services: Sequence[str], pivot: datetime, begin: datetime, end: datetime, kind: str | None
+) -> Tree:
+    """The tree of the spans of a time range; `services` has the names of all there are."""
     inside = "FROM spans WHERE time >= ? AND time < ? AND service IS NOT NULL"
     count = snapshot.rows(f"SELECT count(*) AS n {inside}", [begin, end])[0]["n"]
     share = max(1, -(-count // MOST_SPANS))
     spans = snapshot.arrays(_SPANS, [pivot, kind, kind, begin, end, share])
     if not len(spans["own"]):
         return Tree([], share)
-    services = snapshot.rows(f"SELECT DISTINCT hash(service) AS code, service {inside}", [begin, end])
-    names = {row["code"]: str(row["service"]) for row in services}
+    codes = snapshot.rows("SELECT hash(name) AS code, name FROM unnest(?) AS every(name)", [list(services)])
+    names = {row["code"]: row["name"] for row in codes}
     parents = _positions(spans["own"], spans["parent"])
     path, paths = _paths(parents, spans["service"], names)
     rows = _aggregated(spans, parents, path, paths)

@@ -46,7 +46,8 @@ def relation(header: Sequence[str], paths: Sequence[Path], longest: int, named: 
 
 
 def no_rows(table: str) -> str:
-    columns = ", ".join(f"CAST(NULL AS {kind}) AS {identifier(name)}" for name, kind in SCHEMAS[table].items())
+    schema = {**SCHEMAS[table], **({"place": "BIGINT"} if table == "objects" else {})}
+    columns = ", ".join(f"CAST(NULL AS {kind}) AS {identifier(name)}" for name, kind in schema.items())
     return f"SELECT {columns} WHERE false"
 
 

@@ -51,6 +51,9 @@ def _connect(spill: Path) -> duckdb.DuckDBPyConnection:
             "memory_limit": MEMORY_LIMIT,
             "threads": _THREADS,
             "temp_directory": str(spill),
+            # What queries free goes back to the system, not to a pool: many processes do this side by side.
+            "allocator_flush_threshold": "16MB",
+            "allocator_bulk_deallocation_flush_threshold": "16MB",
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
         }
@@ -76,6 +79,8 @@ class Snapshot:
         self._connection = _connect(self.cache.directory / "spill")
         self._ready: dict[str, tuple[object, CachedTable]] = {}
         self._lock = threading.RLock()
+        self._derived: dict[Callable[[Snapshot], Any], tuple[object, Any]] = {}
+        self._deriving = threading.RLock()
 
     def __enter__(self) -> Self:
         return self
@@ -118,9 +123,11 @@ class Snapshot:
 
     def _show(self, name: str, cached: CachedTable | None) -> None:
         view = "series" if name == "metrics" else name
+        # Rows of objects are large: a query finds the few it wants first, and fetches them by their place.
+        place = ", file_row_number AS place" if name == "objects" else ""
         if cached is not None:
             files = cached.path / "*.parquet" if name == "metrics" else cached.path
-            rows = f"SELECT * FROM read_parquet({literal(str(files))})"
+            rows = f"SELECT * {place} FROM read_parquet({literal(str(files))})"
         else:
             rows = no_series() if name == "metrics" else no_rows(name)
         self._connection.execute(f"CREATE OR REPLACE VIEW {view} AS {rows}")
@@ -167,6 +174,16 @@ class Snapshot:
         except duckdb.Error as problem:
             raise DataError(str(problem)) from problem
         return columns
+
+    def derived(self, make: Callable[[Snapshot], _T], *tables: str) -> _T:
+        """What `make` works out of these tables; kept, and worked out again only when they have changed."""
+        facts = (*(self.table(name) for name in tables), self.layout.architecture)
+        with self._deriving:
+            known = self._derived.get(make)
+            if known is None or known[0] != facts:
+                known = self._derived[make] = (facts, make(self))
+            result: _T = known[1]
+            return result
 
     def count(self, table: str) -> int:
         cached = self.table(table)

@@ -43,16 +43,16 @@ def test_a_spike_is_an_outlier_and_no_step() -> None:
     values[30] = 50
     found = anomalies(values)
     assert found.shift is None
-    assert 30 in [index for index, _ in found.outliers]
+    assert 30 in found.outliers
 
 
 def test_what_recurs_is_not_out_of_the_ordinary() -> None:
     values = [100 + 50 * math.sin(2 * math.pi * index / 12) for index in range(96)]
     assert season(values) == 12
     calm = anomalies(values)
-    assert (calm.outliers, calm.shift) == ([], None)
+    assert (len(calm.outliers), calm.shift) == (0, None)
     values[50] += 80
-    assert [index for index, _ in anomalies(values).outliers] == [50]
+    assert anomalies(values).outliers.tolist() == [50]
 
 
 @given(st.lists(st.floats(-1e12, 1e12), max_size=60))
