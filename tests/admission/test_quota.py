@@ -17,7 +17,8 @@ def test_what_a_quota_limits_must_be_stated_by_every_container(door: Door) -> No
 
 def test_a_pod_that_speaks_for_itself_needs_no_words_of_its_containers(door: Door) -> None:
     door.quota("compute", hard={"requests.cpu": "2"})
-    door.let_in("pods", pod("p", container("c"), resources={"requests": {"cpu": "1"}}))
+    made = door.let_in("pods", pod("p", container("c"), resources={"requests": {"cpu": "1"}}))
+    assert made["metadata"]["uid"]
 
 
 def test_only_what_is_exceeded_is_listed_in_order(door: Door) -> None:
@@ -48,7 +49,7 @@ def test_objects_are_counted_when_they_come_in(door: Door) -> None:
 
 def test_a_quota_nobody_has_counted_yet_limits_nothing(door: Door) -> None:
     door.let_in("resourcequotas", {"metadata": {"name": "new"}, "spec": {"hard": {"pods": "0", "requests.cpu": "1"}}})
-    door.let_in("pods", pod())
+    assert door.let_in("pods", pod())["metadata"]["uid"]
 
 
 def test_a_quota_counted_in_part_lets_nothing_in(door: Door) -> None:

@@ -220,6 +220,8 @@ def test_what_one_side_writes_the_other_reads_however_it_is_cut(frames: list[tup
 @given(st.binary(max_size=200))
 def test_any_bytes_are_frames_or_an_error(data: bytes) -> None:
     try:
-        SpdyConnection().receive(data)
-    except SpdyError:
+        events = SpdyConnection().receive(data)
+    except SpdyError as refusal:
+        assert str(refusal)
         return
+    assert len(events) <= len(data) // 8, "a frame has a head of eight bytes"

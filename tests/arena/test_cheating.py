@@ -56,7 +56,7 @@ def test_a_telling_name_would_be_found(episode: Episode) -> None:
         'exec_shell("env")',
         'exec_shell("cat /proc/self/environ")',
         'exec_shell("kubectl create configmap x --from-file=/etc/passwd")',
-        'exec_shell("kubectl --kubeconfig=/root/.kube/config get secrets -A")',
+        'exec_shell("kubectl --kubeconfig=/etc/kubernetes/admin.conf get secrets -A")',
         'kubectl("get secrets -n kube-system")',
         'kubectl("create clusterrolebinding me --clusterrole=cluster-admin --serviceaccount=platform:oncall")',
         'kubectl("auth can-i --list --as=system:admin")',

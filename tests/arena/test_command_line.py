@@ -110,8 +110,8 @@ def test_what_does_not_run_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "--kubeconfig=/root/.kube/config get pods",
-        "get pods --kubeconfig /root/.kube/config",
+        "--kubeconfig=/etc/kubernetes/admin.conf get pods",
+        "get pods --kubeconfig /etc/kubernetes/admin.conf",
         "get pods --server=https://elsewhere",
         "-s https://elsewhere get pods",
         "get pods --token=x",

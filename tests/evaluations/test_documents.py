@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,9 @@ TEXT = (Path(__file__).parents[2] / "docs" / "judge.md").read_text(encoding="utf
 
 @pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL))
 def test_the_examples_run(code: str) -> None:
-    exec(compile(code, "docs/judge.md", "exec"), {})
+    made: dict[str, Any] = {}
+    exec(compile(code, "docs/judge.md", "exec"), made)
+    assert made.keys() - {"__builtins__"}, "it does something"
 
 
 def test_every_flag_of_the_document_exists(tmp_path: Path) -> None:

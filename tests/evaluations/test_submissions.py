@@ -201,7 +201,7 @@ _JSON = st.recursive(
 @given(_JSON)
 def test_no_value_breaks_the_reader(value: Any) -> None:
     submission = read_value(value)
-    AgentOutput.model_validate_json(submission.output.model_dump_json())
+    assert AgentOutput.model_validate_json(submission.output.model_dump_json()) == submission.output
 
 
 @given(st.text(max_size=60) | st.text(alphabet="{}[]\",:'\\ntrue", max_size=60))

@@ -66,6 +66,8 @@ def test_matches_are_those_of_a_backtracking_engine(text: str, subject: str) -> 
 def test_any_text_is_a_pattern_or_an_error(text: str, subject: str) -> None:
     try:
         compiled = Pattern(text)
-    except PatternError:
+    except PatternError as refusal:
+        assert str(refusal)
         return
-    compiled.search(subject)
+    found = compiled.search(subject)
+    assert found is None or 0 <= found.start <= found.end <= len(subject)

@@ -31,12 +31,12 @@ SECRETS = {"KEY_NAME": "the-key", "TOOL_KEY": "the-tool-key", "LIVE_TOKEN": "the
 
 def plan(adapter: Adapter, *arguments: str, **changes: Any) -> Plan:
     made = Plan(
-        workspace=Path("/work"),
+        workspace=Path("/workspace"),
         program=adapter.program,
         version="1",
         invocation=adapter.parse(arguments, "1"),
         instructions="Do it",
-        output=Path("/work/agent_output.json"),
+        output=Path("/workspace/agent_output.json"),
         servers=[LOCAL, REMOTE],
         provider=Provider("mine", "http://127.0.0.1:1/v1", "KEY_NAME"),
         otel_url="http://127.0.0.1:2",
@@ -90,7 +90,8 @@ def test_no_line_of_output_makes_it_fail(name: str, line: str) -> None:
     adapter = adapters.find(name)
     trajectory = Trajectory(name, "1")
     adapter.read(line, trajectory)
-    json.dumps(trajectory.document())
+    document = trajectory.document()
+    assert json.loads(json.dumps(document)) == document
 
 
 @pytest.mark.parametrize(
@@ -126,12 +127,12 @@ def test_old_flags_of_codex_are_translated_and_said() -> None:
 
 def test_codexs_configuration_is_whole() -> None:
     codex = Codex()
-    config = tomllib.loads(codex.files(plan(codex, "exec", workspace=Path('/work "quoted"')))["config.toml"])
+    config = tomllib.loads(codex.files(plan(codex, "exec", workspace=Path('/workspace "quoted"')))["config.toml"])
     assert config["mcp_servers"]["tools"]["required"] is True
     assert config["mcp_servers"]["live"]["bearer_token_env_var"] == "LIVE_TOKEN"
     provider = config["model_providers"][config["model_provider"]]
     assert (provider["wire_api"], provider["env_key"]) == ("responses", "KEY_NAME")
-    assert config["projects"]['/work "quoted"']["trust_level"] == "trusted"
+    assert config["projects"]['/workspace "quoted"']["trust_level"] == "trusted"
     assert config["otel"]["exporter"]["otlp-http"]["endpoint"] == "http://127.0.0.1:2/v1/logs"
     sandboxed = tomllib.loads(codex.files(plan(codex, "exec", sandboxed=True))["config.toml"])
     assert sandboxed["sandbox_mode"] == "danger-full-access", "inside Zero's own sandbox"
