@@ -19,6 +19,7 @@ from srearena.cluster.embedded.node.programs.mongodb.access import User
 from srearena.cluster.embedded.node.programs.mongodb.documents import Document
 from srearena.cluster.embedded.node.programs.mongodb.journal import Journal
 from srearena.cluster.embedded.node.programs.mongodb.values import ObjectId, legacy, packed
+from srearena.cluster.embedded.node.programs.pools import cut_down, pool_of
 
 JOURNAL_SECONDS = 0.1
 ABRUPT = 14
@@ -256,12 +257,10 @@ class MongoServer:
         return len(self.collection(database, target))
 
     def attach(self, client: str, login: Login | None, sessions: int, address: str = "") -> Refusal | None:
-        held = [session for session in self.sessions.values() if session.client == client]
-        for session in held[max(0, sessions) :]:
-            self.leave(session)
-        if sessions > len(held):
+        lacking = cut_down(self.sessions.values(), client, sessions, self.leave)
+        if lacking:
             refusal = self.refuses(login, "connect", "")
-            for _ in range(sessions - len(held)):
+            for _ in range(lacking):
                 if len(self.sessions) >= MAX_INCOMING:
                     return Refusal("busy", "connection refused because too many open connections")
                 session = self.accept(f"{address}:{32768 + self.connected % 28000}" if address else client, client)
@@ -278,7 +277,7 @@ class MongoServer:
         return None
 
     def attached(self, client: str) -> int:
-        return sum(session.client == client for session in self.sessions.values())
+        return len(pool_of(self.sessions.values(), client))
 
     def _refuse_plain(self, session: Session) -> None:
         self.journal.line(

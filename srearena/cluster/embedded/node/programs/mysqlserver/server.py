@@ -20,6 +20,7 @@ from srearena.cluster.embedded.node.programs.datastore import Login, Record, Ref
 from srearena.cluster.embedded.node.programs.diskwatch import DiskWatch
 from srearena.cluster.embedded.node.programs.loglines import write_now
 from srearena.cluster.embedded.node.programs.mysqlserver.errors import MysqlError
+from srearena.cluster.embedded.node.programs.pools import cut_down, occupied, pool_of
 from srearena.cluster.embedded.node.programs.sql.engine import TableError, Tables
 from srearena.cluster.embedded.node.programs.sql.locks import LockTable, Request
 from srearena.cluster.embedded.node.programs.timestamps import stamp
@@ -319,11 +320,8 @@ class MysqlServer:
         return self.tables.count(database, target)
 
     def attach(self, client: str, login: Login | None, sessions: int, address: str = "") -> Refusal | None:
-        held = [session for session in self.sessions.values() if session.client == client]
-        for session in held[max(0, sessions) :]:
-            self.close(session)
         who = login if login is not None else Login("root")
-        for _ in range(sessions - len(held)):
+        for _ in range(cut_down(self.sessions.values(), client, sessions, self.close)):
             refusal = self.refuses(who, "connect", "")
             if refusal is not None:
                 if refusal.kind == "auth":
@@ -333,17 +331,11 @@ class MysqlServer:
         return None
 
     def attached(self, client: str) -> int:
-        return sum(session.client == client for session in self.sessions.values())
+        return len(pool_of(self.sessions.values(), client))
 
     def occupy(self, client: str, sessions: int, statement: str, target: str) -> None:
         """So many of a pool's connections are busy with a statement now; operators see them in the process list."""
-        held = [session for session in self.sessions.values() if session.client == client]
-        for number, session in enumerate(held):
-            busy = number < sessions
-            if not busy and session.target != target:
-                # Busy with something else, or with nothing at all.
-                continue
+        for session, busy in occupied(self.sessions.values(), client, sessions, target):
             if busy and session.command != "Query":
                 session.since = self.process.clock.now
             session.command, session.query = ("Query", statement) if busy else ("Sleep", "")
-            session.target = target if busy else ""

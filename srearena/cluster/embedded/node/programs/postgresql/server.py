@@ -18,6 +18,7 @@ from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.programs.datastore import Login, Record, Refusal
 from srearena.cluster.embedded.node.programs.diskwatch import DiskWatch
 from srearena.cluster.embedded.node.programs.loglines import write_now
+from srearena.cluster.embedded.node.programs.pools import cut_down, occupied, pool_of
 from srearena.cluster.embedded.node.programs.postgresql.errors import SqlError
 from srearena.cluster.embedded.node.programs.postgresql.roles import Privileges, Role
 from srearena.cluster.embedded.node.programs.sql.engine import TableError, Tables
@@ -342,11 +343,8 @@ class PostgresServer:
         return 0 if found is None else found.tables.count("main" if schema in ("", "public") else schema, table)
 
     def attach(self, client: str, login: Login | None, sessions: int, address: str = "") -> Refusal | None:
-        held = [session for session in self.sessions.values() if session.client == client]
-        for session in held[max(0, sessions) :]:
-            self.close(session)
         who = login if login is not None else Login("postgres", "", "postgres")
-        for _ in range(sessions - len(held)):
+        for _ in range(cut_down(self.sessions.values(), client, sessions, self.close)):
             refusal = self._identity(who)
             if refusal is not None:
                 error = self.admits(who, "10.0.0.1")
@@ -359,18 +357,12 @@ class PostgresServer:
         return None
 
     def attached(self, client: str) -> int:
-        return sum(session.client == client for session in self.sessions.values())
+        return len(pool_of(self.sessions.values(), client))
 
     def occupy(self, client: str, sessions: int, statement: str, target: str) -> None:
         """So many of a pool's connections are busy with a statement now; operators see them, waiting or running."""
-        held = [session for session in self.sessions.values() if session.client == client]
-        for number, session in enumerate(held):
-            busy = number < sessions
-            if not busy and session.target != target:
-                # Busy with something else, or with nothing at all.
-                continue
+        for session, busy in occupied(self.sessions.values(), client, sessions, target):
             if busy and session.state != "active":
                 session.query_at = self.process.clock.now
             session.state = "active" if busy else "idle"
             session.query = statement if busy or not session.query else session.query
-            session.target = target if busy else ""

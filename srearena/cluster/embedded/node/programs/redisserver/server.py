@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.programs.datastore import Login, Record, Refusal
 from srearena.cluster.embedded.node.programs.loglines import write_now
+from srearena.cluster.embedded.node.programs.pools import cut_down, pool_of
 from srearena.cluster.embedded.node.programs.redisserver.administration import ADMINISTRATION
 from srearena.cluster.embedded.node.programs.redisserver.commands import OK, READS, REMOVALS, WRITES, Wrong
 from srearena.cluster.embedded.node.programs.redisserver.keyspace import DATABASES, Blob, Keyspace, memory_size
@@ -295,10 +296,7 @@ class RedisServer:
         return taken
 
     def attach(self, client: str, login: Login | None, sessions: int, address: str = "") -> Refusal | None:
-        held = [session for session in self.sessions.values() if session.client == client]
-        for session in held[max(0, sessions) :]:
-            self.sessions.pop(session.number, None)
-        for _ in range(sessions - len(held)):
+        for _ in range(cut_down(self.sessions.values(), client, sessions, self._forget)):
             refusal = self.refuses(login, "connect", "")
             if refusal is not None:
                 self.rejected += refusal.kind == "busy"
@@ -306,5 +304,8 @@ class RedisServer:
             self._open(f"{address}:{32768 + self.connections}" if address else client, client).trusted = True
         return None
 
+    def _forget(self, session: Session) -> None:
+        self.sessions.pop(session.number, None)
+
     def attached(self, client: str) -> int:
-        return sum(session.client == client for session in self.sessions.values())
+        return len(pool_of(self.sessions.values(), client))
