@@ -49,5 +49,9 @@ class Dialogue:
         return heard
 
     async def ask(self, message: dict[str, Any]) -> dict[str, Any] | None:
-        await self.say(message)
-        return await self.hear()
+        """The answer; None where the connection ends before it comes."""
+        try:
+            await self.say(message)
+            return await self.hear()
+        except OSError:
+            return None

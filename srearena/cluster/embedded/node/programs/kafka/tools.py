@@ -144,10 +144,7 @@ class Tool:
 
     async def ask(self, message: dict[str, Any]) -> dict[str, Any]:
         assert self.dialogue is not None
-        try:
-            reply = await self.dialogue.ask(message)
-        except OSError:
-            reply = None
+        reply = await self.dialogue.ask(message)
         if reply is None:
             raise ToolError("org.apache.kafka.common.errors.DisconnectException")
         return reply

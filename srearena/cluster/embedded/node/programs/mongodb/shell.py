@@ -96,10 +96,7 @@ class MongoShell:
     async def _send(self, database: str, command: Document) -> Document:
         if self.dialogue is None:
             raise Thrown({"name": "Error", "message": "not connected"})
-        try:
-            reply = await self.dialogue.ask({"db": database, "command": values.packed(command)})
-        except OSError:
-            reply = None
+        reply = await self.dialogue.ask({"db": database, "command": values.packed(command)})
         if reply is None:
             name = "MongoNetworkError" if self.modern else "Error"
             raise Thrown({"name": name, "message": "connection closed"})

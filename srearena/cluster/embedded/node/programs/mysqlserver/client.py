@@ -122,10 +122,7 @@ class Client:
 
     async def ask(self, message: dict[str, Any]) -> dict[str, Any]:
         assert self.dialogue is not None
-        try:
-            reply = await self.dialogue.ask(message)
-        except OSError:
-            reply = None
+        reply = await self.dialogue.ask(message)
         if reply is None:
             await self.process.error(f"ERROR 2013 (HY000): Lost connection to {self.product} server during query\n")
             raise Exit(1)

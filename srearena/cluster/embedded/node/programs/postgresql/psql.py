@@ -187,10 +187,7 @@ class Psql:
 
     async def ask(self, message: dict[str, Any]) -> dict[str, Any] | None:
         assert self.dialogue is not None
-        try:
-            return await self.dialogue.ask(message)
-        except OSError:
-            return None
+        return await self.dialogue.ask(message)
 
     async def _work(self) -> int:
         if "list" in self.arguments.on:
