@@ -99,13 +99,17 @@ def _grant(server: MysqlServer, session: Session, found: re.Match[str]) -> int:
     return 0
 
 
-def _create_database(server: MysqlServer, session: Session, found: re.Match[str]) -> int:
-    absent, name = found.group(1), found.group(2)
+def _check_database(session: Session, privilege: str, name: str) -> None:
     account = session.account
-    if account is None or not account.may("CREATE", name, "*"):
+    if account is None or not account.may(privilege, name, "*"):
         raise MysqlError(
             1044, "42000", f"Access denied for user '{session.user}'@'{session.host}' to database '{name}'"
         )
+
+
+def _create_database(server: MysqlServer, session: Session, found: re.Match[str]) -> int:
+    absent, name = found.group(1), found.group(2)
+    _check_database(session, "CREATE", name)
     if name in (*server.databases, *SYSTEM):
         if absent:
             return 1
@@ -116,11 +120,7 @@ def _create_database(server: MysqlServer, session: Session, found: re.Match[str]
 
 def _drop_database(server: MysqlServer, session: Session, found: re.Match[str]) -> int:
     exists, name = found.group(1), found.group(2)
-    account = session.account
-    if account is None or not account.may("DROP", name, "*"):
-        raise MysqlError(
-            1044, "42000", f"Access denied for user '{session.user}'@'{session.host}' to database '{name}'"
-        )
+    _check_database(session, "DROP", name)
     if name not in server.databases:
         if exists:
             return 0

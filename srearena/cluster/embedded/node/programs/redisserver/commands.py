@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from srearena.cluster.embedded.node.programs.redisserver.keyspace import TYPES, Blob, Keyspace, SortedSet, weight
+from srearena.cluster.embedded.node.programs.redisserver.keyspace import (
+    TYPES,
+    Blob,
+    Keyspace,
+    SortedSet,
+    Stored,
+    weight,
+)
 from srearena.cluster.embedded.node.programs.resp import RespError, Status, Value
 from srearena.cluster.embedded.node.shell import patterns
 
@@ -199,13 +206,18 @@ def _hash_write_quietly(keys: Keyspace, args: Arguments) -> Value:
     return OK
 
 
+def _keep(keys: Keyspace, key: bytes, left: Stored) -> None:
+    """What is left of a collection; one without members is gone."""
+    if left:
+        keys.store(key, left)
+    else:
+        keys.remove(key)
+
+
 def _hash_delete(keys: Keyspace, args: Arguments) -> Value:
     held = _hash(keys, args[0])
     gone = sum(held.pop(field, None) is not None for field in args[1:])
-    if held:
-        keys.store(args[0], held)
-    else:
-        keys.remove(args[0])
+    _keep(keys, args[0], held)
     return gone
 
 
@@ -226,10 +238,7 @@ def _set_add(keys: Keyspace, args: Arguments) -> Value:
 def _set_remove(keys: Keyspace, args: Arguments) -> Value:
     held = _set(keys, args[0])
     left = held - set(args[1:])
-    if left:
-        keys.store(args[0], left)
-    else:
-        keys.remove(args[0])
+    _keep(keys, args[0], left)
     return len(held) - len(left)
 
 
@@ -266,10 +275,7 @@ def _sorted_by_score(keys: Keyspace, args: Arguments) -> Value:
 def _sorted_remove(keys: Keyspace, args: Arguments) -> Value:
     held = _sorted(keys, args[0])
     gone = sum(held.pop(member, None) is not None for member in args[1:])
-    if held:
-        keys.store(args[0], held)
-    else:
-        keys.remove(args[0])
+    _keep(keys, args[0], held)
     return gone
 
 
