@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
+from srearena.closing import Closing
 from srearena.errors import SreArenaError
 
 
@@ -69,7 +69,7 @@ class Hurry:
     """Known at the end: how long requests have waited for the cluster, on its time."""
 
 
-class Cluster(ABC):
+class Cluster(Closing):
     """One running environment; use it as a context manager, or call `close` when done."""
 
     @property
@@ -109,23 +109,11 @@ class Cluster(ABC):
     def catch_up(self) -> None:
         """Let time flow from here on. A cluster that was started behind lives up to the present first."""
 
-    def pace(self, speed: float) -> None:  # noqa: B027 - time that is real has one pace
-        """Let time flow so many times as fast as ours, 0 for not at all, where it is ours to say."""
+    def pace(self, speed: float) -> None:
+        """Let time flow so many times as fast as ours, 0 for not at all; real time has one pace."""
 
-    def note_made(self, obj: Mapping[str, Any]) -> None:  # noqa: B027 - only a guest has to remember
-        """Told of each object that the harness has made here, in its shape on the wire."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Give everything back; calling it again does nothing."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
+    def note_made(self, obj: Mapping[str, Any]) -> None:
+        """Told of each object that the harness has made here, in its shape on the wire; a guest has to remember it."""
 
 
 C = TypeVar("C", bound=Cluster)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from urllib.parse import urlencode
 
 import orjson
 import urllib3
 
+from srearena.closing import Closing
 from srearena.observer.errors import ObserverError
 
 _TIMEOUT = 60.0
@@ -20,7 +20,7 @@ _REDIRECTIONS = urllib3.Retry(connect=0, read=0, redirect=5, other=0, raise_on_r
 Params = Mapping[str, str | list[str]]
 
 
-class Source:
+class Source(Closing):
     """`what` is the program that should answer there: Prometheus, Loki or Jaeger."""
 
     def __init__(self, what: str, url: str, token: str = "") -> None:
@@ -33,14 +33,6 @@ class Source:
 
     def close(self) -> None:
         self._closing()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def get(self, path: str, params: Params) -> Any:
         """The JSON that is answered; ObserverError with what was said otherwise."""

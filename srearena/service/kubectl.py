@@ -9,17 +9,17 @@ import shlex
 import shutil
 import tempfile
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import orjson
 
+from srearena.closing import Closing
 from srearena.service.shell import Shell, found_tool
 
 _ADVICE = "get it from https://kubernetes.io/docs/tasks/tools/"
 
 
-class KubeCtl:
+class KubeCtl(Closing):
     """kubectl with a kubeconfig and a discovery cache of its own; close it, or use it as a context manager."""
 
     def __init__(self, kubeconfig: Path | str, namespace: str = "") -> None:
@@ -28,14 +28,6 @@ class KubeCtl:
         self._options = [f"--kubeconfig={kubeconfig}", f"--cache-dir={self._cache}"]
         if namespace:
             self._options.append(f"--namespace={namespace}")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         shutil.rmtree(self._cache, ignore_errors=True)

@@ -18,9 +18,9 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, TypeVar
 
+from srearena.closing import Closing
 from srearena.cluster import Cluster
 from srearena.cluster.base import Hurry
 from srearena.service.errors import ApiRefused, NotFound
@@ -45,7 +45,7 @@ _PAGE = 500
 _CREATED = 201
 
 
-class Kubernetes:
+class Kubernetes(Closing):
     """A connection to one cluster; close it, or use it as a context manager."""
 
     def __init__(
@@ -72,14 +72,6 @@ class Kubernetes:
     def of(cls, cluster: Cluster) -> Kubernetes:
         """The administrator's client of a cluster, also while its clock stands still."""
         return cls(cluster.kubeconfig, pass_time=cluster.wait, hurrying=cluster.hurrying, made=cluster.note_made)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         self._transport.close()

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import orjson
 
+from srearena.closing import Closing
 from srearena.observer.errors import ObserverError
 
 EVENTS, OBJECTS, LOGS, TRACES = "k8s_events_raw.tsv", "k8s_objects_raw.tsv", "otel_logs_raw.tsv", "otel_traces_raw.tsv"
@@ -64,21 +64,13 @@ def log_row(moment: int, body: str, resource: Mapping[str, str], **columns: str)
     }
 
 
-class RawFiles:
+class RawFiles(Closing):
     """The tables of one snapshot, each opened when its first row comes."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._open = ExitStack()
         self._writers: dict[str, csv.DictWriter[str]] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         self._open.close()
