@@ -82,6 +82,7 @@ _RESOURCES = {
     "Service": "services",
     "Pod": "pods",
     "ConfigMap": "configmaps",
+    "Secret": "secrets",
     "PersistentVolumeClaim": "persistentvolumeclaims",
     "Ingress": "ingresses.networking.k8s.io",
     "IngressClass": "ingressclasses.networking.k8s.io",

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
 import yaml
 
 from srearena.cluster.embedded.objects import name_of
+from srearena.generators.certificates import self_signed
 from tests.collectors.harness import Observed, deployment, service
 
 INSTANCE = "web.shop.svc.cluster.local:80"
@@ -109,8 +114,8 @@ def test_name_servers_count_questions(cluster: Observed) -> None:
     assert cluster.series("coredns_dns_requests_total", type="A")
 
 
-def test_the_front_door_is_asked_through_the_ingress_controller(cluster: Observed) -> None:
-    _shop(cluster)
+def _door(cluster: Observed, **more: Any) -> None:
+    """An Ingress for the shop, and nobody yet who serves it."""
     cluster.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ingress-nginx}}")
     backend = {"service": {"name": "web", "port": {"number": 80}}}
     rule = {"host": "shop.example", "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}
@@ -118,8 +123,13 @@ def test_the_front_door_is_asked_through_the_ingress_controller(cluster: Observe
     cluster.apply(
         yaml.safe_dump({**networking, "kind": "IngressClass", "spec": {"controller": "k8s.io/ingress-nginx"}})
     )
-    spec = {"ingressClassName": "nginx", "rules": [rule]}
+    spec = {"ingressClassName": "nginx", "rules": [rule], **more}
     cluster.apply(yaml.safe_dump({**networking, "kind": "Ingress", "metadata": {"name": "door"}, "spec": spec}), "shop")
+
+
+def test_the_front_door_is_asked_through_the_ingress_controller(cluster: Observed) -> None:
+    _shop(cluster)
+    _door(cluster)
     cluster.pass_time(30)
     assert not cluster.series("probe_success", ingress="door"), "nobody is there to answer for it"
 
@@ -138,3 +148,30 @@ def test_the_front_door_is_asked_through_the_ingress_controller(cluster: Observe
     cluster.delete("ingresses.networking.k8s.io", "shop", "door")
     cluster.pass_time()
     assert not cluster.series("probe_success", ingress="door")
+
+
+def test_a_front_door_with_tls_needs_a_certificate_in_date(cluster: Observed) -> None:
+    _shop(cluster)
+    _door(cluster, tls=[{"hosts": ["shop.example"], "secretName": "cert"}])
+    name = "ingress-nginx-controller"
+    cluster.apply(deployment(name, "registry.k8s.io/ingress-nginx/controller:v1.13.0"), "ingress-nginx")
+    door = yaml.safe_load(service(name))
+    door["spec"]["ports"] = [{"name": "http", "port": 80}, {"name": "https", "port": 443}]
+    cluster.apply(yaml.safe_dump(door), "ingress-nginx")
+
+    def shown(until: float) -> float:
+        now = datetime.fromtimestamp(cluster.world.clock.now, UTC)
+        held = self_signed("shop.example", "s", now - timedelta(days=90), now + timedelta(days=until))
+        files = {"tls.crt": held.certificate, "tls.key": held.key}
+        data = {key: b64encode(text.encode()).decode() for key, text in files.items()}
+        if cluster.world.store.get("secrets", "shop", "cert") is not None:
+            cluster.delete("secrets", "shop", "cert")
+        meta = {"name": "cert", "namespace": "shop"}
+        cluster.apply(yaml.safe_dump({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": data}), "shop")
+        cluster.pass_time(75)
+        return cluster.value("probe_success", namespace="shop", ingress="door", instance="http://shop.example/")
+
+    assert shown(30) == 1
+    assert shown(-1) == 0
+    assert cluster.value("probe_http_status_code", ingress="door", instance="http://shop.example/") == 0
+    assert shown(60) == 1

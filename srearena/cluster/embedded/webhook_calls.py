@@ -85,10 +85,10 @@ class WebhookCalls:
             return "http: server gave HTTP response to HTTPS client"
         if identity.expires_at <= self._clock.now:
             return "tls: failed to verify certificate: x509: certificate has expired or is not yet valid"
-        if host not in identity.names and not any(_covers(name, host) for name in identity.names):
+        if not identity.covers(host):
             names = ", ".join(identity.names)
             return f"tls: failed to verify certificate: x509: certificate is valid for {names}, not {host}"
-        if _bundle(webhook).strip() != identity.authority.strip():
+        if not identity.trusted_by(_bundle(webhook)):
             return "tls: failed to verify certificate: x509: certificate signed by unknown authority"
         return ""
 
@@ -150,10 +150,6 @@ def _bundle(webhook: Webhook) -> bytes:
         return base64.b64decode((webhook.hook.get("clientConfig") or {}).get("caBundle") or "", validate=True)
     except binascii.Error:
         return b""
-
-
-def _covers(pattern: str, host: str) -> bool:
-    return pattern.startswith("*.") and host.partition(".")[2] == pattern[2:]
 
 
 def _is_loopback(host: str) -> bool:

@@ -1,18 +1,24 @@
-"""Doors into the cluster that lead to the wrong place."""
+"""Doors into the cluster that lead to the wrong place, or that nobody dares to go through."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import ClassVar
 
 from srearena.conductor.oracles.checks import Check
 from srearena.conductor.oracles.checks.probing import ProbeFailed, run_probe
+from srearena.conductor.oracles.checks.public_name import PublicName
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.network import NetworkProblem
 from srearena.conductor.problems.registry import problem
+from srearena.generators.certificates import Authority, Certificate, self_signed
 from srearena.service.kubernetes import Obj
 
 _CONTROLLER, _PLACE = "ingress-nginx-controller", "ingress-nginx"
 _HOST = "hotel.example.com"
+_QUARTER = timedelta(days=90)
 _LABELS = {"app.kubernetes.io/name": "ingress-nginx", "app.kubernetes.io/component": "controller"}
 _INGRESS_NGINX: tuple[Obj, ...] = (
     {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _PLACE}},
@@ -96,9 +102,34 @@ class ThroughTheIngress(Check):
         return {one.path for one in requests if answers.get(one.path, "").strip() and one.contains in answers[one.path]}
 
 
-@problem("ingress_misroute", app="hotel_reservation", service="hotel-reservation", backend="recommendation", port=8085)
-class IngressMisroute(NetworkProblem):
+class DoorProblem(NetworkProblem):
+    """With an ingress controller, and the application's public name."""
+
     beside = (_PLACE,)
+    tls: ClassVar[list[Obj]] = []
+    """What the healthy Ingress says about certificates."""
+
+    def set_up(self) -> None:
+        for obj in _INGRESS_NGINX:
+            self.kubernetes.apply(obj)
+        backend = {"service": {"name": "frontend", "port": {"number": 5000}}}
+        rule = {"host": _HOST, "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}
+        spec: Obj = {"ingressClassName": "nginx", "rules": [rule]}
+        if self.tls:
+            spec["tls"] = self.tls
+        self.kubernetes.apply(
+            {
+                "apiVersion": "networking.k8s.io/v1",
+                "kind": "Ingress",
+                "metadata": {"name": self.services[0], "namespace": self.namespace},
+                "spec": spec,
+            }
+        )
+        self.cluster.wait(60)
+
+
+@problem("ingress_misroute", app="hotel_reservation", service="hotel-reservation", backend="recommendation", port=8085)
+class IngressMisroute(DoorProblem):
     family = "ingress_misroute"
     fault = "ingress_misroute"
     root_kind = "Ingress"
@@ -108,21 +139,53 @@ kubectl -n {ns} patch ingress {service} --type=json \
 -p '[{"op": "replace", "path": "/spec/rules/0/http/paths/0/backend/service", \
 "value": {"name": "frontend", "port": {"number": 5000}}}]'"""
 
-    def set_up(self) -> None:
-        """An ingress controller, and the application's public name."""
-        for obj in _INGRESS_NGINX:
-            self.kubernetes.apply(obj)
-        backend = {"service": {"name": "frontend", "port": {"number": 5000}}}
-        rule = {"host": _HOST, "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}
-        self.kubernetes.apply(
-            {
-                "apiVersion": "networking.k8s.io/v1",
-                "kind": "Ingress",
-                "metadata": {"name": "hotel-reservation", "namespace": self.namespace},
-                "spec": {"ingressClassName": "nginx", "rules": [rule]},
-            }
-        )
-        self.cluster.wait(60)
-
     def more_checks(self) -> Iterable[Check]:
         return [ThroughTheIngress()]
+
+
+@problem("expired_tls_hotel_reservation", app="hotel_reservation", service="hotel-example-com")
+class ExpiredTls(DoorProblem):
+    """The Ingress and the Secret of its certificate have the same name, as both are named after the host."""
+
+    family = "expired_tls"
+    fault = "expired_tls"
+    root_kind = "Secret"
+    fault_type = "Operation Error"
+    tls: ClassVar[list[Obj]] = [{"hosts": [_HOST], "secretName": "hotel-example-com"}]
+    explanation = (
+        f"The Secret {{service}}, from which the Ingress takes the certificate of {_HOST}, holds the one of the "
+        "quarter before again, which has expired: visitors over HTTPS turn away."
+    )
+
+    def _remedy(self) -> str:
+        """A certificate made for a long time, by whoever repairs it."""
+        years = (datetime(2020, 1, 1, tzinfo=UTC), datetime(2050, 1, 1, tzinfo=UTC))
+        return f"kubectl replace -f - <<'END'\n{json.dumps(self._secret(self_signed(_HOST, 'renewed', *years)))}\nEND"
+
+    def _secret(self, held: Certificate) -> Obj:
+        return {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "type": "kubernetes.io/tls",
+            "metadata": {"name": self.services[0], "namespace": self.namespace},
+            "stringData": {"tls.crt": held.certificate, "tls.key": held.key},
+        }
+
+    def _certificate(self, quarters: int) -> Certificate:
+        """The one that the company's authority issued so many quarters ago, two months before this day."""
+        cluster = self.kubernetes.get("namespaces", "kube-system")["metadata"]["uid"]
+        today = datetime.fromisoformat(self.kubernetes.now()).replace(hour=0, minute=0, second=0, microsecond=0)
+        since = today - timedelta(days=60) - quarters * _QUARTER
+        authority = Authority("Example Issuing CA", cluster, today - timedelta(days=700))
+        return authority.issue(_HOST, since, since + _QUARTER)
+
+    def set_up(self) -> None:
+        self.kubernetes.apply(self._secret(self._certificate(0)))
+        super().set_up()
+
+    def inject_fault(self) -> None:
+        self.options = {"certificate": self._certificate(1)}
+        super().inject_fault()
+
+    def more_checks(self) -> Iterable[Check]:
+        return [PublicName(_HOST, _CONTROLLER, _PLACE)]

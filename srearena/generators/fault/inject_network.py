@@ -3,6 +3,9 @@ that lose or delay packets."""
 
 from __future__ import annotations
 
+from base64 import b64encode
+
+from srearena.generators.certificates import Certificate
 from srearena.generators.fault.base import (
     Addition,
     Edit,
@@ -54,6 +57,17 @@ def ingress_misroute(bed: Testbed, ingress: str, backend: str, port: int) -> Fau
                 path["backend"]["service"] = {"name": backend, "port": {"number": port}}
 
     return Edit(bed, "ingresses", ingress, change)
+
+
+@fault(FAULTS, "expired_tls")
+def expired_tls(bed: Testbed, secret: str, certificate: Certificate) -> Fault:
+    """The Secret that an Ingress takes its certificate from holds an old one again."""
+
+    def change(obj: Obj) -> None:
+        files = {"tls.crt": certificate.certificate, "tls.key": certificate.key}
+        obj["data"].update({name: b64encode(text.encode()).decode() for name, text in files.items()})
+
+    return Edit(bed, "secrets", secret, change)
 
 
 # Names

@@ -22,8 +22,9 @@ from srearena.cluster.embedded.network.dns.messages import (
 )
 from srearena.cluster.embedded.network.resolver import DNS_PORT, NameServer
 from srearena.cluster.embedded.network.stations import Station, StationKind, Stations
+from srearena.cluster.embedded.node.certificates import TlsIdentity
 from srearena.cluster.embedded.node.httpmessage import HttpRequest, HttpResponse
-from srearena.cluster.embedded.node.reachability import DnsRecord, TlsIdentity
+from srearena.cluster.embedded.node.reachability import DnsRecord
 from srearena.cluster.embedded.node.sockets import HttpHandler, Listener, NetworkNamespace
 
 SITE_TTL = 300

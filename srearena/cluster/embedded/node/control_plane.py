@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from signal import Signals
 
+from srearena.cluster.embedded.node.certificates import TlsIdentity
 from srearena.cluster.embedded.node.machine import Machine
 from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.programs.base import Program
 from srearena.cluster.embedded.node.programs.registry import program
-from srearena.cluster.embedded.node.reachability import TlsIdentity
 from srearena.cluster.embedded.node.runtime import Sandbox
 from srearena.cluster.embedded.node.sockets import HttpRequest, HttpResponse
 from srearena.cluster.embedded.objects import Obj

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from srearena.cluster.embedded.node.certificates import TlsIdentity
+
 MAX_HEAD = 64 * 1024
 MAX_BODY = 64 * 1024 * 1024
 
@@ -35,6 +37,10 @@ class HttpRequest:
     """The client's address as the server sees it."""
     tls: bool = False
     version: str = "HTTP/1.1"
+    server_name: str = ""
+    """Over TLS, whom the client says it wants to talk to; a server may have a certificate for each name."""
+    accepts: Callable[[TlsIdentity], bool] | None = None
+    """Over TLS, whether the client goes on once it knows who the server is; without it everybody is accepted."""
 
     @property
     def path(self) -> str:

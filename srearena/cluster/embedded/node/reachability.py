@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
+from srearena.cluster.embedded.node.certificates import TlsIdentity
 from srearena.cluster.embedded.node.httpmessage import HttpRequest, HttpResponse
 
 if TYPE_CHECKING:
@@ -91,17 +92,6 @@ class GrpcHealth(StrEnum):
     UNIMPLEMENTED = "UNIMPLEMENTED"
 
 
-@dataclass(frozen=True, slots=True)
-class TlsIdentity:
-    """What a server proves in a TLS handshake."""
-
-    names: tuple[str, ...]
-    issuer: str
-    authority: bytes = b""
-    """The certificate of the issuer (PEM); a client that trusts exactly this one accepts the server."""
-    expires_at: float = float("inf")
-
-
 @dataclass(slots=True)
 class ConnectResult:
     outcome: Outcome
@@ -120,6 +110,7 @@ class HttpResult:
     connected: bool = False
     """Whether the TCP connection stood, which tells a connect timeout from a read timeout."""
     identity: TlsIdentity | None = None
+    """Over TLS, whom the client met, also where it then turned away (TLS_ERROR)."""
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from srearena.cluster.embedded.clock import Clock, Task
 from srearena.cluster.embedded.node.carried import Carried
+from srearena.cluster.embedded.node.certificates import TlsIdentity
 from srearena.cluster.embedded.node.connections import Connection, ConnectionFile, connection_pair
 from srearena.cluster.embedded.node.httpmessage import HttpRequest, HttpResponse
 from srearena.cluster.embedded.node.httpwire import HttpHandler, http_over, serve_http, within
@@ -29,7 +30,6 @@ from srearena.cluster.embedded.node.reachability import (
     Outcome,
     PingResult,
     Resolution,
-    TlsIdentity,
 )
 from srearena.cluster.embedded.node.streams import Change, os_error
 
@@ -101,6 +101,8 @@ class Listener:
     grpc_health: GrpcHealthHandler | None = None
     datagram: DatagramHandler | None = None
     tls: TlsIdentity | None = None
+    identify: Callable[[str], TlsIdentity] | None = None
+    """Who the server is for a client that names whom it wants; without it the same for all."""
     backlog: int = DEFAULT_BACKLOG
     accepted: int = 0
     """Connections being served."""
@@ -195,6 +197,11 @@ class Listener:
         if self.tls is not None and not request.tls:
             text = "Client sent an HTTP request to an HTTPS server.\n"
             return HttpResult(Outcome.CONNECTED, HttpResponse.text(text, 400), connected=True)
+        identity = self.tls
+        if identity is not None:
+            identity = self.identify(request.server_name) if self.identify is not None else identity
+            if request.accepts is not None and not request.accepts(identity):
+                return HttpResult(Outcome.TLS_ERROR, connected=True, identity=identity)
         if self.http is None:
             return await http_over(self.connect(peer, server), request)
         outcome = await self.accept()
@@ -210,7 +217,7 @@ class Listener:
             return HttpResult(Outcome.RESET, connected=True)
         if request.method == "HEAD" and response.body:
             response = HttpResponse(response.status, b"", response.headers, response.reason)
-        return HttpResult(Outcome.CONNECTED, response, connected=True, identity=self.tls)
+        return HttpResult(Outcome.CONNECTED, response, connected=True, identity=identity)
 
     async def answer_grpc_health(self, service: str) -> GrpcResult:
         """What `grpc.health.v1.Health/Check` gets; a server that speaks no gRPC resets the stream."""
@@ -262,6 +269,7 @@ class NetworkNamespace:
         grpc_health: GrpcHealthHandler | None = None,
         datagram: DatagramHandler | None = None,
         tls: TlsIdentity | None = None,
+        identify: Callable[[str], TlsIdentity] | None = None,
         backlog: int = DEFAULT_BACKLOG,
     ) -> Listener:
         """Bind and listen. OSError EADDRINUSE, EADDRNOTAVAIL or EINVAL, as bind(2) says them."""
@@ -281,7 +289,7 @@ class NetworkNamespace:
         if not self.is_local(address):
             raise os_error(errno.EADDRNOTAVAIL)
         listener = Listener(
-            self, owner, port, address, protocol, http, stream, grpc_health, datagram, tls, max(1, backlog)
+            self, owner, port, address, protocol, http, stream, grpc_health, datagram, tls, identify, max(1, backlog)
         )
         self._listeners.setdefault((protocol, port), []).append(listener)
         if self.changed is not None:

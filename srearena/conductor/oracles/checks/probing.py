@@ -23,11 +23,13 @@ class ProbeFailed(Exception):
     """The probe could not be run; the text says why."""
 
 
-def run_probe(problem: Problem, script: str, pod_settings: Obj | None = None) -> str:
+def run_probe(problem: Problem, script: str, pod_settings: Obj | None = None, image: str = _IMAGE) -> str:
     """What a shell script prints in a pod of the application's namespace."""
     api, namespace = problem.kubernetes, problem.namespace
     try:
-        name = api.create(_manifest(script, pod_settings or {}), namespace, manager="kubectl-run")["metadata"]["name"]
+        name = api.create(_manifest(script, pod_settings or {}, image), namespace, manager="kubectl-run")["metadata"][
+            "name"
+        ]
     except ApiRefused as refused:
         raise ProbeFailed(f"a new pod is not admitted in {namespace}: {refused}") from refused
 
@@ -50,10 +52,10 @@ def run_probe(problem: Problem, script: str, pod_settings: Obj | None = None) ->
             api.delete("events", event["metadata"]["name"], namespace)
 
 
-def _manifest(script: str, settings: Obj) -> Obj:
+def _manifest(script: str, settings: Obj, image: str) -> Obj:
     container: dict[str, Any] = {
         "name": "shell",
-        "image": _IMAGE,
+        "image": image,
         "command": ["sh", "-c", script],
         "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"cpu": "1", "memory": "128Mi"}},
         "securityContext": {

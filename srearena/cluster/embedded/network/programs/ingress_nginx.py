@@ -6,6 +6,7 @@ from dataclasses import replace
 from signal import Signals
 
 from srearena.cluster.embedded.network.facade import StationNetwork
+from srearena.cluster.embedded.network.host_certificates import OWN, SECRETS, shown, warnings
 from srearena.cluster.embedded.network.ingress import (
     CLASSES,
     INGRESSES,
@@ -14,18 +15,23 @@ from srearena.cluster.embedded.network.ingress import (
     Routed,
     ingresses_of_class,
 )
+from srearena.cluster.embedded.node.certificates import TlsIdentity
 from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.programs.base import Program
 from srearena.cluster.embedded.node.programs.registry import program
-from srearena.cluster.embedded.node.reachability import Outcome, TlsIdentity
+from srearena.cluster.embedded.node.programs.timestamps import klog_line
+from srearena.cluster.embedded.node.reachability import Outcome
 from srearena.cluster.embedded.node.sockets import HttpRequest, HttpResponse
-from srearena.cluster.embedded.objects import dig
-from srearena.cluster.embedded.store import Change
+from srearena.cluster.embedded.node.streams import Change as Changed
+from srearena.cluster.embedded.objects import dig, name_of, namespace_of
+from srearena.cluster.embedded.store import Change, Store
 
 CONTROLLER = "k8s.io/ingress-nginx"
 CONNECT_TIMEOUT, READ_TIMEOUT = 5.0, 60.0
 TRIES = 3
 """How many endpoints a request that could not be sent is offered to."""
+SYNC_SECONDS = 1.0
+"""How long it gathers changes before it reads them."""
 HEALTH_PORT = 10254
 _MEMORY = 90 * 1024 * 1024
 _PAGES = {
@@ -61,6 +67,7 @@ class _Run:
         self.facade = facade if isinstance(facade, StationNetwork) else None
         self.table = IngressTable(())
         self.stale = True
+        self.news = Changed(process.clock)
         self.turn = 0
         self.controller = next((w.partition("=")[2] for w in process.argv if w.startswith("--controller-class=")), "")
         self.classless = "--watch-ingress-without-class=true" in process.argv
@@ -71,14 +78,15 @@ class _Run:
         process.set_memory(_MEMORY)
         sockets = process.container.namespace
         sockets.listen(process, 80, http=self.plain)
-        sockets.listen(process, 443, http=self.secure, tls=TlsIdentity(("ingress.local",), "Kubernetes Ingress"))
+        sockets.listen(process, 443, http=self.secure, tls=OWN, identify=self.identity)
         sockets.listen(process, HEALTH_PORT, http=self.health)
         await process.error("NGINX Ingress controller\n")
         if self.facade is None:
             await stop.wait()
             return 0
         store = self.facade.network.world.store
-        unsubscribe = [store.subscribe(self.changed, resource) for resource in (INGRESSES, CLASSES)]
+        unsubscribe = [store.subscribe(self.changed, resource) for resource in (INGRESSES, CLASSES, SECRETS)]
+        process.spawn_thread(self.complain(store))
         try:
             await stop.wait()
         finally:
@@ -87,7 +95,25 @@ class _Run:
         return 0
 
     def changed(self, change: Change) -> None:
+        if change.new["kind"] == "Secret":
+            key = f"{namespace_of(change.new)}/{name_of(change.new)}"
+            if all(key != secret for secret, _ in self.rules().certificates.values()):
+                return
         self.stale = True
+        self.news.notify()
+
+    async def complain(self, store: Store) -> None:
+        """Say what is wrong with the hosts' certificates, whenever it is read anew and something is."""
+        while True:
+            for text in warnings(self.rules(), store, self.process.clock.now):
+                await self.process.error(klog_line(self.process, "W", "controller.go:1407", text))
+            await self.news.wait()
+            await self.process.sleep(SYNC_SECONDS)
+
+    def identity(self, server_name: str) -> TlsIdentity:
+        if self.facade is None:
+            return OWN
+        return shown(self.rules(), self.facade.network.world.store, server_name)
 
     def rules(self) -> IngressTable:
         if self.stale and self.facade is not None:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from signal import Signals
 
+from srearena.cluster.embedded.node.certificates import TlsIdentity
 from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.programs.base import Program
 from srearena.cluster.embedded.node.programs.registry import program
-from srearena.cluster.embedded.node.reachability import TlsIdentity
 from srearena.cluster.embedded.node.sockets import HttpRequest, HttpResponse
 
 _MEMORY = 32 * 1024 * 1024

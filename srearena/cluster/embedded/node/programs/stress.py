@@ -12,7 +12,7 @@ from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.programs.base import Program
 from srearena.cluster.embedded.node.programs.registry import program
 from srearena.cluster.embedded.node.programs.serving import Flags, stop_signal
-from srearena.cluster.embedded.node.programs.timestamps import stamp
+from srearena.cluster.embedded.node.programs.timestamps import klog_line
 from srearena.cluster.embedded.node.shell.tools.idling import duration
 
 _UNITS = {"": 1, "b": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
@@ -146,4 +146,4 @@ class VishStress(Program):
 
     @staticmethod
     async def _log(process: Process, line: int, text: str) -> None:
-        await process.error(f"I{stamp(process, '%m%d %H:%M:%S.%f')} {process.pid:>7} main.go:{line}] {text}\n")
+        await process.error(klog_line(process, "I", f"main.go:{line}", text))

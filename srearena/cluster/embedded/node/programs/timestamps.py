@@ -15,6 +15,11 @@ def stamp(process: Process, shape: str) -> str:
     return moment.strftime(shape.replace("%L", f"{int(now % 1 * 1000):03d}"))
 
 
+def klog_line(process: Process, level: str, where: str, text: str) -> str:
+    """`I0801 10:00:00.000000       1 file.go:12] text`, as Kubernetes' own programs write; a level is I, W, E or F."""
+    return f"{level}{stamp(process, '%m%d %H:%M:%S.%f')} {process.pid:>7} {where}] {text}\n"
+
+
 def common_log_time(process: Process) -> str:
     """As access logs have it; many servers log within the same second."""
     return _common_log_time(int(round(process.clock.now, 6)))

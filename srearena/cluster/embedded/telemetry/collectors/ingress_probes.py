@@ -2,6 +2,7 @@
 
 A request takes time, and other programs take part in answering it, so a probe is sent at one scrape and its result
 told at the next. The controller is found by the Service that its chart makes; where there is none, nothing is probed.
+Who is sent on to HTTPS goes there, and wants a certificate in date that is made out to the host, whoever signed it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 
 from srearena.cluster.embedded.clock import Clock, Task
 from srearena.cluster.embedded.network.facade import StationNetwork
+from srearena.cluster.embedded.node.certificates import TlsIdentity
 from srearena.cluster.embedded.node.httpmessage import HttpRequest
 from srearena.cluster.embedded.node.reachability import HttpResult
 from srearena.cluster.embedded.objects import Obj, dig, name_of, namespace_of
@@ -23,7 +25,7 @@ from srearena.cluster.embedded.world import World
 
 INGRESSES = "ingresses.networking.k8s.io"
 CONTROLLER = ("ingress-nginx", "ingress-nginx-controller")
-PORT = 80
+PORT, TLS_PORT = 80, 443
 _HOST = f"{CONTROLLER[1]}.{CONTROLLER[0]}.svc.cluster.local."
 _METRICS = ("probe_success", "probe_duration_seconds", "probe_http_status_code")
 
@@ -62,10 +64,27 @@ class IngressProbeCollector:
             if task is not None:
                 self._tell(door, task.done.value if task.done.is_set else None, now)
                 task.cancel()
-            request = HttpRequest(target="/", headers={"Host": door.host, "User-Agent": "Blackbox Exporter/0.27.0"})
-            self._sent[door] = self._clock.spawn(self._facade.http(_HOST, PORT, request, timeout=TIMEOUT))
+            self._sent[door] = self._clock.spawn(self._asked(door))
         self._book.write(now)
         self._roster.write(now)
+
+    async def _asked(self, door: Door) -> HttpResult:
+        """The answer to a request, followed to HTTPS where it is sent there."""
+        headers = {"Host": door.host, "User-Agent": "Blackbox Exporter/0.27.0"}
+        result = await self._facade.http(_HOST, PORT, HttpRequest(target="/", headers=headers), timeout=TIMEOUT)
+        onward = result.response.header("Location") if result.response is not None else ""
+        if not onward.startswith(f"https://{door.host}/"):
+            return result
+
+        def accepts(identity: TlsIdentity) -> bool:
+            return identity.flaw(door.host, self._clock.now, None) is None
+
+        target = onward.removeprefix(f"https://{door.host}")
+        request = HttpRequest(target=target, headers=headers, tls=True, server_name=door.host, accepts=accepts)
+        left = max(0.1, TIMEOUT - result.seconds)
+        followed = await self._facade.http(_HOST, TLS_PORT, request, timeout=left)
+        followed.seconds += result.seconds
+        return followed
 
     def targets(self) -> Sequence[Target]:
         return self._roster.targets()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from srearena.cluster.embedded.node.process import Process
-from srearena.cluster.embedded.node.programs.timestamps import stamp
+from srearena.cluster.embedded.node.programs.timestamps import klog_line, stamp
 
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:")
 
 
 async def klog(process: Process, level: str, where: str, text: str) -> None:
-    """`I0801 10:00:00.000000       1 file.go:12] text`; the level is one of I, W, E, F."""
-    await process.error(f"{level}{stamp(process, '%m%d %H:%M:%S.%f')} {process.pid:>7} {where}] {text}\n")
+    await process.error(klog_line(process, level, where, text))
 
 
 async def unified(process: Process, level: str, where: str, text: str, **fields: object) -> None:

@@ -7,8 +7,10 @@ import posixpath
 import re
 from urllib.parse import quote_plus, urljoin
 
+from srearena.cluster.embedded.node.certificates import Flaw, TlsIdentity
 from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.reachability import HttpResult, Outcome
+from srearena.cluster.embedded.node.shell.tools.handshakes import refusal_with_help, told
 from srearena.cluster.embedded.node.shell.tools.options import Options, UsageError, parse
 from srearena.cluster.embedded.node.shell.tools.registry import tool
 from srearena.cluster.embedded.node.shell.tools.urls import Url, parse_url
@@ -220,7 +222,17 @@ class _Transfer:
     async def _exchange(self, url: Url, method: str, headers: dict[str, str], body: bytes) -> HttpResponse:
         options = self.options
         target = parse_url(self.target) if "G" in options else None
-        request = HttpRequest(method, (target or url).target, dict(headers), body, tls=url.tls)
+        trusted = self._authorities() if url.tls else b""
+        insecure = "k" in options
+        flaws: list[Flaw | None] = []
+
+        def accepts(identity: TlsIdentity) -> bool:
+            flaws.append(identity.flaw(url.host, self.process.clock.now, trusted))
+            return insecure or flaws[-1] is None
+
+        request = HttpRequest(
+            method, (target or url).target, dict(headers), body, tls=url.tls, server_name=url.host, accepts=accepts
+        )
         limit = _seconds(options.value("m", ""))
         connect_limit = _seconds(options.value("connect-timeout", "")) or DEFAULT_CONNECT_TIMEOUT
         host = self._resolved(url)
@@ -232,12 +244,18 @@ class _Transfer:
         elapsed = int((self.process.clock.now - before) * 1000)
         if self.verbose and result.address:
             await self.process.error(f"*   Trying {result.address}:{url.port}...\n")
+        if self.verbose and (result.connected or result.outcome is Outcome.CONNECTED):
+            await self.process.error(f"* Connected to {url.host} ({result.address}) port {url.port}\n")
+            if result.identity is not None and flaws:
+                given = options.value("cacert")
+                text = told(result.identity, url.host, flaws[-1], authorities=given, insecure=insecure)
+                await self.process.error(text)
+        if flaws and flaws[-1] is not None and not insecure:
+            raise CurlFailure(60, refusal_with_help(flaws[-1], url.host))
         if result.connected or result.outcome is Outcome.CONNECTED:
-            await self._tell_request(url, result, request)
+            await self._tell_request(request)
         if result.outcome is not Outcome.CONNECTED or result.response is None:
             raise self._failure(url, result, elapsed)
-        if result.identity is not None and "k" not in options:
-            self._check_certificate(url, result)
         if self.verbose:
             await self.process.error("".join(f"< {line}\n" for line in _head_text(result.response).split("\r\n")[:-1]))
         return result.response
@@ -249,33 +267,20 @@ class _Transfer:
                 return ":".join(parts[2:])
         return url.host
 
-    async def _tell_request(self, url: Url, result: HttpResult, request: HttpRequest) -> None:
+    async def _tell_request(self, request: HttpRequest) -> None:
         if not self.verbose:
             return
-        await self.process.error(f"* Connected to {url.host} ({result.address}) port {url.port}\n")
         lines = [f"{request.method} {request.target} HTTP/1.1", *(f"{k}: {v}" for k, v in request.headers.items()), ""]
         await self.process.error("".join(f"> {line}\n" for line in lines))
 
-    def _check_certificate(self, url: Url, result: HttpResult) -> None:
-        identity = result.identity
-        assert identity is not None
-        if identity.expires_at < self.process.clock.now:
-            raise CurlFailure(60, "SSL certificate problem: certificate has expired" + _CERTIFICATE_HELP)
+    def _authorities(self) -> bytes:
+        """Whom it trusts: the file it is given, and nobody without one."""
         given = self.options.value("cacert")
-        if given:
-            if not self.process.files.is_file(given):
-                raise CurlFailure(77, f"error setting certificate file: {given}")
-            trusted = self.process.files.read_bytes(given).strip() == identity.authority.strip()
-        else:
-            trusted = False
-        if not trusted:
-            raise CurlFailure(60, "SSL certificate problem: unable to get local issuer certificate" + _CERTIFICATE_HELP)
-        if not any(_covers(name, url.host) for name in identity.names):
-            raise CurlFailure(
-                60,
-                f"SSL: no alternative certificate subject name matches target host name '{url.host}'"
-                + _CERTIFICATE_HELP,
-            )
+        if not given:
+            return b""
+        if not self.process.files.is_file(given):
+            raise CurlFailure(77, f"error setting certificate file: {given}")
+        return self.process.files.read_bytes(given)
 
     def _failure(self, url: Url, result: HttpResult, elapsed: int) -> CurlFailure:
         place = f"{url.host} port {url.port}"
@@ -381,23 +386,11 @@ class _Transfer:
             "method": "GET",
             "http_version": "1.1",
             "scheme": self.url.scheme if self.url is not None else "",
+            "certs": "" if result is None or result.identity is None else result.identity.chain.decode("ascii"),
         }
         values["response_code"] = values["http_code"]
         text = re.sub(r"%\{(\w+)\}", lambda found: values.get(found.group(1), ""), self.options.value("w"))
         return text.replace("\\n", "\n").replace("\\t", "\t").replace("%%", "%")
-
-
-_CERTIFICATE_HELP = (
-    "\nMore details here: https://curl.se/docs/sslcerts.html\n\ncurl failed to verify the legitimacy of the server and "
-    "therefore could not\nestablish a secure connection to it. To learn more about this situation and\nhow to fix it, "
-    "please visit the web page mentioned above."
-)
-
-
-def _covers(pattern: str, host: str) -> bool:
-    if pattern.startswith("*."):
-        return host.partition(".")[2] == pattern[2:]
-    return pattern == host
 
 
 def _head_text(response: HttpResponse) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import posixpath
+from collections.abc import Callable
 from datetime import UTC, datetime
 from urllib.parse import urljoin
 
+from srearena.cluster.embedded.node.certificates import TlsIdentity
 from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.reachability import HttpResult, Outcome
 from srearena.cluster.embedded.node.shell.tools.idling import duration
@@ -17,6 +19,7 @@ from srearena.cluster.embedded.node.shell.tools.wording import speaks_busybox
 from srearena.cluster.embedded.node.sockets import HttpRequest
 
 MAX_REDIRECTS = 20
+_UNKNOWN = "doesn't have a known issuer"
 _LONG = {
     "output-document=": "O",
     "quiet": "q",
@@ -108,28 +111,26 @@ class _Wget:
         if body:
             headers.setdefault("Content-Type", "application/x-www-form-urlencoded")
         await self.connecting(url)
-        request = HttpRequest(method, url.target, headers, body, tls=url.tls)
+        request = HttpRequest(
+            method, url.target, headers, body, tls=url.tls, server_name=url.host, accepts=self._accepting(url)
+        )
         timeout = duration(options.value("T", "900")) or 900.0
-        result = await self.process.container.network.http(
+        return await self.process.container.network.http(
             url.host, url.port, request, connect_timeout=timeout, timeout=timeout
         )
-        if (
-            result.outcome is Outcome.CONNECTED
-            and result.identity is not None
-            and "insecure" not in options
-            and not self._trusts(result)
-        ):
-            result = HttpResult(Outcome.TLS_ERROR, address=result.address, connected=True)
-        return result
 
-    def _trusts(self, result: HttpResult) -> bool:
-        if (
-            "ca" in self.options
-            and result.identity is not None
-            and self.process.files.is_file(self.options.value("ca"))
-        ):
-            return self.process.files.read_bytes(self.options.value("ca")).strip() == result.identity.authority.strip()
-        return speaks_busybox(self.process)
+    def _accepting(self, url: Url) -> Callable[[TlsIdentity], bool]:
+        """BusyBox's looks at no certificate unless it is told whom to trust."""
+        options, files = self.options, self.process.files
+        given = "ca" in options and files.is_file(options.value("ca"))
+
+        def accepts(identity: TlsIdentity) -> bool:
+            if "insecure" in options or (speaks_busybox(self.process) and not given):
+                return True
+            bundle = files.read_bytes(options.value("ca")) if given else b""
+            return identity.flaw(url.host, self.process.clock.now, bundle) is None
+
+        return accepts
 
     def _target(self, url: Url) -> str:
         if "O" in self.options:
@@ -261,9 +262,10 @@ class _Gnu(_Wget):
         if result.connected:
             await self._connected(url, result, "connected")
             if result.outcome is Outcome.TLS_ERROR:
+                late = result.identity is not None and result.identity.expires_at < self.process.clock.now
                 await self.process.error(
                     f"ERROR: The certificate of '{url.host}' is not trusted.\n"
-                    f"ERROR: The certificate of '{url.host}' doesn't have a known issuer.\n"
+                    f"ERROR: The certificate of '{url.host}' {'has expired' if late else _UNKNOWN}.\n"
                 )
                 return 5
             text = (
