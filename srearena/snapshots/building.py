@@ -29,7 +29,7 @@ _USUAL_ROW = 1_000_000  # bytes of one row that DuckDB is always ready for
 _BUFFER = 8_000_000  # that it reads at once; with smaller ones two threads in one file are hardly quicker than one
 # A row group is held in memory while it is written, so tables with large rows have small groups.
 _GROUP_ROWS = {"objects": 2048, "logs": 20_480, "spans": 20_480, "metrics": 2048}
-_SAMPLED_ROWS = 50_000  # in which most resources are met
+_SAMPLED_ROWS = 20_000  # in which most resources are met
 # Enormous rows need more than the usual limit, once, while their table is made.
 _LAST_RESORT = ("1500MB", 1)
 

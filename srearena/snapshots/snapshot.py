@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 MEMORY_LIMIT = "300MB"
 _THREADS = min(4, os.cpu_count() or 1)
+_WHILE_BUILDING, _WHILE_ASKING = "512MB", "16MB"  # one goes on for long, the other leaves a server idle
 _BATCH = 1000
 _RESCAN_AFTER = 2.0
 _USED = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)\b", re.IGNORECASE)
@@ -51,17 +52,21 @@ def _connect(spill: Path) -> duckdb.DuckDBPyConnection:
             "memory_limit": MEMORY_LIMIT,
             "threads": _THREADS,
             "temp_directory": str(spill),
-            # What queries free goes back to the system, not to a pool: many processes do this side by side.
-            "allocator_flush_threshold": "16MB",
-            "allocator_bulk_deallocation_flush_threshold": "16MB",
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
         }
     )
+    _flush_from(connection, _WHILE_ASKING)
     connection.execute("SET TimeZone = 'UTC'")
     for macro in MACROS:
         connection.execute(macro)
     return connection
+
+
+def _flush_from(connection: duckdb.DuckDBPyConnection, size: str) -> None:
+    """Give memory back to the system, instead of keeping it to be used again, when a task has used more than this."""
+    for setting in ("allocator_flush_threshold", "allocator_bulk_deallocation_flush_threshold"):
+        connection.execute(f"SET {setting} = '{size}'")
 
 
 def _aware(value: Any) -> Any:
@@ -119,7 +124,11 @@ class Snapshot:
 
     def _made(self, name: str, sources: Sequence[Path]) -> CachedTable:
         with self._connection.cursor() as connection:
-            return self.cache.table(name, sources, lambda target: Builder(connection, name).build(sources, target))
+            _flush_from(connection, _WHILE_BUILDING)
+            try:
+                return self.cache.table(name, sources, lambda target: Builder(connection, name).build(sources, target))
+            finally:
+                _flush_from(connection, _WHILE_ASKING)
 
     def _show(self, name: str, cached: CachedTable | None) -> None:
         view = "series" if name == "metrics" else name

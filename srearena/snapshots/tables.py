@@ -121,9 +121,9 @@ MACROS = (
     """,
     # A log line without what differs from line to line, so that equal events have equal templates.
     r"""
-    CREATE OR REPLACE MACRO template(t) AS regexp_replace(regexp_replace(left(t, 600),
-      '\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b|\b(?:0x)?[0-9a-fA-F]{16,}\b',
-      '<id>', 'g'), '\d+(?:\.\d+)?', '<n>', 'g')
+    CREATE OR REPLACE MACRO template(t) AS regexp_replace(CASE WHEN strlen(t) > 600 THEN left(t, 600) ELSE t END,
+      '\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b|\b(?:0x)?[0-9a-fA-F]{16,}\b|\d+(?:\.\d+)?',
+      '<*>', 'g')
     """,
 )
 
@@ -174,9 +174,13 @@ class Document:
 
     def text(self, path: str) -> str:
         """What stands at a path (`$.a.b`), empty text as NULL."""
+        return f"nullif({self.value(path)}, '')"
+
+    def value(self, path: str) -> str:
+        """The same as it stands there; of a list or an object, its JSON."""
         if path not in self._paths:
             self._paths.append(path)
-        return f"nullif(picked[{self._paths.index(path) + 1}], '')"
+        return f"picked[{self._paths.index(path) + 1}]"
 
     def time(self, path: str) -> str:
         return f"instant({self.text(path)})"
@@ -185,12 +189,17 @@ class Document:
         """The rows of `source` with the document `j` of a column, and what is picked out of it.
 
         Watch envelopes (`type`, `object`) are opened; their type is in `watch`."""
-        envelope = "json_extract_string(whole, ['$.object.metadata', '$.object', '$.type']) AS envelope"
-        inner = "CASE WHEN envelope[1] IS NOT NULL THEN CAST(envelope[2] AS JSON) ELSE whole END AS j"
-        picked = f"json_extract_string(j, [{', '.join(literal(path) for path in self._paths)}]) AS picked"
+        inside = [path.replace("$", "$.object", 1) for path in self._paths]
+        paths = ["$.type", "$.object.metadata", "$.object", *self._paths, *inside]
+        found = f"json_extract_string(whole, [{', '.join(literal(path) for path in paths)}]) AS found"
+        own, enveloped = (
+            f"found[{4 + place * len(self._paths)} : {3 + (place + 1) * len(self._paths)}]" for place in (0, 1)
+        )
         rows = f"SELECT *, TRY_CAST({column} AS JSON) AS whole FROM ({source})"
-        documents = f"SELECT *, {inner} FROM (SELECT *, {envelope} FROM ({rows}))"
-        return f"SELECT *, {picked}, nullif(envelope[3], '') AS watch FROM ({documents})"
+        return f"""SELECT *, nullif(found[1], '') AS watch,
+            CASE WHEN found[2] IS NOT NULL THEN CAST(found[3] AS JSON) ELSE whole END AS j,
+            CASE WHEN found[2] IS NOT NULL THEN {enveloped} ELSE {own} END AS picked
+            FROM (SELECT *, {found} FROM ({rows}))"""
 
 
 RESOURCES = "ResourceAttributes"
@@ -270,7 +279,7 @@ def _objects(h: Header) -> tuple[Document | None, dict[str, str]]:
     observed = f"coalesce(instant({h.column('Timestamp')}), instant({h.column('TimestampTime')}))"
     body = 'json_merge_patch(j, \'{"status":null,"metadata":null}\')'
     parts = ", ".join(
-        f"'$.metadata.{name}'"
+        j.value(f"$.metadata.{name}")
         for name in ("labels", "annotations", "ownerReferences", "finalizers", "deletionTimestamp", "uid")
     )
     return j, {
@@ -285,7 +294,7 @@ def _objects(h: Header) -> tuple[Document | None, dict[str, str]]:
         "deleted_at": f"coalesce({j.time('$.metadata.deletionTimestamp')}, "
         f"CASE WHEN watch = 'DELETED' THEN {observed} END)",
         # What may tell two versions apart, without what every heartbeat touches; the exact diff comes later.
-        "digest": f"hash({body}, json_extract(j, [{parts}]))",
+        "digest": f"hash({body}, {parts})",
         "body": f"coalesce(CAST(j AS VARCHAR), {h.column('Body')})",
     }
 
