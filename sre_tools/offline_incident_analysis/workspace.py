@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import Self
 
 from sre_tools.errors import ToolError
+from srearena.closing import Closing
 from srearena.snapshots import Snapshot, find_snapshots, open_snapshot, scan
 from srearena.snapshots.layout import is_answer_key
 
 _PARTS = frozenset({"alerts", "metrics"})
 
 
-class Workspace:
+class Workspace(Closing):
     """The snapshots a server serves, opened when first asked for."""
 
     def __init__(self, root: Path | str, *, cache: Path | None = None, output: Path | None = None) -> None:
@@ -30,12 +30,6 @@ class Workspace:
         self._open: dict[Path, Snapshot] = {}
         self._lock = threading.Lock()
         self._single = not scan(self.root).empty
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         for snapshot in self._open.values():

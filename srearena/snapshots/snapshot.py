@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 
+from srearena.closing import Closing
 from srearena.snapshots.answer_key import AnswerKey, read_answer_key
 from srearena.snapshots.attributes import parse_attributes
 from srearena.snapshots.building import Builder, no_rows
@@ -73,7 +74,7 @@ def _aware(value: Any) -> Any:
     return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value
 
 
-class Snapshot:
+class Snapshot(Closing):
     """An opened recording; close it, or use it as a context."""
 
     def __init__(self, directory: Path, cache_directory: Path | None = None) -> None:
@@ -86,12 +87,6 @@ class Snapshot:
         self._lock = threading.RLock()
         self._derived: dict[Callable[[Snapshot], Any], tuple[object, Any]] = {}
         self._deriving = threading.RLock()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         self._connection.close()
