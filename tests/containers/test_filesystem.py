@@ -320,3 +320,11 @@ def test_a_file_holds_what_was_written(operations: list[tuple[str, int, Any]]) -
             model += bytes(place - len(model))
     assert file.read_at(0, file.size) == bytes(model)
     assert (file.size, space.used) == (len(model), len(model))
+
+
+def test_shared_memory_has_the_size_that_runtimes_give_it(machine: Machine) -> None:
+    container = machine.idle("busybox:1.36")
+    done = machine.sh("dd if=/dev/zero of=/dev/shm/frames bs=1M count=65", container)
+    assert done.status == 1 and "No space left on device" in done.err
+    assert machine.sh("dd if=/dev/zero of=/dev/shm/frames bs=1M count=64", container).status == 0
+    assert "65536" in machine.sh("df -k /dev/shm", container).out

@@ -6,6 +6,7 @@ from typing import Any
 
 from srearena.conductor.problems.injected import UNDO, InjectedProblem
 from srearena.conductor.problems.registry import problem
+from srearena.generators.fault.actors import deployment
 
 _NODE_EXPORTER: tuple[dict[str, Any], ...] = (
     {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "monitoring"}},
@@ -80,3 +81,33 @@ class InitContainerDependencyHang(InjectedProblem):
     fault_type = "Dependency Problem"
     explanation = "An init container of {service} waits for a Service legacy-config-service, which does not exist."
     remedy = UNDO
+
+
+@problem("dev_shm_exhaustion_hotel_reservation", app="hotel_reservation", service="media-processor")
+class SharedMemoryExhaustion(InjectedProblem):
+    """With a worker beside the application that keeps pictures in shared memory, more than a runtime gives by itself."""
+
+    family = "dev_shm_exhaustion"
+    fault = "shared_memory_removed"
+    explanation = (
+        "{service} writes 128 MiB to /dev/shm, for which it had a volume in memory; without it the container runtime "
+        "gives 64 MiB, and the worker ends each time it runs out of space."
+    )
+    remedy = UNDO
+
+    def set_up(self) -> None:
+        script = (
+            "while true; do dd if=/dev/zero of=/dev/shm/frames bs=1M count=128 || exit 1; "
+            "touch /tmp/ready; sleep 15; done"
+        )
+        container = {
+            "name": "worker",
+            "image": "busybox:1.36",
+            "command": ["sh", "-c", script],
+            "readinessProbe": {"exec": {"command": ["test", "-f", "/tmp/ready"]}, "periodSeconds": 5},
+            "volumeMounts": [{"name": "frames", "mountPath": "/dev/shm"}],
+        }
+        volume = {"name": "frames", "emptyDir": {"medium": "Memory", "sizeLimit": "256Mi"}}
+        pod = {"containers": [container], "volumes": [volume]}
+        self.kubernetes.apply(deployment(self.services[0], self.namespace, pod))
+        self.cluster.wait(45)

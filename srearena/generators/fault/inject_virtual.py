@@ -249,6 +249,20 @@ def service_port_conflict(bed: Testbed, service: str, port: int = 9100) -> Fault
     return workload_edit(bed, service, change)
 
 
+@fault(FAULTS, "shared_memory_removed")
+def shared_memory_removed(bed: Testbed, service: str) -> Fault:
+    """What a workload had mounted as its shared memory is gone, and the runtime's own is small."""
+
+    def change(obj: Obj) -> None:
+        mounts = first_container(obj)["volumeMounts"]
+        gone = {mount["name"] for mount in mounts if mount["mountPath"] == "/dev/shm"}
+        first_container(obj)["volumeMounts"] = [mount for mount in mounts if mount["name"] not in gone]
+        spec = pod_spec(obj)
+        spec["volumes"] = [volume for volume in spec["volumes"] if volume["name"] not in gone]
+
+    return workload_edit(bed, service, change)
+
+
 @fault(FAULTS, "init_container_dependency_hang")
 def init_container_dependency_hang(bed: Testbed, service: str, dependency: str = "legacy-config-service") -> Fault:
     """An init container waits for a Service that does not exist."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from srearena.cluster.embedded.node.filesystem import Mount, Volume
-from srearena.cluster.embedded.node.inodes import Caller, Device, Directory, File, Generated, Node, Symlink
+from srearena.cluster.embedded.node.inodes import Caller, Device, Directory, File, Generated, Node, Space, Symlink
 from srearena.cluster.embedded.node.streams import FullFile, NullFile, OpenFile, RandomFile, ZeroFile, os_error
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 TICKS = 100
 """Clock ticks per second, the unit of /proc/<pid>/stat."""
+SHARED_MEMORY = 64 * 1024**2
+"""The size of /dev/shm where a pod mounts nothing there, as container runtimes set it."""
 
 
 class _Listing(Directory):
@@ -367,6 +369,7 @@ def system_mounts(container: Container) -> list[Mount]:
         Mount("/proc", Volume(ProcDirectory(container), fstype="proc", source="proc")),
         Mount("/sys", Volume(_sys(container), fstype="sysfs", source="sysfs"), read_only=True),
         Mount("/dev", Volume(_DEVICES, fstype="tmpfs", source="tmpfs")),
+        Mount("/dev/shm", Volume(Directory(0o1777), space=Space(SHARED_MEMORY), fstype="tmpfs", source="shm")),
     ]
     addresses = [f"{address}\t{host.hostname}" for address in host.namespace.addresses]
     texts = {
