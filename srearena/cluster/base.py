@@ -115,6 +115,9 @@ class Cluster(Closing):
     def note_made(self, obj: Mapping[str, Any]) -> None:
         """Told of each object that the harness has made here, in its shape on the wire; a guest has to remember it."""
 
+    def lead_in(self, kubeconfig: Path) -> None:
+        """Told of a kubeconfig before it is given to an agent; a guest changes it to lead through its own door."""
+
 
 C = TypeVar("C", bound=Cluster)
 
@@ -157,6 +160,9 @@ class DelegatingCluster(Cluster, Generic[C]):
 
     def note_made(self, obj: Mapping[str, Any]) -> None:
         self.inner.note_made(obj)
+
+    def lead_in(self, kubeconfig: Path) -> None:
+        self.inner.lead_in(kubeconfig)
 
     def close(self) -> None:
         self.inner.close()

@@ -79,7 +79,9 @@ def grant(cluster: Cluster, api: Kubernetes, namespaces: Sequence[str], folder: 
     """Make the identity and write its kubeconfig into `folder`; the file's path."""
     for obj in _objects(namespaces):
         api.apply(obj)
-    return _write_kubeconfig(cluster, _token(cluster, api), namespaces[0], folder)
+    path = _write_kubeconfig(cluster, _token(cluster, api), namespaces[0], folder)
+    cluster.lead_in(path)
+    return path
 
 
 def revoke(api: Kubernetes, namespaces: Sequence[str]) -> None:

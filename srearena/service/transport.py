@@ -124,13 +124,22 @@ class Transport:
 
 def _pool(access: Access) -> urllib3.PoolManager:
     """Connections to the server; through a proxy that the environment names, unless it is on this machine."""
-    address = urlsplit(access.server)
-    host = address.hostname or ""
     options: dict[str, Any] = {"ssl_context": access.tls} if access.tls is not None else {}
     if access.server_name:
         options |= {"server_hostname": access.server_name, "assert_hostname": access.server_name}
-    proxy = None if is_loopback(host) or proxy_bypass(host) else getproxies().get(address.scheme)
+    proxy = _proxy(access.server)
     return urllib3.ProxyManager(proxy, **options) if proxy else urllib3.PoolManager(**options)
+
+
+def _proxy(server: str) -> str | None:
+    address = urlsplit(server)
+    host = address.hostname or ""
+    return None if is_loopback(host) or proxy_bypass(host) else getproxies().get(address.scheme)
+
+
+def is_direct(server: str) -> bool:
+    """Whether a server is reached without a proxy that the environment names."""
+    return _proxy(server) is None
 
 
 def decoded(reply: Reply) -> dict[str, Any]:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from srearena.cluster.base import ClusterError, DelegatingCluster, NodeAccess, TelemetryEndpoints
 from srearena.cluster.kubernetes import KubernetesCluster
+from srearena.conductor.guest.door import Door
 from srearena.conductor.guest.forwarding import Forwarding
 from srearena.conductor.guest.inventory import take_inventory
 from srearena.conductor.guest.ledger import Ledger, all_ledgers, new_name, refuse_company
@@ -21,7 +23,9 @@ from srearena.conductor.guest.restoring import restore
 from srearena.conductor.guest.telemetry import NAMESPACE as OBSERVE
 from srearena.conductor.guest.telemetry import discover, install, reached
 from srearena.config import Config
+from srearena.service.kubeconfig import read_kubeconfig
 from srearena.service.kubernetes import Kubernetes
+from srearena.service.transport import is_direct
 
 Say = Callable[[str], None]
 
@@ -61,9 +65,24 @@ class GuestCluster(DelegatingCluster[KubernetesCluster]):
         self._observed: tuple[str, ...] | None = None
         self._forwarding: Forwarding | None = None
         self._journal = ledger.journal
+        self._doors: list[Door] = []
 
     def note_made(self, obj: Mapping[str, Any]) -> None:
         self._journal.note(obj)
+
+    def lead_in(self, kubeconfig: Path) -> None:
+        """Through a door at which we write down what the agent makes; by itself where a proxy lies in between."""
+        access = read_kubeconfig(kubeconfig)
+        if is_direct(access.server):
+            door = Door(access, self._journal.note)
+            self._doors.append(door)
+            door.lead(kubeconfig)
+
+    def _shut(self) -> None:
+        for door in self._doors:
+            door.close()
+        if self._forwarding is not None:
+            self._forwarding.close()
 
     @property
     def nodes(self) -> NodeAccess:
@@ -91,16 +110,14 @@ class GuestCluster(DelegatingCluster[KubernetesCluster]):
         """End this process's part in it: `srearena cleanup` ends the rest."""
         self.ledger = self.ledger.changed(kept=True, pid=0)
         self._closed = True
-        if self._forwarding is not None:
-            self._forwarding.close()
+        self._shut()
         self.inner.close()
 
     def close(self) -> None:
         if self._closed:
             return
         self._closed = True
-        if self._forwarding is not None:
-            self._forwarding.close()
+        self._shut()
         try:
             with Kubernetes.of(self.inner) as api:
                 leaving = restore(self.inner, api, self.ledger, self._say)

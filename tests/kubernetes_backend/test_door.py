@@ -1,0 +1,315 @@
+"""What an agent makes on somebody else's cluster goes with it: its way in leads through a door that takes notes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+import yaml
+
+from srearena.cluster import Cluster
+from srearena.conductor.guest import GuestCluster
+from srearena.conductor.guest.door import Door
+from srearena.conductor.identity import NAMESPACE, grant
+from srearena.service.errors import ApiRefused, Unreachable
+from srearena.service.kubeconfig import Access, read_kubeconfig
+from srearena.service.kubernetes import Kubernetes, Obj
+from tests.kubernetes_backend.test_leaving import hook, named, visit, volume
+
+Agent = tuple[GuestCluster, Path]
+
+
+@pytest.fixture
+def agent(theirs: Cluster, tmp_path: Path) -> Iterator[Agent]:
+    """A visit, and the kubeconfig of the agent in it."""
+    guest = visit(theirs, "shop", NAMESPACE)
+    try:
+        with Kubernetes.of(guest) as ours:
+            ours.create(named("Namespace", "v1", "shop"))
+            path = grant(guest, ours, ("shop",), tmp_path)
+        yield guest, path
+    finally:
+        guest.close()
+
+
+def priority(name: str) -> Obj:
+    return named("PriorityClass", "scheduling.k8s.io/v1", name, value=7)
+
+
+MADE: dict[str, Obj] = {
+    "a priority": priority("agents"),
+    "a class of storage": named("StorageClass", "storage.k8s.io/v1", "agents", provisioner="example.com/x"),
+    "a volume": volume("agents"),
+    "a webhook that refuses everything": hook("agents"),
+    "a config map": named("ConfigMap", "v1", "agents"),
+}
+
+
+@pytest.mark.parametrize("way", ["create", "apply"])
+@pytest.mark.parametrize("what", MADE)
+def test_what_an_agent_makes_goes_and_what_a_neighbour_makes_stays(
+    agent: Agent, api: Kubernetes, what: str, way: str
+) -> None:
+    guest, path = agent
+    api.create(priority("neighbours"))
+    try:
+        with Kubernetes(path) as client:
+            made = getattr(client, way)(MADE[what], "default")
+        resource = api.resource_of(made).name
+        place = made["metadata"].get("namespace")
+        assert api.find(resource, "agents", place) is not None
+        guest.close()
+        assert api.find(resource, "agents", place) is None
+        assert api.find("priorityclasses", "neighbours") is not None
+    finally:
+        api.delete("priorityclasses", "neighbours")
+
+
+def test_a_name_that_the_server_chooses_is_known_too(agent: Agent, api: Kubernetes) -> None:
+    guest, path = agent
+    drawn = {**priority(""), "metadata": {"generateName": "agents-"}}
+    with Kubernetes(path) as client:
+        made = client.raw("/apis/scheduling.k8s.io/v1/priorityclasses", method="POST", body=drawn)
+        client.raw("/apis/scheduling.k8s.io/v1/priorityclasses?dryRun=All", method="POST", body=drawn)
+    assert len(guest.ledger.journal.uids() & {made["metadata"]["uid"]}) == 1
+    guest.close()
+    assert api.find("priorityclasses", made["metadata"]["name"]) is None
+
+
+def test_what_lies_in_our_own_namespaces_needs_no_note(agent: Agent) -> None:
+    guest, path = agent
+    before = guest.ledger.journal.uids()
+    with Kubernetes(path) as client:
+        client.create(named("ConfigMap", "v1", "notes"), "shop")
+    assert guest.ledger.journal.uids() == before
+
+
+def test_the_door_gives_no_rights(agent: Agent, theirs: Cluster) -> None:
+    """The administrator's certificate stays with the administrator."""
+    _, path = agent
+    assert read_kubeconfig(path).server != read_kubeconfig(theirs.kubeconfig).server
+    with Kubernetes(path) as client:
+        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+        told = client.raw("/apis/authentication.k8s.io/v1/selfsubjectreviews", method="POST", body=review)
+        assert told["status"]["userInfo"]["username"] == f"system:serviceaccount:{NAMESPACE}:oncall"
+        with pytest.raises(ApiRefused, match="forbidden"):
+            client.create(named("ClusterRole", "rbac.authorization.k8s.io/v1", "more", rules=[]))
+    document = yaml.safe_load(path.read_text())
+    document["users"][0]["user"] = {}
+    path.write_text(yaml.safe_dump(document))
+    with Kubernetes(path) as nobody, pytest.raises(ApiRefused):
+        nobody.list("pods", "shop")
+
+
+def test_when_we_leave_the_door_is_shut(agent: Agent) -> None:
+    guest, path = agent
+    with Kubernetes(path, timeout=5) as client:
+        assert client.list("pods", "shop") == []
+        guest.close()
+        with pytest.raises(Unreachable):
+            client.list("pods", "shop")
+
+
+@pytest.mark.kubectl
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+def test_the_real_kubectl_goes_in_and_out(agent: Agent, api: Kubernetes, tmp_path: Path) -> None:
+    guest, path = agent
+
+    def kubectl(*words: str, given: str | None = None) -> str:
+        done = subprocess.run(
+            ["kubectl", f"--kubeconfig={path}", f"--cache-dir={tmp_path / 'cache'}", *words],
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    pod = named("Pod", "v1", "shell", spec={"containers": [{"name": "c", "image": "busybox:1.36", "command": ["sh"]}]})
+    pod["spec"]["containers"][0]["args"] = ["-c", "echo hello; sleep 3600"]
+    kubectl("apply", "-n", "shop", "-f", "-", given=json.dumps(pod))
+    kubectl("wait", "-n", "shop", "--for=condition=Ready", "pod/shell", "--timeout=50s")  # a watch
+    assert kubectl("logs", "-n", "shop", "shell") == "hello\n"
+    assert kubectl("exec", "-i", "-n", "shop", "shell", "--", "cat", given="through the door\n") == "through the door\n"
+    assert "kube-system" in kubectl("get", "namespaces")
+    kubectl("create", "priorityclass", "agents", "--value=3")
+    kubectl("apply", "--server-side", "-f", "-", given=json.dumps(volume("agents")))
+    kubectl("apply", "-f", "-", given=json.dumps(MADE["a class of storage"]))
+    kubectl("label", "priorityclass", "agents", "kept=no")
+    kubectl("create", "priorityclass", "gone", "--value=3")
+    kubectl("delete", "priorityclass", "gone")
+    guest.close()
+    for resource in ("priorityclasses", "persistentvolumes", "storageclasses"):
+        assert api.find(resource, "agents") is None, resource
+
+
+# The door by itself, before a server that answers what it is told to.
+
+
+Reply = Callable[[BaseHTTPRequestHandler], None]
+
+
+@pytest.fixture
+def server() -> Iterator[tuple[list[Reply], str]]:
+    replies: list[Reply] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers.get("content-length") or 0))
+            replies[0](self)
+
+        do_GET = do_PATCH = do_POST
+
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as made:
+        thread = Thread(target=made.serve_forever)
+        thread.start()
+        yield replies, f"http://127.0.0.1:{made.server_port}"
+        made.shutdown()
+        thread.join()
+
+
+def ask(door: Door, head: str, body: bytes = b"") -> bytes:
+    """What a client gets that says nothing more, and believes every certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    port = int(door.server.rpartition(":")[2])
+    with (
+        socket.create_connection(("127.0.0.1", port), timeout=30) as plain,
+        context.wrap_socket(plain) as line,
+    ):
+        line.sendall(f"{head}\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body)
+        data = b""
+        while piece := line.recv(4096):
+            data += piece
+        return data
+
+
+OBJECT = {"kind": "PriorityClass", "metadata": {"name": "x", "uid": "u-1"}}
+POST = "POST /apis/scheduling.k8s.io/v1/priorityclasses HTTP/1.1"
+APPLY = "PATCH /api/v1/namespaces/default/configmaps/x HTTP/1.1\r\ncontent-type: application/apply-patch+yaml"
+
+
+def in_chunks(status: int) -> Reply:
+    def reply(handler: BaseHTTPRequestHandler) -> None:
+        body = json.dumps(OBJECT).encode()
+        handler.send_response(status)
+        handler.send_header("transfer-encoding", "chunked")
+        handler.end_headers()
+        for piece in (body[:7], body[7:30], body[30:], b""):
+            handler.wfile.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
+
+    return reply
+
+
+@pytest.mark.parametrize(
+    ("head", "status", "notes"),
+    [
+        (POST, 201, 1),
+        (POST, 200, 0),
+        (POST, 409, 0),
+        (POST.replace(" HTTP", "?dryRun=All HTTP"), 201, 0),
+        (POST.replace("/apis", "/k8s/clusters/one/apis"), 201, 1),
+        (f"{POST}\r\nupgrade: nonsense\r\nconnection: upgrade", 201, 1),
+        (f"{POST}\r\nexpect: 100-continue", 201, 1),
+        (APPLY, 201, 1),
+        (APPLY, 200, 0),
+        (APPLY.replace("apply-patch+yaml", "merge-patch+json"), 200, 0),
+        ("POST /api/v1/namespaces/default/pods/x/eviction HTTP/1.1", 201, 0),
+        ("POST /api/v1/namespaces/default/services/x:80/proxy/orders HTTP/1.1", 201, 0),
+        ("GET /api/v1/pods HTTP/1.1", 200, 0),
+    ],
+)
+def test_only_what_came_into_being_is_noted(
+    server: tuple[list[Reply], str], head: str, status: int, notes: int
+) -> None:
+    replies, address = server
+    noted: list[Any] = []
+    replies.append(in_chunks(status))
+    door = Door(Access(address, {}, None, "default"), noted.append)
+    try:
+        got = ask(door, head, b"{}")
+    finally:
+        door.close()
+    assert f" {status} ".encode() in got
+    assert got.endswith(b"\r\n0\r\n\r\n"), "to the last chunk"
+    assert noted == [OBJECT] * notes
+
+
+def test_the_note_is_taken_before_the_answer_is_given(server: tuple[list[Reply], str]) -> None:
+    replies, address = server
+    replies.append(in_chunks(201))
+
+    def broken(obj: Any) -> None:
+        raise OSError("no space left on device")
+
+    door = Door(Access(address, {}, None, "default"), broken)
+    try:
+        assert ask(door, POST, b"{}") == b""
+    finally:
+        door.close()
+
+
+def test_an_answer_without_end_comes_as_it_comes(server: tuple[list[Reply], str]) -> None:
+    """As with a watch."""
+    replies, address = server
+    seen: list[float] = []
+
+    def slowly(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.end_headers()
+        handler.wfile.write(b"first\n")
+        handler.wfile.flush()
+        while not seen:
+            time.sleep(0.01)
+        handler.wfile.write(b"second\n")
+        handler.close_connection = True
+
+    replies.append(slowly)
+    door = Door(Access(address, {}, None, "default"), lambda obj: None)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        port = int(door.server.rpartition(":")[2])
+        with (
+            socket.create_connection(("127.0.0.1", port), timeout=30) as plain,
+            context.wrap_socket(plain) as line,
+        ):
+            line.sendall(b"GET /api/v1/pods?watch=true HTTP/1.1\r\nhost: x\r\n\r\n")
+            data = b""
+            while b"first" not in data:
+                data += line.recv(4096)
+            seen.append(1.0)
+            while piece := line.recv(4096):
+                data += piece
+        assert data.endswith(b"first\nsecond\n")
+    finally:
+        seen.append(1.0)
+        door.close()
+
+
+def test_what_cannot_be_passed_on_is_said(server: tuple[list[Reply], str]) -> None:
+    _, address = server
+    gone = Door(Access("http://127.0.0.1:1", {}, None, "default"), lambda obj: None)
+    open_one = Door(Access(address, {}, None, "default"), lambda obj: None)
+    try:
+        assert b"the cluster does not answer" in ask(gone, "GET /version HTTP/1.1")
+        assert ask(open_one, "nonsense") == b""
+    finally:
+        gone.close()
+        open_one.close()
