@@ -85,7 +85,7 @@ class InitContainerDependencyHang(InjectedProblem):
 
 @problem("dev_shm_exhaustion_hotel_reservation", app="hotel_reservation", service="media-processor")
 class SharedMemoryExhaustion(InjectedProblem):
-    """With a worker beside the application that keeps pictures in shared memory, more than a runtime gives by itself."""
+    """With a worker beside the application that keeps more in shared memory than a runtime gives by itself."""
 
     family = "dev_shm_exhaustion"
     fault = "shared_memory_removed"

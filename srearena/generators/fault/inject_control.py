@@ -5,6 +5,7 @@ Here the workload itself is well; what admits it, changes it, cleans up after it
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import Any
 
 from srearena.generators.fault.actors import account, deployment, script_container
@@ -53,6 +54,18 @@ def admission_webhook_outage(bed: Testbed, service: str, webhook: str = "pod-pol
         ],
     }
     return Together(_ClusterWide(bed, configuration), PodsReplaced(bed, labels_of(bed, service)))
+
+
+@fault(FAULTS, "admission_webhook_tls_mismatch")
+def admission_webhook_tls_mismatch(bed: Testbed, service: str, webhook: str, authority: str) -> Fault:
+    """The API server is told to trust another authority than the one that signed the webhook's certificate."""
+
+    def change(obj: Obj) -> None:
+        for hook in obj["webhooks"]:
+            hook["clientConfig"]["caBundle"] = b64encode(authority.encode()).decode()
+
+    edit = Edit(bed, "validatingwebhookconfigurations", webhook, change, namespace="")
+    return Together(edit, PodsReplaced(bed, labels_of(bed, service)))
 
 
 class _ClusterWide(Addition):

@@ -65,3 +65,21 @@ class VirtualWake:
 
     async def wait(self, timeout: float) -> bool:
         return await self._signal.wait(timeout)
+
+
+async def answered(signal: Signal[T]) -> None:
+    """Wait for it on behalf of a client outside: where somebody is in a hurry, time flies until then."""
+    if IN_WORLD.get() or signal.is_set:
+        await happened(signal)
+        return
+    clock = signal.clock
+
+    def give_up() -> None:
+        """Nothing to take back: the client gives up by itself."""
+
+    clock.want(give_up)
+    signal.then(lambda: clock.served(give_up))
+    try:
+        await happened(signal)
+    finally:
+        clock.served(give_up)

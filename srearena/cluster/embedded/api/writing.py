@@ -16,7 +16,7 @@ from srearena.cluster.embedded.api.presenting import show, show_list, show_objec
 from srearena.cluster.embedded.api.requests import Request
 from srearena.cluster.embedded.api.selection import selection_of
 from srearena.cluster.embedded.api.views import View, view_of, view_of_kind
-from srearena.cluster.embedded.api.waiting import happened
+from srearena.cluster.embedded.api.waiting import answered
 from srearena.cluster.embedded.objects import Obj, copy_of, meta, name_of, namespace_of, uid_of
 from srearena.cluster.embedded.registry import conversion, deletion
 from srearena.cluster.embedded.registry.admission.chain import AdmissionPending
@@ -68,7 +68,7 @@ async def settled(write: Callable[[], T]) -> T:
         try:
             return write()
         except AdmissionPending as pending:
-            await happened(pending.ready)
+            await answered(pending.ready)
 
 
 def namespace_in(request: Request, row: Resource) -> str:

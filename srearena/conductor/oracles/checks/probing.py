@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _IMAGE = "busybox:1.36"
 _PATIENCE = 180.0
+_ADMISSION = 40.0
 
 
 class ProbeFailed(Exception):
@@ -27,11 +28,13 @@ def run_probe(problem: Problem, script: str, pod_settings: Obj | None = None, im
     """What a shell script prints in a pod of the application's namespace."""
     api, namespace = problem.kubernetes, problem.namespace
     try:
-        name = api.create(_manifest(script, pod_settings or {}, image), namespace, manager="kubectl-run")["metadata"][
-            "name"
-        ]
+        # Where webhooks review new pods, the answer takes some of the cluster's time.
+        with problem.cluster.hurrying(_ADMISSION):
+            made = api.create(_manifest(script, pod_settings or {}, image), namespace, manager="kubectl-run")
     except ApiRefused as refused:
         raise ProbeFailed(f"a new pod is not admitted in {namespace}: {refused}") from refused
+
+    name = made["metadata"]["name"]
 
     def over() -> bool:
         pod = api.get("pods", name, namespace)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, ClassVar
 
 from srearena.cluster.embedded.node.process import Process
+from srearena.cluster.embedded.node.programs.admission_server import serve_reviews
 from srearena.cluster.embedded.node.programs.base import PATH, Program
 from srearena.cluster.embedded.node.programs.echoes import MAX_DELAY
 from srearena.cluster.embedded.node.programs.registry import program
@@ -44,6 +45,8 @@ class Agnhost(Program):
             return await self._serve(process, 8080, self._liveness)
         if command == "connect":
             return await self._connect(process, flags)
+        if command == "webhook":
+            return await serve_reviews(process, flags)
         if command == "pause":
             await process.write("Paused\n")
             stop = stop_signal(process)

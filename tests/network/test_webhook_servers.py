@@ -1,0 +1,87 @@
+"""An admission webhook that runs in the cluster: asked over its network, and believed for its certificate."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from srearena.cluster.embedded.objects import Obj
+from srearena.generators.certificates import Authority
+from tests.network.town import Town
+
+START = datetime.fromtimestamp(1_700_000_000, UTC)
+AUTHORITY = Authority("Platform CA", "s", START - timedelta(days=100))
+
+
+@pytest.fixture
+def town() -> Town:
+    """A town whose webhook server is up."""
+    town = Town()
+    held = AUTHORITY.issue("policy.default.svc", START - timedelta(days=1), START + timedelta(days=30))
+    files = {"tls.crt": held.certificate, "tls.key": held.key}
+    secret: Obj = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "tls", "namespace": "default"}}
+    town.client.create("secrets", {**secret, "data": {k: b64encode(v.encode()).decode() for k, v in files.items()}})
+    words = "/agnhost webhook --tls-cert-file=/tls/tls.crt --tls-private-key-file=/tls/tls.key --port=8443"
+    labels = {"app": "policy"}
+    container = {
+        "name": "main",
+        "image": "registry.k8s.io/e2e-test-images/agnhost:2.53",
+        "command": words.split(),
+        "volumeMounts": [{"name": "tls", "mountPath": "/tls"}],
+    }
+    spec = {"containers": [container], "volumes": [{"name": "tls", "secret": {"secretName": "tls"}}]}
+    meta = {"name": "policy", "namespace": "default", "labels": labels}
+    town.client.create("pods", {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
+    town.pass_time(30)
+    town.expose("policy", 443, 8443)
+    return town
+
+
+def review(town: Town, path: str, authority: Authority = AUTHORITY) -> None:
+    """From now on pods with a label are reviewed."""
+    place = {"namespace": "default", "name": "policy", "path": path}
+    town.client.create(
+        "validatingwebhookconfigurations.admissionregistration.k8s.io",
+        {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": "policy"},
+            "webhooks": [
+                {
+                    "name": "policy.example.com",
+                    "admissionReviewVersions": ["v1"],
+                    "sideEffects": "None",
+                    "clientConfig": {"service": place, "caBundle": b64encode(authority.pem.encode()).decode()},
+                    "objectSelector": {"matchLabels": {"app": "web"}},
+                    "rules": [
+                        {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+                    ],
+                }
+            ],
+        },
+    )
+    town.deploy("web", "nginx:1.27")
+
+
+def refusals(town: Town) -> str:
+    return "\n".join(e["message"] for e in town.client.list("events", "default") if e["reason"] == "FailedCreate")
+
+
+@pytest.mark.parametrize("path", ["/pods", "/always-allow-delay-5s"])
+def test_what_it_allows_is_let_in(town: Town, path: str) -> None:
+    review(town, path)
+    assert town.ready("default", app="web") == 1 and not refusals(town)
+
+
+def test_what_it_denies_is_not(town: Town) -> None:
+    review(town, "/always-deny")
+    assert town.ready("default", app="web") == 0
+    assert 'admission webhook "policy.example.com" denied the request' in refusals(town)
+
+
+def test_a_certificate_of_another_authority_is_not_believed(town: Town) -> None:
+    review(town, "/pods", Authority("Platform CA", "another", START - timedelta(days=100)))
+    assert town.ready("default", app="web") == 0
+    assert "tls: failed to verify certificate: x509: certificate signed by unknown authority" in refusals(town)
