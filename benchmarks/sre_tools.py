@@ -95,6 +95,7 @@ def measure(root: Path, cache: Path) -> dict[str, Any]:
     found: dict[str, Any] = {"megabytes": round(sum(path.stat().st_size for path in files) / 1e6)}
     _forget(files)
     found["read_from_disk_s"] = _read_once(files)
+    found["disk_mb_per_s"] = found["megabytes"] / found["read_from_disk_s"]
     found["read_from_memory_s"] = _read_once(files)
     found["parse_s"], found["parse_processor_s"] = _parse_once(root, cache)
     _forget(files)

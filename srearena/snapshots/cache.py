@@ -21,7 +21,7 @@ import orjson
 from srearena.snapshots.errors import SnapshotError
 
 FORMAT = 7  # raised when the tables' columns change, so that files of an older version are not read
-_SAMPLE = 65_536
+_SAMPLE = 16_384
 _SAMPLES = 16
 
 

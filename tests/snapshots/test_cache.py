@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from srearena.snapshots import open_snapshot
+from srearena.snapshots import Snapshot, open_snapshot
 from tests.snapshots import samples
 
 
@@ -86,3 +86,18 @@ def test_the_snapshot_itself_is_never_written_to(directory: Path, tmp_path: Path
         for table in ("alerts", "events", "objects", "logs", "spans", "metrics"):
             snapshot.count(table)
     assert sorted((path, path.stat().st_mtime_ns) for path in directory.rglob("*")) == before
+
+
+def test_what_is_worked_out_is_kept_while_its_tables_are_the_same(directory: Path, tmp_path: Path) -> None:
+    made = []
+
+    def services(snapshot: Snapshot) -> list[str]:
+        made.append(snapshot)
+        return [row["service"] for row in snapshot.rows("SELECT DISTINCT service FROM logs ORDER BY 1")]
+
+    with open_snapshot(directory, cache=tmp_path / "cache") as snapshot:
+        first = snapshot.derived(services, "logs")
+        assert snapshot.derived(services, "logs") is first and len(made) == 1
+        row = {"Timestamp": samples.nanos(0), "ServiceName": "newcomer", "Body": "x"}
+        samples.write_tsv(directory / "otel_logs_raw.tsv", samples.RAW_LOG, [row])
+        assert snapshot.derived(services, "logs") == ["newcomer"] != first
