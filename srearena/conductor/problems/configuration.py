@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from srearena.conductor.oracles.checks import Intent
+from srearena.conductor.oracles.mitigation import MitigationOracle, usual_checks
 from srearena.conductor.problems.injected import UNDO, InjectedProblem
 from srearena.conductor.problems.registry import problem
 
@@ -23,8 +29,6 @@ class MissingConfigMap(InjectedProblem):
         name = self.options["config_map"]
         for manifest in self.app.manifests:
             if manifest.kind == "ConfigMap" and manifest.name == name:
-                import json
-
                 document = {**manifest.obj, "metadata": {**manifest.obj["metadata"], "namespace": self.namespace}}
                 return f"kubectl apply -f - <<'END'\n{json.dumps(document, indent=1)}\nEND"
         return ""
@@ -50,3 +54,39 @@ class DuplicatePvcMounts(InjectedProblem):
         "Two replicas of {service}, kept on different nodes, share a volume that one node at a time can mount."
     )
     remedy = f"{UNDO}\nkubectl -n {{ns}} scale deployment {{service}} --replicas=1"
+
+
+@problem("redeploy_without_PV", app="hotel_reservation", service=_MONGOS)
+class RedeployWithoutVolumes(InjectedProblem):
+    """What was stored is lost; the services fill an empty database when they start."""
+
+    family = "redeploy_without_PV"
+    level = "correlated"
+    system_level = "Virtualization"
+    stages = ("detection", "localization", "analysis", "mitigation")
+    fault = "volumes_lost"
+    fault_type = "Operation Error"
+    explanation = "The volumes behind the claims of {service} were deleted, and their pods, started anew, find no node."
+
+    def __init__(self, app: str, service: Sequence[str], **options: Any) -> None:
+        super().__init__(app, service, **options)
+        usual = [check for check in usual_checks() if check.name != Intent.name]
+        self.mitigation_oracle = MitigationOracle(self, checks=[Intent(keeps_claims=False), *usual])
+
+    def _remedy(self) -> str:
+        """New claims in the place of the lost ones."""
+        claims = [one.obj for one in self.app.manifests if one.kind == "PersistentVolumeClaim"]
+        documents = [{**one, "metadata": {**one["metadata"], "namespace": self.namespace}} for one in claims]
+        listed = {"apiVersion": "v1", "kind": "List", "items": documents}
+        clients = [name.removeprefix("mongodb-") for name in self.services]
+        names, there = " ".join(one["metadata"]["name"] for one in claims), f"kubectl -n {self.namespace}"
+        return "\n".join(
+            [
+                f"{there} scale deployment {' '.join(self.services)} --replicas=0",
+                f"{there} delete pvc {names}",
+                f"kubectl apply -f - <<'END'\n{json.dumps(listed)}\nEND",
+                f"{there} scale deployment {' '.join(self.services)} --replicas=1",
+                f"{there} wait deployment {' '.join(self.services)} --for=condition=Available --timeout=90s",
+                f"{there} rollout restart deployment {' '.join(clients)}",
+            ]
+        )

@@ -20,7 +20,18 @@ from srearena.generators.fault.testbed import Testbed
 from srearena.service.errors import Conflict, NotFound
 from srearena.service.kubernetes import Kubernetes, Obj
 
-__all__ = ["Addition", "Edit", "Fault", "FaultError", "FaultInjector", "Removal", "Testbed", "Together", "fault"]
+__all__ = [
+    "Addition",
+    "Edit",
+    "Fault",
+    "FaultError",
+    "FaultInjector",
+    "Removal",
+    "Testbed",
+    "Together",
+    "as_new",
+    "fault",
+]
 
 _GIVEN_BY_SERVER = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
 _SETTLE_SECONDS = 120.0

@@ -18,6 +18,7 @@ from srearena.generators.fault.base import (
     PodsReplaced,
     Removal,
     Together,
+    as_new,
     fault,
 )
 from srearena.generators.fault.testbed import Testbed
@@ -405,6 +406,46 @@ def pvc_claim_mismatch(bed: Testbed, service: str) -> Fault:
                 claim["claimName"] += "-data"
 
     return workload_edit(bed, service, change)
+
+
+class LostVolumes(Fault):
+    """The volumes behind a workload's claims are gone, though the claims are still bound to them."""
+
+    def __init__(self, bed: Testbed, service: str) -> None:
+        self._bed = bed
+        self._service = service
+        self._before: list[Obj] = []
+
+    def inject(self) -> None:
+        api, namespace = self._bed.kubernetes, self._bed.namespace
+        spec = pod_spec(api.get("deployments", self._service, namespace))
+        claims = [
+            one["persistentVolumeClaim"]["claimName"] for one in spec["volumes"] if "persistentVolumeClaim" in one
+        ]
+        names = [api.get("persistentvolumeclaims", claim, namespace)["spec"]["volumeName"] for claim in claims]
+        self._before = [api.get("persistentvolumes", name) for name in names]
+        for name in names:
+            api.delete("persistentvolumes", name)
+            # What is bound is protected from deletion, until somebody insists.
+            api.patch("persistentvolumes", name, {"metadata": {"finalizers": None}})
+        self._bed.until(self.in_place, 60.0, f"the volumes of {self._service} to go")
+
+    def recover(self) -> None:
+        for volume in self._before:
+            if self._bed.kubernetes.find("persistentvolumes", volume["metadata"]["name"]) is None:
+                again = as_new(volume)
+                again["spec"]["claimRef"].pop("resourceVersion", None)
+                self._bed.kubernetes.create(again)
+
+    def in_place(self) -> bool:
+        names = [volume["metadata"]["name"] for volume in self._before]
+        return all(self._bed.kubernetes.find("persistentvolumes", name) is None for name in names)
+
+
+@fault(FAULTS, "volumes_lost")
+def volumes_lost(bed: Testbed, service: str) -> Fault:
+    """A workload starts anew, and the volumes it had are not there any more."""
+    return Together(LostVolumes(bed, service), PodsReplaced(bed, selector_of(bed, service)))
 
 
 @fault(FAULTS, "duplicate_pvc_mounts")

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 class Intent(Check):
     name = "intent"
 
+    def __init__(self, *, keeps_claims: bool = True) -> None:
+        """`keeps_claims` is false where what was stored is lost already, and a new claim is as good as the old one."""
+        self._keeps_claims = keeps_claims
+
     def complaints(self, problem: Problem) -> list[str]:
         baseline = problem.baseline
         if baseline is None:
@@ -36,7 +40,7 @@ class Intent(Check):
             now = problem.kubernetes.find("persistentvolumeclaims", name, namespace)
             if now is None:
                 found.append(f"the claim {name} is gone, and with it what was stored there")
-            elif now["metadata"]["uid"] != before["metadata"]["uid"]:
+            elif self._keeps_claims and now["metadata"]["uid"] != before["metadata"]["uid"]:
                 found.append(f"the claim {name} is not the one it was: what was stored there is lost")
         return found
 
