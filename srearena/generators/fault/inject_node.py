@@ -9,13 +9,14 @@ from __future__ import annotations
 from srearena.generators.fault.actors import account, deployment, script_container
 from srearena.generators.fault.base import Addition, Fault, FaultInjector, FaultMaker, Together, fault
 from srearena.generators.fault.inject_virtual import first_container, pod_spec, workload_edit
-from srearena.generators.fault.steps import NodeOperation, pods_of, workers
+from srearena.generators.fault.steps import NodeOperation, Pause, pods_of, workers
 from srearena.generators.fault.testbed import Testbed
 from srearena.service.kubernetes import Obj
 
 __all__ = ["FAULTS", "NodeFaultInjector"]
 
 FAULTS: dict[str, FaultMaker] = {}
+FORTIO, FORTIO_PORT = "fortio/fortio:1.69.5", 8080
 
 
 class NodeFaultInjector(FaultInjector):
@@ -95,3 +96,21 @@ def container_kill(bed: Testbed, service: str, period: int = 20) -> Fault:
         spec["containers"].append({"name": "memory-guard", "image": "busybox:latest", "command": ["sh", "-c", script]})
 
     return workload_edit(bed, service, change)
+
+
+@fault(FAULTS, "conntrack_exhaustion")
+def conntrack_exhaustion(
+    bed: Testbed, service: str, tester: str = "gateway-soak", gateway: str = "rpc-gateway"
+) -> Fault:
+    """A test of endurance keeps so many connections open that the node it shares with a workload tracks no more."""
+    node = pods_of(bed, service)[0]["spec"]["nodeName"]
+    # kube-proxy makes the table so large; one tester has so many local ports for one peer.
+    processors = int(bed.kubernetes.get("nodes", node)["status"]["capacity"]["cpu"])
+    room, each = max(131_072, 32_768 * processors), 28_000
+    words = ["load", "-c", str(each), "-qps", "100", "-t", "0", f"http://{gateway}:{FORTIO_PORT}/"]
+    pod: Obj = {
+        "nodeSelector": {"kubernetes.io/hostname": node},
+        "terminationGracePeriodSeconds": 0,
+        "containers": [{"name": "fortio", "image": FORTIO, "args": words}],
+    }
+    return Together(Addition(bed, deployment(tester, bed.namespace, pod, replicas=room // each + 1)), Pause(bed, 30))

@@ -1,5 +1,5 @@
 """Programs that are part of the network: CoreDNS, kube-proxy, the ingress controller. Importing this registers them."""
 
-from srearena.cluster.embedded.network.programs import coredns, ingress_nginx, kube_proxy
+from srearena.cluster.embedded.network.programs import coredns, fortio, ingress_nginx, kube_proxy
 
-__all__ = ["coredns", "ingress_nginx", "kube_proxy"]
+__all__ = ["coredns", "fortio", "ingress_nginx", "kube_proxy"]
