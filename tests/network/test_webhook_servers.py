@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -39,26 +40,30 @@ def town() -> Town:
     return town
 
 
-def review(town: Town, path: str, authority: Authority = AUTHORITY) -> None:
+def review(
+    town: Town, path: str, authority: Authority = AUTHORITY, kind: str = "Validating", hooks: int = 1, **more: Any
+) -> None:
     """From now on pods with a label are reviewed."""
     place = {"namespace": "default", "name": "policy", "path": path}
     town.client.create(
-        "validatingwebhookconfigurations.admissionregistration.k8s.io",
+        f"{kind.lower()}webhookconfigurations.admissionregistration.k8s.io",
         {
             "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": "ValidatingWebhookConfiguration",
+            "kind": f"{kind}WebhookConfiguration",
             "metadata": {"name": "policy"},
             "webhooks": [
                 {
-                    "name": "policy.example.com",
+                    "name": f"policy{'-again' * number}.example.com",
                     "admissionReviewVersions": ["v1"],
                     "sideEffects": "None",
+                    **more,
                     "clientConfig": {"service": place, "caBundle": b64encode(authority.pem.encode()).decode()},
                     "objectSelector": {"matchLabels": {"app": "web"}},
                     "rules": [
                         {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
                     ],
                 }
+                for number in range(hooks)
             ],
         },
     )
@@ -85,3 +90,16 @@ def test_a_certificate_of_another_authority_is_not_believed(town: Town) -> None:
     review(town, "/pods", Authority("Platform CA", "another", START - timedelta(days=100)))
     assert town.ready("default", app="web") == 0
     assert "tls: failed to verify certificate: x509: certificate signed by unknown authority" in refusals(town)
+
+
+@pytest.mark.parametrize(("hooks", "let_in"), [(3, True), (4, False)])
+def test_failures_that_are_ignored_add_up_to_more_than_a_request_may_take(town: Town, hooks: int, let_in: bool) -> None:
+    closed: Obj = {"podSelector": {"matchLabels": {"app": "policy"}}, "policyTypes": ["Ingress"]}
+    kind = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy"}
+    meta = {"name": "closed", "namespace": "default"}
+    town.client.create("networkpolicies.networking.k8s.io", {**kind, "metadata": meta, "spec": closed})
+    review(town, "/pods", kind="Mutating", hooks=hooks, timeoutSeconds=10, failurePolicy="Ignore")
+    town.pass_time(60)
+    assert (town.ready("default", app="web") == 1) is let_in
+    late = "Timeout: request did not complete within requested timeout - context deadline exceeded"
+    assert (late in refusals(town)) is not let_in

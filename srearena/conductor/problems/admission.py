@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from base64 import b64encode
+from collections.abc import Iterable
 from datetime import datetime, timedelta
+from typing import Any
 
+from srearena.conductor.oracles.checks import Check
+from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
 from srearena.generators.certificates import Authority, Certificate
@@ -39,19 +44,44 @@ kubectl -n {ns} rollout restart deployment/{service}"""
 _PLACE, _POLICY, _PORT = "policy-system", "pod-policy", 8443
 
 
+class WebhookProblem(OriginProblem):
+    """With a webhook server that answers under a certificate of the company's authority."""
+
+    beside = (_PLACE,)
+    injector = ControlFaultInjector
+
+    def _authority(self, name: str = "Platform CA") -> Authority:
+        cluster = self.kubernetes.get("namespaces", "kube-system")["metadata"]["uid"]
+        return Authority(name, cluster, self._today - timedelta(days=200))
+
+    @property
+    def _today(self) -> datetime:
+        return datetime.fromisoformat(self.kubernetes.now()).replace(hour=0, minute=0, second=0, microsecond=0)
+
+    def set_up(self) -> None:
+        authority = self._authority()
+        host = f"{_POLICY}.{_PLACE}.svc"
+        held = authority.issue(host, self._today - timedelta(days=30), self._today + timedelta(days=335))
+        for obj in _webhook_server(held, authority.pem):
+            self.kubernetes.apply(obj)
+        self.cluster.wait(45)
+        for obj in self.configurations(authority.pem):
+            self.kubernetes.apply(obj)
+
+    @abstractmethod
+    def configurations(self, authority: str) -> Iterable[Obj]:
+        """How the API server is told to ask it, by whom its certificate is signed."""
+
+
 @problem(
     "admission_webhook_tls_mismatch_hotel_reservation",
     app="hotel_reservation",
     service="recommendation",
     victims=("recommendation", "frontend"),
 )
-class AdmissionWebhookTlsMismatch(OriginProblem):
-    """With a webhook that reviews new pods, and answers under a certificate of the company's authority."""
-
-    beside = (_PLACE,)
+class AdmissionWebhookTlsMismatch(WebhookProblem):
     family = "admission_webhook_tls_mismatch"
     difficulty = "hard"
-    injector = ControlFaultInjector
     fault = "admission_webhook_tls_mismatch"
     root_kind = "ValidatingWebhookConfiguration"
     origin = _POLICY
@@ -66,22 +96,8 @@ kubectl patch validatingwebhookconfiguration {_POLICY} --type=json \
 -p '[{{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": "'"$bundle"'"}}]'
 kubectl -n {{ns}} rollout restart deployment/{{service}}"""
 
-    def _authority(self, name: str) -> Authority:
-        cluster = self.kubernetes.get("namespaces", "kube-system")["metadata"]["uid"]
-        return Authority(name, cluster, self._today - timedelta(days=200))
-
-    @property
-    def _today(self) -> datetime:
-        return datetime.fromisoformat(self.kubernetes.now()).replace(hour=0, minute=0, second=0, microsecond=0)
-
-    def set_up(self) -> None:
-        authority = self._authority("Platform CA")
-        host = f"{_POLICY}.{_PLACE}.svc"
-        held = authority.issue(host, self._today - timedelta(days=30), self._today + timedelta(days=335))
-        for obj in _webhook_server(held, authority.pem):
-            self.kubernetes.apply(obj)
-        self.cluster.wait(45)
-        self.kubernetes.apply(_reviewing(self.namespace, authority.pem))
+    def configurations(self, authority: str) -> Iterable[Obj]:
+        return [_reviewing(_POLICY, self.namespace, authority)]
 
     def inject_fault(self) -> None:
         self.options = {"webhook": _POLICY, "authority": self._authority("Platform Root CA").pem}
@@ -122,23 +138,98 @@ def _webhook_server(held: Certificate, authority: str) -> list[Obj]:
     ]
 
 
-def _reviewing(namespace: str, authority: str) -> Obj:
-    """Every new pod of a namespace must be approved."""
+def _reviewing(
+    name: str, namespace: str, authority: str, kind: str = "Validating", seconds: int = 5, failure: str = "Fail"
+) -> Obj:
+    """Every new pod of a namespace is shown to the server."""
     place = {"namespace": _PLACE, "name": _POLICY, "path": "/pods"}
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingWebhookConfiguration",
-        "metadata": {"name": _POLICY},
+        "kind": f"{kind}WebhookConfiguration",
+        "metadata": {"name": name},
         "webhooks": [
             {
-                "name": f"{_POLICY}.platform.example.com",
+                "name": f"{name}.platform.example.com",
                 "admissionReviewVersions": ["v1"],
                 "sideEffects": "None",
-                "failurePolicy": "Fail",
-                "timeoutSeconds": 5,
+                "failurePolicy": failure,
+                "timeoutSeconds": seconds,
                 "clientConfig": {"service": place, "caBundle": b64encode(authority.encode()).decode()},
                 "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
                 "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
             }
         ],
     }
+
+
+_DEFAULTS = {"pod-labels": 12, "pod-priority": 8, "pod-tolerations": 11, "pod-topology": 9}
+"""Webhooks that fill in what pods leave out, and how many seconds each may take."""
+_ISOLATION = "webhook-isolation"
+
+
+class Guarded(Check):
+    """The webhooks are still asked, by some of them at least, and still shielded from what need not reach them.
+
+    Why it cannot be gamed: repairing admission by doing away with what it is for is no repair.
+    """
+
+    name = "guarded"
+
+    def complaints(self, problem: Problem) -> list[str]:
+        api = problem.kubernetes
+        found = []
+        if not any(api.find("mutatingwebhookconfigurations", name) for name in _DEFAULTS):
+            found.append("none of the webhooks that complete pods is configured any more")
+        policies = api.list("networkpolicies", _PLACE)
+        if not any("Ingress" in (one["spec"].get("policyTypes") or ["Ingress"]) for one in policies):
+            found.append(f"nothing shields the webhooks in {_PLACE} any more")
+        return found
+
+
+@problem(
+    "cumulative_admission_webhook_timeout_hotel_reservation",
+    app="hotel_reservation",
+    service="recommendation",
+    victims=("recommendation", "frontend"),
+)
+class CumulativeWebhookTimeout(WebhookProblem):
+    """With four webhooks whose failure is ignored, behind a network policy that lets the API server through."""
+
+    family = "cumulative_admission_webhook_timeout"
+    difficulty = "hard"
+    fault = "webhooks_cut_off"
+    root_kind = "NetworkPolicy"
+    origin = _ISOLATION
+    origin_namespace = _PLACE
+    explanation = (
+        f"The network policy {_ISOLATION} lets pods reach the webhooks, and not the API server: each of four is waited "
+        "for in turn, and though each may fail, together they take longer than a request may. No pod is admitted."
+    )
+    remedy = f"""\
+for name in {" ".join(_DEFAULTS)}; do
+  kubectl patch mutatingwebhookconfiguration "$name" --type=json \
+  -p '[{{"op": "replace", "path": "/webhooks/0/timeoutSeconds", "value": 2}}]'
+done
+kubectl -n {{ns}} rollout restart deployment/{{service}}"""
+    """The policy is in another team's namespace, where an engineer on call may only read."""
+
+    def __init__(self, app: str, service: str, **options: Any) -> None:
+        super().__init__(app, service, policy=_ISOLATION, place=_PLACE, **options)
+
+    def more_checks(self) -> Iterable[Check]:
+        return [Guarded()]
+
+    def configurations(self, authority: str) -> Iterable[Obj]:
+        source = [{"namespaceSelector": {}}, {"ipBlock": {"cidr": "0.0.0.0/0"}}]
+        yield {
+            "apiVersion": "networking.k8s.io/v1",
+            "kind": "NetworkPolicy",
+            "metadata": {"name": _ISOLATION, "namespace": _PLACE},
+            "spec": {
+                "podSelector": {"matchLabels": {"app": _POLICY}},
+                "policyTypes": ["Ingress"],
+                "ingress": [{"from": source, "ports": [{"protocol": "TCP", "port": _PORT}]}],
+            },
+        }
+        for name, seconds in _DEFAULTS.items():
+            yield _reviewing(name, self.namespace, authority, "Mutating", seconds, "Ignore")

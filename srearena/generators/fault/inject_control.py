@@ -68,6 +68,18 @@ def admission_webhook_tls_mismatch(bed: Testbed, service: str, webhook: str, aut
     return Together(edit, PodsReplaced(bed, labels_of(bed, service)))
 
 
+@fault(FAULTS, "webhooks_cut_off")
+def webhooks_cut_off(bed: Testbed, service: str, policy: str, place: str) -> Fault:
+    """A network policy before webhooks lets in the pods of the cluster, and forgets the API server, which is none."""
+
+    def change(obj: Obj) -> None:
+        for rule in obj["spec"]["ingress"]:
+            rule["from"] = [{"namespaceSelector": {}}]
+
+    edit = Edit(bed, "networkpolicies", policy, change, namespace=place)
+    return Together(edit, PodsReplaced(bed, labels_of(bed, service)))
+
+
 class _ClusterWide(Addition):
     """An object without a namespace."""
 

@@ -28,6 +28,9 @@ from srearena.cluster.embedded.registry.patch.json_patch import apply_json_patch
 from srearena.cluster.embedded.store import Store
 
 _KEPT_SECONDS = 60.0
+_REQUEST_SECONDS = 34.0
+"""How long the API server works on one write, whatever the webhooks' own timeouts add up to."""
+_TOO_LATE = "Timeout: request did not complete within requested timeout - context deadline exceeded"
 # Drawn anew each time a write is made, so it must not tell two attempts apart.
 _RANDOM_TOKEN_VOLUME = re.compile(rb"kube-api-access-[a-z0-9]{5}")
 
@@ -51,6 +54,7 @@ class _Conversation:
     """The answers one write has got so far."""
 
     used_at: float
+    began_at: float
     answers: dict[tuple[str, str], tuple[str, Signal[Answer]]] = field(default_factory=dict)
     """By webhook: the UID of the request and what will be the answer."""
 
@@ -92,8 +96,12 @@ class Webhooks(Plugin):
             review = self._review(attributes)
             conversation.answers[key] = (review["request"]["uid"], self._call(webhook, review))
         uid, signal = conversation.answers[key]
+        left = conversation.began_at + _REQUEST_SECONDS - self._clock.now
+        if left <= 0:
+            del self._conversations[attributes.memo["webhooks"]]
+            raise ApiError(_TOO_LATE, code=504, reason="Timeout")
         if not signal.is_set:
-            raise AdmissionPending(signal)
+            raise AdmissionPending(self._within(signal, left))
         try:
             return self._verdict(webhook, attributes, signal.value, _complaint(signal.value, uid, mutating=mutating))
         except ApiError:
@@ -106,9 +114,21 @@ class Webhooks(Plugin):
         for key, conversation in list(self._conversations.items()):
             if now - conversation.used_at > _KEPT_SECONDS:
                 del self._conversations[key]
-        found = self._conversations.setdefault(attributes.memo["webhooks"], _Conversation(now))
+        found = self._conversations.setdefault(attributes.memo["webhooks"], _Conversation(now, now))
         found.used_at = now
         return found
+
+    def _within(self, signal: Signal[Answer], seconds: float) -> Signal[None]:
+        """Set when the other one is, and after so long at the latest."""
+        either: Signal[None] = Signal(self._clock)
+        late = self._clock.after(seconds, either.set, None)
+
+        def in_time() -> None:
+            late.cancel()
+            either.set(None)
+
+        signal.then(in_time)
+        return either
 
     def _call(self, webhook: Webhook, review: Obj) -> Signal[Answer]:
         if self.caller is None:
