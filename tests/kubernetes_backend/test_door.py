@@ -6,7 +6,6 @@ import json
 import shutil
 import socket
 import ssl
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,6 +23,7 @@ from srearena.conductor.identity import NAMESPACE, grant
 from srearena.service.errors import ApiRefused, Unreachable
 from srearena.service.kubeconfig import Access, read_kubeconfig
 from srearena.service.kubernetes import Kubernetes, Obj
+from tests.kubernetes_backend.kubectl_work import LEFT, work
 from tests.kubernetes_backend.test_leaving import hook, named, visit, volume
 
 Agent = tuple[GuestCluster, Path]
@@ -124,35 +124,10 @@ def test_when_we_leave_the_door_is_shut(agent: Agent) -> None:
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
 def test_the_real_kubectl_goes_in_and_out(agent: Agent, api: Kubernetes, tmp_path: Path) -> None:
     guest, path = agent
-
-    def kubectl(*words: str, given: str | None = None) -> str:
-        done = subprocess.run(
-            ["kubectl", f"--kubeconfig={path}", f"--cache-dir={tmp_path / 'cache'}", *words],
-            input=given,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    pod = named("Pod", "v1", "shell", spec={"containers": [{"name": "c", "image": "busybox:1.36", "command": ["sh"]}]})
-    pod["spec"]["containers"][0]["args"] = ["-c", "echo hello; sleep 3600"]
-    kubectl("apply", "-n", "shop", "-f", "-", given=json.dumps(pod))
-    kubectl("wait", "-n", "shop", "--for=condition=Ready", "pod/shell", "--timeout=50s")  # a watch
-    assert kubectl("logs", "-n", "shop", "shell") == "hello\n"
-    assert kubectl("exec", "-i", "-n", "shop", "shell", "--", "cat", given="through the door\n") == "through the door\n"
-    assert "kube-system" in kubectl("get", "namespaces")
-    kubectl("create", "priorityclass", "agents", "--value=3")
-    kubectl("apply", "--server-side", "-f", "-", given=json.dumps(volume("agents")))
-    kubectl("apply", "-f", "-", given=json.dumps(MADE["a class of storage"]))
-    kubectl("label", "priorityclass", "agents", "kept=no")
-    kubectl("create", "priorityclass", "gone", "--value=3")
-    kubectl("delete", "priorityclass", "gone")
+    work(path, tmp_path)
+    assert all(api.find(resource, "agents", "default") is not None for resource in LEFT)
     guest.close()
-    for resource in ("priorityclasses", "persistentvolumes", "storageclasses"):
-        assert api.find(resource, "agents") is None, resource
+    assert [resource for resource in LEFT if api.find(resource, "agents", "default")] == []
 
 
 # The door by itself, before a server that answers what it is told to.

@@ -22,6 +22,7 @@ from srearena.conductor.guest import GuestCluster, Needs, all_ledgers, enter
 from srearena.conductor.guest.inventory import take_inventory
 from srearena.conductor.guest.telemetry import NAMESPACE as OBSERVE
 from srearena.conductor.guest.telemetry import stack
+from srearena.conductor.identity import NAMESPACE, grant
 from srearena.conductor.oracles.base import Verdict
 from srearena.conductor.oracles.checks import FreshPods, FrontDoor, Intent, Reachability, Readiness
 from srearena.conductor.oracles.mitigation import MitigationOracle
@@ -40,7 +41,9 @@ from srearena.generators.fault.testbed import Testbed
 from srearena.service.apps import all_applications, find_application
 from srearena.service.errors import NotReady
 from srearena.service.kubernetes import Kubernetes
+from tests.kubernetes_backend.kubectl_work import work
 from tests.kubernetes_backend.machines import HolderMachines
+from tests.kubernetes_backend.test_leaving import named
 from tests.real_cluster.layout import KUBECONFIG
 
 VARIABLE = "SREARENA_REAL_KUBECONFIG"
@@ -213,6 +216,30 @@ def test_an_application_whose_images_cannot_be_pulled_says_so() -> None:
     lines = str(refused.value).splitlines()
     print("", *lines[:4], f"  ... and {len(lines) - 4} more", sep="\n", flush=True)
     assert "Pull" in str(refused.value)
+
+
+def test_beside_neighbours(tmp_path: Path) -> None:
+    """What the agent makes goes, what others make meanwhile stays and is named."""
+    guest = visit("shop", NAMESPACE)
+    before = guest.ledger.inventory
+    said: list[str] = []
+    guest._say = said.append
+    theirs = named("PriorityClass", "scheduling.k8s.io/v1", "neighbours", value=1)
+    with Kubernetes(os.environ[VARIABLE]) as api:
+        try:
+            api.create(theirs)
+            with Kubernetes.of(guest) as ours:
+                ours.create(named("Namespace", "v1", "shop"))
+                path = grant(guest, ours, ("shop",), tmp_path)
+            work(path, tmp_path)
+        finally:
+            guest.close()
+        left = [str(d) for d in before.differences(take_inventory(api))]
+        api.delete("priorityclasses", "neighbours")
+    print("", *said, sep="\n", flush=True)
+    assert left == ["priorityclasses/neighbours added"]
+    assert said[-1] == "left alone, since it is not known to be ours: priorityclasses/neighbours added"
+    assert untouched(before)
 
 
 def judged(problem: InjectedProblem) -> Verdict:
