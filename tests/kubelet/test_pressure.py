@@ -171,3 +171,16 @@ def test_processor_is_shared_by_request(lab: Lab) -> None:
     meters["small"].load("work", 0.2)
     assert not share_processor(lab.kubelet.machine)
     assert meters["small"].available_cores is None
+
+
+def test_a_kubelet_that_is_told_to_keep_the_disk_free_sees_pressure_where_there_is_room(lab: Lab) -> None:
+    lab.run("idle")
+    lab.pass_time(20)
+    assert pressure(lab, "DiskPressure")[0] == "False"
+    lab.nodes.access.reserve_disk("worker", 0.98)
+    lab.pass_time(60)
+    assert pressure(lab, "DiskPressure") == ("True", "KubeletHasDiskPressure")
+    assert lab.status("idle")["reason"] == "Evicted"
+    lab.nodes.access.reserve_disk("worker", 0.0)
+    lab.pass_time(330)
+    assert pressure(lab, "DiskPressure")[0] == "False"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 
 from srearena.conductor.oracles.localization import LocalizationOracle
@@ -11,28 +12,27 @@ from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
 from srearena.generators.fault.actors import deployment, service
 from srearena.generators.fault.inject_node import FORTIO, FORTIO_PORT, NodeFaultInjector
-from srearena.generators.fault.steps import workers
+from srearena.generators.fault.steps import pods_of, workers
 from srearena.generators.fault.testbed import Testbed
 from srearena.utils.decorators import mark_fault_injected
 
 
-@problem("kubelet_crash", app="astronomy_shop", service="frontend")
-class KubeletCrash(InjectedProblem):
-    """Nothing that Kubernetes offers starts a kubelet, so that only finding out is asked for."""
+class MachineProblem(InjectedProblem):
+    """Nothing that Kubernetes offers repairs a machine, so that only finding out is asked for."""
 
-    family = "kubelet_crash"
     level = "node"
     stages = ("detection", "localization")
     injector = NodeFaultInjector
-    fault = "kubelet_crash"
-    fault_type = "Operation Error"
     runs_on = ("embedded",)
-    explanation = "The kubelet of every worker stopped: nodes are not ready, and what runs there is not looked after."
     remedy = ""
+
+    @abstractmethod
+    def machines(self, bed: Testbed) -> list[str]:
+        """Those that are struck."""
 
     @mark_fault_injected
     def inject_fault(self) -> None:
-        names = workers(Testbed.of(self.namespace, self.cluster, self.kubernetes))
+        names = self.machines(Testbed.of(self.namespace, self.cluster, self.kubernetes))
         self.faulty_service = names
         self.localization_oracle = LocalizationOracle(self, names)
         super().inject_fault()
@@ -40,6 +40,38 @@ class KubeletCrash(InjectedProblem):
     @property
     def roots(self) -> Sequence[Entity]:
         return tuple(Entity("Node", name) for name in self.faulty_services)
+
+
+@problem("kubelet_crash", app="astronomy_shop", service="frontend")
+class KubeletCrash(MachineProblem):
+    family = "kubelet_crash"
+    fault = "kubelet_crash"
+    fault_type = "Operation Error"
+    explanation = "The kubelet of every worker stopped: nodes are not ready, and what runs there is not looked after."
+
+    def machines(self, bed: Testbed) -> list[str]:
+        return workers(bed)
+
+
+@problem("kubelet_eviction_threshold_misconfig", app="astronomy_shop", service="currency")
+class EvictionThreshold(MachineProblem):
+    """With a workload that may run on one node only, and goes down with it."""
+
+    family = "kubelet_eviction_threshold_misconfig"
+    fault = "eviction_threshold"
+    explanation = (
+        "The kubelet of the node that {service} is bound to is told to keep nearly all of its disk free: it reports "
+        "pressure though there is room, evicts what runs there and takes nothing new."
+    )
+
+    def machines(self, bed: Testbed) -> list[str]:
+        return [pods_of(bed, self.services[0])[0]["spec"]["nodeName"]]
+
+    def set_up(self) -> None:
+        node = self.machines(Testbed.of(self.namespace, self.cluster, self.kubernetes))[0]
+        bound = {"spec": {"template": {"spec": {"nodeSelector": {"kubernetes.io/hostname": node}}}}}
+        self.kubernetes.patch("deployments", self.services[0], bound, self.namespace)
+        self.cluster.wait(60)
 
 
 @problem(

@@ -114,3 +114,10 @@ def conntrack_exhaustion(
         "containers": [{"name": "fortio", "image": FORTIO, "args": words}],
     }
     return Together(Addition(bed, deployment(tester, bed.namespace, pod, replicas=room // each + 1)), Pause(bed, 30))
+
+
+@fault(FAULTS, "eviction_threshold")
+def eviction_threshold(bed: Testbed, service: str, share: float = 0.98) -> Fault:
+    """The kubelet of the node that a workload is on is told to keep nearly all of the disk free."""
+    node = pods_of(bed, service)[0]["spec"]["nodeName"]
+    return Together(NodeOperation(bed, [node], "reserve_disk", "reserve_disk", {"share": share}, {"share": 0.0}))

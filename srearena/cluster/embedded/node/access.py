@@ -23,6 +23,7 @@ OPERATIONS = (
     "stop_kubelet",
     "start_kubelet",
     "restart_kubelet",
+    "reserve_disk",
     "power_off",
     "power_on",
     "reboot",
@@ -86,6 +87,11 @@ class NodeAccess:
     def restart_kubelet(self, node: str) -> None:
         self.stop_kubelet(node)
         self.start_kubelet(node)
+
+    def reserve_disk(self, node: str, share: float) -> None:
+        """`evictionHard: {nodefs.available: ...}` in the kubelet's configuration, and the kubelet started anew."""
+        self._kubelet(node).machine.disk_reserve = min(max(share, 0.0), 1.0)
+        self.restart_kubelet(node)
 
     # --- power and cables ------------------------------------------------------------------------------------
 

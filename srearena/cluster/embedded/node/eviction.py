@@ -1,6 +1,7 @@
 """Keeping a node alive when memory or disk run short: conditions, reclaiming, and eviction of pods.
 
-Every ten seconds the signals are compared with the default hard thresholds. A pressure condition stays for five
+Every ten seconds the signals are compared with the default hard thresholds, or with one for the disk that the kubelet
+was given (`Machine.disk_reserve`). A pressure condition stays for five
 minutes after its signal has recovered. One pod is evicted at a time; pods that exceed limits of their own on local
 storage go at once.
 """
@@ -72,7 +73,7 @@ class EvictionManager:
             found.append(Threshold(_MEMORY, "MemoryPressure", MEMORY_THRESHOLD, max(0, free)))
         size, used = machine.disk.limits
         left = size - used
-        for share in (NODE_FS_SHARE, IMAGE_FS_SHARE):
+        for share in (max(NODE_FS_SHARE, machine.disk_reserve), IMAGE_FS_SHARE):
             if left < size * share:
                 found.append(Threshold(_STORAGE, "DiskPressure", int(size * share), max(0, left)))
                 break

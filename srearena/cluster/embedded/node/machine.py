@@ -103,6 +103,8 @@ class Machine:
         """Processes of the machine itself that belong to no pod."""
         self.disk_factor = 1.0
         """How many times as long its disk takes."""
+        self.disk_reserve = 0.0
+        """The share of the disk that its kubelet was told to keep free, beyond what it keeps by itself."""
         self.memory_ballast = 0
         """Bytes of memory held by something that is no pod."""
         self.files = host_tree(spec.name)
