@@ -16,20 +16,23 @@ START = datetime.fromtimestamp(1_700_000_000, UTC)
 AUTHORITY = Authority("Platform CA", "s", START - timedelta(days=100))
 
 
-@pytest.fixture
-def town() -> Town:
+_AGNHOST = ("registry.k8s.io/e2e-test-images/agnhost:2.53", "/agnhost webhook")
+
+
+def with_server(image: str, command: str, **env: str) -> Town:
     """A town whose webhook server is up."""
     town = Town()
     held = AUTHORITY.issue("policy.default.svc", START - timedelta(days=1), START + timedelta(days=30))
     files = {"tls.crt": held.certificate, "tls.key": held.key}
     secret: Obj = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "tls", "namespace": "default"}}
     town.client.create("secrets", {**secret, "data": {k: b64encode(v.encode()).decode() for k, v in files.items()}})
-    words = "/agnhost webhook --tls-cert-file=/tls/tls.crt --tls-private-key-file=/tls/tls.key --port=8443"
+    words = f"{command} --tls-cert-file=/tls/tls.crt --tls-private-key-file=/tls/tls.key --port=8443"
     labels = {"app": "policy"}
     container = {
         "name": "main",
-        "image": "registry.k8s.io/e2e-test-images/agnhost:2.53",
+        "image": image,
         "command": words.split(),
+        "env": [{"name": name, "value": value} for name, value in env.items()],
         "volumeMounts": [{"name": "tls", "mountPath": "/tls"}],
     }
     spec = {"containers": [container], "volumes": [{"name": "tls", "secret": {"secretName": "tls"}}]}
@@ -38,6 +41,11 @@ def town() -> Town:
     town.pass_time(30)
     town.expose("policy", 443, 8443)
     return town
+
+
+@pytest.fixture
+def town() -> Town:
+    return with_server(*_AGNHOST)
 
 
 def review(
@@ -103,3 +111,14 @@ def test_failures_that_are_ignored_add_up_to_more_than_a_request_may_take(town: 
     assert (town.ready("default", app="web") == 1) is let_in
     late = "Timeout: request did not complete within requested timeout - context deadline exceeded"
     assert (late in refusals(town)) is not let_in
+
+
+def test_what_pods_leave_out_is_filled_in() -> None:
+    image = "registry.example.com/platform/pod-defaults:1.4.0"
+    town = with_server(image, "/pod-defaults", DEFAULT_MEMORY_LIMIT="96Mi")
+    review(town, "/pods", kind="Mutating")
+    (pod,) = town.pods("default", app="web")
+    assert pod["spec"]["containers"][0]["resources"]["limits"] == {"memory": "96Mi"}
+    deployment = town.client.get("deployments.apps", "default", "web")
+    assert deployment is not None
+    assert not deployment["spec"]["template"]["spec"]["containers"][0].get("resources"), "the workload is as it was"

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from base64 import b64encode
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from srearena.conductor.oracles.checks import Check
 from srearena.conductor.problems.base import Problem
@@ -41,14 +41,15 @@ kubectl delete validatingwebhookconfiguration pod-policy
 kubectl -n {ns} rollout restart deployment/{service}"""
 
 
-_PLACE, _POLICY, _PORT = "policy-system", "pod-policy", 8443
+PLACE, POLICY, _PORT = "policy-system", "pod-policy", 8443
 
 
 class WebhookProblem(OriginProblem):
     """With a webhook server that answers under a certificate of the company's authority."""
 
-    beside = (_PLACE,)
+    beside = (PLACE,)
     injector = ControlFaultInjector
+    server: ClassVar[Obj] = {"image": "registry.k8s.io/e2e-test-images/agnhost:2.53", "args": ["webhook"]}
 
     def _authority(self, name: str = "Platform CA") -> Authority:
         cluster = self.kubernetes.get("namespaces", "kube-system")["metadata"]["uid"]
@@ -60,9 +61,9 @@ class WebhookProblem(OriginProblem):
 
     def set_up(self) -> None:
         authority = self._authority()
-        host = f"{_POLICY}.{_PLACE}.svc"
+        host = f"{POLICY}.{PLACE}.svc"
         held = authority.issue(host, self._today - timedelta(days=30), self._today + timedelta(days=335))
-        for obj in _webhook_server(held, authority.pem):
+        for obj in _webhook_server(self.server, held, authority.pem):
             self.kubernetes.apply(obj)
         self.cluster.wait(45)
         for obj in self.configurations(authority.pem):
@@ -84,65 +85,65 @@ class AdmissionWebhookTlsMismatch(WebhookProblem):
     difficulty = "hard"
     fault = "admission_webhook_tls_mismatch"
     root_kind = "ValidatingWebhookConfiguration"
-    origin = _POLICY
+    origin = POLICY
     origin_namespace = ""
     explanation = (
-        f"The configuration of the webhook {_POLICY} names an authority that did not sign the webhook's certificate: "
+        f"The configuration of the webhook {POLICY} names an authority that did not sign the webhook's certificate: "
         "the API server does not believe it, no pod is admitted, and that of {service}, once deleted, does not return."
     )
     remedy = f"""\
-bundle=$(kubectl -n {_PLACE} get configmap {_POLICY}-ca -o jsonpath='{{.data.ca\\.crt}}' | base64 -w 0)
-kubectl patch validatingwebhookconfiguration {_POLICY} --type=json \
+bundle=$(kubectl -n {PLACE} get configmap {POLICY}-ca -o jsonpath='{{.data.ca\\.crt}}' | base64 -w 0)
+kubectl patch validatingwebhookconfiguration {POLICY} --type=json \
 -p '[{{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": "'"$bundle"'"}}]'
 kubectl -n {{ns}} rollout restart deployment/{{service}}"""
 
     def configurations(self, authority: str) -> Iterable[Obj]:
-        return [_reviewing(_POLICY, self.namespace, authority)]
+        return [reviewing(POLICY, self.namespace, authority)]
 
     def inject_fault(self) -> None:
-        self.options = {"webhook": _POLICY, "authority": self._authority("Platform Root CA").pem}
+        self.options = {"webhook": POLICY, "authority": self._authority("Platform Root CA").pem}
         super().inject_fault()
 
 
-def _webhook_server(held: Certificate, authority: str) -> list[Obj]:
-    """A program that allows every pod it is asked about, its certificate, and the authority for who needs it."""
-    args = ["webhook", "--tls-cert-file=/tls/tls.crt", "--tls-private-key-file=/tls/tls.key", f"--port={_PORT}"]
+def _webhook_server(server: Obj, held: Certificate, authority: str) -> list[Obj]:
+    """A program that is asked about pods, its certificate, and the authority for who needs it."""
+    files = ["--tls-cert-file=/tls/tls.crt", "--tls-private-key-file=/tls/tls.key", f"--port={_PORT}"]
     container = {
         "name": "webhook",
-        "image": "registry.k8s.io/e2e-test-images/agnhost:2.53",
-        "args": args,
+        **server,
+        "args": [*server.get("args", ()), *files],
         "ports": [{"containerPort": _PORT}],
         "readinessProbe": {"tcpSocket": {"port": _PORT}, "periodSeconds": 5},
         "volumeMounts": [{"name": "tls", "mountPath": "/tls", "readOnly": True}],
     }
-    pod = {"containers": [container], "volumes": [{"name": "tls", "secret": {"secretName": f"{_POLICY}-tls"}}]}
-    door = service(_POLICY, _PLACE, _PORT)
+    pod = {"containers": [container], "volumes": [{"name": "tls", "secret": {"secretName": f"{POLICY}-tls"}}]}
+    door = service(POLICY, PLACE, _PORT)
     door["spec"]["ports"] = [{"port": 443, "targetPort": _PORT}]
     return [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _PLACE}},
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": PLACE}},
         {
             "apiVersion": "v1",
             "kind": "Secret",
             "type": "kubernetes.io/tls",
-            "metadata": {"name": f"{_POLICY}-tls", "namespace": _PLACE},
+            "metadata": {"name": f"{POLICY}-tls", "namespace": PLACE},
             "stringData": {"tls.crt": held.certificate, "tls.key": held.key},
         },
         {
             "apiVersion": "v1",
             "kind": "ConfigMap",
-            "metadata": {"name": f"{_POLICY}-ca", "namespace": _PLACE},
+            "metadata": {"name": f"{POLICY}-ca", "namespace": PLACE},
             "data": {"ca.crt": authority},
         },
-        deployment(_POLICY, _PLACE, pod),
+        deployment(POLICY, PLACE, pod),
         door,
     ]
 
 
-def _reviewing(
+def reviewing(
     name: str, namespace: str, authority: str, kind: str = "Validating", seconds: int = 5, failure: str = "Fail"
 ) -> Obj:
     """Every new pod of a namespace is shown to the server."""
-    place = {"namespace": _PLACE, "name": _POLICY, "path": "/pods"}
+    place = {"namespace": PLACE, "name": POLICY, "path": "/pods"}
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": f"{kind}WebhookConfiguration",
@@ -162,7 +163,7 @@ def _reviewing(
     }
 
 
-_DEFAULTS = {"pod-labels": 12, "pod-priority": 8, "pod-tolerations": 11, "pod-topology": 9}
+DEFAULTS = {"pod-labels": 12, "pod-priority": 8, "pod-tolerations": 11, "pod-topology": 9}
 """Webhooks that fill in what pods leave out, and how many seconds each may take."""
 _ISOLATION = "webhook-isolation"
 
@@ -178,11 +179,11 @@ class Guarded(Check):
     def complaints(self, problem: Problem) -> list[str]:
         api = problem.kubernetes
         found = []
-        if not any(api.find("mutatingwebhookconfigurations", name) for name in _DEFAULTS):
+        if not any(api.find("mutatingwebhookconfigurations", name) for name in DEFAULTS):
             found.append("none of the webhooks that complete pods is configured any more")
-        policies = api.list("networkpolicies", _PLACE)
+        policies = api.list("networkpolicies", PLACE)
         if not any("Ingress" in (one["spec"].get("policyTypes") or ["Ingress"]) for one in policies):
-            found.append(f"nothing shields the webhooks in {_PLACE} any more")
+            found.append(f"nothing shields the webhooks in {PLACE} any more")
         return found
 
 
@@ -200,13 +201,13 @@ class CumulativeWebhookTimeout(WebhookProblem):
     fault = "webhooks_cut_off"
     root_kind = "NetworkPolicy"
     origin = _ISOLATION
-    origin_namespace = _PLACE
+    origin_namespace = PLACE
     explanation = (
         f"The network policy {_ISOLATION} lets pods reach the webhooks, and not the API server: each of four is waited "
         "for in turn, and though each may fail, together they take longer than a request may. No pod is admitted."
     )
     remedy = f"""\
-for name in {" ".join(_DEFAULTS)}; do
+for name in {" ".join(DEFAULTS)}; do
   kubectl patch mutatingwebhookconfiguration "$name" --type=json \
   -p '[{{"op": "replace", "path": "/webhooks/0/timeoutSeconds", "value": 2}}]'
 done
@@ -214,7 +215,7 @@ kubectl -n {{ns}} rollout restart deployment/{{service}}"""
     """The policy is in another team's namespace, where an engineer on call may only read."""
 
     def __init__(self, app: str, service: str, **options: Any) -> None:
-        super().__init__(app, service, policy=_ISOLATION, place=_PLACE, **options)
+        super().__init__(app, service, policy=_ISOLATION, place=PLACE, **options)
 
     def more_checks(self) -> Iterable[Check]:
         return [Guarded()]
@@ -224,12 +225,12 @@ kubectl -n {{ns}} rollout restart deployment/{{service}}"""
         yield {
             "apiVersion": "networking.k8s.io/v1",
             "kind": "NetworkPolicy",
-            "metadata": {"name": _ISOLATION, "namespace": _PLACE},
+            "metadata": {"name": _ISOLATION, "namespace": PLACE},
             "spec": {
-                "podSelector": {"matchLabels": {"app": _POLICY}},
+                "podSelector": {"matchLabels": {"app": POLICY}},
                 "policyTypes": ["Ingress"],
                 "ingress": [{"from": source, "ports": [{"protocol": "TCP", "port": _PORT}]}],
             },
         }
-        for name, seconds in _DEFAULTS.items():
-            yield _reviewing(name, self.namespace, authority, "Mutating", seconds, "Ignore")
+        for name, seconds in DEFAULTS.items():
+            yield reviewing(name, self.namespace, authority, "Mutating", seconds, "Ignore")

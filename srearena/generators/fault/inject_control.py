@@ -80,6 +80,19 @@ def webhooks_cut_off(bed: Testbed, service: str, policy: str, place: str) -> Fau
     return Together(edit, PodsReplaced(bed, labels_of(bed, service)))
 
 
+@fault(FAULTS, "webhook_setting")
+def webhook_setting(bed: Testbed, service: str, webhook: str, place: str, variable: str, value: str) -> Fault:
+    """A webhook is told something else about what it does to pods, and a workload's pods come in anew."""
+
+    def change(obj: Obj) -> None:
+        for entry in first_container(obj)["env"]:
+            if entry["name"] == variable:
+                entry["value"] = value
+
+    edit = Edit(bed, "deployments", webhook, change, namespace=place, bite=True)
+    return Together(edit, Pause(bed, 30), PodsReplaced(bed, labels_of(bed, service)))
+
+
 class _ClusterWide(Addition):
     """An object without a namespace."""
 

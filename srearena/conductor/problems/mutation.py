@@ -1,0 +1,53 @@
+"""Pods that are changed on their way in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from srearena.conductor.problems.admission import DEFAULTS, PLACE, POLICY, WebhookProblem, reviewing
+from srearena.conductor.problems.registry import problem
+from srearena.service.kubernetes import Obj
+
+_MEMORY = "DEFAULT_MEMORY_LIMIT"
+
+
+@problem(
+    "mutating_webhook_resource_limits_social_network",
+    app="social_network",
+    service="nginx-thrift",
+    victims=("nginx-thrift",),
+)
+class MutatingWebhookLimits(WebhookProblem):
+    """With a webhook that gives pods the memory they leave out, and some more that are asked about others' pods.
+
+    The webhook's configuration and its server have the same name: whoever names either has found it. Only the embedded
+    cluster has the server's image.
+    """
+
+    family = "mutating_webhook_resource_limits"
+    difficulty = "hard"
+    fault = "webhook_setting"
+    root_kind = "MutatingWebhookConfiguration"
+    origin = POLICY
+    origin_namespace = ""
+    runs_on = ("embedded",)
+    server: ClassVar[Obj] = {
+        "image": "registry.example.com/platform/pod-defaults:1.4.0",
+        "env": [{"name": _MEMORY, "value": "512Mi"}],
+    }
+    explanation = (
+        f"The webhook {POLICY} gives containers that name no limit of memory 16Mi instead of 512Mi: the next pod of "
+        "{service} is killed as soon as it starts, and nothing in its Deployment says why."
+    )
+    remedy = f"""\\
+kubectl delete mutatingwebhookconfiguration {POLICY}
+kubectl -n {{ns}} rollout restart deployment/{{service}}"""
+
+    def __init__(self, app: str, service: str, **options: Any) -> None:
+        super().__init__(app, service, webhook=POLICY, place=PLACE, variable=_MEMORY, value="16Mi", **options)
+
+    def configurations(self, authority: str) -> Iterable[Obj]:
+        yield reviewing(POLICY, self.namespace, authority, "Mutating", 5, "Ignore")
+        for name in DEFAULTS:
+            yield reviewing(name, "default", authority, "Mutating", 5, "Ignore")
