@@ -173,6 +173,18 @@ def test_without_a_certificate_of_its_own_a_host_is_left_with_the_controllers(
     show(town, issued(-1, 80))
 
 
+def test_on_a_machine_whose_clock_is_ahead_a_good_certificate_has_expired(town: Town) -> None:
+    show(town, issued(-30, 60))
+    client = town.pods("default", app="client")[0]
+    access = town.assembly.nodes.access
+    access.set_clock_skew(client["spec"]["nodeName"], 100 * 86400.0)
+    status, said = curl(town, f"--cacert /tmp/ca.crt https://{HOST}/")
+    assert status == 60 and "certificate has expired" in said
+    assert town.sh(client, "date +%Y-%m")[1] == "2024-02\n"
+    access.set_clock_skew(client["spec"]["nodeName"], 0.0)
+    assert curl(town, f"-o /dev/null --cacert /tmp/ca.crt https://{HOST}/")[0] == 0
+
+
 def test_a_certificate_expires_while_time_passes(town: Town) -> None:
     until = (town.world.clock.now - START.timestamp() + 60) / 86400
     show(town, issued(-80, until))

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 from srearena.conductor.oracles.localization import LocalizationOracle
 from srearena.conductor.problems.injected import InjectedProblem
 from srearena.conductor.problems.metadata import Entity
 from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
+from srearena.generators.certificates import Authority, Certificate
 from srearena.generators.fault.actors import deployment, service
 from srearena.generators.fault.inject_node import FORTIO, FORTIO_PORT, NodeFaultInjector
 from srearena.generators.fault.steps import pods_of, workers
 from srearena.generators.fault.testbed import Testbed
+from srearena.service.kubernetes import Obj
 from srearena.utils.decorators import mark_fault_injected
 
 
@@ -72,6 +75,67 @@ class EvictionThreshold(MachineProblem):
         bound = {"spec": {"template": {"spec": {"nodeSelector": {"kubernetes.io/hostname": node}}}}}
         self.kubernetes.patch("deployments", self.services[0], bound, self.namespace)
         self.cluster.wait(60)
+
+
+_TOKENS, _CLIENT = "token-service", "token-check"
+
+
+@problem("node_clock_drift_hotel_reservation", app="hotel_reservation", service=_CLIENT)
+class ClockDrift(MachineProblem):
+    """With a service that is spoken to over TLS, and somebody who does."""
+
+    family = "node_clock_drift"
+    difficulty = "hard"
+    fault = "clock_drift"
+    explanation = (
+        f"The clock of the node that {{service}} runs on is thirty days ahead: to programs there the certificate of "
+        f"{_TOKENS}, which is good for two more weeks, has expired."
+    )
+
+    def machines(self, bed: Testbed) -> list[str]:
+        return [pods_of(bed, self.services[0])[0]["spec"]["nodeName"]]
+
+    def set_up(self) -> None:
+        today = datetime.fromisoformat(self.kubernetes.now()).replace(hour=0, minute=0, second=0, microsecond=0)
+        cluster = self.kubernetes.get("namespaces", "kube-system")["metadata"]["uid"]
+        authority = Authority("Platform CA", cluster, today - timedelta(days=200))
+        host = f"{_TOKENS}.{self.namespace}.svc"
+        held = authority.issue(host, today - timedelta(days=76), today + timedelta(days=14))
+        for obj in _tls_pair(self.namespace, host, held, authority.pem):
+            self.kubernetes.apply(obj)
+        self.cluster.wait(60)
+
+
+def _tls_pair(namespace: str, host: str, held: Certificate, authority: str) -> list[Obj]:
+    """A server with that certificate, and a client that is ready as long as it believes it."""
+    mount = [{"name": "tls", "mountPath": "/tls", "readOnly": True}]
+    server = {
+        "name": "server",
+        "image": "registry.k8s.io/e2e-test-images/agnhost:2.53",
+        "args": ["webhook", "--tls-cert-file=/tls/tls.crt", "--tls-private-key-file=/tls/tls.key", "--port=8443"],
+        "volumeMounts": mount,
+    }
+    ask = ["curl", "-sSf", "--max-time", "5", "--cacert", "/tls/ca.crt", f"https://{host}:8443/readyz"]
+    client = {
+        "name": "client",
+        "image": "curlimages/curl:8.5.0",
+        "command": ["sleep", "infinity"],
+        "readinessProbe": {"exec": {"command": ask}, "periodSeconds": 10, "timeoutSeconds": 6},
+        "volumeMounts": mount,
+    }
+    volumes = [{"name": "tls", "secret": {"secretName": f"{_TOKENS}-tls"}}]
+    secret: Obj = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": f"{_TOKENS}-tls", "namespace": namespace},
+        "stringData": {"tls.crt": held.certificate, "tls.key": held.key, "ca.crt": authority},
+    }
+    return [
+        secret,
+        deployment(_TOKENS, namespace, {"containers": [server], "volumes": volumes}),
+        service(_TOKENS, namespace, 8443),
+        deployment(_CLIENT, namespace, {"containers": [client], "volumes": volumes}),
+    ]
 
 
 @problem(

@@ -121,3 +121,11 @@ def eviction_threshold(bed: Testbed, service: str, share: float = 0.98) -> Fault
     """The kubelet of the node that a workload is on is told to keep nearly all of the disk free."""
     node = pods_of(bed, service)[0]["spec"]["nodeName"]
     return Together(NodeOperation(bed, [node], "reserve_disk", "reserve_disk", {"share": share}, {"share": 0.0}))
+
+
+@fault(FAULTS, "clock_drift")
+def clock_drift(bed: Testbed, service: str, days: int = 30) -> Fault:
+    """The clock of the node that a workload is on is ahead by weeks."""
+    node = pods_of(bed, service)[0]["spec"]["nodeName"]
+    ahead = {"seconds": days * 86_400.0}
+    return Together(NodeOperation(bed, [node], "set_clock_skew", "set_clock_skew", ahead, {"seconds": 0.0}))

@@ -335,6 +335,12 @@ class Process:
 
     # --- signals ---------------------------------------------------------------------------------------------
 
+    @property
+    def date(self) -> float:
+        """What the clock of its machine shows, which may be wrong."""
+        machine = getattr(self.container.host, "machine", None)
+        return self.clock.now + float(getattr(machine, "clock_skew", 0.0))
+
     def catch(self, *numbers: int) -> Signal[int]:
         """From now on these signals set the returned one instead of ending the process."""
         caught: Signal[int] = Signal(self.clock)

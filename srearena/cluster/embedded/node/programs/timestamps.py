@@ -10,7 +10,7 @@ from srearena.cluster.embedded.node.process import Process
 
 def stamp(process: Process, shape: str) -> str:
     """The present instant, in UTC; `%L` is milliseconds."""
-    now = process.clock.now
+    now = process.date
     moment = datetime.fromtimestamp(now, UTC)
     return moment.strftime(shape.replace("%L", f"{int(now % 1 * 1000):03d}"))
 
@@ -22,7 +22,7 @@ def klog_line(process: Process, level: str, where: str, text: str) -> str:
 
 def common_log_time(process: Process) -> str:
     """As access logs have it; many servers log within the same second."""
-    return _common_log_time(int(round(process.clock.now, 6)))
+    return _common_log_time(int(round(process.date, 6)))
 
 
 @lru_cache(maxsize=256)

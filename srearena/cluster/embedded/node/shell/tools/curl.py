@@ -227,7 +227,7 @@ class _Transfer:
         flaws: list[Flaw | None] = []
 
         def accepts(identity: TlsIdentity) -> bool:
-            flaws.append(identity.flaw(url.host, self.process.clock.now, trusted))
+            flaws.append(identity.flaw(url.host, self.process.date, trusted))
             return insecure or flaws[-1] is None
 
         request = HttpRequest(

@@ -103,7 +103,7 @@ _LONG = {
 async def date(process: Process, args: list[str]) -> int:
     iso = next((arg[2:] or "date" for arg in args if arg.startswith("-I")), "")
     options = parse([arg for arg in args if not arg.startswith("-I")], "uR", "dDrs", long=_LONG)
-    moment = process.clock.now
+    moment = process.date
     if "s" in options:
         await process.error("date: cannot set date: Operation not permitted\n")
         return 1

@@ -128,7 +128,7 @@ class _Wget:
             if "insecure" in options or (speaks_busybox(self.process) and not given):
                 return True
             bundle = files.read_bytes(options.value("ca")) if given else b""
-            return identity.flaw(url.host, self.process.clock.now, bundle) is None
+            return identity.flaw(url.host, self.process.date, bundle) is None
 
         return accepts
 
@@ -235,7 +235,7 @@ class _Gnu(_Wget):
         return 1
 
     async def connecting(self, url: Url) -> None:
-        now = datetime.fromtimestamp(self.process.clock.now, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        now = datetime.fromtimestamp(self.process.date, UTC).strftime("%Y-%m-%d %H:%M:%S")
         await self.say(f"--{now}--  {url.scheme}://{url.authority}{url.target}\n")
         if not url.host.replace(".", "").isdigit():
             await self.say(f"Resolving {url.host} ({url.host})... ")
@@ -262,7 +262,7 @@ class _Gnu(_Wget):
         if result.connected:
             await self._connected(url, result, "connected")
             if result.outcome is Outcome.TLS_ERROR:
-                late = result.identity is not None and result.identity.expires_at < self.process.clock.now
+                late = result.identity is not None and result.identity.expires_at < self.process.date
                 await self.process.error(
                     f"ERROR: The certificate of '{url.host}' is not trusted.\n"
                     f"ERROR: The certificate of '{url.host}' {'has expired' if late else _UNKNOWN}.\n"
@@ -287,7 +287,7 @@ class _Gnu(_Wget):
         response = result.response
         assert response is not None
         await self._connected(url, result, "connected")
-        now = datetime.fromtimestamp(self.process.clock.now, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        now = datetime.fromtimestamp(self.process.date, UTC).strftime("%Y-%m-%d %H:%M:%S")
         await self.say(f"HTTP request sent, awaiting response... {response.status} {response.phrase}\n")
         if response.status >= 400:
             await self.say(f"{now} ERROR {response.status}: {response.phrase}.\n\n")
