@@ -1,4 +1,4 @@
-"""Volumes that are gone: putting the very same ones back is a repair, as new claims are."""
+"""Volumes that are gone, and disks that fail."""
 
 from __future__ import annotations
 
@@ -19,3 +19,16 @@ def test_claims_are_lost_with_their_volumes_and_bound_again_when_these_come_back
         assert phases() == {"Bound"}
         healed = judged(problem)
         assert healed.passed, healed.reasons
+
+
+def test_a_disk_that_fails_ends_the_databases_on_it_until_it_is_well() -> None:
+    with broken("latent_sector_error") as problem:
+        labels = "io.kompose.service=mongodb-rate"
+        (pod,) = problem.kubernetes.list("pods", problem.namespace, labels=labels)
+        log = problem.kubernetes.logs(pod["metadata"]["name"], problem.namespace)
+        assert "Input/output error" in log
+        assert [entity.name for entity in problem.roots] == [pod["spec"]["nodeName"]]
+        problem.recover_fault()
+        problem.cluster.wait(400)
+        (pod,) = problem.kubernetes.list("pods", problem.namespace, labels=labels)
+        assert pod["status"]["containerStatuses"][0]["ready"]

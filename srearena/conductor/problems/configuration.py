@@ -9,7 +9,9 @@ from typing import Any
 from srearena.conductor.oracles.checks import Intent
 from srearena.conductor.oracles.mitigation import MitigationOracle, usual_checks
 from srearena.conductor.problems.injected import UNDO, InjectedProblem
+from srearena.conductor.problems.metadata import Level, SystemLevel
 from srearena.conductor.problems.registry import problem
+from srearena.generators.fault.inject_node import NodeFaultInjector
 
 _MONGOS = tuple(f"mongodb-{name}" for name in ("geo", "profile", "rate", "recommendation", "reservation", "user"))
 
@@ -56,29 +58,27 @@ class DuplicatePvcMounts(InjectedProblem):
     remedy = f"{UNDO}\nkubectl -n {{ns}} scale deployment {{service}} --replicas=1"
 
 
-@problem("redeploy_without_PV", app="hotel_reservation", service=_MONGOS)
-class RedeployWithoutVolumes(InjectedProblem):
+class LostData(InjectedProblem):
     """What was stored is lost; the services fill an empty database when they start."""
 
-    family = "redeploy_without_PV"
-    level = "correlated"
-    system_level = "Virtualization"
-    stages = ("detection", "localization", "analysis", "mitigation")
-    fault = "volumes_lost"
-    fault_type = "Operation Error"
-    explanation = "The volumes behind the claims of {service} were deleted, and their pods, started anew, find no node."
+    level: Level = "correlated"
+    system_level: SystemLevel | None = "Virtualization"
 
-    def __init__(self, app: str, service: Sequence[str], **options: Any) -> None:
+    def __init__(self, app: str, service: str | Sequence[str], **options: Any) -> None:
         super().__init__(app, service, **options)
         usual = [check for check in usual_checks() if check.name != Intent.name]
         self.mitigation_oracle = MitigationOracle(self, checks=[Intent(keeps_claims=False), *usual])
 
     def _remedy(self) -> str:
-        """New claims in the place of the lost ones."""
-        claims = [one.obj for one in self.app.manifests if one.kind == "PersistentVolumeClaim"]
+        """New claims in the place of those whose contents are lost."""
+        clients = [name.removeprefix("mongodb-") for name in self.services]
+        claims = [
+            one.obj
+            for one in self.app.manifests
+            if one.kind == "PersistentVolumeClaim" and one.name.removesuffix("-pvc") in clients
+        ]
         documents = [{**one, "metadata": {**one["metadata"], "namespace": self.namespace}} for one in claims]
         listed = {"apiVersion": "v1", "kind": "List", "items": documents}
-        clients = [name.removeprefix("mongodb-") for name in self.services]
         names, there = " ".join(one["metadata"]["name"] for one in claims), f"kubectl -n {self.namespace}"
         return "\n".join(
             [
@@ -90,3 +90,30 @@ class RedeployWithoutVolumes(InjectedProblem):
                 f"{there} rollout restart deployment {' '.join(clients)}",
             ]
         )
+
+
+@problem("redeploy_without_PV", app="hotel_reservation", service=_MONGOS)
+class RedeployWithoutVolumes(LostData):
+    family = "redeploy_without_PV"
+    stages = ("detection", "localization", "analysis", "mitigation")
+    fault = "volumes_lost"
+    fault_type = "Operation Error"
+    explanation = "The volumes behind the claims of {service} were deleted, and their pods, started anew, find no node."
+
+
+@problem("silent_data_corruption", app="hotel_reservation", service="mongodb-rate")
+class SilentDataCorruption(LostData):
+    """Only the embedded cluster's disks can be made to lie."""
+
+    family = "silent_data_corruption"
+    level = "hardware"
+    system_level = None
+    difficulty = "hard"
+    injector = NodeFaultInjector
+    fault = "data_corruption"
+    fault_type = "Network/Storage Issue"
+    runs_on = ("embedded",)
+    explanation = (
+        "The disk under {service} has returned other bytes than were written: the database ends with a checksum error "
+        "whenever it starts, and what it held is lost."
+    )

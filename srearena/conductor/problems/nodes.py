@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from srearena.conductor.oracles.localization import LocalizationOracle
 from srearena.conductor.problems.injected import InjectedProblem
-from srearena.conductor.problems.metadata import Entity
+from srearena.conductor.problems.metadata import Entity, Level
 from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
 from srearena.generators.certificates import Authority, Certificate
@@ -23,7 +23,7 @@ from srearena.utils.decorators import mark_fault_injected
 class MachineProblem(InjectedProblem):
     """Nothing that Kubernetes offers repairs a machine, so that only finding out is asked for."""
 
-    level = "node"
+    level: Level = "node"
     stages = ("detection", "localization")
     injector = NodeFaultInjector
     runs_on = ("embedded",)
@@ -75,6 +75,20 @@ class EvictionThreshold(MachineProblem):
         bound = {"spec": {"template": {"spec": {"nodeSelector": {"kubernetes.io/hostname": node}}}}}
         self.kubernetes.patch("deployments", self.services[0], bound, self.namespace)
         self.cluster.wait(60)
+
+
+@problem("latent_sector_error", app="hotel_reservation", service="mongodb-rate")
+class LatentSectorError(MachineProblem):
+    family = "latent_sector_error"
+    level = "hardware"
+    fault = "disk_errors"
+    fault_type = "Network/Storage Issue"
+    explanation = (
+        "The disk of the node that {service} is on answers with errors: databases there end, and do not start."
+    )
+
+    def machines(self, bed: Testbed) -> list[str]:
+        return [pods_of(bed, self.services[0])[0]["spec"]["nodeName"]]
 
 
 _TOKENS, _CLIENT = "token-service", "token-check"

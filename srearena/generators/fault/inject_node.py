@@ -6,8 +6,17 @@ again and again is an actor in the cluster, as a careless clean-up job would be:
 
 from __future__ import annotations
 
+import errno
+
 from srearena.generators.fault.actors import account, deployment, script_container
-from srearena.generators.fault.base import Addition, Fault, FaultInjector, FaultMaker, Together, fault
+from srearena.generators.fault.base import (
+    Addition,
+    Fault,
+    FaultInjector,
+    FaultMaker,
+    Together,
+    fault,
+)
 from srearena.generators.fault.inject_virtual import first_container, pod_spec, workload_edit
 from srearena.generators.fault.steps import NodeOperation, Pause, pods_of, workers
 from srearena.generators.fault.testbed import Testbed
@@ -129,3 +138,50 @@ def clock_drift(bed: Testbed, service: str, days: int = 30) -> Fault:
     node = pods_of(bed, service)[0]["spec"]["nodeName"]
     ahead = {"seconds": days * 86_400.0}
     return Together(NodeOperation(bed, [node], "set_clock_skew", "set_clock_skew", ahead, {"seconds": 0.0}))
+
+
+@fault(FAULTS, "disk_errors")
+def disk_errors(bed: Testbed, service: str) -> Fault:
+    """The disk of the node that a workload is on answers with errors."""
+    node = pods_of(bed, service)[0]["spec"]["nodeName"]
+    return Together(NodeOperation(bed, [node], "break_disk", "break_disk", {"number": errno.EIO}, {"number": None}))
+
+
+class CorruptedFile(Fault):
+    """A file of a workload's volume holds other bytes than were written to it; what reads it next finds out."""
+
+    def __init__(self, bed: Testbed, service: str, file: str) -> None:
+        self._bed = bed
+        self._service = service
+        self._file = file
+        self._done = False
+
+    def inject(self) -> None:
+        api, namespace = self._bed.kubernetes, self._bed.namespace
+        (pod,) = pods_of(self._bed, self._service)
+        claims = [one["persistentVolumeClaim"]["claimName"] for one in pod["spec"]["volumes"] if _is_claim(one)]
+        volume = api.get("persistentvolumeclaims", claims[0], namespace)["spec"]["volumeName"]
+        folder = api.get("persistentvolumes", volume)["spec"]["hostPath"]["path"]
+        # What a store still writes when it is stopped must not heal it.
+        api.scale("deployments", self._service, 0, namespace)
+        self._bed.until(lambda: not pods_of(self._bed, self._service), 60.0, f"the pods of {self._service} to go")
+        node, path = pod["spec"]["nodeName"], f"{folder}/{self._file}"
+        self._bed.cluster.nodes.perform("write_file", node, path=path, data="\x00\x07" * 2048)
+        api.scale("deployments", self._service, 1, namespace)
+        self._done = True
+
+    def recover(self) -> None:
+        """Bytes that are lost do not come back; the store has to be filled anew."""
+
+    def in_place(self) -> bool:
+        return self._done
+
+
+def _is_claim(volume: Obj) -> bool:
+    return "persistentVolumeClaim" in volume
+
+
+@fault(FAULTS, "data_corruption")
+def data_corruption(bed: Testbed, service: str, file: str = "_mdb_catalog.wt") -> Fault:
+    """A disk has returned other bytes than it was given, and the store on it starts anew."""
+    return CorruptedFile(bed, service, file)

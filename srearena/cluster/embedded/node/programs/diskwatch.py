@@ -1,11 +1,12 @@
 """Whether a server's data directory still takes writes, looked at every few seconds.
 
-A disk fills or turns read-only without telling anybody; a server that keeps answers for traffic has to notice, so that
-its `epoch` moves. Looking writes nothing.
+A disk fills, turns read-only or fails without telling anybody; a server that keeps answers for traffic has to notice,
+so that its `epoch` moves. Looking writes nothing.
 """
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from typing import Literal
 
@@ -14,14 +15,14 @@ from srearena.cluster.embedded.node.process import Process
 INTERVAL = 5.0
 ROOM = 64 * 1024
 """Bytes below which nothing more than a page or two fits."""
-State = Literal["", "full", "readonly"]
+State = Literal["", "full", "readonly", "failing"]
 
 
 def state_of(process: Process, folder: str) -> State:
     try:
         mount = process.files.stat(folder).mount
-    except OSError:
-        return ""
+    except OSError as error:
+        return "failing" if error.errno == errno.EIO else ""
     if not mount.writable:
         return "readonly"
     capacity, used = mount.volume.space.limits

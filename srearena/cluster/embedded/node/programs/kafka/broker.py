@@ -160,9 +160,9 @@ class KafkaBroker:
         if target and target not in self.logs and self.settings["auto.create.topics.enable"] != "true":
             return Refusal("missing", "This server does not host this topic-partition.")
         if action in ("write", "create"):
-            state = self.disk.look()
+            state, text = self.disk.look(), "Disk error when trying to access log file on the disk."
             if state:
-                return Refusal(state, "Disk error when trying to access log file on the disk.")
+                return Refusal("full", text) if state == "full" else Refusal("readonly", text)
         return None
 
     def append(self, topic: str, count: int, size: int) -> Refusal | None:

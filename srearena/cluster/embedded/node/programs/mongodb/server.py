@@ -6,6 +6,7 @@ Commands of shells are in `commands`; this is the state they change. A change is
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from srearena.cluster.embedded.node.programs.mongodb.documents import Document
 from srearena.cluster.embedded.node.programs.mongodb.journal import Journal
 from srearena.cluster.embedded.node.programs.mongodb.values import ObjectId, legacy, packed
 from srearena.cluster.embedded.node.programs.pools import cut_down, pool_of
+from srearena.cluster.embedded.node.streams import os_error
 
 JOURNAL_SECONDS = 0.1
 ABRUPT = 14
@@ -76,6 +78,8 @@ class MongoServer:
 
     def _disk_changed(self) -> None:
         self.epoch += 1
+        if self.disk.state == "failing":
+            self._panic(os_error(errno.EIO))
 
     # --- contents ----------------------------------------------------------------------------------------------
 
