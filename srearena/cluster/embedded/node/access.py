@@ -158,6 +158,10 @@ class NodeAccess:
         """From now on every access to the machine's own files fails with that errno; None repairs it."""
         machine = self._kubelet(node).machine
         machine.files.broken = number
+        for volumes in machine.volumes.values():
+            for mounted in volumes.values():
+                if mounted.volume.source == "/dev/sda1" and mounted.volume.fstype == "ext4":
+                    mounted.volume.broken = number
         for sandbox in machine.sandboxes.values():
             for record in sandbox.running():
                 if record.container is not None:
