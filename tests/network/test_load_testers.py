@@ -29,3 +29,21 @@ def test_a_full_table_turns_new_connections_away_until_the_tester_is_gone() -> N
     town.scale("default", "soak", 0)
     town.pass_time(130)
     assert town.sh(client, "wget -T 5 -qO- http://web")[0] == 0
+
+
+def test_a_program_without_descriptors_takes_no_more_connections_until_others_are_closed() -> None:
+    town = Town()
+    town.deploy("web", "nginx:1.27", command=["sh", "-c", "ulimit -n 64; exec nginx -g 'daemon off;'"])
+    town.expose("web", 80, 80)
+    town.deploy("client", "busybox:1.36", command=["sleep", "1000000"])
+    (client,) = town.pods("default", app="client")
+    ask = "wget -T 5 -qO- http://web"
+    assert town.sh(client, ask)[0] == 0
+    words = ["/usr/bin/fortio", "load", "-c", "100", "http://web:80/"]
+    town.deploy("soak", "fortio/fortio:1.69.5", command=words)
+    assert town.sh(client, ask) == (1, "wget: download timed out\n")
+    town.scale("default", "web", 0)
+    town.scale("default", "web", 1)
+    assert town.sh(client, ask)[0] == 1, "it connects again"
+    town.scale("default", "soak", 0)
+    assert town.sh(client, ask)[0] == 0

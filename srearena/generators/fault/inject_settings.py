@@ -63,3 +63,15 @@ def missing_cpu_request(bed: Testbed, service: str) -> Fault:
             (resources.get(part) or {}).pop("cpu", None)
 
     return workload_edit(bed, service, change)
+
+
+@fault(FAULTS, "descriptor_limit")
+def descriptor_limit(bed: Testbed, service: str, limit: int) -> Fault:
+    """A program is started with fewer descriptors than it has connections."""
+
+    def change(obj: Obj) -> None:
+        container = first_container(obj)
+        words = " ".join([*container["command"], *container.pop("args", ())])
+        container["command"] = ["sh", "-c", f"ulimit -n {limit}; exec {words}"]
+
+    return workload_edit(bed, service, change)

@@ -109,6 +109,8 @@ class Listener:
     waiting: int = 0
     """Connections the kernel took that the process has not accepted yet."""
     open: bool = True
+    on_starved: Callable[[], object] | None = None
+    """Told when the process has no descriptor left for a connection that the kernel took."""
     server: object | None = None
     """The model that answers here, for those who ask it in bulk instead of sending bytes (see `datastore`)."""
     _descriptor_freed: Change | None = None
@@ -133,6 +135,10 @@ class Listener:
         if self.waiting >= self.backlog:
             return Outcome.TIMEOUT
         self.waiting += 1
+        if self.waiting == 1:
+            self._starvation_changed()
+            if self.on_starved is not None:
+                self.on_starved()
         try:
             while not self.owner.take_descriptor():
                 await self._freed().wait()
@@ -142,6 +148,17 @@ class Listener:
             return Outcome.CONNECTED
         finally:
             self.waiting -= 1
+            if not self.waiting:
+                self._starvation_changed()
+
+    @property
+    def starved(self) -> bool:
+        """Whether connections wait in vain for the process to take them."""
+        return self.waiting > 0
+
+    def _starvation_changed(self) -> None:
+        if self.namespace.changed is not None:
+            self.namespace.changed()
 
     def leave(self) -> None:
         self.accepted -= 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from signal import Signals
 from typing import ClassVar
 
@@ -16,6 +17,7 @@ from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.programs.base import Program
 from srearena.cluster.embedded.node.programs.images import ImageReference
 from srearena.cluster.embedded.node.programs.serving import stop_signal
+from srearena.cluster.embedded.node.programs.timestamps import stamp
 from srearena.cluster.embedded.node.sockets import Connection, GrpcHealth, HttpRequest, HttpResponse, Listener
 from srearena.cluster.embedded.traffic import wlgen, wrk
 from srearena.cluster.embedded.traffic.engine import Traffic
@@ -116,8 +118,16 @@ class Life:
             except OSError:
                 return bind_trouble(self.model.bind_error, instance, int(text))
             listener.server = instance
+            if instance.runtime == "go":
+                place = f"accept tcp [::]:{text}: accept4: too many open files"
+                listener.on_starved = partial(_complain, instance, f"http: Accept error: {place}; retrying in 5ms")
             listeners.append(listener)
         return None
+
+
+def _complain(instance: Instance, text: str) -> None:
+    """A line of Go's own logger."""
+    instance.say(f"{stamp(instance.process, '%Y/%m/%d %H:%M:%S')} {text}")
 
 
 class Answering:

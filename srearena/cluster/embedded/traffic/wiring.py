@@ -371,6 +371,9 @@ class Wiring:
         server = path.listener.server
         instance = call.target.instance
         protocol = call.target.dependency.protocol
+        if path.listener.starved:
+            text = remote_failure(instance.runtime, protocol, "timeout awaiting response headers")
+            return Failure("timeout", text, HANGING)
         if isinstance(server, Instance):
             return self._at_instance(call, server, pending)
         if server is not None and is_store(server):

@@ -1,14 +1,17 @@
 """fortio: a server that echoes, and a load tester that opens connections and keeps them.
 
-What it keeps open it keeps in numbers: nobody needs a hundred thousand sockets to fill a table. A network namespace has
-only so many local ports for one peer, so that a tester holds no more connections than that.
+A few connections it really opens, and opens again when they break; many it keeps in numbers, since nobody needs a
+hundred thousand sockets to fill a table. A network namespace has only so many local ports for one peer, so that a
+tester holds no more than that.
 """
 
 from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+from srearena.cluster.embedded.clock import Signal
 from srearena.cluster.embedded.network.facade import StationNetwork
+from srearena.cluster.embedded.node.connections import Connection
 from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.programs.base import Program
 from srearena.cluster.embedded.node.programs.registry import program
@@ -20,6 +23,9 @@ from srearena.cluster.embedded.node.sockets import HttpRequest, HttpResponse
 PORT = 8080
 _MEMORY = 24 * 1024 * 1024
 _PER_CONNECTION = 4 * 1024
+_REAL = 2000
+"""Up to how many connections are really opened."""
+_AGAIN = 5.0
 _SWITCHES = frozenset({"keepalive", "quiet", "a", "stdclient", "allow-initial-errors"})
 
 
@@ -72,6 +78,10 @@ async def _load(process: Process, flags: Flags) -> int:
     if tried.outcome is not Outcome.CONNECTED or tried.connection is None:
         await process.error(f"{_when(process)} [ERR] Unable to connect to {host}:{port} : {tried.outcome.value}\n")
         return 1
+    if wanted <= _REAL:
+        await _hold(process, facade, (host, port), wanted, stop)
+        tried.connection.close()
+        return 0
     network = facade.network
     flows, path = network.fabric.flows, network.reach(facade.station, host, port).path
     held = min(wanted, flows.ports(facade.station).size)
@@ -89,6 +99,27 @@ async def _load(process: Process, flags: Flags) -> int:
             flows.carry(node, purpose, 0)
         tried.connection.close()
     return 0
+
+
+async def _hold(
+    process: Process, facade: StationNetwork, server: tuple[str, int], wanted: int, stop: Signal[int]
+) -> None:
+    """Keep so many connections open until told to stop."""
+    await process.error(f"{_when(process)} [INF] Starting with {wanted} thread(s)\n")
+    held: list[Connection] = []
+    try:
+        while not stop.is_set:
+            held = [one for one in held if one.incoming.writer_open]
+            while len(held) < wanted and not stop.is_set:
+                made = await facade.connect(*server, timeout=3.0)
+                if made.connection is None:
+                    await process.error(f"{_when(process)} [ERR] Unable to connect : {made.outcome.value}\n")
+                    break
+                held.append(made.connection)
+            await stop.wait(_AGAIN)
+    finally:
+        for one in held:
+            one.close()
 
 
 def _when(process: Process) -> str:
