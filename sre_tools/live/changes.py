@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sre_tools.errors import ToolError
-from srearena.service.errors import ServiceError
+from srearena.service.errors import Conflict, ServiceError
 from srearena.service.kubernetes import Kubernetes
 
 Obj = dict[str, Any]
+_ATTEMPTS = 5
 _SERVERS_OWN = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "selfLink")
 
 
@@ -81,29 +82,38 @@ class Changes:
         return self._kubernetes.find(plural, key.name, key.namespace or None)
 
     def _put_back(self, key: Key, before: Obj | None) -> str:
+        problem: ServiceError
+        for _ in range(_ATTEMPTS):
+            try:
+                return self._as_before(key, before)
+            except Conflict as conflict:  # a controller wrote to it meanwhile: look again
+                problem = conflict
+            except ServiceError as other:
+                problem = other
+                break
+        return f"could not be put back: {problem}"
+
+    def _as_before(self, key: Key, before: Obj | None) -> str:
         known: Obj = before or {"apiVersion": key.api_version, "kind": key.kind, "metadata": {"name": key.name}}
         plural = self._kubernetes.resource_of(known).name
         place = key.namespace or None
-        try:
-            now = self._kubernetes.find(plural, key.name, place)
-            if before is None:
-                if now is None:
-                    return "is not there, as before"
-                self._kubernetes.delete(plural, key.name, place)
-                return "deleted; it was not there before"
-            wanted = {name: value for name, value in before.items() if name != "status"}
-            wanted["apiVersion"], wanted["kind"] = key.api_version, key.kind
-            metadata = {name: value for name, value in before["metadata"].items() if name not in _SERVERS_OWN}
+        now = self._kubernetes.find(plural, key.name, place)
+        if before is None:
             if now is None:
-                if any(owner.get("controller") for owner in metadata.get("ownerReferences", ())):
-                    return "left to its controller"
-                self._kubernetes.create({**wanted, "metadata": metadata}, place)
-                return "created again"
-            metadata["resourceVersion"] = now["metadata"]["resourceVersion"]
-            self._kubernetes.replace({**wanted, "metadata": metadata}, place)
-            return "as before"
-        except ServiceError as problem:
-            return f"could not be put back: {problem}"
+                return "is not there, as before"
+            self._kubernetes.delete(plural, key.name, place)
+            return "deleted; it was not there before"
+        wanted = {name: value for name, value in before.items() if name != "status"}
+        wanted["apiVersion"], wanted["kind"] = key.api_version, key.kind
+        metadata = {name: value for name, value in before["metadata"].items() if name not in _SERVERS_OWN}
+        if now is None:
+            if any(owner.get("controller") for owner in metadata.get("ownerReferences", ())):
+                return "left to its controller"
+            self._kubernetes.create({**wanted, "metadata": metadata}, place)
+            return "created again"
+        metadata["resourceVersion"] = now["metadata"]["resourceVersion"]
+        self._kubernetes.replace({**wanted, "metadata": metadata}, place)
+        return "as before"
 
 
 def _objects(shown: str) -> list[Any]:

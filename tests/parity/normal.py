@@ -52,6 +52,8 @@ _REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 _HEADER = re.compile(r"^(\s*)[A-Z][A-Z0-9()/%_-]*( {1,}[A-Z][A-Z0-9()/%_-]*)* *$")
 _EVENTS_HEADER = re.compile(r"^\s+Type\s+Reason\s+Age\s+From\s+Message$")
+# kubectl goes through the data of a Secret in whatever order it comes.
+_DATUM = re.compile(r"^[-.\w]+: +\d+ bytes$")
 _AGES = ("AGE", "LAST SEEN", "DURATION", "LAST SCHEDULE", "FIRST SEEN", "UPDATED")
 # How often a command that waits looks up is a matter of speed; what it says in the end is not.
 _PROGRESS = re.compile(r"^Waiting for (deployment|daemon set|statefulset|partitioned|\d+ pods)\b")
@@ -145,6 +147,8 @@ def _lines(text: str) -> str:
             rows.append(_row(line, header))
         elif header and line.strip():
             continue
+        elif _DATUM.match(line):
+            rows.append(re.sub(" {2,}", "  ", line))
         elif line.strip() or header or (done and done[-1]):
             end_table()
             # How wide a cell of helm's tables is depends on how many digits its moments happen to have.

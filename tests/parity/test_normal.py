@@ -36,6 +36,11 @@ def test_tables_keep_every_cell_but_ages_and_sort_their_rows() -> None:
     ]
 
 
+def test_the_data_of_a_secret_have_no_order() -> None:
+    shown = "Type:  Opaque\n\nData\n====\nuser:      3 bytes\npassword:  1 bytes\n"
+    assert normal_text(shown) == "Type:  Opaque\n\nData\n====\npassword:  1 bytes\nuser:  3 bytes\n"
+
+
 def test_objects_lose_their_identity_only() -> None:
     shown = normal_text(
         '{"kind":"Pod","metadata":{"name":"a","uid":"x","resourceVersion":"7"},"status":{"phase":"Failed"}}'
