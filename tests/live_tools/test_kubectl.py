@@ -18,6 +18,7 @@ from sre_tools.live.server import toolset
 from sre_tools.live.toolset import Toolset
 from srearena.conductor.actions.kubectl_process import KubectlProcess
 from srearena.errors import SreArenaError
+from srearena.service.kubernetes import Kubernetes
 from tests.live_tools.environment import TOKEN, Served, served_episode
 
 NS = "corner-shop"
@@ -212,6 +213,24 @@ def test_a_change_in_safe_mode_can_be_put_back(tools: Toolset, command: str, wha
     assert without_addresses(spec(tools, what)) == without_addresses(before)
     with pytest.raises(ToolError, match="no such change"):
         tools.call("rollback", {"change": 1})
+
+
+@pytest.mark.kubectl
+def test_a_controller_that_writes_meanwhile_does_not_stop_a_rollback(
+    tools: Toolset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = spec(tools, "deploy/api")
+    assert "change 1" in kubectl(tools, f"scale deploy/api --replicas=5 -n {NS}")
+    replace, others = Kubernetes.replace, iter(["first", "second"])
+
+    def late(self: Kubernetes, obj: Any, *where: Any, **how: Any) -> Any:
+        if other := next(others, None):
+            self.patch("deployments", "api", {"metadata": {"annotations": {"writer": other}}}, NS)
+        return replace(self, obj, *where, **how)
+
+    monkeypatch.setattr(Kubernetes, "replace", late)
+    assert "as before" in tools.call("rollback", {})
+    assert spec(tools, "deploy/api") == before
 
 
 @pytest.mark.kubectl
