@@ -98,3 +98,16 @@ def test_pictures_are_held_back_for_pages_only_and_sending_no_browsers_is_no_rem
         problem.recover_fault()
         healed = judged(problem)
         assert healed.passed, healed.reasons
+
+
+def test_deleting_the_topic_is_no_remedy_for_one_bad_record_and_going_on_behind_it_is() -> None:
+    with broken("kafka_poison_pill_hol_block") as problem:
+        assert {"readiness", "progress"} <= names(judged(problem))
+        problem.recover_fault()
+        healed = judged(problem)
+        assert healed.passed, healed.reasons
+        problem.fault_injected = True
+        tool = ("/opt/kafka/bin/kafka-topics.sh", "--bootstrap-server", "localhost:9092", "--delete", "--topic")
+        assert typed(problem, "kafka", *tool, "orders-fulfillment").status == 0
+        problem.cluster.wait(120)
+        assert "progress" in names(judged(problem))

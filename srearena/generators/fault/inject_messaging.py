@@ -5,6 +5,7 @@ from __future__ import annotations
 from srearena.generators.fault.base import Fault, FaultInjector, FaultMaker, Together, fault
 from srearena.generators.fault.inject_app import set_variable
 from srearena.generators.fault.inject_virtual import pod_spec, workload_edit
+from srearena.generators.fault.steps import Command, Pause
 from srearena.generators.fault.testbed import Testbed
 from srearena.service.kubernetes import Obj
 
@@ -41,3 +42,13 @@ def producer_leak(bed: Testbed, service: str, broker: str = "kafka", megabytes: 
         set_variable(obj, "KAFKA_MESSAGE_MAX_BYTES", str(2 * size))
 
     return Together(workload_edit(bed, broker, take), workload_edit(bed, service, add))
+
+
+@fault(FAULTS, "truncated_record")
+def truncated_record(bed: Testbed, service: str, topic: str, group: str) -> Fault:
+    """A record is written that ends in the middle, and can be read by nobody; undone by going on behind it."""
+    tools, broker = "/opt/kafka/bin", "--bootstrap-server localhost:9092"
+    do = f"""echo '{{"order": 4711, "items": ' | {tools}/kafka-console-producer.sh {broker} --topic {topic}"""
+    skip = f"--group {group} --topic {topic} --reset-offsets --shift-by 1 --execute"
+    undo = f"{tools}/kafka-consumer-groups.sh {broker} {skip}"
+    return Together(Command(bed, "kafka", ["sh", "-c", do], ["sh", "-c", undo]), Pause(bed, 60))
