@@ -111,3 +111,15 @@ def test_deleting_the_topic_is_no_remedy_for_one_bad_record_and_going_on_behind_
         assert typed(problem, "kafka", *tool, "orders-fulfillment").status == 0
         problem.cluster.wait(120)
         assert "progress" in names(judged(problem))
+
+
+def test_taking_the_idle_pods_away_is_no_remedy_while_nobody_follows_the_pods() -> None:
+    with broken("workload_imbalance") as problem:
+        assert "measure" in names(judged(problem))
+        problem.kubernetes.scale("deployments", "frontend", 1, problem.namespace)
+        problem.cluster.wait(180)
+        assert not judged(problem).passed, "a fresh pod is not in anybody's rules"
+        problem.recover_fault()
+        problem.cluster.wait(60)
+        healed = judged(problem)
+        assert healed.passed, healed.reasons

@@ -17,7 +17,7 @@ from srearena.generators.fault.base import (
     fault,
 )
 from srearena.generators.fault.errors import FaultError
-from srearena.generators.fault.steps import pods_of
+from srearena.generators.fault.steps import Pause, pods_of
 from srearena.generators.fault.testbed import Testbed
 from srearena.service.kubernetes import Obj
 
@@ -141,3 +141,22 @@ def network_delay(bed: Testbed, service: str, seconds: float = 1.0) -> Fault:
 @fault(FAULTS, "network_loss")
 def network_loss(bed: Testbed, service: str, share: float = 0.6) -> Fault:
     return ShapedPods(bed, service, loss=share)
+
+
+# Load balancing
+
+
+@fault(FAULTS, "stale_rules")
+def stale_rules(bed: Testbed, service: str, tag: str, replicas: int) -> Fault:
+    """kube-proxy does not run any more, so that the nodes go by old rules, and a workload gets more pods."""
+
+    def change(obj: Obj) -> None:
+        for container in obj["spec"]["template"]["spec"]["containers"]:
+            container["image"] = f"{container['image'].rpartition(':')[0]}:{tag}"
+
+    return Together(
+        Edit(bed, "daemonsets", "kube-proxy", change, namespace=_SYSTEM),
+        PodsReplaced(bed, "k8s-app=kube-proxy", namespace=_SYSTEM),
+        Pause(bed, 60),
+        Edit(bed, "deployments", service, lambda obj: obj["spec"].update(replicas=replicas)),
+    )

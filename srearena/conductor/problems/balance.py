@@ -1,0 +1,46 @@
+"""Load that is not shared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from srearena.conductor.oracles.checks import Check, FrontDoor
+from srearena.conductor.oracles.checks.lasting import Lasting
+from srearena.conductor.oracles.checks.measure import Measure
+from srearena.conductor.problems.network import NetworkProblem
+from srearena.conductor.problems.registry import problem
+
+_RECEIVED = (
+    'sum by (pod) (rate(container_network_receive_bytes_total{namespace="{ns}", pod=~"frontend-[0-9a-f]+-.*"}[2m]))'
+)
+
+
+@problem(
+    "workload_imbalance",
+    app="astronomy_shop",
+    service="frontend",
+    victims=("frontend",),
+    tag="v1.34-hardened",
+    replicas=5,
+)
+class WorkloadImbalance(NetworkProblem):
+    """Who takes the load is asked, and a fresh pod of the frontend must be reached, which old rules do not know."""
+
+    family = "workload_imbalance"
+    difficulty = "hard"
+    fault = "stale_rules"
+    root_kind = "DaemonSet"
+    origin = "kube-proxy"
+    origin_namespace = "kube-system"
+    explanation = (
+        "The image of kube-proxy was set to a tag that does not exist: nodes go by the rules of that moment, and of "
+        "five pods of {service} one gets all the requests."
+    )
+    remedy = """\
+kubectl -n kube-system rollout undo daemonset/kube-proxy
+kubectl -n kube-system rollout status daemonset/kube-proxy --timeout=90s"""
+
+    def more_checks(self) -> Iterable[Check]:
+        even = f"max({_RECEIVED}) / avg({_RECEIVED})"
+        busiest = "what the busiest pod of frontend receives, against the average,"
+        return [Measure(busiest, even, least=0.5, most=2.5), Lasting("frontend", [FrontDoor()])]
