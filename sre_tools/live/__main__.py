@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import sys
+import threading
 
 import click
 
@@ -21,7 +23,8 @@ from srearena.errors import SreArenaError
 @click.option("--mode", type=click.Choice(MODES), default="safe", show_default=True, help="What kubectl may do.")
 @click.option("--http", is_flag=True, help="Streamable HTTP on the loopback interface instead of stdio.")
 @click.option("--port", default=0, help="Any free one by default.")
-def main(mode: str, http: bool, port: int) -> None:
+@click.option("--until-eof", is_flag=True, help="With --http: end when the standard input does.")
+def main(mode: str, http: bool, port: int, until_eof: bool) -> None:
     """Serve tools over a running episode."""
     try:
         import anyio
@@ -36,12 +39,20 @@ def main(mode: str, http: bool, port: int) -> None:
         connection = Connection(url, token)
         with toolset(connection, mode) as tools:
             if http:
+                if until_eof:
+                    threading.Thread(target=_end_with_input, daemon=True).start()
                 _serve_http(tools, url, token, mode, port)
             else:
                 anyio.run(_serve_stdio, tools)
     except (SreArenaError, OSError) as problem:
         click.echo(f"Error: {problem}", err=True)
         sys.exit(1)
+
+
+def _end_with_input() -> None:
+    """Whoever started this server holds the other end, and loses it however it ends."""
+    sys.stdin.buffer.read()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 async def _serve_stdio(tools: object) -> None:

@@ -23,9 +23,9 @@ class ToolServer:
         if self._mode == "none":
             return {}
         self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "sre_tools.live", "--http", "--mode", self._mode),
+            *(sys.executable, "-m", "sre_tools.live", "--http", "--until-eof", "--mode", self._mode),
             env={**os.environ, "SREARENA_URL": url, "SREARENA_TOKEN": self._token},
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=self._said,
             limit=1 << 20,

@@ -53,9 +53,10 @@ def test_an_eviction_against_the_budget_is_too_much(operator: Operator) -> None:
     operator.wait(2)
     assert evict(operator, name) == ""
     operator.wait(1)
-    doomed = operator.get("pod", name) if operator.run("get", "pod", name).code == 0 else None
-    if doomed is not None:
-        reasons = {row["type"]: row["reason"] for row in doomed["status"]["conditions"] if "reason" in row}
+    doomed = operator.run("get", "pod", name, "-o", "json")
+    if doomed.code == 0:  # it may be gone already
+        conditions = json.loads(doomed.out)["status"]["conditions"]
+        reasons = {row["type"]: row["reason"] for row in conditions if "reason" in row}
         assert reasons["DisruptionTarget"] == "EvictionByEvictionAPI"
     operator.wait(40)
     assert operator.row("deployment", "web")["READY"] == "2/2"

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import socket
 import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import sleep
 from typing import Any
+from urllib.parse import urlsplit
 
 import anyio
 import httpx2
@@ -171,3 +175,21 @@ def test_traces_and_analysis_of_a_real_application(tmp_path: Path) -> None:
             "VS Code",
         ]
         assert PROBLEM not in json.dumps(said)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
+def test_the_tools_end_with_the_one_who_serves_them(tmp_path: Path, number: signal.Signals) -> None:
+    with serving(tmp_path) as (said, process):
+        place = urlsplit(said["mcp"]["url"])
+        assert place.hostname is not None
+        socket.create_connection((place.hostname, place.port), 5).close()
+        process.send_signal(number)
+        process.wait(30)
+        for _ in range(100):
+            try:
+                socket.create_connection((place.hostname, place.port), 5).close()
+            except ConnectionRefusedError:
+                break
+            sleep(0.1)
+        else:
+            pytest.fail("they go on serving")
