@@ -26,6 +26,8 @@ from tests.real_cluster.addons import HELM
 
 POLLS = 120
 CHARTS = Path(__file__).parent / "charts"
+_LOST = "Unknown stream id"
+"""What kubectl says when an answer comes before it has made its own streams, and is lost: a race within kubectl."""
 EDITOR = "sed -i s/red/blue/"
 """What `kubectl edit` opens."""
 
@@ -94,6 +96,8 @@ class Terminal:
             done = self._run([str(helm), f"--namespace={namespace}", *shlex.split(step.command)], None)
         else:
             done = self._kubectl(step.command, namespace, step.stdin)
+            if _LOST in done.stderr:
+                done = self._kubectl(step.command, namespace, step.stdin)
         return View(step.title, done.returncode, normal_text(done.stdout), normal_text(done.stderr))
 
     def _forward(self, step: Step, namespace: str) -> View:

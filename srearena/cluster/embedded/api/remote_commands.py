@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from srearena.cluster.embedded.api.backend import Backend
 
 STDIN, STDOUT, STDERR, ERROR, RESIZE = range(5)
+_REFUSAL_SECONDS: Final = 0.05
 _SUCCESS: Final[Obj] = {"metadata": {}, "status": "Success"}
 
 
@@ -95,11 +96,19 @@ async def _serve(
     if not socket.choose(CHANNEL_PROTOCOLS):
         raise BadRequest("unable to negotiate a subprotocol: none of those offered is supported")
     await socket.accept()
-    # The client takes this to mean that the connection stands.
-    await socket.send(STDOUT if options.stdout else STDERR if options.stderr else ERROR, b"")
+    first = STDOUT if options.stdout else STDERR if options.stderr else ERROR
+    path = f"/{action}/{request.info.namespace}/{name_of(pod)}/{name}?{_kubelet_query(options)}"
     try:
-        path = f"/{action}/{request.info.namespace}/{name_of(pod)}/{name}?{_kubelet_query(options)}"
         container = _running(backend, pod, name, path)
+    except ApiError as error:
+        # kubectl throws away what comes before it has made its streams; a real server has to ask the kubelet first.
+        await asyncio.sleep(_REFUSAL_SECONDS)
+        await socket.send(first, b"")
+        await _end(socket, error.status())
+        return
+    # The client takes this to mean that the connection stands.
+    await socket.send(first, b"")
+    try:
         session = open_session(backend, container, options)
     except ApiError as error:
         await _end(socket, error.status())
