@@ -26,6 +26,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+from srearena.application_model import load_model
 from srearena.cluster.base import (
     Cluster,
     ClusterError,
@@ -38,7 +39,6 @@ from srearena.cluster.base import (
 from srearena.cluster.embedded.control import ControlError, ControlLine
 from srearena.cluster.embedded.options import ClusterOptions
 from srearena.cluster.hurrying import hurry_by
-from srearena.service.model import load_model
 
 _START_TIMEOUT = 60.0
 _STOP_TIMEOUT = 10.0

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from srearena.application_model import ModelError, load_model
+from srearena.application_model.amounts import seconds, size
 from srearena.cluster import start_embedded
-from srearena.service.model import ModelError, load_model
-from srearena.service.model.amounts import seconds, size
 
 APPLICATIONS = Path(__file__).parents[2] / "srearena" / "service" / "apps"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from srearena.application_model import load_model
 from srearena.cluster.embedded import controllers
 from srearena.cluster.embedded.api.authorization import Attributes, Authorizer
 from srearena.cluster.embedded.bootstrap import objects
@@ -30,7 +31,6 @@ from srearena.cluster.embedded.traffic.engine import Traffic
 from srearena.cluster.embedded.traffic.programs import register_model
 from srearena.cluster.embedded.webhook_calls import WebhookCalls
 from srearena.cluster.embedded.world import World
-from srearena.service.model import load_model
 
 CONTROL_PLANE = "control-plane"
 _SYSTEM_AFTER = 1.0

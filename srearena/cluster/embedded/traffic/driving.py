@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from srearena.application_model.schema import Consumption, Driving, Operation, Task
 from srearena.cluster.embedded.clock import Clock
 from srearena.cluster.embedded.node.programs.datastore import Broker
 from srearena.cluster.embedded.traffic.circuit import Circuit
@@ -15,7 +16,6 @@ from srearena.cluster.embedded.traffic.durations import beyond, drawn, shapes_an
 from srearena.cluster.embedded.traffic.graph import Call, Node
 from srearena.cluster.embedded.traffic.servers import Instance
 from srearena.cluster.embedded.traffic.wiring import calls_of
-from srearena.service.model.schema import Consumption, Driving, Operation, Task
 
 _UNCONNECTED = frozenset(("refused", "name", "unreachable", "port", "reset"))
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from srearena.application_model.schema import Dependency, Effect, Operation, Step
 from srearena.cluster.embedded.traffic.failures import Failure
 from srearena.cluster.embedded.traffic.servers import Instance, Server, Store
-from srearena.service.model.schema import Dependency, Effect, Operation, Step
 
 
 @dataclass(slots=True)

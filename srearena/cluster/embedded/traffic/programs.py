@@ -12,6 +12,7 @@ from functools import partial
 from signal import Signals
 from typing import ClassVar
 
+from srearena.application_model.schema import ApplicationModel, Operation, ProgramModel
 from srearena.cluster.embedded.node.nodes import Nodes
 from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.programs.base import Program
@@ -26,7 +27,6 @@ from srearena.cluster.embedded.traffic.routing import find_operation
 from srearena.cluster.embedded.traffic.servers import Instance
 from srearena.cluster.embedded.traffic.settings import ConfigurationMissing, Settings, read_settings
 from srearena.cluster.embedded.traffic.startup import StartFailed, Startup, bind_trouble
-from srearena.service.model.schema import ApplicationModel, Operation, ProgramModel
 
 _IMAGE_SIZE = 45_000_000
 GENERATORS = {"deathstarbench/wrk2-client": wrk, "777lefty/wlgen-proc": wlgen}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from srearena.service.model.schema import Operation, ProgramModel
+from srearena.application_model.schema import Operation, ProgramModel
 
 
 def find_operation(program: ProgramModel, protocol: str, wanted: str) -> tuple[str, Operation] | None:

@@ -14,8 +14,8 @@ from srearena.cluster.embedded.traffic.settings import Settings
 from srearena.cluster.embedded.traffic.spans import Resource
 
 if TYPE_CHECKING:
+    from srearena.application_model.schema import ProgramModel
     from srearena.cluster.embedded.network.stations import Station
-    from srearena.service.model.schema import ProgramModel
 
 _SINGLE = frozenset(("node", "python", "ruby", "lua"))
 """Runtimes that use one processor, however many there are."""

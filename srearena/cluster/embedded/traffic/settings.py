@@ -13,9 +13,9 @@ from typing import Any
 
 import yaml
 
+from srearena.application_model.amounts import SETTING, seconds
+from srearena.application_model.schema import Condition, Configuration, Setting
 from srearena.cluster.embedded.node.fileview import FileView
-from srearena.service.model.amounts import SETTING, seconds
-from srearena.service.model.schema import Condition, Configuration, Setting
 
 _FALSE = frozenset(("", "0", "false", "off", "no", "none", "disabled"))
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from srearena.application_model.schema import Dependency, Driving, ProgramModel, Step, Task
 from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.traffic.driving import Driver
 from srearena.cluster.embedded.traffic.engine import Traffic
 from srearena.cluster.embedded.traffic.servers import Instance
 from srearena.cluster.embedded.traffic.settings import Settings
-from srearena.service.model.schema import Dependency, Driving, ProgramModel, Step, Task
 
 CONNECT_TIMEOUT = 2.0
 REQUEST_TIMEOUT = 60.0

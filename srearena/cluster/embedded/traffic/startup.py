@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from srearena.application_model.schema import Dependency, StartStep, Trouble
 from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.programs.datastore import Datastore, Discovery, Login, joined
 from srearena.cluster.embedded.node.reachability import Outcome
@@ -11,7 +12,6 @@ from srearena.cluster.embedded.node.sockets import Listener
 from srearena.cluster.embedded.traffic.failures import connect_failure
 from srearena.cluster.embedded.traffic.servers import Instance
 from srearena.cluster.embedded.traffic.speaking import as_discovery
-from srearena.service.model.schema import Dependency, StartStep, Trouble
 
 
 class StartFailed(Exception):

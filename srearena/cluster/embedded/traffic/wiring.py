@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from srearena.application_model.schema import Condition, Dependency, Effect, Operation, Step
 from srearena.cluster.embedded.network.network import Network
 from srearena.cluster.embedded.network.routes import Path
 from srearena.cluster.embedded.node.process import Process
@@ -33,7 +34,6 @@ from srearena.cluster.embedded.traffic.routing import find_operation, keeps_rout
 from srearena.cluster.embedded.traffic.servers import Instance, Server, Store
 from srearena.cluster.embedded.traffic.settings import holds
 from srearena.cluster.embedded.traffic.speaking import as_discovery, speaks
-from srearena.service.model.schema import Condition, Dependency, Effect, Operation, Step
 
 CONNECT_TIMEOUT = 20.0
 """How long a client without a limit of its own waits for a connection that never comes, before somebody gives up."""

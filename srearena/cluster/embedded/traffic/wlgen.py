@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from srearena.application_model.amounts import seconds
 from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.programs.base import Program
 from srearena.cluster.embedded.node.programs.registry import program
@@ -11,7 +12,6 @@ from srearena.cluster.embedded.node.programs.serving import Flags, stop_signal
 from srearena.cluster.embedded.traffic.driving import Driver, Tally
 from srearena.cluster.embedded.traffic.engine import Traffic
 from srearena.cluster.embedded.traffic.sources import source_of_load
-from srearena.service.model.amounts import seconds
 
 MIX = (
     ("GET", "/SearchHandler", 60.0),

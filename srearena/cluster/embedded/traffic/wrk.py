@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
+from srearena.application_model.amounts import seconds
 from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.node.programs.base import Program
 from srearena.cluster.embedded.node.programs.registry import program
@@ -16,7 +17,6 @@ from srearena.cluster.embedded.node.programs.serving import stop_signal
 from srearena.cluster.embedded.traffic.driving import Driver, Tally
 from srearena.cluster.embedded.traffic.engine import Traffic
 from srearena.cluster.embedded.traffic.sources import source_of_load
-from srearena.service.model.amounts import seconds
 
 _ROUTE = re.compile(r"^\s*--\s*route:\s*([A-Z]+)\s+(/\S*)(?:.*?\bweight=([0-9.]+))?", re.MULTILINE)
 _VALUED = {"-t", "-c", "-d", "-R", "-D", "-s", "-T", "--rate", "--timeout", "--duration", "-H"}

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from srearena.service.model.amounts import Bytes, OpenNumber, OpenSeconds, Seconds, Share
+from srearena.application_model.amounts import Bytes, OpenNumber, OpenSeconds, Seconds, Share
 
 Protocol = Literal["http", "grpc", "thrift", "tcp", "mongo", "redis", "memcached", "postgres", "mysql", "kafka", "amqp"]
 Runtime = Literal["go", "java", "node", "python", "cpp", "dotnet", "ruby", "php", "rust", "nginx", "envoy", "lua"]

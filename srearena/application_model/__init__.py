@@ -1,6 +1,6 @@
 """What an application's programs do, as data: `model.yaml`, read by the simulator, checked before anything starts."""
 
-from srearena.service.model.loading import ModelError, load_model
-from srearena.service.model.schema import ApplicationModel, ProgramModel
+from srearena.application_model.loading import ModelError, load_model
+from srearena.application_model.schema import ApplicationModel, ProgramModel
 
 __all__ = ["ApplicationModel", "ModelError", "ProgramModel", "load_model"]

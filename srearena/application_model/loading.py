@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from srearena.application_model.schema import ApplicationModel
 from srearena.errors import SreArenaError
-from srearena.service.model.schema import ApplicationModel
 
 _MERGED = ("settings", "dependencies", "operations", "files", "env", "reports")
 """Keys whose entries a program that extends another adds to, rather than replaces."""
