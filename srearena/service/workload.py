@@ -1,16 +1,15 @@
-"""What drives an application: the seam between applications and the load generators above them.
+"""The interface between applications and the load generators that drive them.
 
-An application names its driver and the driver's settings in `workload.yaml`; drivers are found by name, ours from the
-table below and others' from the entry-point group `srearena.workloads`. So an application starts its load without
-knowing any generator.
+An application names its driver and the driver's settings in `workload.yaml`. Drivers are found by name in the
+entry-point group `srearena.workloads`, the built-in ones included (`pyproject.toml` declares them), so an application
+starts its load without importing a generator.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,32 +19,27 @@ from srearena.service.errors import ApplicationError
 from srearena.service.kubernetes import Kubernetes
 
 ENTRY_POINTS = "srearena.workloads"
-DRIVERS = {
-    "wrk": "srearena.generators.workload.wrk:from_settings",
-    "locust": "srearena.generators.workload.locust:from_settings",
-    "bhotelwrk": "srearena.generators.workload.bhotelwrk:from_settings",
-}
-"""Our drivers: functions that make a Workload of an application's folder and settings."""
+_DISTRIBUTION = "srearena"
 
 
 class Workload(Protocol):
     """Load on one application in one namespace."""
 
     def start(self, api: Kubernetes, namespace: str) -> None:
-        """Begin to send requests, or go on doing so with other settings."""
+        """Start sending requests, or continue with new settings."""
 
     def stop(self, api: Kubernetes, namespace: str) -> None:
-        """Send no more; not an error where nothing was sent."""
+        """Stop sending requests; not an error where no load was running."""
 
     def result(self, api: Kubernetes, namespace: str) -> Any:
-        """What the generator has measured so far; None where it has not measured anything yet."""
+        """Return what the generator has measured so far; None where there is no measurement yet."""
 
 
 Factory = Callable[[Path, Mapping[str, Any]], Workload]
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """`workload.yaml`: a mapping with at least a `driver`."""
+    """Read `workload.yaml`: a mapping with at least a `driver`."""
     try:
         settings = yaml.safe_load(path.read_text())
     except yaml.YAMLError as problem:
@@ -56,21 +50,33 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 
 def make_workload(folder: Path, settings: Mapping[str, Any]) -> Workload:
-    """The workload that settings describe; ApplicationError where they are wrong."""
+    """Create the workload that settings describe; ApplicationError where they are wrong."""
     options = dict(settings)
     name = options.pop("driver")
-    known = drivers()
-    if name not in known:
-        near = get_close_matches(name, known, 1)
-        hint = f": did you mean {near[0]!r}?" if near else f"; there are {', '.join(sorted(known))}"
-        raise ApplicationError(f"there is no workload driver {name!r}{hint}")
-    module, _, attribute = known[name].partition(":")
-    factory: Factory = getattr(import_module(module), attribute)
+    registered = drivers()
+    if name not in registered:
+        raise ApplicationError(f"there is no workload driver {name!r}{_hint(name, registered)}")
+    factory: Factory = registered[name].load()
     try:
         return factory(folder, options)
     except TypeError as problem:
         raise ApplicationError(f"{folder}: the workload's settings do not fit its driver {name!r}: {problem}") from None
 
 
-def drivers() -> dict[str, str]:
-    return {**{entry.name: entry.value for entry in entry_points(group=ENTRY_POINTS)}, **DRIVERS}
+def drivers() -> dict[str, EntryPoint]:
+    """All registered drivers by name; a built-in driver takes precedence over a plugin's of the same name."""
+    registered = sorted(entry_points(group=ENTRY_POINTS), key=_is_built_in)
+    return {entry.name: entry for entry in registered}
+
+
+def _is_built_in(entry: EntryPoint) -> bool:
+    return entry.dist is not None and entry.dist.name == _DISTRIBUTION
+
+
+def _hint(name: str, registered: Mapping[str, EntryPoint]) -> str:
+    if not registered:
+        return (
+            ": no driver is registered; install the package again (pip install -e .) so that its entry points are found"
+        )
+    near = get_close_matches(name, registered, 1)
+    return f": did you mean {near[0]!r}?" if near else f"; there are {', '.join(sorted(registered))}"
