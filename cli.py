@@ -1,6 +1,6 @@
 """The human's console, as `python3 cli.py`: the same as `srearena shell`."""
 
-from srearena.conductor.console import Console
+from srearena.conductor.serving.console import Console
 
 if __name__ == "__main__":
     Console().loop()

@@ -19,9 +19,9 @@ if __name__ == "__main__":  # run as a file, the project itself need not be inst
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from srearena.conductor.conductor import Conductor
+from srearena.conductor.episode.outcome import Limits
 from srearena.conductor.errors import ArenaError
-from srearena.conductor.outcome import Limits
-from srearena.conductor.results import results_root, totals
+from srearena.conductor.results.store import results_root, totals
 from srearena.dotenv import environment
 from srearena.errors import SreArenaError
 from srearena.tracking.weights_and_biases import log_run, wanted

@@ -18,9 +18,9 @@ from itbench_leaderboard.jobs import Job
 from itbench_leaderboard.outcomes import Outcome, Report
 from itbench_leaderboard.runs import OUTPUT
 from srearena.conductor.agents import agent as register
-from srearena.conductor.outcome import Limits
+from srearena.conductor.episode.outcome import Limits
 from srearena.conductor.session import read_session
-from srearena.conductor.trial import Trial, perform
+from srearena.conductor.trials.trial import Trial, perform
 from zero.trajectory import Trajectory
 
 RESULT = "arena_result.json"

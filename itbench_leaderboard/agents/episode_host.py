@@ -12,11 +12,11 @@ from secrets import token_urlsafe
 from threading import Thread
 from typing import Any
 
-from srearena.conductor.episode import Episode
+from srearena.conductor.episode.episode import Episode
+from srearena.conductor.episode.outcome import Outcome
 from srearena.conductor.errors import EnvironmentFailure
-from srearena.conductor.outcome import Outcome
-from srearena.conductor.serving import EpisodeApp, addresses, serve
-from srearena.conductor.tool_server import ToolServer
+from srearena.conductor.serving.http_api import EpisodeApp, addresses, serve
+from srearena.conductor.serving.mcp_server import ToolServer
 
 _PATIENCE = 120.0
 

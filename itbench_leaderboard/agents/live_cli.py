@@ -21,8 +21,8 @@ from itbench_leaderboard.configuration import AgentTable
 from itbench_leaderboard.jobs import Job
 from itbench_leaderboard.outcomes import Outcome, Report
 from srearena.conductor.conductor import Conductor
-from srearena.conductor.outcome import Limits
-from srearena.conductor.outcome import Outcome as Ending
+from srearena.conductor.episode.outcome import Limits
+from srearena.conductor.episode.outcome import Outcome as Ending
 
 # How an episode ends that its agent did not bring to its end.
 _ENDINGS = {

@@ -8,9 +8,9 @@ import click
 
 from srearena.cluster.base import ClusterError
 from srearena.cluster.kubernetes import KubernetesCluster
-from srearena.conductor.environment import machines_of
-from srearena.conductor.guest import Ledger, all_ledgers, restore
-from srearena.conductor.guest.restoring import plan
+from srearena.conductor.episode.environment import machines_of
+from srearena.conductor.shared_cluster import Ledger, all_ledgers, restore
+from srearena.conductor.shared_cluster.restoration import plan
 from srearena.config import Config
 from srearena.service.kubernetes import Kubernetes
 

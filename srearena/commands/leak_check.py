@@ -6,11 +6,11 @@ import json
 
 import click
 
-from srearena.conductor.episode import Episode
+from srearena.conductor.episode.episode import Episode
+from srearena.conductor.episode.preparation import Timeline, embedded_cluster
 from srearena.conductor.errors import ArenaError
-from srearena.conductor.leaks import leaks
 from srearena.conductor.problems.registry import ProblemRegistry
-from srearena.conductor.staging import Timeline, embedded_cluster
+from srearena.conductor.validity.leaks import leaks
 
 
 @click.command()

@@ -8,7 +8,7 @@ import click
 
 from srearena.conductor.problems.metadata import Summary
 from srearena.conductor.problems.registry import ProblemRegistry
-from srearena.conductor.tables import columns
+from srearena.conductor.trials.tables import columns
 
 
 @click.command()

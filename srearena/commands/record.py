@@ -12,10 +12,10 @@ from typing import Any
 import click
 
 from srearena.backends import backend_options, chosen_config
+from srearena.conductor.episode.preparation import Timeline
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.problems.registry import ProblemRegistry
-from srearena.conductor.processes import in_processes
-from srearena.conductor.staging import Timeline
+from srearena.conductor.trials.processes import in_processes
 from srearena.config import Config
 from srearena.errors import SreArenaError
 from srearena.observer.recorder import Recorder

@@ -7,8 +7,8 @@ import json
 import click
 
 from srearena.conductor.problems.registry import ProblemRegistry
-from srearena.conductor.regrading import regrade
-from srearena.conductor.results import find_run, read_trials, write_summary
+from srearena.conductor.results.regrading import regrade
+from srearena.conductor.results.store import find_run, read_trials, write_summary
 
 
 @click.command()

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from srearena.conductor.comparison import as_document, compare
 from srearena.conductor.errors import ArenaError
-from srearena.conductor.results import all_runs, find_run, read_trials, results_root, totals
-from srearena.conductor.tables import columns, outcome_colour, stage_marks
+from srearena.conductor.results.comparison import as_document, compare
+from srearena.conductor.results.store import all_runs, find_run, read_trials, results_root, totals
+from srearena.conductor.trials.tables import columns, outcome_colour, stage_marks
 
 
 @click.command()

@@ -12,14 +12,14 @@ import click
 
 from srearena.backends import backend_options, chosen_config
 from srearena.conductor.agents import agent_names, make_agent
+from srearena.conductor.episode.outcome import Limits
 from srearena.conductor.errors import ArenaError
-from srearena.conductor.outcome import Limits
 from srearena.conductor.problems.registry import ProblemRegistry
-from srearena.conductor.results import results_root, totals
+from srearena.conductor.results.store import results_root, totals
 from srearena.conductor.stages import in_order
-from srearena.conductor.suite import Progress, Suite
-from srearena.conductor.tables import LiveTable, outcome_colour
-from srearena.conductor.trial import Trial
+from srearena.conductor.trials.suite import Progress, Suite
+from srearena.conductor.trials.tables import LiveTable, outcome_colour
+from srearena.conductor.trials.trial import Trial
 from srearena.dotenv import environment
 from srearena.tracking.weights_and_biases import log_run
 from srearena.tracking.weights_and_biases import wanted as tracked

@@ -11,10 +11,10 @@ import click
 
 from srearena.backends import backend_options, chosen_config
 from srearena.conductor.conductor import Conductor
+from srearena.conductor.episode.outcome import Limits
 from srearena.conductor.errors import ArenaError
-from srearena.conductor.outcome import Limits
-from srearena.conductor.serving import EpisodeApp, addresses, serve
-from srearena.conductor.tool_server import ToolServer
+from srearena.conductor.serving.http_api import EpisodeApp, addresses, serve
+from srearena.conductor.serving.mcp_server import ToolServer
 
 
 @click.command()

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from srearena.backends import backend_options, chosen_config
-from srearena.conductor.console import Console
+from srearena.conductor.serving.console import Console
 
 
 @click.command()

@@ -15,8 +15,8 @@ from srearena.backends import backend_options, chosen_config
 from srearena.cluster import Cluster, ClusterError, running
 from srearena.cluster.launching import ChildCluster, checked_options
 from srearena.cluster.running import RunningCluster
-from srearena.conductor.environment import real_cluster
-from srearena.conductor.guest import GuestCluster
+from srearena.conductor.episode.environment import real_cluster
+from srearena.conductor.shared_cluster import GuestCluster
 from srearena.config import Config
 from srearena.service.apps import Application, find_application
 

@@ -11,8 +11,8 @@ import click
 from srearena.backends import backend_options, chosen_config
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.problems.registry import ProblemRegistry
-from srearena.conductor.processes import in_processes
-from srearena.conductor.verification import can_verify, verify
+from srearena.conductor.trials.processes import in_processes
+from srearena.conductor.validity.verification import can_verify, verify
 
 
 @click.command()

@@ -16,14 +16,21 @@ from pathlib import Path
 from typing import Any
 
 from srearena.conductor.agents import Agent
-from srearena.conductor.environment import open_cluster
-from srearena.conductor.episode import Episode
+from srearena.conductor.episode.environment import open_cluster
+from srearena.conductor.episode.episode import Episode
+from srearena.conductor.episode.outcome import Limits, Outcome
+from srearena.conductor.episode.preparation import Say, Timeline
 from srearena.conductor.errors import ArenaError
-from srearena.conductor.outcome import Limits, Outcome
 from srearena.conductor.problems.registry import ProblemRegistry
-from srearena.conductor.results import folder_of, results_root, trial_document, write_state, write_summary, write_trial
+from srearena.conductor.results.store import (
+    folder_of,
+    results_root,
+    trial_document,
+    write_state,
+    write_summary,
+    write_trial,
+)
 from srearena.conductor.session import Session
-from srearena.conductor.staging import Say, Timeline
 from srearena.config import Config, load_config
 from srearena.dotenv import environment
 from srearena.tracking.otlp import export_result

@@ -20,10 +20,10 @@ from typing import Any
 import yaml
 
 from srearena.cluster import Cluster, start_embedded
-from srearena.conductor.environment import open_cluster
-from srearena.conductor.identity import grant, revoke
+from srearena.conductor.episode.agent_access import grant, revoke
+from srearena.conductor.episode.environment import open_cluster
+from srearena.conductor.episode.preparation import Stage, TimeKeeper, Timeline
 from srearena.conductor.problems.base import Problem
-from srearena.conductor.staging import Stage, TimeKeeper, Timeline
 from srearena.config import Config
 from srearena.observer.errors import ObserverError
 from srearena.observer.log_api import LogApi

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from srearena.conductor.episode import Episode
-from srearena.conductor.outcome import Limits
+from srearena.conductor.episode.episode import Episode
+from srearena.conductor.episode.outcome import Limits
+from srearena.conductor.episode.preparation import Timeline, embedded_cluster
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.injected import InjectedProblem
 from srearena.conductor.problems.noop import Noop
@@ -16,7 +17,6 @@ from srearena.conductor.problems.registry import problem
 from srearena.conductor.problems.scheduling import ScalePodZero
 from srearena.conductor.problems.target_port import TargetPort
 from srearena.conductor.session import Session
-from srearena.conductor.staging import Timeline, embedded_cluster
 
 SHOP = str(Path(__file__).parent / "corner_shop")
 TIMELINE = Timeline(before=60, after=120, deployment=300)

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from srearena.conductor.episode import Episode
-from srearena.conductor.leaks import leaks
+from srearena.conductor.episode.episode import Episode
 from srearena.conductor.oracles.base import Verdict
 from srearena.conductor.problems.target_port import TargetPort
+from srearena.conductor.validity.leaks import leaks
 from srearena.service.errors import ApiRefused
 from srearena.service.kubernetes import Kubernetes
 from tests.arena.stage import call, shop_problem, staged
@@ -142,7 +142,7 @@ def test_the_process_list_does_not_name_the_problem(tmp_path: Path) -> None:
             for folder in Path("/proc").glob("[0-9]*"):
                 with suppress(OSError):
                     words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-                    if "srearena.conductor.worker" in words or f"/{suite.pid}" in str(folder):
+                    if "srearena.conductor.trials.worker" in words or f"/{suite.pid}" in str(folder):
                         seen.add(words)
             time.sleep(0.05)
         suite.terminate()

@@ -17,8 +17,8 @@ from clients.nothing import NothingAgent
 from clients.scripted import ScriptedAgent, actions_in
 from srearena.commands.regrade import command as regrade_command
 from srearena.conductor import Conductor
+from srearena.conductor.episode.outcome import Limits
 from srearena.conductor.errors import ArenaError
-from srearena.conductor.outcome import Limits
 from srearena.session import read_session
 from tests.arena.stage import PORT, QUIET, TIMELINE, ZERO
 

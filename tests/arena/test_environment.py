@@ -8,11 +8,11 @@ import pytest
 
 from srearena.cluster import ClusterError, NodeAccessError, start_embedded
 from srearena.cluster.kubernetes import KubernetesCluster, default_kubeconfig
-from srearena.conductor.environment import open_cluster
-from srearena.conductor.episode import Episode
+from srearena.conductor.episode.environment import open_cluster
+from srearena.conductor.episode.episode import Episode
+from srearena.conductor.episode.preparation import Timeline
 from srearena.conductor.errors import ProblemError
 from srearena.conductor.problems.scheduling import ScalePodZero
-from srearena.conductor.staging import Timeline
 from srearena.config import Config, ConfigError, TelemetryConfig, load_config
 from srearena.service.kubernetes import Kubernetes
 from tests.arena.stage import shop_problem

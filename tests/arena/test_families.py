@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from srearena.conductor.episode import Episode
+from srearena.conductor.episode.episode import Episode
 from srearena.conductor.oracles.mitigation import MitigationOracle
 from srearena.conductor.problems import (
     configuration,

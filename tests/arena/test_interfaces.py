@@ -15,14 +15,14 @@ from click.testing import CliRunner
 
 from srearena.commands.problems import command as problems_command
 from srearena.commands.results import command as results_command
-from srearena.conductor.comparison import compare
-from srearena.conductor.console import Console
-from srearena.conductor.outcome import Limits
+from srearena.conductor.episode.outcome import Limits
 from srearena.conductor.problems.scheduling import ScalePodZero
-from srearena.conductor.results import read_trials, totals
-from srearena.conductor.serving import EpisodeApp, openapi, serve
-from srearena.conductor.suite import Suite
-from srearena.conductor.trial import Trial
+from srearena.conductor.results.comparison import compare
+from srearena.conductor.results.store import read_trials, totals
+from srearena.conductor.serving.console import Console
+from srearena.conductor.serving.http_api import EpisodeApp, openapi, serve
+from srearena.conductor.trials.suite import Suite
+from srearena.conductor.trials.trial import Trial
 from tests.arena.stage import TIMELINE, ZERO, shop_problem, staged
 
 

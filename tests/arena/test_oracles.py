@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srearena.conductor.baseline import Baseline, collateral
 from srearena.conductor.errors import BadSubmission
+from srearena.conductor.grading.baseline import Baseline, collateral
 from srearena.conductor.oracles.base import Verdict
 from srearena.conductor.oracles.detection import yes_or_no
 from srearena.conductor.oracles.localization import Aliases, named

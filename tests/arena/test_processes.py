@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from srearena.conductor.errors import ArenaError
-from srearena.conductor.processes import in_processes
+from srearena.conductor.trials.processes import in_processes
 
 
 def _power(exponent: int, base: int) -> int:

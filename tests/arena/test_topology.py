@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srearena.conductor.topology import distance, graph_of, mean_distance
+from srearena.conductor.grading.call_distance import distance, graph_of, mean_distance
 
 CALLS = [("web", "api"), ("api", "store"), ("api", "cache"), ("batch", "queue")]
 

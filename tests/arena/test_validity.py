@@ -13,7 +13,7 @@ import pytest
 
 from srearena.conductor.problems.registry import ProblemRegistry, problem
 from srearena.conductor.problems.scheduling import ScalePodZero
-from srearena.conductor.verification import can_verify, verify
+from srearena.conductor.validity.verification import can_verify, verify
 from tests.arena.stage import SHOP
 
 pytestmark = [

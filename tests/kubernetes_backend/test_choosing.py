@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from srearena.backends import backend_options, chosen_config
 from srearena.cli import cli
 from srearena.cluster import Cluster
-from srearena.conductor.guest import all_ledgers
-from srearena.conductor.guest.inventory import take_inventory
-from srearena.conductor.trial import Trial
+from srearena.conductor.shared_cluster import all_ledgers
+from srearena.conductor.shared_cluster.inventory import take_inventory
+from srearena.conductor.trials.trial import Trial
 from srearena.config import Config, ConfigError
 from srearena.errors import SreArenaError
 from srearena.service.kubernetes import Kubernetes

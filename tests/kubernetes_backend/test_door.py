@@ -17,9 +17,9 @@ import pytest
 import yaml
 
 from srearena.cluster import Cluster
-from srearena.conductor.guest import GuestCluster
-from srearena.conductor.guest.door import Door
-from srearena.conductor.identity import NAMESPACE, grant
+from srearena.conductor.episode.agent_access import NAMESPACE, grant
+from srearena.conductor.shared_cluster import GuestCluster
+from srearena.conductor.shared_cluster.recording_proxy import Door
 from srearena.service.errors import ApiRefused, Unreachable
 from srearena.service.kubeconfig import Access, read_kubeconfig
 from srearena.service.kubernetes import Kubernetes, Obj

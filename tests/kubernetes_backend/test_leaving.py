@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from srearena.cli import cli
 from srearena.cluster import Cluster, ClusterError, NodeAccess
 from srearena.cluster.kubernetes import KubernetesCluster
-from srearena.conductor.baseline import Baseline
-from srearena.conductor.guest import GuestCluster, Needs, all_ledgers, enter
-from srearena.conductor.guest.inventory import take_inventory
+from srearena.conductor.grading.baseline import Baseline
+from srearena.conductor.shared_cluster import GuestCluster, Needs, all_ledgers, enter
+from srearena.conductor.shared_cluster.inventory import take_inventory
 from srearena.config import Config
 from srearena.service.kubernetes import Kubernetes, Obj
 
@@ -314,10 +314,10 @@ def test_machines_that_were_not_touched_are_left_alone(theirs: Cluster) -> None:
 KILLED = """
 import sys
 from pathlib import Path
-from srearena.conductor.environment import open_cluster
-from srearena.conductor.episode import Episode
+from srearena.conductor.episode.environment import open_cluster
+from srearena.conductor.episode.episode import Episode
 from srearena.conductor.problems.scheduling import ScalePodZero
-from srearena.conductor.staging import Timeline
+from srearena.conductor.episode.preparation import Timeline
 from srearena.config import Config, TelemetryConfig
 from srearena.service.kubernetes import Kubernetes
 from tests.arena.stage import shop_problem

@@ -15,14 +15,11 @@ import pytest
 
 from srearena.cluster import NodeAccess
 from srearena.cluster.kubernetes import KubernetesCluster
-from srearena.conductor.baseline import Baseline
-from srearena.conductor.environment import open_cluster
-from srearena.conductor.episode import Episode
-from srearena.conductor.guest import GuestCluster, Needs, all_ledgers, enter
-from srearena.conductor.guest.inventory import take_inventory
-from srearena.conductor.guest.telemetry import NAMESPACE as OBSERVE
-from srearena.conductor.guest.telemetry import stack
-from srearena.conductor.identity import NAMESPACE, grant
+from srearena.conductor.episode.agent_access import NAMESPACE, grant
+from srearena.conductor.episode.environment import open_cluster
+from srearena.conductor.episode.episode import Episode
+from srearena.conductor.episode.preparation import Timeline
+from srearena.conductor.grading.baseline import Baseline
 from srearena.conductor.oracles.base import Verdict
 from srearena.conductor.oracles.checks import FreshPods, FrontDoor, Intent, Reachability, Readiness
 from srearena.conductor.oracles.mitigation import MitigationOracle
@@ -33,8 +30,11 @@ from srearena.conductor.problems.nodes import KubeletCrash
 from srearena.conductor.problems.resources import NamespaceMemoryLimit
 from srearena.conductor.problems.scheduling import TaintNoToleration
 from srearena.conductor.problems.target_port import TargetPort
-from srearena.conductor.staging import Timeline
-from srearena.conductor.verification import run_as_operator
+from srearena.conductor.shared_cluster import GuestCluster, Needs, all_ledgers, enter
+from srearena.conductor.shared_cluster.inventory import take_inventory
+from srearena.conductor.shared_cluster.telemetry import NAMESPACE as OBSERVE
+from srearena.conductor.shared_cluster.telemetry import stack
+from srearena.conductor.validity.verification import run_as_operator
 from srearena.config import Config, TelemetryConfig
 from srearena.generators.fault.steps import workers
 from srearena.generators.fault.testbed import Testbed

@@ -11,8 +11,8 @@ import yaml
 from srearena.cluster import Cluster, ClusterError
 from srearena.cluster.kubernetes import KubernetesCluster, read_context
 from srearena.cluster.kubernetes.quantities import amount
-from srearena.conductor.guest import Needs, PreflightFailed
-from srearena.conductor.guest.preflight import OLDEST, preflight
+from srearena.conductor.shared_cluster import Needs, PreflightFailed
+from srearena.conductor.shared_cluster.preflight import OLDEST, preflight
 from srearena.service.kubernetes import Kubernetes, Obj
 from srearena.service.manifests import Manifest
 
@@ -99,7 +99,7 @@ def test_rights_that_are_missing_are_named(theirs: Cluster, api: Kubernetes, tmp
 
 
 def test_a_version_that_is_too_old(theirs: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("srearena.conductor.guest.preflight.OLDEST", (1, 99))
+    monkeypatch.setattr("srearena.conductor.shared_cluster.preflight.OLDEST", (1, 99))
     [line] = complaints(theirs.kubeconfig)
     assert "v1.34" in line and "too old: 1.99 or newer" in line
     assert OLDEST < (1, 34)

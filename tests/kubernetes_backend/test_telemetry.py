@@ -10,10 +10,10 @@ import httpx
 import pytest
 
 from srearena.cluster import Cluster
-from srearena.conductor.guest import Needs
-from srearena.conductor.guest.forwarding import Forwarding, Target
-from srearena.conductor.guest.preflight import has_room
-from srearena.conductor.guest.telemetry import NAMESPACE, PORTS, discover, stack
+from srearena.conductor.shared_cluster import Needs
+from srearena.conductor.shared_cluster.forwarding import Forwarding, Target
+from srearena.conductor.shared_cluster.preflight import has_room
+from srearena.conductor.shared_cluster.telemetry import NAMESPACE, PORTS, discover, stack
 from srearena.service.kubernetes import Kubernetes, Obj
 from tests.kubernetes_backend.test_leaving import visit
 

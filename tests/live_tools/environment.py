@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from srearena.conductor.episode import Episode
-from srearena.conductor.outcome import Limits
+from srearena.conductor.episode.episode import Episode
+from srearena.conductor.episode.outcome import Limits
 from srearena.conductor.problems.scheduling import ScalePodZero
-from srearena.conductor.serving import EpisodeApp, serve
+from srearena.conductor.serving.http_api import EpisodeApp, serve
 from tests.arena.stage import shop_problem, staged
 
 TOKEN = "not-a-real-token-4711"

@@ -14,8 +14,8 @@ from clients.llm import LlmAgent, Settings
 from clients.llm.wires import WIRES
 from srearena.conductor import Conductor
 from srearena.conductor.agents import make_agent
+from srearena.conductor.episode.outcome import Limits
 from srearena.conductor.errors import ArenaError
-from srearena.conductor.outcome import Limits
 from srearena.conductor.session import read_session
 from srearena.conductor.stages import USUAL
 from tests.arena.stage import TIMELINE, ZERO

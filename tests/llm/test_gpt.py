@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srearena.conductor.shared_budget import SharedBudget
+from srearena.conductor.trials.shared_budget import SharedBudget
 from tests.llm.model_server import Turn, call, results_in, serving
 
 GPT = Path(__file__).parents[2] / "clients" / "gpt.py"

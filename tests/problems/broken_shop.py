@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from srearena.conductor.episode.preparation import Stage, Timeline, embedded_cluster
 from srearena.conductor.oracles.base import Verdict
 from srearena.conductor.oracles.mitigation import MitigationOracle
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.registry import ProblemRegistry
-from srearena.conductor.staging import Stage, Timeline, embedded_cluster
 from srearena.service.kubernetes import Finished
 
 _TIMELINE = Timeline(before=120, after=120)

@@ -8,7 +8,7 @@ import pytest
 
 from srearena.conductor.actions.telemetry import Telemetry
 from srearena.conductor.problems.base import Problem
-from srearena.conductor.symptoms import alerts
+from srearena.conductor.validity.symptoms import alerts
 from srearena.service.kubernetes import Obj
 from tests.problems.broken_shop import broken, judged, names
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from srearena.conductor.episode.preparation import Timeline
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.registry import ProblemRegistry
-from srearena.conductor.staging import Timeline
 from srearena.observer.recorder import Recorder, Recording
 
 PROBLEM = "missing_service_hotel_reservation"

@@ -13,7 +13,7 @@ from sre_tools.errors import ToolError
 from sre_tools.live_workspace import LiveWorkspace
 from sre_tools.offline_incident_analysis import all_tools, call_tool
 from srearena.cluster.base import TelemetryEndpoints
-from srearena.conductor.episode import Episode
+from srearena.conductor.episode.episode import Episode
 from srearena.conductor.problems.registry import ProblemRegistry
 from tests.arena.stage import PORT, staged
 

@@ -11,8 +11,8 @@ import yaml
 
 from itbench_evaluations.cli import main as evaluate
 from sre_tools.offline_incident_analysis import Workspace, all_tools, call_tool
-from srearena.conductor.leaks import _TELLING
 from srearena.conductor.problems.base import Problem
+from srearena.conductor.validity.leaks import _TELLING
 from srearena.observer.recorder import Recording
 from srearena.snapshots import open_snapshot
 from srearena.snapshots.inspection import inspect

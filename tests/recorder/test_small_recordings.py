@@ -10,8 +10,8 @@ import yaml
 from click.testing import CliRunner
 
 from srearena.cli import cli
+from srearena.conductor.episode.preparation import Timeline
 from srearena.conductor.problems.registry import ProblemRegistry
-from srearena.conductor.staging import Timeline
 from srearena.errors import SreArenaError
 from srearena.observer.recorder import Recorder
 from srearena.observer.recording.data_set import DataSet

@@ -12,7 +12,7 @@ import pytest
 
 from srearena.conductor.problems import registry
 from srearena.conductor.problems.target_port import TargetPort
-from srearena.conductor.verification import verify
+from srearena.conductor.validity.verification import verify
 from srearena.service.apps import find_application
 
 PAGE = Path(__file__).parents[2] / "docs" / "adding-an-application.md"

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from srearena.conductor.actions.telemetry import Telemetry
 from srearena.conductor.errors import BadSubmission
+from srearena.conductor.grading.call_distance import graph_of, mean_distance
 from srearena.conductor.oracles.base import Oracle, Verdict
-from srearena.conductor.topology import graph_of, mean_distance
 from srearena.errors import SreArenaError
 from srearena.service.errors import ServiceError
 from srearena.service.kubernetes import Kubernetes, Obj

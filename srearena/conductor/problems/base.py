@@ -32,7 +32,7 @@ from srearena.service.apps.base import Application
 from srearena.service.kubernetes import Kubernetes
 
 if TYPE_CHECKING:
-    from srearena.conductor.baseline import Baseline
+    from srearena.conductor.grading.baseline import Baseline
 
 
 class Problem(ABC):

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from srearena.conductor.baseline import WORKLOADS, Baseline
+from srearena.conductor.grading.baseline import WORKLOADS, Baseline
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.metadata import Entity
 from srearena.observer.recording.propagation import Spread, Step

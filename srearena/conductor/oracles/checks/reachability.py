@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from srearena.conductor.baseline import WORKLOADS
+from srearena.conductor.grading.baseline import WORKLOADS
 from srearena.conductor.oracles.checks.base import Check
 from srearena.conductor.oracles.checks.probing import ProbeFailed, run_probe
 from srearena.service.kubernetes import Obj

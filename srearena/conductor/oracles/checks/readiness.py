@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from srearena.conductor.baseline import WORKLOADS
+from srearena.conductor.grading.baseline import WORKLOADS
 from srearena.conductor.oracles.checks.base import Check
 from srearena.service.kubernetes import Kubernetes
 from srearena.service.readiness import complaint, missing_replicas

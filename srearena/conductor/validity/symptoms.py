@@ -8,8 +8,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from srearena.conductor.actions.telemetry import Telemetry
-from srearena.conductor.baseline import Baseline
 from srearena.conductor.errors import BadAction
+from srearena.conductor.grading.baseline import Baseline
 from srearena.conductor.problems.base import Problem
 from srearena.service.kubernetes import Kubernetes, Obj
 from srearena.service.readiness import not_ready

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from srearena.conductor.guest.ledger import Ledger
+from srearena.conductor.shared_cluster.ledger import Ledger
 from srearena.service.kubernetes import Obj
 
 _RELEASE = "meta.helm.sh/release-namespace"

@@ -14,10 +14,10 @@ from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
 
-from srearena.conductor.episode import Episode
+from srearena.conductor.episode.episode import Episode
 from srearena.conductor.errors import ArenaError
+from srearena.conductor.grading.stored_state import STATE
 from srearena.conductor.stages import STAGES
-from srearena.conductor.state import STATE
 
 SCHEMA = "srearena.trial/1"
 GRADER = "1"

@@ -6,7 +6,7 @@ engineer on call (and so an agent) has rights. Secrets are known by name alone: 
 
 from __future__ import annotations
 
-from srearena.conductor.baseline import Baseline, Key
+from srearena.conductor.grading.baseline import Baseline, Key
 from srearena.service.errors import UnknownResource
 from srearena.service.kubernetes import Kubernetes, Obj
 

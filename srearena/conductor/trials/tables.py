@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import click
 
-from srearena.conductor.suite import Progress
+from srearena.conductor.trials.suite import Progress
 
 _COLOURS = {"pass": "green", "fail": "red", "environment error": "magenta"}
 _MOST_ROWS = 40

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from srearena.conductor.episode import Episode
+from srearena.conductor.episode.episode import Episode
 from srearena.service.errors import ServiceError
 from srearena.service.kubernetes import Kubernetes
 

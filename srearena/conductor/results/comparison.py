@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from srearena.conductor.results import totals
+from srearena.conductor.results.store import totals
 
 Documents = Sequence[dict[str, Any]]
 

@@ -12,13 +12,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+from srearena.conductor.episode.outcome import Outcome
 from srearena.conductor.errors import ArenaError, BadSubmission
+from srearena.conductor.grading.stored_state import STATE
 from srearena.conductor.oracles.base import Verdict
-from srearena.conductor.outcome import Outcome
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.registry import ProblemRegistry
-from srearena.conductor.results import GRADER, folder_of, write_trial
-from srearena.conductor.state import STATE
+from srearena.conductor.results.store import GRADER, folder_of, write_trial
 from srearena.service.kubernetes import Obj
 
 _NEEDS_THE_SYSTEM = ("mitigation",)

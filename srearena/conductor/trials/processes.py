@@ -18,7 +18,7 @@ from srearena.conductor.errors import ArenaError
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
-_PRELOADED = ["srearena.conductor.verification", "srearena.cluster.in_process"]
+_PRELOADED = ["srearena.conductor.validity.verification", "srearena.cluster.in_process"]
 
 
 def in_processes(work: Callable[[_Item], _Result], items: Sequence[_Item], parallel: int) -> Iterator[_Result]:

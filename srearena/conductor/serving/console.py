@@ -15,9 +15,9 @@ from time import monotonic
 from srearena.conductor.actions.parsing import parse
 from srearena.conductor.actions.toolbox import Toolbox
 from srearena.conductor.conductor import Conductor
-from srearena.conductor.episode import Episode
+from srearena.conductor.episode.episode import Episode
+from srearena.conductor.episode.outcome import Limits
 from srearena.conductor.errors import ArenaError, BadAction
-from srearena.conductor.outcome import Limits
 from srearena.config import Config
 from srearena.errors import SreArenaError
 

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from srearena.cluster.base import Cluster, ClusterError, NodeAccess
-from srearena.conductor.baseline import Difference
-from srearena.conductor.guest.inventory import CLUSTER_WIDE, ONLY_NAMES, comparable, take_inventory
-from srearena.conductor.guest.ledger import Ledger
-from srearena.conductor.guest.ownership import is_ours
+from srearena.conductor.grading.baseline import Difference
+from srearena.conductor.shared_cluster.inventory import CLUSTER_WIDE, ONLY_NAMES, comparable, take_inventory
+from srearena.conductor.shared_cluster.ledger import Ledger
+from srearena.conductor.shared_cluster.ownership import is_ours
 from srearena.errors import SreArenaError
 from srearena.generators.fault.base import as_new
 from srearena.service.errors import Conflict, Invalid, NotFound

@@ -13,7 +13,7 @@ from pathlib import Path
 from srearena import cluster as environments
 from srearena.cluster.base import Cluster, TelemetryEndpoints
 from srearena.cluster.kubernetes import observe
-from srearena.conductor.guest.forwarding import Forwarding, Target
+from srearena.conductor.shared_cluster.forwarding import Forwarding, Target
 from srearena.service.deployment import apply_all
 from srearena.service.kubernetes import Kubernetes, Obj
 from srearena.service.manifests import Manifest, in_order, read_manifests

@@ -15,7 +15,7 @@ from typing import Any
 import uvicorn
 
 from srearena.cluster import ClusterError
-from srearena.conductor.episode import Episode
+from srearena.conductor.episode.episode import Episode
 from srearena.conductor.errors import BadSubmission
 
 _LARGEST_BODY = 1_048_576

@@ -17,9 +17,9 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from srearena.conductor.results import failed_document, read_trials, write_summary, write_trial
-from srearena.conductor.shared_budget import SharedBudget
-from srearena.conductor.trial import AGENT_WORKS, Trial
+from srearena.conductor.results.store import failed_document, read_trials, write_summary, write_trial
+from srearena.conductor.trials.shared_budget import SharedBudget
+from srearena.conductor.trials.trial import AGENT_WORKS, Trial
 
 _STOP_SECONDS = 10.0
 _CORES = os.cpu_count() or 1
@@ -121,7 +121,7 @@ class _Worker:
 
     def __init__(self, entry: Progress, changes: queue.Queue[tuple[Progress, dict[str, Any]]]) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "srearena.conductor.worker"],
+            [sys.executable, "-m", "srearena.conductor.trials.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -9,13 +9,13 @@ from pathlib import Path
 from srearena.cluster.base import NodeAccess, TelemetryEndpoints
 from srearena.cluster.kubernetes import KubernetesCluster
 from srearena.cluster.kubernetes.machines import KindMachines, LocalMachine, SshMachines
+from srearena.conductor.episode.agent_access import NAMESPACE as IDENTITY
+from srearena.conductor.episode.preparation import Say, TimeKeeper, Timeline, embedded_cluster
 from srearena.conductor.errors import ProblemError
-from srearena.conductor.guest import GuestCluster, Needs, enter
-from srearena.conductor.guest.telemetry import NAMESPACE as OBSERVE
-from srearena.conductor.guest.telemetry import stack
-from srearena.conductor.identity import NAMESPACE as IDENTITY
 from srearena.conductor.problems.base import Problem
-from srearena.conductor.staging import Say, TimeKeeper, Timeline, embedded_cluster
+from srearena.conductor.shared_cluster import GuestCluster, Needs, enter
+from srearena.conductor.shared_cluster.telemetry import NAMESPACE as OBSERVE
+from srearena.conductor.shared_cluster.telemetry import stack
 from srearena.config import Config
 from srearena.service.apps.base import Application
 from srearena.service.kubernetes import Kubernetes

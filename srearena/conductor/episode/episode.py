@@ -18,17 +18,17 @@ from typing import Any
 
 from srearena.conductor.actions.parsing import Call, parse
 from srearena.conductor.actions.toolbox import Toolbox
-from srearena.conductor.baseline import collateral
+from srearena.conductor.episode.agent_access import grant, revoke
+from srearena.conductor.episode.noise import Noise
+from srearena.conductor.episode.outcome import LimitReached, Limits, Outcome, Usage
+from srearena.conductor.episode.preparation import Say, Stage, TimeKeeper, Timeline
 from srearena.conductor.errors import BadAction, BadSubmission, EnvironmentFailure
-from srearena.conductor.identity import grant, revoke
-from srearena.conductor.noise import Noise
+from srearena.conductor.grading.baseline import collateral
+from srearena.conductor.grading.stored_state import kept_state
 from srearena.conductor.oracles.base import Verdict
-from srearena.conductor.outcome import LimitReached, Limits, Outcome, Usage
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.session import Session
 from srearena.conductor.stages import STAGES, chosen
-from srearena.conductor.staging import Say, Stage, TimeKeeper, Timeline
-from srearena.conductor.state import kept_state
 from srearena.errors import SreArenaError
 
 _LARGEST_SUBMISSION = 65_536

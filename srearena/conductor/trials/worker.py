@@ -10,7 +10,7 @@ import signal
 import sys
 from typing import Any
 
-from srearena.conductor.trial import Trial, perform
+from srearena.conductor.trials.trial import Trial, perform
 
 
 def main() -> None:

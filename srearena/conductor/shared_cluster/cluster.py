@@ -14,14 +14,14 @@ from typing import Any
 
 from srearena.cluster.base import ClusterError, DelegatingCluster, NodeAccess, TelemetryEndpoints
 from srearena.cluster.kubernetes import KubernetesCluster
-from srearena.conductor.guest.door import Door
-from srearena.conductor.guest.forwarding import Forwarding
-from srearena.conductor.guest.inventory import take_inventory
-from srearena.conductor.guest.ledger import Ledger, all_ledgers, new_name, refuse_company
-from srearena.conductor.guest.preflight import Needs, has_room, may_enter
-from srearena.conductor.guest.restoring import restore
-from srearena.conductor.guest.telemetry import NAMESPACE as OBSERVE
-from srearena.conductor.guest.telemetry import discover, install, reached
+from srearena.conductor.shared_cluster.forwarding import Forwarding
+from srearena.conductor.shared_cluster.inventory import take_inventory
+from srearena.conductor.shared_cluster.ledger import Ledger, all_ledgers, new_name, refuse_company
+from srearena.conductor.shared_cluster.preflight import Needs, has_room, may_enter
+from srearena.conductor.shared_cluster.recording_proxy import Door
+from srearena.conductor.shared_cluster.restoration import restore
+from srearena.conductor.shared_cluster.telemetry import NAMESPACE as OBSERVE
+from srearena.conductor.shared_cluster.telemetry import discover, install, reached
 from srearena.config import Config
 from srearena.service.kubeconfig import read_kubeconfig
 from srearena.service.kubernetes import Kubernetes

@@ -17,9 +17,9 @@ from typing import Any
 
 from srearena.cluster.base import ClusterError
 from srearena.cluster.running import is_alive, state_directory
-from srearena.conductor.baseline import Baseline
-from srearena.conductor.guest.inventory import as_document, from_document
-from srearena.conductor.guest.journal import Journal
+from srearena.conductor.grading.baseline import Baseline
+from srearena.conductor.shared_cluster.inventory import as_document, from_document
+from srearena.conductor.shared_cluster.journal import Journal
 
 
 @dataclass(frozen=True, slots=True)

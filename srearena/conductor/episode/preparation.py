@@ -13,8 +13,8 @@ from typing import Any
 
 from srearena.cluster import Cluster, start_embedded
 from srearena.cluster.base import DelegatingCluster, Hurry
-from srearena.conductor.baseline import Baseline, capture
 from srearena.conductor.errors import EnvironmentFailure
+from srearena.conductor.grading.baseline import Baseline, capture
 from srearena.conductor.oracles.checks.probing import ProbeFailed
 from srearena.conductor.oracles.mitigation import MitigationOracle
 from srearena.conductor.problems.base import Problem

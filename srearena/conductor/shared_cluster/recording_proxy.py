@@ -23,7 +23,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import yaml
 
-from srearena.conductor.guest.certificate import server_context
+from srearena.conductor.shared_cluster.certificate import server_context
 from srearena.service.kubeconfig import Access
 
 _LARGEST_HEAD = 1 << 16

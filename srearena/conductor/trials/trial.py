@@ -9,9 +9,9 @@ from typing import Any
 
 from srearena.conductor.agents import make_agent
 from srearena.conductor.conductor import Conductor
-from srearena.conductor.outcome import Limits
-from srearena.conductor.results import failed_document, folder_of, write_trial
-from srearena.conductor.staging import Say, Timeline
+from srearena.conductor.episode.outcome import Limits
+from srearena.conductor.episode.preparation import Say, Timeline
+from srearena.conductor.results.store import failed_document, folder_of, write_trial
 from srearena.config import Config
 from srearena.errors import SreArenaError
 

@@ -19,16 +19,16 @@ from time import monotonic
 from typing import Any
 
 from srearena.conductor.actions.telemetry import Telemetry
-from srearena.conductor.baseline import WORKLOADS
-from srearena.conductor.environment import open_cluster
-from srearena.conductor.episode import Episode
-from srearena.conductor.leaks import leaks
+from srearena.conductor.episode.environment import open_cluster
+from srearena.conductor.episode.episode import Episode
+from srearena.conductor.episode.preparation import Timeline
+from srearena.conductor.grading.baseline import WORKLOADS
 from srearena.conductor.oracles.base import Verdict
 from srearena.conductor.oracles.mitigation import MitigationOracle
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.registry import ProblemRegistry
-from srearena.conductor.staging import Timeline
-from srearena.conductor.symptoms import alerts, visible
+from srearena.conductor.validity.leaks import leaks
+from srearena.conductor.validity.symptoms import alerts, visible
 from srearena.config import Config
 from srearena.errors import SreArenaError
 from srearena.service.kubernetes import Kubernetes

@@ -1,0 +1,1 @@
+"""One episode: its cluster, its preparation, the stages and how it ends."""

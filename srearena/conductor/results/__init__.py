@@ -1,0 +1,1 @@
+"""Results of trials on disk: writing, reading, comparing and grading them again."""

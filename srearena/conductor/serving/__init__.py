@@ -1,0 +1,1 @@
+"""Interfaces to a running episode: HTTP, MCP and an interactive console."""

@@ -1,0 +1,1 @@
+"""Proofs that a problem is valid: `srearena verify` and what it checks."""
