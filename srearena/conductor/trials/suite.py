@@ -59,13 +59,13 @@ class Suite:
             else:
                 waiting.append(entry)
         changes: queue.Queue[tuple[Progress, dict[str, Any]]] = queue.Queue()
-        running: dict[int, _Worker] = {}
-        staged: set[int] = set()
+        running: dict[Path, _Worker] = {}
+        staged: set[Path] = set()
         """Trials whose agent works."""
         shared = SharedBudget(self.budget) if self.budget is not None else None
         for entry in self.progress:
             if shared is not None and entry.result is not None:
-                shared.settle(id(entry), _cost(entry.result))
+                shared.settle(entry.trial.folder, _cost(entry.result))
         try:
             while waiting or running:
                 # Setting a stage is work for a whole core; agents mostly wait. More stages than cores only crowd.
@@ -73,13 +73,13 @@ class Suite:
                     entry = waiting[0]
                     if shared is not None:
                         places = min(max(1, self.parallel) - len(running), len(waiting))
-                        part = shared.lend(id(entry), places, entry.trial.limits.cost)
+                        part = shared.lend(entry.trial.folder, places, entry.trial.limits.cost)
                         if part is None:
                             break
                         entry.trial = replace(entry.trial, limits=replace(entry.trial.limits, cost=part))
                     waiting.pop(0)
                     entry.began, entry.state = monotonic(), "starting"
-                    running[id(entry)] = _Worker(entry, changes)
+                    running[entry.trial.folder] = _Worker(entry, changes)
                     watch(entry)
                 if not running:
                     for entry in waiting:
@@ -91,12 +91,12 @@ class Suite:
                 if "say" in told:
                     entry.state = told["say"]
                     if told["say"] == AGENT_WORKS:
-                        staged.add(id(entry))
+                        staged.add(entry.trial.folder)
                 else:
-                    running.pop(id(entry)).finish()
+                    running.pop(entry.trial.folder).finish()
                     entry.result = told["result"]
                     if shared is not None:
-                        shared.settle(id(entry), None if told["lost"] else _cost(told["result"]))
+                        shared.settle(entry.trial.folder, None if told["lost"] else _cost(told["result"]))
                     entry.state = str(entry.result["outcome"])
                 watch(entry)
         finally:

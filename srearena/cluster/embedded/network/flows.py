@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from srearena.cluster.embedded.clock import Clock
 from srearena.cluster.embedded.network.stations import Station
+from srearena.cluster.embedded.node.sockets import NetworkNamespace
 from srearena.cluster.embedded.objects import Obj, dig
 
 DEFAULT_TRACKED = 131_072
@@ -130,7 +131,7 @@ class Flows:
         self._clock = clock
         self._changed = changed
         self._tables: dict[str, Tracking] = {}
-        self._ports: dict[int, tuple[Station, LocalPorts]] = {}
+        self._ports: dict[NetworkNamespace, tuple[Station, LocalPorts]] = {}
 
     # Connection tracking
 
@@ -167,9 +168,9 @@ class Flows:
 
     def ports(self, station: Station) -> LocalPorts:
         """The ports of a station; those that share a network namespace share them."""
-        found = self._ports.get(id(station.sockets))
+        found = self._ports.get(station.sockets)
         if found is None:
-            found = self._ports[id(station.sockets)] = (station, LocalPorts())
+            found = self._ports[station.sockets] = (station, LocalPorts())
         return found[1]
 
     def set_port_range(self, station: Station, first: int, last: int) -> None:
@@ -186,9 +187,9 @@ class Flows:
                     self.set_port_range(station, *numbers)
 
     def forget(self, station: Station) -> None:
-        kept = self._ports.get(id(station.sockets))
+        kept = self._ports.get(station.sockets)
         if kept is not None and kept[0] is station:
-            del self._ports[id(station.sockets)]
+            del self._ports[station.sockets]
 
     # Flows
 

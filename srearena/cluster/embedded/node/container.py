@@ -288,7 +288,7 @@ class Container:
             credentials=credentials,
             fds=fds,
         )
-        for file in {id(file): file for file in fds.values()}.values():
+        for file in dict.fromkeys(fds.values()):
             file.release()
         try:
             entry = self.loader(process, self.argv, self.environment)
@@ -405,7 +405,7 @@ class Container:
             credentials=self.credentials(),
             fds=fds,
         )
-        for file in {id(file): file for file in fds.values()}.values():
+        for file in dict.fromkeys(fds.values()):
             file.release()
         try:
             entry = self.loader(process, argv, env)

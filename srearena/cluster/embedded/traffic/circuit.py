@@ -17,10 +17,10 @@ import numpy as np
 
 from srearena.cluster.embedded.traffic import queues
 from srearena.cluster.embedded.traffic.durations import Array, beyond, shapes_and_scales
-from srearena.cluster.embedded.traffic.graph import Call, Graph, Node
+from srearena.cluster.embedded.traffic.graph import Call, CallKey, Graph, Node
 from srearena.cluster.embedded.traffic.servers import Instance
 
-Remembered = dict[tuple[int, str, str, int], tuple[float, float, float]]
+Remembered = dict[CallKey, tuple[float, float, float]]
 """Of each call: how often it failed, how long it took, how far its breaker was open."""
 
 FOREVER = 1e6

@@ -59,7 +59,6 @@ class Traffic:
         self._remembered: Remembered = {}
         self._asked: dict[tuple[Process, str, str], None] = {}
         self._roots: list[Node] = []
-        self._unsent: dict[tuple[int, str], float] = {}
         self._random = world.randomness.stream("traffic")
         self._poisson = np.random.Generator(np.random.PCG64(self._random.getrandbits(64)))
         self._beating = False
@@ -214,7 +213,7 @@ class Traffic:
         ]
 
     def _consumers(self, wiring: Wiring) -> list[Consumer]:
-        earlier = {(id(c.instance), c.consumption.topic): c.owed for c in self.consumers}
+        earlier = {(c.instance.key, c.consumption.topic): c.owed for c in self.consumers}
         found: list[Consumer] = []
         for instance in self.instances.values():
             for consumption in instance.program.consumes:
@@ -230,22 +229,22 @@ class Traffic:
                     ),
                     None,
                 )
-                owed = earlier.get((id(instance), consumption.topic), 0.0)
+                owed = earlier.get((instance.key, consumption.topic), 0.0)
                 found.append(Consumer(instance, consumption, node, broker, owed))
         return found
 
     def _offered(self, circuit: Circuit, seconds: float) -> np.ndarray:
         """Rates of the roots, in the order of the graph's."""
-        by_node: dict[int, float] = {}
+        by_node: dict[Node, float] = {}
         for driver in self.drivers.values():
             if not driver.nodes:
                 continue  # it has come since the circuit was wired
             drawn = jittered(driver.rates(circuit), seconds, self._poisson)
             for node, rate in zip(driver.nodes, drawn, strict=True):
-                by_node[id(node)] = float(rate)
+                by_node[node] = float(rate)
         for consumer in self.consumers:
-            by_node[id(consumer.node)] = consumer.rate(circuit, seconds)
-        return np.array([by_node.get(id(node), 0.0) for node in self._roots])
+            by_node[consumer.node] = consumer.rate(circuit, seconds)
+        return np.array([by_node.get(node, 0.0) for node in self._roots])
 
     def _set_cores(self, circuit: Circuit) -> None:
         for index, server in enumerate(circuit.graph.servers):
@@ -333,10 +332,10 @@ class Traffic:
     def _send(self, circuit: Circuit, seconds: float) -> None:
         """Messages that were published reach their broker."""
         for call in self._publishing:
-            key = (id(call.caller.server.process), call.operation)
+            unsent = call.target.instance.unsent
             count = float(circuit.call_rates[call.index] * (1 - circuit.call_fails[call.index])) * seconds
-            count += self._unsent.get(key, 0.0)
-            self._unsent[key] = count % 1
+            count += unsent.get(call.operation, 0.0)
+            unsent[call.operation] = count % 1
             if count >= 1:
                 for link in call.links:
                     store = link.callee.server if link.callee is not None else None
@@ -383,9 +382,9 @@ class Traffic:
         self.requests += sum(rate for _, rate in busy) * BEAT
         if not busy:
             return
-        by_source: dict[int, list[tuple[Node, float]]] = {}
+        by_source: dict[Server, list[tuple[Node, float]]] = {}
         for node, rate in busy:
-            by_source.setdefault(id(node.server), []).append((node, rate))
+            by_source.setdefault(node.server, []).append((node, rate))
         for offers in by_source.values():
             total = sum(rate for _, rate in offers)
             if total < WALKS and self._random.random() >= total * BEAT:

@@ -11,7 +11,12 @@ from dataclasses import dataclass, field
 
 from srearena.application_model.schema import Dependency, Effect, Operation, Step
 from srearena.cluster.embedded.traffic.failures import Failure
-from srearena.cluster.embedded.traffic.servers import Instance, Server, Store
+from srearena.cluster.embedded.traffic.servers import Instance, Server, ServerKey, Store
+
+NodeKey = tuple[ServerKey, str, str]
+"""Server, operation and route."""
+CallKey = tuple[ServerKey, str, str, int]
+"""The key of the calling node, and the call's position among the calls of that node."""
 
 
 @dataclass(slots=True)
@@ -49,8 +54,8 @@ class Node:
     """Requests a second that begin here: load, or messages taken from a broker."""
 
     @property
-    def key(self) -> tuple[int, str, str]:
-        return (id(self.server.process), self.name, self.route)
+    def key(self) -> NodeKey:
+        return (self.server.key, self.name, self.route)
 
 
 @dataclass(slots=True)
@@ -105,7 +110,7 @@ class Call:
     index: int = -1
 
     @property
-    def key(self) -> tuple[int, str, str, int]:
+    def key(self) -> CallKey:
         return (*self.caller.key, self.ordinal)
 
 

@@ -6,7 +6,7 @@ leaked, what it knows of others) is kept here, so that the arrays of a circuit c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from srearena.cluster.embedded.node.process import Process
 from srearena.cluster.embedded.objects import dig, labels_of, name_of, namespace_of, uid_of
@@ -22,6 +22,16 @@ _SINGLE = frozenset(("node", "python", "ruby", "lua"))
 _LANGUAGES = {"cpp": "cpp", "node": "nodejs", "dotnet": "dotnet"}
 
 
+class ServerKey(NamedTuple):
+    """Identity of a server: one process of one container of one pod, the same in every replay of a world."""
+
+    pod_uid: str
+    container: str
+    container_id: str
+    """Differs between restarts of a container."""
+    pid: int
+
+
 class Server:
     """A process that requests wait for. `protocol` is what a datastore speaks; programs speak what they listen for."""
 
@@ -30,6 +40,7 @@ class Server:
         "container",
         "cpu_held",
         "index",
+        "key",
         "leaked",
         "meter",
         "name",
@@ -47,6 +58,7 @@ class Server:
         self.container = process.container
         self.meter = process.container.meter
         pod = process.container.host.pod
+        self.key = ServerKey(uid_of(pod), process.container.config.name, process.container.id, process.pid)
         self.pod = name_of(pod)
         self.namespace = namespace_of(pod)
         self.node = process.container.host.node_name
@@ -122,6 +134,7 @@ class Instance(Server):
         "program",
         "ready",
         "settings",
+        "unsent",
     )
 
     def __init__(self, process: Process, station: Station, program: ProgramModel, settings: Settings) -> None:
@@ -140,6 +153,8 @@ class Instance(Server):
         self.collections = 0.0
         """Garbage collections since it started, and the processor seconds they took."""
         self.collecting = 0.0
+        self.unsent: dict[str, float] = {}
+        """Per publish operation, the fraction of a message left over from the last interval."""
 
     @property
     def single(self) -> bool:

@@ -26,12 +26,13 @@ from srearena.cluster.embedded.traffic.graph import (
     Link,
     Missing,
     Node,
+    NodeKey,
     Pause,
     Target,
     Together,
 )
 from srearena.cluster.embedded.traffic.routing import find_operation, keeps_route
-from srearena.cluster.embedded.traffic.servers import Instance, Server, Store
+from srearena.cluster.embedded.traffic.servers import Instance, Server, ServerKey, Store
 from srearena.cluster.embedded.traffic.settings import holds
 from srearena.cluster.embedded.traffic.speaking import as_discovery, speaks
 
@@ -51,14 +52,14 @@ class Wiring:
         self.network = network
         self.instances = instances
         self.stores = stores
-        self._nodes: dict[tuple[int, str, str], Node] = {}
+        self._nodes: dict[NodeKey, Node] = {}
         self._ordinals: dict[Node, int] = {}
         self._group = 0
         self._caches: list[CacheSpace] = []
-        self._targets: dict[tuple[int, str], Target] = {}
-        self._ways: dict[tuple[int, str], list[tuple[float, Path | Failure]]] = {}
-        self._watched: dict[int, tuple[object, int]] = {}
-        self._flags: dict[tuple[int, str], object] = {}
+        self._targets: dict[tuple[ServerKey, str], Target] = {}
+        self._ways: dict[tuple[ServerKey, str], list[tuple[float, Path | Failure]]] = {}
+        self._watched: list[tuple[object, int]] = []
+        self._flags: dict[tuple[ServerKey, str], object] = {}
 
     def graph(self, roots: Sequence[Node], further: Sequence[Node] = ()) -> Graph:
         """Everything the roots lead to, and nodes that were found on the way to them."""
@@ -71,11 +72,10 @@ class Wiring:
                 self._plan(node, node.operation.does, pending)
         self._set_levels(roots)
         nodes = sorted(self._nodes.values(), key=lambda node: node.level)
-        servers: dict[int, Server] = {}
         for index, node in enumerate(nodes):
             node.index = index
-            servers.setdefault(id(node.server), node.server)
-        for index, server in enumerate(servers.values()):
+        servers: list[Server] = list(dict.fromkeys(node.server for node in nodes))
+        for index, server in enumerate(servers):
             server.index = index
         calls = [call for node in nodes for call in calls_of(node.plan)]
         for index, call in enumerate(calls):
@@ -86,10 +86,10 @@ class Wiring:
             nodes,
             calls,
             list(self._targets.values()),
-            list(servers.values()),
+            servers,
             self._caches,
             roots,
-            list(self._watched.values()),
+            self._watched,
         )
 
     def _set_levels(self, roots: Iterable[Node]) -> None:
@@ -112,7 +112,7 @@ class Wiring:
 
     def node(self, instance: Instance, name: str, operation: Operation, route: str) -> Node:
         """The node of an operation, made on first sight."""
-        key = (id(instance.process), name, route)
+        key = (instance.key, name, route)
         found = self._nodes.get(key)
         if found is None:
             found = self._nodes[key] = self._made(instance, name, operation, route)
@@ -167,7 +167,7 @@ class Wiring:
 
     def _flag(self, instance: Instance, flag: str) -> object | None:
         """The flag's value as the flag service tells it; None where that cannot be asked."""
-        key = (id(instance.process), flag)
+        key = (instance.key, flag)
         if key not in self._flags:
             self._flags[key] = None
             if "flags" in instance.program.dependencies:
@@ -181,8 +181,8 @@ class Wiring:
         return self._flags[key]
 
     def _watch(self, server: object) -> None:
-        if id(server) not in self._watched:
-            self._watched[id(server)] = (server, getattr(server, "epoch", 0))
+        if not any(watched is server for watched, _ in self._watched):
+            self._watched.append((server, getattr(server, "epoch", 0)))
 
     # Plans
 
@@ -262,7 +262,7 @@ class Wiring:
         return call
 
     def _target(self, instance: Instance, name: str) -> Target:
-        key = (id(instance.process), name)
+        key = (instance.key, name)
         found = self._targets.get(key)
         if found is None:
             dependency = instance.program.dependencies[name]
@@ -284,7 +284,7 @@ class Wiring:
 
     def ways_to(self, instance: Instance, name: str) -> list[tuple[float, Path | Failure]]:
         """The ways connections to a dependency can go, with their shares."""
-        key = (id(instance.process), name)
+        key = (instance.key, name)
         found = self._ways.get(key)
         if found is None:
             found = self._ways[key] = self._find_ways(instance, instance.program.dependencies[name])
@@ -394,7 +394,7 @@ class Wiring:
             return Failure("error", remote_failure(call.target.instance.runtime, protocol, words), 0.001)
         name, operation = found
         route = call.operation if keeps_route(operation) else ""
-        key = (id(server.process), name, route)
+        key = (server.key, name, route)
         fresh = key not in self._nodes
         node = self.node(server, name, operation, route)
         if fresh:
@@ -423,7 +423,7 @@ class Wiring:
         if store is None:
             store = self.stores[owner] = Store(owner, path.station, model, protocol)
         verb = call.operation.split(None, 1)[0]
-        key = (id(owner), verb, "")
+        key = (store.key, verb, "")
         found = self._nodes.get(key)
         if found is None:
             latency = cost.latency * (_disk_factor(owner) if protocol in _ON_DISK else 1.0)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import count
 from typing import Any, Final
 
 import orjson
@@ -137,18 +138,32 @@ def paths(fields: FieldSet, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str,
             yield from paths(fields[key], (*prefix, key))
 
 
-_shared: dict[tuple[str | int, ...], FieldSet] = {}
-"""Ordered sets by their elements, each followed by the identity of what is below it, which the set keeps alive."""
-_shared_identities: set[int] = set()
+class _Ordered(dict[str, Any]):
+    """A set whose elements are in order, with a serial number that no other ordered set has."""
+
+    __slots__ = ("serial",)
+
+    def __init__(self, elements: FieldSet) -> None:
+        super().__init__(elements)
+        self.serial = next(_serials)
+
+    def __reduce__(self) -> tuple[type[FieldSet], tuple[FieldSet]]:
+        """Copy as a plain dict: a copy may be changed, and then is another set."""
+        return dict, (dict(self),)
+
+
+_serials = count()
+_shared: dict[tuple[str | int, ...], _Ordered] = {}
+"""Ordered sets by their elements, each followed by the serial number of the set below it."""
 _MOST_SHARED: Final = 20_000
 
 
-def ordered(fields: FieldSet) -> FieldSet:
+def ordered(fields: FieldSet) -> _Ordered:
     """The same set with its elements in the order the real server writes them.
 
     Equal sets come out as one object, as far as memory allows: a thousand replicas own a thousand times the same.
     """
-    if id(fields) in _shared_identities:
+    if isinstance(fields, _Ordered):
         return fields
     result: FieldSet = {}
     parts: list[str | int] = []
@@ -157,16 +172,16 @@ def ordered(fields: FieldSet) -> FieldSet:
         below = fields[key]
         if below:
             below = ordered(below)
-            parts.append(id(below))
-        result[key] = below or LEAF
+            parts.append(below.serial)
+            result[key] = below
+        else:
+            result[key] = LEAF
     identity = tuple(parts)
     found = _shared.get(identity)
     if found is None:
         if len(_shared) >= _MOST_SHARED:
-            _shared_identities.clear()
             _shared.clear()
-        found = _shared[identity] = result
-        _shared_identities.add(id(result))
+        found = _shared[identity] = _Ordered(result)
     return found
 
 

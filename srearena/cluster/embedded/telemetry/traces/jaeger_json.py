@@ -56,14 +56,14 @@ def as_text(value: Value) -> str:
 
 
 def trace_json(trace: Trace) -> Json:
-    numbers: dict[int, str] = {}
+    numbers: dict[Resource, str] = {}
     processes: dict[str, Json] = {}
     spans = []
     trace_id = trace_id_text(trace.trace_id)
     for span in sorted(trace.spans, key=lambda span: (span.start, -span.duration)):
-        process = numbers.get(id(span.resource))
+        process = numbers.get(span.resource)
         if process is None:
-            process = numbers[id(span.resource)] = f"p{len(numbers) + 1}"
+            process = numbers[span.resource] = f"p{len(numbers) + 1}"
             processes[process] = _process(span.resource)
         spans.append(_span(span, trace_id, process))
     return {"traceID": trace_id, "spans": spans, "processes": processes, "warnings": None}

@@ -15,10 +15,10 @@ _STATUSES = {"unset": 0, "ok": 1, "error": 2}
 
 def export(spans: Iterable[Span]) -> Json:
     """An ExportTraceServiceRequest: spans grouped by the process that recorded them."""
-    by_resource: dict[int, tuple[Resource, list[Span]]] = {}
+    by_resource: dict[Resource, list[Span]] = {}
     for span in spans:
-        by_resource.setdefault(id(span.resource), (span.resource, []))[1].append(span)
-    return {"resourceSpans": [_resource_spans(resource, group) for resource, group in by_resource.values()]}
+        by_resource.setdefault(span.resource, []).append(span)
+    return {"resourceSpans": [_resource_spans(resource, group) for resource, group in by_resource.items()]}
 
 
 def _resource_spans(resource: Resource, spans: list[Span]) -> Json:
