@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from srearena.conductor.agents import agent
-
 _ANSWERS = {
     "Yes or No": 'submit("No")',
     "Which components": "submit([])",
@@ -13,7 +11,6 @@ _ANSWERS = {
 }
 
 
-@agent("nothing")
 class NothingAgent:
     async def get_action(self, state: str) -> str:
         for words, answer in _ANSWERS.items():

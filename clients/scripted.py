@@ -10,11 +10,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from srearena.conductor.agents import agent
 from srearena.conductor.errors import ArenaError
 
 
-@agent("scripted")
 class ScriptedAgent:
     def __init__(self, script: str | Path | None = None, actions: Sequence[str] = ()) -> None:
         self._actions = list(actions)

@@ -21,7 +21,6 @@ from clients.llm.text_protocol import action_in, described
 from clients.llm.tools import BadArguments, action_of, tools_from
 from clients.llm.transcript import Transcript
 from clients.llm.variants import read_prompt, variant
-from srearena.conductor.agents import agent
 
 _MOST_CALLS = 16
 Note = Callable[..., None]
@@ -37,7 +36,6 @@ class ModelDoesNotAct(ModelError):
     """Asked again and again, the model made no call that can be used."""
 
 
-@agent("llm")
 class LlmAgent:
     def __init__(self, settings: Settings | None = None, model_client: Model | None = None, **options: Any) -> None:
         self.settings = settings or Settings.from_options(options)

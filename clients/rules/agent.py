@@ -10,7 +10,6 @@ from pathlib import Path
 from clients.rules.direct import Direct
 from clients.rules.findings import Finding, conclude, trouble
 from clients.rules.observations import QUESTIONS, World, command, namespace_in, read_alerts
-from srearena.conductor.agents import agent
 
 _ROUNDS = 2
 Dialogue = Generator[str, str, None]
@@ -20,7 +19,6 @@ def block(text: str) -> str:
     return f"```\n{text}\n```"
 
 
-@agent("rules")
 class RulesAgent:
     """Rules in place of a model: general runbooks, no knowledge of any application or problem."""
 

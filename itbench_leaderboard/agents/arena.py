@@ -17,7 +17,6 @@ from itbench_leaderboard.files import write_json
 from itbench_leaderboard.jobs import Job
 from itbench_leaderboard.outcomes import Outcome, Report
 from itbench_leaderboard.runs import OUTPUT
-from srearena.conductor.agents import agent as register
 from srearena.conductor.episode.outcome import Limits
 from srearena.conductor.session import read_session
 from srearena.conductor.trials.trial import Trial, perform
@@ -37,7 +36,6 @@ _OUTCOMES = {
 
 def carry_out(job: Job) -> Report:
     table = job.table
-    register("contestant")(lambda: conversation.make(table, job.label))
     with tempfile.TemporaryDirectory(prefix="run-") as folder:
         trial = Trial(
             job.incident.name,
@@ -47,7 +45,8 @@ def carry_out(job: Job) -> Report:
             stages=job.stages or None,
             limits=Limits(steps=table.max_steps, cost=table.max_cost, wall_seconds=table.timeout or job.timeout),
         )
-        result = json.loads(json.dumps(perform(trial), default=str))
+        document = perform(trial, create_agent=lambda: conversation.make(table, job.label))
+        result = json.loads(json.dumps(document, default=str))
         place = Path(job.workspace)
         keep(job, result, place)
         session = next(iter(trial.folder.glob("*.jsonl")), None)

@@ -1,30 +1,25 @@
-"""Agents by name: ours from `clients`, other packages' by entry point (`srearena.agents`).
+"""Agents by name, found in the entry-point group `srearena.agents`.
 
-An agent is any class with `async def get_action(self, state: str) -> str`. Some more things are used where it has them:
-`keep_record(note)`, given a function `note(what, **facts)` that writes to the record of the trial;
-`init_context(description, instructions, actions)`, told once before it starts; `connect(kubeconfig)`, given the file
-with its own identity in the cluster, for those who would rather ask the API themselves; `usage()`, a mapping with
-`tokens_in`, `tokens_out` and `cost` so far; and `async def aclose()`, at the end.
+The agents that come with SREArena are entries of the same group (`pyproject.toml` declares them), so nothing here
+imports a client. An entry names a class, or a function that creates an agent from keyword options.
+
+An agent is any class with `async def get_action(self, state: str) -> str`. Optional methods are called where present:
+`keep_record(note)` receives a function `note(kind, **facts)` that appends to the trial's session file;
+`init_context(description, instructions, actions)` is called once before the first question; `connect(kubeconfig)`
+receives the file with the agent's own identity in the cluster; `usage()` returns a mapping with `tokens_in`,
+`tokens_out` and `cost` so far; `async def aclose()` is called at the end.
 """
 
 from __future__ import annotations
 
 import difflib
-import importlib
-from collections.abc import Callable, Mapping
-from importlib.metadata import entry_points
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from collections.abc import Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Protocol, runtime_checkable
 
 from srearena.conductor.errors import ArenaError, UnknownProblem
 
 ENTRY_POINTS = "srearena.agents"
-_OURS = {
-    "nothing": "clients.nothing",
-    "scripted": "clients.scripted",
-    "rules": "clients.rules",
-    "llm": "clients.llm",
-}
-_registered: dict[str, Callable[..., Agent]] = {}
 
 
 @runtime_checkable
@@ -32,37 +27,27 @@ class Agent(Protocol):
     async def get_action(self, state: str) -> str: ...
 
 
-A = TypeVar("A", bound=Callable[..., Any])
-
-
-def agent(name: str) -> Callable[[A], A]:
-    """Register a class, or a function that makes an agent, under a name for `--agent`."""
-
-    def register(made: A) -> A:
-        _registered[name] = made
-        return made
-
-    return register
-
-
 def agent_names() -> list[str]:
-    return sorted({*_OURS, *_registered, *(point.name for point in entry_points(group=ENTRY_POINTS))})
+    return sorted(_registered())
 
 
 def make_agent(name: str, options: Mapping[str, Any] | None = None) -> Agent:
-    """A fresh agent; UnknownProblem names the nearest ones."""
-    if name not in _registered:
-        if name in _OURS:
-            importlib.import_module(_OURS[name])
-        else:
-            for point in entry_points(group=ENTRY_POINTS):
-                if point.name == name:
-                    _registered[name] = point.load()
-    if name not in _registered:
-        near = difflib.get_close_matches(name, agent_names(), n=2)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(agent_names())}"
+    """Create an agent; UnknownProblem where the name is not registered, with the nearest names."""
+    registered = _registered()
+    if name not in registered:
+        near = difflib.get_close_matches(name, registered, n=2)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(registered))}"
         raise UnknownProblem(f"there is no agent called {name!r}: {hint}")
     try:
-        return _registered[name](**(options or {}))
+        factory = registered[name].load()
+    except ImportError as problem:
+        raise ArenaError(f"agent {name!r} ({registered[name].value}) cannot be imported: {problem}") from problem
+    try:
+        agent: Agent = factory(**(options or {}))
     except TypeError as problem:
-        raise ArenaError(f"agent {name!r} cannot be made with these options: {problem}") from problem
+        raise ArenaError(f"agent {name!r} cannot be created with these options: {problem}") from problem
+    return agent
+
+
+def _registered() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}

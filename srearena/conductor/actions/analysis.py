@@ -1,50 +1,68 @@
-"""The diagnostic tools of recorded incidents as one action, over the environment as it is now.
+"""The `analyse` action: diagnostic tools over the environment in its present state.
 
-They are an extra and live above this package, so they are looked up by name when first asked for.
+The tools are an optional extra in a higher layer (`sre_tools`), so they are found in the entry-point group
+`srearena.analysis_tools`: an entry names a factory that takes the agent's kubeconfig and the cluster.
 """
 
 from __future__ import annotations
 
-import importlib
 import json
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from srearena.cluster import Cluster
 from srearena.conductor.errors import BadAction
 from srearena.errors import SreArenaError
 
+ENTRY_POINTS = "srearena.analysis_tools"
 _TOKENS = 5000
-"""How long an answer is by default: short enough not to be cut in the middle."""
+"""Default length of an answer: below the toolbox's bound of 20,000 characters at four characters a token."""
+
+
+class AnalysisTools(Protocol):
+    """A set of diagnostic tools over one environment."""
+
+    def describe(self) -> str:
+        """List the tools with their arguments, one per line."""
+
+    def call(self, tool: str, arguments: dict[str, Any]) -> Any:
+        """Call a tool; SreArenaError where the call is wrong."""
+
+    def close(self) -> None: ...
 
 
 class Analysis:
+    """The analysis tools of an episode, loaded with the first call."""
+
     def __init__(self, cluster: Cluster, kubeconfig: Path) -> None:
         self._cluster = cluster
         self._kubeconfig = kubeconfig
-        self._workspace: Any = None
+        self._tools: AnalysisTools | None = None
 
     def close(self) -> None:
-        if self._workspace is not None:
-            self._workspace.close()
-            self._workspace = None
+        if self._tools is not None:
+            self._tools.close()
+            self._tools = None
 
     def call(self, tool: str, arguments: dict[str, Any]) -> str:
-        """What a tool answers; without a tool, which there are."""
-        try:
-            tools = importlib.import_module("sre_tools.offline_incident_analysis")
-            live = importlib.import_module("sre_tools.live_workspace")
-        except ImportError as problem:
-            raise BadAction("the analysis tools are not installed here: pip install 'srearena[tools]'") from problem
+        """Call a tool and return its answer as JSON; without a tool, list the tools."""
+        if self._tools is None:
+            self._tools = self._load()
         if not tool:
-            return "\n".join(
-                f"{found.name}({', '.join(found.input_schema['properties'])}): {found.title}"
-                for found in tools.all_tools().values()
-            )
+            return self._tools.describe()
         try:
-            if self._workspace is None:
-                self._workspace = live.LiveWorkspace(self._kubeconfig, self._cluster.telemetry)
-            given = {"max_tokens": _TOKENS, **arguments}
-            return json.dumps(tools.call_tool(self._workspace, tool, given), default=str)
+            return json.dumps(self._tools.call(tool, {"max_tokens": _TOKENS, **arguments}), default=str)
         except SreArenaError as problem:
             raise BadAction(f"analyse: {problem}") from problem
+
+    def _load(self) -> AnalysisTools:
+        problem: ImportError | None = None
+        for point in entry_points(group=ENTRY_POINTS):
+            try:
+                tools: AnalysisTools = point.load()(self._kubeconfig, self._cluster)
+            except ImportError as error:
+                problem = error
+            else:
+                return tools
+        raise BadAction("the analysis tools are not installed here: pip install 'srearena[tools]'") from problem

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from srearena.conductor.agents import make_agent
+from srearena.conductor.agents import Agent, make_agent
 from srearena.conductor.conductor import Conductor
 from srearena.conductor.episode.outcome import Limits
 from srearena.conductor.episode.preparation import Say, Timeline
@@ -57,8 +58,13 @@ class Trial:
         return cls(**chosen)
 
 
-def perform(trial: Trial, say: Say = lambda text: None) -> dict[str, Any]:
-    """Run the trial and write its result; what fails before the agent starts is an environment error."""
+def perform(
+    trial: Trial, say: Say = lambda text: None, create_agent: Callable[[], Agent] | None = None
+) -> dict[str, Any]:
+    """Run the trial and write its result; a failure before the agent starts is an environment error.
+
+    `create_agent` is for an agent that is not registered under the trial's agent name.
+    """
     conductor = Conductor(
         seed=trial.seed,
         stages=trial.stages,
@@ -72,7 +78,8 @@ def perform(trial: Trial, say: Say = lambda text: None) -> dict[str, Any]:
         say=say,
     )
     try:
-        conductor.register_agent(make_agent(trial.agent, trial.agent_options), trial.agent)
+        agent = create_agent() if create_agent is not None else make_agent(trial.agent, trial.agent_options)
+        conductor.register_agent(agent, trial.agent)
         conductor.init_problem(trial.problem)
         say(AGENT_WORKS)
         return asyncio.run(conductor.start_problem())
