@@ -126,7 +126,10 @@ class Terminal:
         for _ in range(POLLS):
             done = self._kubectl(step.command, namespace)
             said = done.stdout + done.stderr
-            if re.search(step.pattern, said):
+            # A jsonpath that does not apply yet makes kubectl print the whole object as an error, and an Endpoints
+            # object comes with a warning: neither is the value that is waited for.
+            value = (done.stdout if done.returncode == 0 else "") if "jsonpath" in step.command else said
+            if re.search(step.pattern, value):
                 return
             self.passing.pause(1)
         raise Unsettled(f"{step.command!r} never said {step.pattern!r} but {said!r}")
