@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from typing import Any
@@ -54,7 +55,7 @@ def as_operator(episode: Episode, script: str) -> str:
     """Run a script as the engineer on call would, with the agent's own rights."""
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
-        env={"KUBECONFIG": str(episode.kubeconfig), "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/nonexistent"},
+        env={"KUBECONFIG": str(episode.kubeconfig), "PATH": os.environ["PATH"], "HOME": os.environ["HOME"]},
         capture_output=True,
         text=True,
         timeout=120,

@@ -156,7 +156,7 @@ COMMANDS = sorted(
 
 
 def said_by_kubectl(words: Sequence[str]) -> str:
-    environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "KUBECONFIG": "/dev/null"}
+    environment = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], "KUBECONFIG": "/dev/null"}
     done = subprocess.run(["kubectl", *words], env=environment, capture_output=True, text=True, check=False)
     return done.stdout + done.stderr
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -15,6 +13,8 @@ pytest.importorskip("selenium", reason="Selenium is not installed: pip install '
 from browsing import Browser
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
+
+from tests.surroundings import DOWNLOADS, real_environment
 
 
 @pytest.fixture(scope="session")
@@ -48,14 +48,13 @@ def browser(chrome: Chrome) -> Browser:
 @pytest.fixture(scope="session")
 def axe() -> str:
     """The accessibility checker axe-core, from npm, kept where the coding CLIs of other tests are."""
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    place = Path(os.environ.get("SREARENA_TEST_CLIS") or home / "srearena-test-clis") / "axe-core"
+    place = DOWNLOADS / "axe-core"
     script, npm = place / "node_modules" / "axe-core" / "axe.min.js", shutil.which("npm")
     if npm and not script.is_file():
         place.mkdir(parents=True, exist_ok=True)
         quick = ("--no-audit", "--no-fund", "--fetch-retries=0", "--fetch-timeout=60000")
         command = [npm, "install", "--prefix", str(place), *quick, "axe-core"]
-        subprocess.run(command, capture_output=True, timeout=240, check=False)
+        subprocess.run(command, capture_output=True, timeout=240, check=False, env=real_environment())
     if not script.is_file():
         pytest.skip("axe-core is neither here nor to be had from npm")
     return script.read_text(encoding="utf-8")

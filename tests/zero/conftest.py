@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.snapshots import samples
+from tests.surroundings import DOWNLOADS, real_environment
 from zero import sandbox
 
 PACKAGES = {
@@ -88,8 +89,7 @@ def _installed(name: str, *, fetch: bool) -> str | None:
     on_path = shutil.which(name)
     if on_path:
         return on_path
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    place = Path(os.environ.get("SREARENA_TEST_CLIS") or home / "srearena-test-clis") / name
+    place = DOWNLOADS / name
     program = place / "node_modules" / ".bin" / name
     npm = shutil.which("npm")
     if fetch and npm and not program.exists():
@@ -99,7 +99,10 @@ def _installed(name: str, *, fetch: bool) -> str | None:
             fcntl.flock(lock, fcntl.LOCK_EX)
             try:
                 command = [npm, "install", "--prefix", str(place), *quick, PACKAGES[name]]
-                subprocess.run(command, capture_output=True, timeout=INSTALL_TIMEOUT, check=not program.exists())
+                env = real_environment()
+                subprocess.run(
+                    command, capture_output=True, timeout=INSTALL_TIMEOUT, check=not program.exists(), env=env
+                )
             except (OSError, subprocess.SubprocessError):
                 return None
     if not program.exists():

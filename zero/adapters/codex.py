@@ -24,8 +24,11 @@ _SWITCHED_OFF = ("apps", "plugins", "remote_plugin")
 _NOT_FOR_SHELLS = ["*KEY*", "*TOKEN*", "*SECRET*", "*PASSWORD*"]
 
 
-def _server_table(server: Server) -> dict[str, Any]:
+def _server_table(server: Server, approval: str) -> dict[str, Any]:
     table: dict[str, Any] = {"required": True, "startup_timeout_sec": 60, "tool_timeout_sec": 300}
+    if approval == "never":
+        # Outside of danger-full-access Codex refuses calls of MCP tools that need an approval nobody can give.
+        table["default_tools_approval_mode"] = "approve"
     if server.remote:
         table["url"] = server.url
         if server.bearer_token_env_var:
@@ -131,7 +134,7 @@ class Codex(Adapter):
             "projects": {str(plan.workspace): {"trust_level": "trusted"}},
         }
         if plan.servers:
-            config["mcp_servers"] = {server.name: _server_table(server) for server in plan.servers}
+            config["mcp_servers"] = {server.name: _server_table(server, self._approval) for server in plan.servers}
         if plan.provider is not None:
             table: dict[str, Any] = {"name": plan.provider.name, "base_url": plan.provider.base_url}
             table["wire_api"] = "responses"
