@@ -14,7 +14,6 @@ from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
 from srearena.generators.certificates import Authority, Certificate
 from srearena.generators.fault.actors import deployment, service
-from srearena.generators.fault.inject_control import ControlFaultInjector
 from srearena.service.kubernetes import Obj
 
 
@@ -26,7 +25,6 @@ from srearena.service.kubernetes import Obj
 )
 class AdmissionWebhookOutage(OriginProblem):
     family = "admission_webhook_outage"
-    injector = ControlFaultInjector
     fault = "admission_webhook_outage"
     fault_type = "Dependency Problem"
     root_kind = "ValidatingWebhookConfiguration"
@@ -48,7 +46,6 @@ class WebhookProblem(OriginProblem):
     """With a webhook server that answers under a certificate of the company's authority."""
 
     beside = (PLACE,)
-    injector = ControlFaultInjector
     server: ClassVar[Obj] = {"image": "registry.k8s.io/e2e-test-images/agnhost:2.53", "args": ["webhook"]}
 
     def _authority(self, name: str = "Platform CA") -> Authority:

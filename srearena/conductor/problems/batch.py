@@ -11,16 +11,11 @@ from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
 from srearena.generators.fault.actors import account, deployment, script_container
-from srearena.generators.fault.inject_control import ControlFaultInjector
 from srearena.service.errors import TimedOut
 from srearena.service.kubernetes import Obj
 from srearena.service.waiting import wait_until
 
 _PATIENCE = 180.0
-
-
-class ControlProblem(OriginProblem):
-    injector = ControlFaultInjector
 
 
 @problem(
@@ -29,7 +24,7 @@ class ControlProblem(OriginProblem):
     service="recommendation",
     victims=("recommendation", "frontend"),
 )
-class NightlyRebalance(ControlProblem):
+class NightlyRebalance(OriginProblem):
     family = "nightly_rebalance_oom"
     difficulty = "hard"
     fault = "recurring_memory_limit"
@@ -137,7 +132,7 @@ class JobCompletes(Check):
 
 
 @problem("cronjob_sidecar_blocks_completion_hotel_reservation", app="hotel_reservation", service=_REPORTS)
-class SidecarBlocksCompletion(ControlProblem):
+class SidecarBlocksCompletion(OriginProblem):
     family = "cronjob_sidecar_blocks_completion"
     fault = "sidecar_blocks_completion"
     root_kind = "CronJob"
@@ -225,7 +220,7 @@ class CleanedUp(Check):
 
 
 @problem("finalizer_deadlock_controller_hotel_reservation", app="hotel_reservation", service=_CLEANER)
-class FinalizerDeadlock(ControlProblem):
+class FinalizerDeadlock(OriginProblem):
     family = "finalizer_deadlock_controller"
     difficulty = "hard"
     fault = "lost_right"

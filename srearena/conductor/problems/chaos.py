@@ -10,8 +10,6 @@ from srearena.conductor.oracles.checks import Traffic
 from srearena.conductor.problems.injected import UNDO
 from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
-from srearena.generators.fault.inject_network import NetworkFaultInjector
-from srearena.generators.fault.inject_node import NodeFaultInjector
 
 
 @problem(
@@ -20,7 +18,6 @@ from srearena.generators.fault.inject_node import NodeFaultInjector
 class PodKill(OriginProblem):
     family = "pod_kill"
     fault_type = "Operation Error"
-    injector = NodeFaultInjector
     fault = "pod_kill"
     origin = "pod-recycler"
     explanation = "The Deployment pod-recycler deletes the pods of {service} every few seconds."
@@ -32,7 +29,6 @@ class PodKill(OriginProblem):
 )
 class PodFailure(OriginProblem):
     family = "pod_failure"
-    injector = NodeFaultInjector
     fault = "pod_failure"
     fault_type = "Operation Error"
     restart_is_a_remedy = True
@@ -49,7 +45,6 @@ class PodFailure(OriginProblem):
 )
 class ContainerKill(OriginProblem):
     family = "container_kill"
-    injector = NodeFaultInjector
     fault = "container_kill"
     fault_type = "Operation Error"
     explanation = (
@@ -61,7 +56,6 @@ class ContainerKill(OriginProblem):
 class ShapedNetwork(OriginProblem):
     level = "network"
     runs_on = ("embedded",)
-    injector = NetworkFaultInjector
     fault_type = "Network/Storage Issue"
     also = (Traffic,)
     restart_is_a_remedy = True

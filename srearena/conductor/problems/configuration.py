@@ -11,7 +11,6 @@ from srearena.conductor.oracles.mitigation import MitigationOracle, usual_checks
 from srearena.conductor.problems.injected import UNDO, InjectedProblem
 from srearena.conductor.problems.metadata import Level, SystemLevel
 from srearena.conductor.problems.registry import problem
-from srearena.generators.fault.inject_node import NodeFaultInjector
 
 _MONGOS = tuple(f"mongodb-{name}" for name in ("geo", "profile", "rate", "recommendation", "reservation", "user"))
 
@@ -109,7 +108,6 @@ class SilentDataCorruption(LostData):
     level = "hardware"
     system_level = None
     difficulty = "hard"
-    injector = NodeFaultInjector
     fault = "data_corruption"
     fault_type = "Network/Storage Issue"
     runs_on = ("embedded",)

@@ -6,7 +6,6 @@ from typing import Any
 
 from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
-from srearena.generators.fault.inject_database import DatabaseFaultInjector
 
 
 def _store(of: str) -> dict[str, Any]:
@@ -23,7 +22,6 @@ _AS_ROOT = "kubectl -n {ns} exec deployment/{service} -- mongo admin -u root -p 
 
 
 class DatabaseProblem(OriginProblem):
-    injector = DatabaseFaultInjector
     level = "application"
     stages = ("detection", "localization", "analysis", "mitigation")
     fault_type = "Authentication Issue"

@@ -6,7 +6,6 @@ from srearena.conductor.problems.injected import UNDO, InjectedProblem
 from srearena.conductor.problems.registry import problem
 from srearena.generators.fault.actors import deployment
 from srearena.generators.fault.inject_node import FORTIO
-from srearena.generators.fault.inject_settings import SettingsFaultInjector
 
 _PARTNER, _CONNECTIONS = "partner-feed", 300
 
@@ -18,7 +17,6 @@ class FileDescriptorExhaustion(InjectedProblem):
     family = "file_descriptor_exhaustion"
     level = "application"
     difficulty = "hard"
-    injector = SettingsFaultInjector
     fault = "descriptor_limit"
     explanation = (
         "{service} is started with a limit of {limit} open files, and its partners keep more connections than that: "

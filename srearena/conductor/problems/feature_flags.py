@@ -21,8 +21,7 @@ from srearena.conductor.oracles.mitigation import MitigationOracle
 from srearena.conductor.problems.injected import InjectedProblem
 from srearena.conductor.problems.metadata import Entity, FaultType
 from srearena.conductor.problems.registry import problem
-from srearena.generators.fault.base import FaultInjector
-from srearena.generators.fault.inject_otel import CONFIG_MAP, OtelFaultInjector
+from srearena.generators.fault.inject_otel import CONFIG_MAP
 from srearena.service.front_door import SampleRequest
 from srearena.service.kubernetes import Obj
 
@@ -62,7 +61,6 @@ class FeatureFlag(InjectedProblem):
     family = "feature_flag"
     level = "application"
     fault_type: FaultType = "Code Defect"
-    injector: ClassVar[type[FaultInjector]] = OtelFaultInjector
     victims: ClassVar[tuple[str, ...]] = ("frontend", "frontend-proxy")
     remedy = """\
 kubectl -n {ns} get configmap flagd-config -o yaml \\

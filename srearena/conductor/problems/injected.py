@@ -1,4 +1,4 @@
-"""Problems that are one named fault of an injector: most of them. A family is a few lines of class.
+"""Problems that are one registered fault: most of them. A family is a few lines of class.
 
     @problem("missing_service_hotel_reservation", app="hotel_reservation", service="mongodb-rate")
     class MissingService(InjectedProblem):
@@ -20,7 +20,6 @@ from srearena.conductor.oracles.mitigation import MitigationOracle
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.metadata import Entity
 from srearena.generators.fault.base import Fault, FaultError, FaultInjector
-from srearena.generators.fault.inject_virtual import VirtualizationFaultInjector
 from srearena.service.apps import find_application
 from srearena.utils.decorators import mark_fault_injected
 
@@ -28,7 +27,6 @@ UNDO = "kubectl -n {ns} rollout undo deployment/{service}"
 
 
 class InjectedProblem(Problem):
-    injector: ClassVar[type[FaultInjector]] = VirtualizationFaultInjector
     fault: ClassVar[str]
     root_kind: ClassVar[str] = "Deployment"
     also: ClassVar[tuple[Callable[[], Check], ...]] = ()
@@ -60,8 +58,8 @@ class InjectedProblem(Problem):
 
     @mark_fault_injected
     def inject_fault(self) -> None:
-        injector = self.injector(self.namespace, self.cluster, self.kubernetes)
-        self._faults = [injector.make(self.fault, name, **self.options) for name in self.services]
+        injector = FaultInjector(self.namespace, self.cluster, self.kubernetes)
+        self._faults = [injector.create(self.fault, name, **self.options) for name in self.services]
         for fault in self._faults:
             fault.inject()
             if not fault.in_place():

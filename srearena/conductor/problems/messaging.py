@@ -9,7 +9,6 @@ from srearena.conductor.oracles.checks.measure import Measure
 from srearena.conductor.problems.feature_flags import CHECKOUT
 from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
-from srearena.generators.fault.inject_messaging import MessagingFaultInjector
 
 
 @problem(
@@ -21,7 +20,6 @@ class KafkaProducerLeak(OriginProblem):
     difficulty = "hard"
     fault = "kafka_producer_leak"
     fault_type = "Code Defect"
-    injector = MessagingFaultInjector
     explanation = (
         "A container beside {service} sends records of ten megabytes to kafka without pause, and kafka was set to take "
         "them: it is killed for its memory again and again."

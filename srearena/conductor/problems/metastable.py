@@ -16,7 +16,8 @@ from srearena.conductor.oracles.checks.replay import Replay
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
-from srearena.generators.fault.inject_load import JobLoad, LoadFaultInjector, busy_machines, load_spike, set_variables
+from srearena.generators.fault.inject_load import JobLoad, busy_machines, load_spike
+from srearena.generators.fault.pod_templates import set_variables
 from srearena.generators.fault.testbed import Testbed
 from srearena.utils.decorators import mark_fault_injected
 
@@ -39,7 +40,6 @@ class MetastableProblem(OriginProblem):
 
     level = "metastable"
     difficulty = "hard"
-    injector = LoadFaultInjector
     calm: ClassVar[float] = 90.0
     """How long the weak system runs undisturbed before the trigger."""
 
@@ -104,7 +104,6 @@ class GarbageCollection(OriginProblem):
     family = "gc_capacity_degradation"
     level = "metastable"
     difficulty = "hard"
-    injector = LoadFaultInjector
     fault = "gogc_env_variable_patch"
     root_kind = "LimitRange"
     also = (Traffic,)

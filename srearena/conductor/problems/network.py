@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
-from srearena.generators.fault.inject_network import NetworkFaultInjector
 
 
 class NetworkProblem(OriginProblem):
-    injector = NetworkFaultInjector
     level = "network"
 
 

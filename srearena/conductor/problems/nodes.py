@@ -13,7 +13,7 @@ from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
 from srearena.generators.certificates import Authority, Certificate
 from srearena.generators.fault.actors import deployment, service
-from srearena.generators.fault.inject_node import FORTIO, FORTIO_PORT, NodeFaultInjector
+from srearena.generators.fault.inject_node import FORTIO, FORTIO_PORT
 from srearena.generators.fault.steps import pods_of, workers
 from srearena.generators.fault.testbed import Testbed
 from srearena.service.kubernetes import Obj
@@ -25,7 +25,6 @@ class MachineProblem(InjectedProblem):
 
     level: Level = "node"
     stages = ("detection", "localization")
-    injector = NodeFaultInjector
     runs_on = ("embedded",)
     remedy = ""
 
@@ -164,7 +163,6 @@ class ConntrackExhaustion(OriginProblem):
     family = "node_conntrack_exhaustion"
     level = "node"
     difficulty = "hard"
-    injector = NodeFaultInjector
     fault = "conntrack_exhaustion"
     fault_type = "Operation Error"
     origin = "gateway-soak"

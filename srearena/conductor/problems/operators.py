@@ -8,7 +8,6 @@ from srearena.conductor.oracles.checks import Check
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
-from srearena.generators.fault.inject_operator import OperatorFaultInjector
 from srearena.service.errors import TimedOut
 from srearena.service.kubernetes import Obj
 from srearena.service.waiting import wait_until
@@ -75,7 +74,6 @@ class Storage(Check):
 
 class OperatorProblem(OriginProblem):
     level = "operator"
-    injector = OperatorFaultInjector
     root_kind = "TidbCluster"
     origin_namespace = _NAMESPACE
 

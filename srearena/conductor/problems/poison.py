@@ -9,7 +9,6 @@ from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
 from srearena.generators.fault.actors import deployment
-from srearena.generators.fault.inject_messaging import MessagingFaultInjector
 from srearena.service.errors import ServiceError
 from srearena.service.kubernetes import Obj
 
@@ -99,7 +98,6 @@ class PoisonPill(OriginProblem):
     family = "kafka_poison_pill"
     level = "application"
     difficulty = "hard"
-    injector = MessagingFaultInjector
     fault = "truncated_record"
     fault_type = "Code Defect"
     explanation = (

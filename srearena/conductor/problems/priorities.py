@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from srearena.conductor.oracles.checks import Check, Readiness
 from srearena.conductor.problems.base import Problem
-from srearena.conductor.problems.batch import ControlProblem
+from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
 
 _TENANT, _PLACE, _CPU, _REPLICAS = "tenant-ingester", "default", "7500m", 3
@@ -37,7 +37,7 @@ class TenantStays(Check):
 
 
 @problem("priority_preemption_cascade_hotel_reservation", app="hotel_reservation", service="platform-medium")
-class PriorityPreemptionCascade(ControlProblem):
+class PriorityPreemptionCascade(OriginProblem):
     family = "priority_preemption_cascade"
     difficulty = "hard"
     fault = "global_default_priority"

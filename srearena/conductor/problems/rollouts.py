@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 from srearena.conductor.oracles.checks import Check
 from srearena.conductor.problems.base import Problem
-from srearena.conductor.problems.batch import ControlProblem
 from srearena.conductor.problems.injected import UNDO
+from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
 from srearena.generators.fault.actors import deployment, service
 from srearena.service.kubernetes import Obj
@@ -36,7 +36,7 @@ def _web_server(starts_in: int) -> Obj:
 @problem("liveness_probe_too_aggressive_hotel_reservation", app="hotel_reservation", service="aux-service")
 @problem("liveness_probe_too_aggressive_social_network", app="social_network", service="aux-service")
 @problem("liveness_probe_too_aggressive_astronomy_shop", app="astronomy_shop", service="aux-service")
-class LivenessProbeTooAggressive(ControlProblem):
+class LivenessProbeTooAggressive(OriginProblem):
     family = "liveness_probe_too_aggressive"
     difficulty = "easy"
     fault = "liveness_probe_too_aggressive"
@@ -89,7 +89,7 @@ class RollsOver(Check):
 
 @problem("rolling_update_misconfigured_hotel_reservation", app="hotel_reservation", service="custom-service")
 @problem("rolling_update_misconfigured_social_network", app="social_network", service="custom-service")
-class RollingUpdateMisconfigured(ControlProblem):
+class RollingUpdateMisconfigured(OriginProblem):
     family = "rolling_update_misconfigured"
     fault = "rolling_update_misconfigured"
     explanation = (

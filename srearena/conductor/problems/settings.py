@@ -12,7 +12,6 @@ from srearena.conductor.problems.injected import UNDO
 from srearena.conductor.problems.metadata import Level
 from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
-from srearena.generators.fault.inject_settings import SettingsFaultInjector
 from srearena.service.kubernetes import Obj
 
 _OTHERS = ("frontend", "profile", "rate", "recommendation", "reservation", "search", "user")
@@ -41,7 +40,6 @@ _CONFIG = {
 
 
 class SettingsProblem(OriginProblem):
-    injector = SettingsFaultInjector
     level: Level = "application"
 
     def _config_map(self, name: str, data: Mapping[str, str]) -> None:

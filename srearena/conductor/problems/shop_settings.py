@@ -9,7 +9,6 @@ from srearena.conductor.problems.feature_flags import CHECKOUT
 from srearena.conductor.problems.injected import UNDO
 from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
-from srearena.generators.fault.inject_app import ApplicationFaultInjector
 from srearena.generators.fault.steps import workers
 from srearena.generators.fault.testbed import Testbed
 from srearena.service.kubernetes import Obj
@@ -19,7 +18,6 @@ _WRONG_PORT = {"variable": "PRODUCT_CATALOG_ADDR", "value": "product-catalog:808
 
 
 class ShopSetting(OriginProblem):
-    injector = ApplicationFaultInjector
     level = "application"
     remedy = UNDO
 

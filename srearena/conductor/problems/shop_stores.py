@@ -7,7 +7,6 @@ from functools import partial
 from srearena.conductor.oracles.checks.old_password import OldPassword
 from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
-from srearena.generators.fault.inject_store import StoreFaultInjector
 from srearena.service.kubernetes import Obj
 
 _SHOP = "astronomy_shop"
@@ -15,7 +14,6 @@ _OLD, _NEW = "otelp", "kT7vq2Zr9sWd"
 
 
 class ShopStore(OriginProblem):
-    injector = StoreFaultInjector
     level = "application"
 
 

@@ -7,7 +7,6 @@ from functools import partial
 from srearena.conductor.oracles.checks.requests import Requests
 from srearena.conductor.problems.feature_flags import FeatureFlag
 from srearena.conductor.problems.registry import problem
-from srearena.generators.fault.inject_train_ticket import TrainTicketFaultInjector
 from srearena.service.front_door import FrontDoor, SampleRequest
 
 _APP = "train_ticket"
@@ -22,7 +21,6 @@ _CONTACT = SampleRequest(
 
 class TrainTicketFlag(FeatureFlag):
     difficulty = "hard"
-    injector = TrainTicketFaultInjector
     remedy = """\
 kubectl -n {ns} get configmap flagd-config -o yaml \\
   | sed "/{flag}:/,/defaultVariant/ s/defaultVariant: .*/defaultVariant: 'off'/" \\

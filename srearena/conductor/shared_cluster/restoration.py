@@ -18,7 +18,7 @@ from srearena.conductor.shared_cluster.inventory import CLUSTER_WIDE, ONLY_NAMES
 from srearena.conductor.shared_cluster.ledger import Ledger
 from srearena.conductor.shared_cluster.ownership import is_ours
 from srearena.errors import SreArenaError
-from srearena.generators.fault.base import as_new
+from srearena.generators.fault.edits import as_new
 from srearena.service.errors import Conflict, Invalid, NotFound
 from srearena.service.kubernetes import Kubernetes, Obj
 

@@ -1,314 +1,47 @@
-"""What a fault is made of, and the injector that knows faults by name.
-
-A fault is injected once, says whether it is in place, and can be undone exactly. It is composed of a few kinds of step:
-an object edited, removed or added, pods replaced, a command run. What they do looks like an operator's work: kubectl's
-managers and user agent, and no name that tells what it is for.
-"""
+"""The injector: injects faults by name and undoes them, as in the original project."""
 
 from __future__ import annotations
 
-import copy
-import difflib
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from srearena.cluster import Cluster
 from srearena.generators.fault.errors import FaultError
+from srearena.generators.fault.registry import Fault, find_fault
 from srearena.generators.fault.testbed import Testbed
-from srearena.service.errors import Conflict, NotFound
-from srearena.service.kubernetes import Kubernetes, Obj
+from srearena.service.kubernetes import Kubernetes
 
-__all__ = [
-    "Addition",
-    "Edit",
-    "Fault",
-    "FaultError",
-    "FaultInjector",
-    "Removal",
-    "Testbed",
-    "Together",
-    "as_new",
-    "fault",
-]
+__all__ = ["Fault", "FaultError", "FaultInjector"]
 
-_GIVEN_BY_SERVER = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
-_SETTLE_SECONDS = 120.0
-_ATTEMPTS = 5
-
-
-class Fault(ABC):
-    """Something that can be broken and mended again."""
-
-    touches: tuple[str, str, str] | None = None
-    """The one object it changes, if it is one: resource, namespace, name."""
-
-    @abstractmethod
-    def inject(self) -> None: ...
-
-    @abstractmethod
-    def recover(self) -> None: ...
-
-    @abstractmethod
-    def in_place(self) -> bool:
-        """Whether the cluster is in the state that injection left it in."""
-
-
-class Together(Fault):
-    """Several faults as one: injected in order, undone in reverse."""
-
-    def __init__(self, *parts: Fault) -> None:
-        self.parts = parts
-
-    def inject(self) -> None:
-        for part in self.parts:
-            part.inject()
-
-    def recover(self) -> None:
-        for part in reversed(self.parts):
-            part.recover()
-
-    def in_place(self) -> bool:
-        """Where two parts change the same object, the later one's state is the one to find."""
-        last = {part.touches: part for part in self.parts if part.touches is not None}
-        return all(part.in_place() for part in self.parts if part.touches is None or last[part.touches] is part)
-
-
-def said(obj: Obj) -> Obj:
-    """The part of an object that its author decides: all but its status and what the server adds to its metadata."""
-    kept = {key: value for key, value in obj.items() if key not in ("metadata", "status")}
-    metadata = obj.get("metadata", {})
-    for key in ("labels", "finalizers"):
-        if metadata.get(key):
-            kept[key] = metadata[key]
-    return kept
-
-
-def as_new(obj: Obj) -> Obj:
-    """An object as it can be created again."""
-    fresh = copy.deepcopy(obj)
-    fresh.pop("status", None)
-    for key in (*_GIVEN_BY_SERVER, "deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences"):
-        fresh.get("metadata", {}).pop(key, None)
-    if fresh.get("kind") == "Service" and fresh.get("spec", {}).get("clusterIP") != "None":
-        fresh["spec"].pop("clusterIP", None)
-        fresh["spec"].pop("clusterIPs", None)
-    return fresh
-
-
-class Edit(Fault):
-    """An object changed in place.
-
-    With `bite`, a workload's pods are replaced at once, not by a rolling update that would keep the old ones serving:
-    it is scaled to nothing and back, so that its history stays and an undo remains possible.
-    """
-
-    def __init__(
-        self,
-        bed: Testbed,
-        resource: str,
-        name: str,
-        change: Callable[[Obj], None],
-        *,
-        namespace: str | None = None,
-        bite: bool = False,
-    ) -> None:
-        self._bed = bed
-        self._resource = resource
-        self._name = name
-        self._change = change
-        self._namespace = bed.namespace if namespace is None else namespace
-        self._bite = bite
-        self.touches = (resource, self._namespace, name)
-        self._before: Obj | None = None
-        self._after: Obj | None = None
-
-    def _read(self) -> Obj:
-        try:
-            return self._bed.kubernetes.get(self._resource, self._name, self._namespace)
-        except NotFound as problem:
-            raise FaultError(f"there is no {self._resource}/{self._name} in {self._namespace} to change") from problem
-
-    def _write(self, change: Callable[[Obj], None]) -> Obj:
-        for attempt in range(_ATTEMPTS):
-            obj = self._read()
-            change(obj)
-            try:
-                return self._bed.kubernetes.replace(obj, self._namespace, manager="kubectl-edit")
-            except Conflict:
-                if attempt == _ATTEMPTS - 1:
-                    raise
-        raise AssertionError("unreachable")
-
-    def inject(self) -> None:
-        self._before = self._read()
-        changed = copy.deepcopy(self._before)
-        self._change(changed)
-        if said(changed) == said(self._before):
-            raise FaultError(f"the fault would not change {self._resource}/{self._name} in {self._namespace}")
-        replicas = changed.get("spec", {}).get("replicas", 1)
-        if self._bite and replicas:
-
-            def change_and_empty(obj: Obj) -> None:
-                self._change(obj)
-                obj["spec"]["replicas"] = 0
-
-            self._write(change_and_empty)
-            self._await_no_pods()
-            self._bed.kubernetes.scale(self._resource, self._name, replicas, self._namespace)
-            self._after = self._read()
-        else:
-            self._after = self._write(self._change)
-
-    def _await_no_pods(self) -> None:
-        def gone() -> bool:
-            return not self._read().get("status", {}).get("replicas") and not self._pods()
-
-        self._bed.until(gone, _SETTLE_SECONDS, f"the pods of {self._name} to go")
-
-    def _pods(self) -> list[Obj]:
-        wanted = self._read()["spec"].get("selector", {}).get("matchLabels", {})
-        labels = ",".join(f"{key}={value}" for key, value in wanted.items())
-        return self._bed.kubernetes.list("pods", self._namespace, labels=labels)
-
-    def recover(self) -> None:
-        before = self._before
-        if before is None:
-            raise FaultError(f"{self._resource}/{self._name} was not changed by this fault")
-
-        def restore(obj: Obj) -> None:
-            for key in set(obj) | set(before):
-                if key in ("metadata", "status", "apiVersion", "kind"):
-                    continue
-                if key in before:
-                    obj[key] = copy.deepcopy(before[key])
-                else:
-                    obj.pop(key)
-            for key in ("labels", "finalizers"):
-                if key in before["metadata"]:
-                    obj["metadata"][key] = copy.deepcopy(before["metadata"][key])
-                else:
-                    obj["metadata"].pop(key, None)
-
-        self._write(restore)
-
-    def in_place(self) -> bool:
-        return self._after is not None and said(self._read()) == said(self._after)
-
-
-class Removal(Fault):
-    """An object taken away."""
-
-    def __init__(self, bed: Testbed, resource: str, name: str, *, namespace: str | None = None) -> None:
-        self._bed = bed
-        self._resource = resource
-        self._name = name
-        self._namespace = bed.namespace if namespace is None else namespace
-        self._before: Obj | None = None
-
-    def inject(self) -> None:
-        self._before = self._bed.kubernetes.get(self._resource, self._name, self._namespace)
-        self._bed.kubernetes.delete(self._resource, self._name, self._namespace)
-        self._bed.until(self.in_place, _SETTLE_SECONDS, f"{self._resource}/{self._name} to go")
-
-    def recover(self) -> None:
-        if self._before is None:
-            raise FaultError(f"{self._resource}/{self._name} was not removed by this fault")
-        if not self.in_place():
-            self._bed.kubernetes.delete(self._resource, self._name, self._namespace)
-            self._bed.until(self.in_place, _SETTLE_SECONDS, f"{self._resource}/{self._name} to go")
-        self._bed.kubernetes.create(as_new(self._before), self._namespace)
-
-    def in_place(self) -> bool:
-        return self._bed.kubernetes.find(self._resource, self._name, self._namespace) is None
-
-
-class Addition(Fault):
-    """An object that should not be there."""
-
-    def __init__(self, bed: Testbed, obj: Obj) -> None:
-        self._bed = bed
-        self._obj = obj
-        self._namespace = obj["metadata"].get("namespace", bed.namespace)
-
-    def inject(self) -> None:
-        self._bed.kubernetes.create(copy.deepcopy(self._obj), self._namespace)
-
-    def recover(self) -> None:
-        resource = self._bed.kubernetes.resource_of(self._obj).name
-        self._bed.kubernetes.delete(resource, self._obj["metadata"]["name"], self._namespace)
-
-    def in_place(self) -> bool:
-        resource = self._bed.kubernetes.resource_of(self._obj).name
-        return self._bed.kubernetes.find(resource, self._obj["metadata"]["name"], self._namespace) is not None
-
-
-class PodsReplaced(Fault):
-    """The pods of workloads deleted, so that what else was changed meets fresh ones; undone by doing it again."""
-
-    def __init__(self, bed: Testbed, labels: str = "", *, namespace: str | None = None) -> None:
-        self._bed = bed
-        self._labels = labels
-        self._namespace = bed.namespace if namespace is None else namespace
-
-    def inject(self) -> None:
-        for pod in self._bed.kubernetes.list("pods", self._namespace, labels=self._labels):
-            self._bed.kubernetes.delete("pods", pod["metadata"]["name"], self._namespace)
-
-    recover = inject
-
-    def in_place(self) -> bool:
-        return True
-
-
-FaultMaker = Callable[..., Fault]
-_in_place: WeakKeyDictionary[Cluster, dict[tuple[str, str, str], Fault]] = WeakKeyDictionary()
-
-
-def fault(table: dict[str, FaultMaker], *names: str) -> Callable[[FaultMaker], FaultMaker]:
-    """Register a fault under the names by which `inject_fault` knows it."""
-
-    def register(maker: FaultMaker) -> FaultMaker:
-        for name in names:
-            if name in table:
-                raise FaultError(f"two faults are called {name!r}")
-            table[name] = maker
-        return maker
-
-    return register
+_injected: WeakKeyDictionary[Cluster, dict[tuple[str, str, str], Fault]] = WeakKeyDictionary()
+"""The faults in place, by namespace, fault type and microservice: another injector may undo them."""
 
 
 class FaultInjector:
-    """Injects the faults of one level into one namespace, by name, into one microservice after the other."""
-
-    faults: ClassVar[dict[str, FaultMaker]] = {}
+    """Injects registered faults into one namespace, one microservice after the other."""
 
     def __init__(self, testbed: str, cluster: Cluster | None = None, kubernetes: Kubernetes | None = None) -> None:
         self.bed = Testbed.of(testbed, cluster, kubernetes)
 
-    def make(self, fault_type: str, microservice: str, **options: Any) -> Fault:
-        """The fault of that name for a microservice, not yet injected."""
-        maker = self.faults.get(fault_type)
-        if maker is None:
-            near = difflib.get_close_matches(fault_type, self.faults, n=3)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(self.faults))}"
-            raise FaultError(f"{type(self).__name__} knows no fault {fault_type!r}: {hint}")
-        return maker(self.bed, microservice, **options)
+    def create(self, fault_type: str, microservice: str, **options: Any) -> Fault:
+        """Create the fault of that name for a microservice without injecting it."""
+        return find_fault(fault_type)(self.bed, microservice, **options)
 
     def inject_fault(self, microservices: Sequence[str], fault_type: str, **options: Any) -> None:
-        for name in self._names(microservices):
-            made = self.make(fault_type, name, **options)
-            made.inject()
-            _in_place.setdefault(self.bed.cluster, {})[self.bed.namespace, fault_type, name] = made
+        for name in _names(microservices):
+            fault = self.create(fault_type, name, **options)
+            fault.inject()
+            _injected.setdefault(self.bed.cluster, {})[self.bed.namespace, fault_type, name] = fault
 
     def recover_fault(self, microservices: Sequence[str], fault_type: str) -> None:
-        held = _in_place.get(self.bed.cluster, {})
-        for name in self._names(microservices):
-            made = held.pop((self.bed.namespace, fault_type, name), None)
-            if made is None:
+        injected = _injected.get(self.bed.cluster, {})
+        for name in _names(microservices):
+            fault = injected.pop((self.bed.namespace, fault_type, name), None)
+            if fault is None:
                 raise FaultError(f"no {fault_type!r} was injected into {name!r} in {self.bed.namespace}")
-            made.recover()
+            fault.recover()
 
-    def _names(self, microservices: Sequence[str]) -> Iterable[str]:
-        return (microservices,) if isinstance(microservices, str) else microservices
+
+def _names(microservices: Sequence[str]) -> Sequence[str]:
+    return (microservices,) if isinstance(microservices, str) else microservices

@@ -9,31 +9,15 @@ from base64 import b64encode
 from typing import Any
 
 from srearena.generators.fault.actors import account, deployment, script_container
-from srearena.generators.fault.base import (
-    Addition,
-    Edit,
-    Fault,
-    FaultInjector,
-    FaultMaker,
-    PodsReplaced,
-    Together,
-    fault,
-)
-from srearena.generators.fault.inject_virtual import first_container, pod_spec, workload_edit
-from srearena.generators.fault.steps import Pause, labels_of
+from srearena.generators.fault.edits import Addition, Edit, PodsReplaced, Together
+from srearena.generators.fault.pod_templates import first_container, pod_spec, workload_edit
+from srearena.generators.fault.registry import Fault, fault
+from srearena.generators.fault.steps import Pause, selector_of
 from srearena.generators.fault.testbed import Testbed
 from srearena.service.kubernetes import Obj
 
-__all__ = ["FAULTS", "ControlFaultInjector"]
 
-FAULTS: dict[str, FaultMaker] = {}
-
-
-class ControlFaultInjector(FaultInjector):
-    faults = FAULTS
-
-
-@fault(FAULTS, "admission_webhook_outage")
+@fault("admission_webhook_outage")
 def admission_webhook_outage(bed: Testbed, service: str, webhook: str = "pod-policy") -> Fault:
     """Every new pod must be approved by a Service that does not exist."""
     configuration: Obj = {
@@ -53,10 +37,10 @@ def admission_webhook_outage(bed: Testbed, service: str, webhook: str = "pod-pol
             }
         ],
     }
-    return Together(_ClusterWide(bed, configuration), PodsReplaced(bed, labels_of(bed, service)))
+    return Together(_ClusterWide(bed, configuration), PodsReplaced(bed, selector_of(bed, service)))
 
 
-@fault(FAULTS, "admission_webhook_tls_mismatch")
+@fault("admission_webhook_tls_mismatch")
 def admission_webhook_tls_mismatch(bed: Testbed, service: str, webhook: str, authority: str) -> Fault:
     """The API server is told to trust another authority than the one that signed the webhook's certificate."""
 
@@ -65,10 +49,10 @@ def admission_webhook_tls_mismatch(bed: Testbed, service: str, webhook: str, aut
             hook["clientConfig"]["caBundle"] = b64encode(authority.encode()).decode()
 
     edit = Edit(bed, "validatingwebhookconfigurations", webhook, change, namespace="")
-    return Together(edit, PodsReplaced(bed, labels_of(bed, service)))
+    return Together(edit, PodsReplaced(bed, selector_of(bed, service)))
 
 
-@fault(FAULTS, "webhooks_cut_off")
+@fault("webhooks_cut_off")
 def webhooks_cut_off(bed: Testbed, service: str, policy: str, place: str) -> Fault:
     """A network policy before webhooks lets in the pods of the cluster, and forgets the API server, which is none."""
 
@@ -77,10 +61,10 @@ def webhooks_cut_off(bed: Testbed, service: str, policy: str, place: str) -> Fau
             rule["from"] = [{"namespaceSelector": {}}]
 
     edit = Edit(bed, "networkpolicies", policy, change, namespace=place)
-    return Together(edit, PodsReplaced(bed, labels_of(bed, service)))
+    return Together(edit, PodsReplaced(bed, selector_of(bed, service)))
 
 
-@fault(FAULTS, "webhook_setting")
+@fault("webhook_setting")
 def webhook_setting(bed: Testbed, service: str, webhook: str, place: str, variable: str, value: str) -> Fault:
     """A webhook is told something else about what it does to pods, and a workload's pods come in anew."""
 
@@ -90,7 +74,7 @@ def webhook_setting(bed: Testbed, service: str, webhook: str, place: str, variab
                 entry["value"] = value
 
     edit = Edit(bed, "deployments", webhook, change, namespace=place, bite=True)
-    return Together(edit, Pause(bed, 30), PodsReplaced(bed, labels_of(bed, service)))
+    return Together(edit, Pause(bed, 30), PodsReplaced(bed, selector_of(bed, service)))
 
 
 class _ClusterWide(Addition):
@@ -101,7 +85,7 @@ class _ClusterWide(Addition):
         self._namespace = ""
 
 
-@fault(FAULTS, "recurring_memory_limit")
+@fault("recurring_memory_limit")
 def recurring_memory_limit(bed: Testbed, service: str, actor: str = "vpa-updater", memory: str = "4Mi") -> Fault:
     """A scheduled job lowers the memory of a workload below what it needs, every minute anew."""
     container = first_container(bed.kubernetes.get("deployments", service, bed.namespace))["name"]
@@ -129,7 +113,7 @@ def recurring_memory_limit(bed: Testbed, service: str, actor: str = "vpa-updater
     return Together(*(Addition(bed, obj) for obj in objects), Pause(bed, 75))
 
 
-@fault(FAULTS, "sidecar_blocks_completion")
+@fault("sidecar_blocks_completion")
 def sidecar_blocks_completion(bed: Testbed, cron_job: str) -> Fault:
     """What ran beside a job's work and ended with it becomes a container like any other, and never ends."""
 
@@ -142,7 +126,7 @@ def sidecar_blocks_completion(bed: Testbed, cron_job: str) -> Fault:
     return Together(Edit(bed, "cronjobs", cron_job, change), Pause(bed, 150))
 
 
-@fault(FAULTS, "lost_right")
+@fault("lost_right")
 def lost_right(bed: Testbed, controller: str, verb: str, resource: str, waiting: str) -> Fault:
     """A controller may no longer do what it is there for, and an object waits for it in vain."""
 
@@ -172,7 +156,7 @@ class _Deleted(Fault):
         return found is not None and "deletionTimestamp" in found["metadata"]
 
 
-@fault(FAULTS, "liveness_probe_too_aggressive")
+@fault("liveness_probe_too_aggressive")
 def liveness_probe_too_aggressive(bed: Testbed, service: str) -> Fault:
     """A probe gives a program that starts slowly no time to start."""
 
@@ -184,7 +168,7 @@ def liveness_probe_too_aggressive(bed: Testbed, service: str) -> Fault:
     return workload_edit(bed, service, change)
 
 
-@fault(FAULTS, "rolling_update_misconfigured")
+@fault("rolling_update_misconfigured")
 def rolling_update_misconfigured(bed: Testbed, service: str) -> Fault:
     """A rollout may take all pods away before the new ones are there, and those never come."""
 
@@ -199,7 +183,7 @@ def rolling_update_misconfigured(bed: Testbed, service: str) -> Fault:
     return Edit(bed, "deployments", service, change)
 
 
-@fault(FAULTS, "global_default_priority")
+@fault("global_default_priority")
 def global_default_priority(bed: Testbed, priority_class: str, tenant: str, cpu: str, replicas: int) -> Fault:
     """A class becomes the default of all new pods, and those of a new, large workload push older ones out."""
     made: Obj = {

@@ -7,21 +7,13 @@ from __future__ import annotations
 
 import yaml
 
-from srearena.generators.fault.base import Edit, Fault, FaultInjector, FaultMaker, PodsReplaced, Together, fault
-from srearena.generators.fault.steps import Command, labels_of
+from srearena.generators.fault.edits import Edit, PodsReplaced, Together
+from srearena.generators.fault.registry import Fault, fault
+from srearena.generators.fault.steps import Command, selector_of
 from srearena.generators.fault.testbed import Testbed
 from srearena.service.kubernetes import Obj
 
-__all__ = ["FAULTS", "DatabaseFaultInjector"]
-
-FAULTS: dict[str, FaultMaker] = {}
 _ADMINISTRATOR = ("-u", "root", "-p", "root", "--authenticationDatabase", "admin")
-
-
-class DatabaseFaultInjector(FaultInjector):
-    """Its microservices are the deployments of databases; the service that uses one is an option (`client`)."""
-
-    faults = FAULTS
 
 
 def _typed(script: str) -> list[str]:
@@ -29,10 +21,10 @@ def _typed(script: str) -> list[str]:
 
 
 def _clients_anew(bed: Testbed, client: str) -> Fault:
-    return PodsReplaced(bed, labels_of(bed, client))
+    return PodsReplaced(bed, selector_of(bed, client))
 
 
-@fault(FAULTS, "revoke_auth")
+@fault("revoke_auth")
 def revoke_auth(bed: Testbed, database: str, client: str, schema: str) -> Fault:
     """The user a service logs in with may not read its data any more; the service starts anew and finds out."""
     role = f"[{{role: 'readWrite', db: '{schema}'}}]"
@@ -46,7 +38,7 @@ def revoke_auth(bed: Testbed, database: str, client: str, schema: str) -> Fault:
     return Together(revoked, _clients_anew(bed, client))
 
 
-@fault(FAULTS, "storage_user_unregistered")
+@fault("storage_user_unregistered")
 def storage_user_unregistered(bed: Testbed, database: str, client: str, schema: str) -> Fault:
     """The user a service logs in with is gone; the service starts anew and finds out."""
     roles = f"[{{role: 'userAdminAnyDatabase', db: 'admin'}}, {{role: 'readWrite', db: '{schema}'}}]"
@@ -60,7 +52,7 @@ def storage_user_unregistered(bed: Testbed, database: str, client: str, schema: 
     return Together(dropped, _clients_anew(bed, client))
 
 
-@fault(FAULTS, "auth_miss_mongodb")
+@fault("auth_miss_mongodb")
 def auth_miss_mongodb(bed: Testbed, database: str, certificate: str = "/etc/ssl/mongodb/tls.pem") -> Fault:
     """A server is told to insist on TLS, with a certificate that nobody gave it."""
 
@@ -69,4 +61,4 @@ def auth_miss_mongodb(bed: Testbed, database: str, certificate: str = "/etc/ssl/
         settings.setdefault("net", {})["tls"] = {"mode": "requireTLS", "certificateKeyFile": certificate}
         obj["data"]["mongod.conf"] = yaml.safe_dump(settings, sort_keys=False)
 
-    return Together(Edit(bed, "configmaps", database, change), PodsReplaced(bed, labels_of(bed, database)))
+    return Together(Edit(bed, "configmaps", database, change), PodsReplaced(bed, selector_of(bed, database)))

@@ -7,29 +7,17 @@ A trigger passes. What it leaves behind is the system's own doing, so that there
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from srearena.generators.fault.base import Addition, Edit, Fault, FaultInjector, FaultMaker, Together, fault
-from srearena.generators.fault.inject_virtual import first_container
+from srearena.generators.fault.edits import Addition, Edit, Together
+from srearena.generators.fault.pod_templates import set_variables
+from srearena.generators.fault.registry import Fault, fault
 from srearena.generators.fault.steps import pods_of, workers
 from srearena.generators.fault.testbed import Testbed
 from srearena.service.kubernetes import Obj
 
-__all__ = ["FAULTS", "JobLoad", "LoadFaultInjector", "busy_machines", "load_spike", "set_variables"]
-
-FAULTS: dict[str, FaultMaker] = {}
-
-
-class LoadFaultInjector(FaultInjector):
-    faults = FAULTS
-
-
-def set_variables(obj: Obj, variables: Mapping[str, str]) -> None:
-    """Give the first container of a workload these variables, in place of what it has under the same names."""
-    container = first_container(obj)
-    kept = [entry for entry in container.get("env") or () if entry["name"] not in variables]
-    container["env"] = [*kept, *({"name": name, "value": value} for name, value in variables.items())]
+__all__ = ["JobLoad", "busy_machines", "load_spike"]
 
 
 class Restarted(Fault):
@@ -68,7 +56,7 @@ def _services(bed: Testbed, suffix: str = "-service") -> list[str]:
     return [name for name in names if name.endswith(suffix)]
 
 
-@fault(FAULTS, "rpc_timeout_retries_misconfiguration")
+@fault("rpc_timeout_retries_misconfiguration")
 def rpc_timeout_retries(bed: Testbed, config_map: str, timeout: str = "50ms", retries: str = "30") -> Fault:
     """All calls give up early and try again often."""
 
@@ -78,7 +66,7 @@ def rpc_timeout_retries(bed: Testbed, config_map: str, timeout: str = "50ms", re
     return Together(Edit(bed, "configmaps", config_map, change), Restarted(bed, _services(bed)))
 
 
-@fault(FAULTS, "gogc_env_variable_patch")
+@fault("gogc_env_variable_patch")
 def gogc(bed: Testbed, limit_range: str, percent: str = "1", cpu: str = "500m") -> Fault:
     """Every service collects garbage all the time, and a namespace rule leaves it little to do so with."""
     guard: Obj = {

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from srearena.generators.fault.base import Fault, FaultInjector, FaultMaker, Together, fault
-from srearena.generators.fault.inject_app import set_variable
-from srearena.generators.fault.inject_virtual import pod_spec, workload_edit
+from srearena.generators.fault.edits import Together
+from srearena.generators.fault.pod_templates import pod_spec, set_variable, workload_edit
+from srearena.generators.fault.registry import Fault, fault
 from srearena.generators.fault.steps import Command, Pause
 from srearena.generators.fault.testbed import Testbed
 from srearena.service.kubernetes import Obj
 
-__all__ = ["FAULTS", "MessagingFaultInjector"]
 
-FAULTS: dict[str, FaultMaker] = {}
-
-
-class MessagingFaultInjector(FaultInjector):
-    """Its microservices are producers."""
-
-    faults = FAULTS
-
-
-@fault(FAULTS, "kafka_producer_leak")
+@fault("kafka_producer_leak")
 def producer_leak(bed: Testbed, service: str, broker: str = "kafka", megabytes: int = 10) -> Fault:
     """A second container beside a producer sends huge records without pause, and the broker is told to take them."""
     size = megabytes * 1024 * 1024
@@ -44,7 +34,7 @@ def producer_leak(bed: Testbed, service: str, broker: str = "kafka", megabytes: 
     return Together(workload_edit(bed, broker, take), workload_edit(bed, service, add))
 
 
-@fault(FAULTS, "truncated_record")
+@fault("truncated_record")
 def truncated_record(bed: Testbed, service: str, topic: str, group: str) -> Fault:
     """A record is written that ends in the middle, and can be read by nobody; undone by going on behind it."""
     tools, broker = "/opt/kafka/bin", "--bootstrap-server localhost:9092"

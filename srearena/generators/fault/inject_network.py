@@ -6,32 +6,17 @@ from __future__ import annotations
 from base64 import b64encode
 
 from srearena.generators.certificates import Certificate
-from srearena.generators.fault.base import (
-    Addition,
-    Edit,
-    Fault,
-    FaultInjector,
-    FaultMaker,
-    PodsReplaced,
-    Together,
-    fault,
-)
+from srearena.generators.fault.edits import Addition, Edit, PodsReplaced, Together
 from srearena.generators.fault.errors import FaultError
+from srearena.generators.fault.registry import Fault, fault
 from srearena.generators.fault.steps import Pause, pods_of
 from srearena.generators.fault.testbed import Testbed
 from srearena.service.kubernetes import Obj
 
-__all__ = ["FAULTS", "NetworkFaultInjector"]
-
-FAULTS: dict[str, FaultMaker] = {}
 _SYSTEM = "kube-system"
 
 
-class NetworkFaultInjector(FaultInjector):
-    faults = FAULTS
-
-
-@fault(FAULTS, "network_policy_block")
+@fault("network_policy_block")
 def network_policy_block(bed: Testbed, service: str) -> Fault:
     """A policy selects a workload's pods and allows nothing, neither in nor out."""
     labels = bed.kubernetes.get("deployments", service, bed.namespace)["spec"]["selector"]["matchLabels"]
@@ -47,7 +32,7 @@ def network_policy_block(bed: Testbed, service: str) -> Fault:
 # Ingress
 
 
-@fault(FAULTS, "ingress_misroute")
+@fault("ingress_misroute")
 def ingress_misroute(bed: Testbed, ingress: str, backend: str, port: int) -> Fault:
     """An Ingress sends its visitors to a Service that is not meant for them."""
 
@@ -59,7 +44,7 @@ def ingress_misroute(bed: Testbed, ingress: str, backend: str, port: int) -> Fau
     return Edit(bed, "ingresses", ingress, change)
 
 
-@fault(FAULTS, "expired_tls")
+@fault("expired_tls")
 def expired_tls(bed: Testbed, secret: str, certificate: Certificate) -> Fault:
     """The Secret that an Ingress takes its certificate from holds an old one again."""
 
@@ -90,7 +75,7 @@ def _denied(zone: str, pattern: str) -> str:
     return f'    template ANY ANY {zone} {{\n        match "{pattern}"\n        rcode NXDOMAIN\n    }}\n'
 
 
-@fault(FAULTS, "service_dns_resolution_failure")
+@fault("service_dns_resolution_failure")
 def service_dns_resolution_failure(bed: Testbed, service: str) -> Fault:
     """The name service denies the name of one Service."""
     name = f"{service}.{bed.namespace}.svc.cluster.local"
@@ -98,7 +83,7 @@ def service_dns_resolution_failure(bed: Testbed, service: str) -> Fault:
     return _before_the_rest(bed, _denied(name, f"^{escaped}\\.$"))
 
 
-@fault(FAULTS, "stale_coredns_config")
+@fault("stale_coredns_config")
 def stale_coredns_config(bed: Testbed, service: str) -> Fault:
     """The name service denies every Service of the cluster."""
     return _before_the_rest(bed, _denied("svc.cluster.local", r".*\.svc\.cluster\.local\.$"))
@@ -133,12 +118,12 @@ class ShapedPods(Fault):
         return bool(self._done)
 
 
-@fault(FAULTS, "network_delay")
+@fault("network_delay")
 def network_delay(bed: Testbed, service: str, seconds: float = 1.0) -> Fault:
     return ShapedPods(bed, service, delay=seconds, jitter=seconds / 10)
 
 
-@fault(FAULTS, "network_loss")
+@fault("network_loss")
 def network_loss(bed: Testbed, service: str, share: float = 0.6) -> Fault:
     return ShapedPods(bed, service, loss=share)
 
@@ -146,7 +131,7 @@ def network_loss(bed: Testbed, service: str, share: float = 0.6) -> Fault:
 # Load balancing
 
 
-@fault(FAULTS, "stale_rules")
+@fault("stale_rules")
 def stale_rules(bed: Testbed, service: str, tag: str, replicas: int) -> Fault:
     """kube-proxy does not run any more, so that the nodes go by old rules, and a workload gets more pods."""
 

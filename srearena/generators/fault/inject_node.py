@@ -9,40 +9,26 @@ from __future__ import annotations
 import errno
 
 from srearena.generators.fault.actors import account, deployment, script_container
-from srearena.generators.fault.base import (
-    Addition,
-    Fault,
-    FaultInjector,
-    FaultMaker,
-    Together,
-    fault,
-)
-from srearena.generators.fault.inject_virtual import first_container, pod_spec, workload_edit
-from srearena.generators.fault.steps import NodeOperation, Pause, pods_of, workers
+from srearena.generators.fault.edits import Addition, Together
+from srearena.generators.fault.pod_templates import first_container, pod_spec, workload_edit
+from srearena.generators.fault.registry import Fault, fault
+from srearena.generators.fault.steps import NodeOperation, Pause, pods_of, selector_of, workers
 from srearena.generators.fault.testbed import Testbed
 from srearena.service.kubernetes import Obj
 
-__all__ = ["FAULTS", "NodeFaultInjector"]
-
-FAULTS: dict[str, FaultMaker] = {}
 FORTIO, FORTIO_PORT = "fortio/fortio:1.69.5", 8080
 
 
-class NodeFaultInjector(FaultInjector):
-    faults = FAULTS
-
-
-@fault(FAULTS, "kubelet_crash")
+@fault("kubelet_crash")
 def kubelet_crash(bed: Testbed, service: str) -> Fault:
     """The kubelet of every worker stops: containers go on, and nobody answers for them."""
     return NodeOperation(bed, workers(bed), "stop_kubelet", "start_kubelet")
 
 
-@fault(FAULTS, "pod_kill")
+@fault("pod_kill")
 def pod_kill(bed: Testbed, service: str, actor: str = "pod-recycler", period: int = 12) -> Fault:
     """Somebody's clean-up deletes the pods of a workload every few seconds."""
-    labels = bed.kubernetes.get("deployments", service, bed.namespace)["spec"]["selector"]["matchLabels"]
-    selector = ",".join(f"{key}={value}" for key, value in labels.items())
+    selector = selector_of(bed, service)
     script = (
         f"while true; do kubectl -n {bed.namespace} delete pods -l {selector} --grace-period=0 --force --wait=false; "
         f"sleep {period}; done"
@@ -87,13 +73,13 @@ class PausedPods(Fault):
         return bool(self._changed)
 
 
-@fault(FAULTS, "pod_failure")
+@fault("pod_failure")
 def pod_failure(bed: Testbed, service: str, image: str = "registry.k8s.io/pause:3.10") -> Fault:
     """The pods of a workload are there and do nothing."""
     return PausedPods(bed, service, image)
 
 
-@fault(FAULTS, "container_kill")
+@fault("container_kill")
 def container_kill(bed: Testbed, service: str, period: int = 20) -> Fault:
     """A sidecar that sees the main container's processes ends its program every few seconds."""
 
@@ -107,7 +93,7 @@ def container_kill(bed: Testbed, service: str, period: int = 20) -> Fault:
     return workload_edit(bed, service, change)
 
 
-@fault(FAULTS, "conntrack_exhaustion")
+@fault("conntrack_exhaustion")
 def conntrack_exhaustion(
     bed: Testbed, service: str, tester: str = "gateway-soak", gateway: str = "rpc-gateway"
 ) -> Fault:
@@ -125,14 +111,14 @@ def conntrack_exhaustion(
     return Together(Addition(bed, deployment(tester, bed.namespace, pod, replicas=room // each + 1)), Pause(bed, 30))
 
 
-@fault(FAULTS, "eviction_threshold")
+@fault("eviction_threshold")
 def eviction_threshold(bed: Testbed, service: str, share: float = 0.98) -> Fault:
     """The kubelet of the node that a workload is on is told to keep nearly all of the disk free."""
     node = pods_of(bed, service)[0]["spec"]["nodeName"]
     return Together(NodeOperation(bed, [node], "reserve_disk", "reserve_disk", {"share": share}, {"share": 0.0}))
 
 
-@fault(FAULTS, "clock_drift")
+@fault("clock_drift")
 def clock_drift(bed: Testbed, service: str, days: int = 30) -> Fault:
     """The clock of the node that a workload is on is ahead by weeks."""
     node = pods_of(bed, service)[0]["spec"]["nodeName"]
@@ -140,7 +126,7 @@ def clock_drift(bed: Testbed, service: str, days: int = 30) -> Fault:
     return Together(NodeOperation(bed, [node], "set_clock_skew", "set_clock_skew", ahead, {"seconds": 0.0}))
 
 
-@fault(FAULTS, "disk_errors")
+@fault("disk_errors")
 def disk_errors(bed: Testbed, service: str) -> Fault:
     """The disk of the node that a workload is on answers with errors."""
     node = pods_of(bed, service)[0]["spec"]["nodeName"]
@@ -181,7 +167,7 @@ def _is_claim(volume: Obj) -> bool:
     return "persistentVolumeClaim" in volume
 
 
-@fault(FAULTS, "data_corruption")
+@fault("data_corruption")
 def data_corruption(bed: Testbed, service: str, file: str = "_mdb_catalog.wt") -> Fault:
     """A disk has returned other bytes than it was given, and the store on it starts anew."""
     return CorruptedFile(bed, service, file)

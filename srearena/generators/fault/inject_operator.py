@@ -5,33 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from srearena.generators.fault.base import Edit, Fault, FaultInjector, FaultMaker, Removal, Together, fault
+from srearena.generators.fault.edits import Edit, Removal, Together
+from srearena.generators.fault.registry import Fault, fault
 from srearena.generators.fault.testbed import Testbed
 from srearena.service.kubernetes import Obj
 
-__all__ = ["FAULTS", "OperatorFaultInjector"]
-
-FAULTS: dict[str, FaultMaker] = {}
 _NAMESPACE, _OPERATOR = "tidb-cluster", "tidb-operator"
-
-
-class OperatorFaultInjector(FaultInjector):
-    """Its microservices are custom resources; the operator's own Deployment for the last fault."""
-
-    faults = FAULTS
 
 
 def _edit(bed: Testbed, name: str, change: Callable[[Obj], Any]) -> Edit:
     return Edit(bed, "tidbclusters", name, lambda obj: change(obj["spec"]), namespace=_NAMESPACE)
 
 
-@fault(FAULTS, "overload_replicas")
+@fault("overload_replicas")
 def overload_replicas(bed: Testbed, cluster: str, replicas: int = 100) -> Fault:
     """Far more database servers are asked for than there is room for."""
     return _edit(bed, cluster, lambda spec: spec["tidb"].update(replicas=replicas))
 
 
-@fault(FAULTS, "non_existent_storage")
+@fault("non_existent_storage")
 def non_existent_storage(bed: Testbed, cluster: str, storage_class: str = "ultra-fast-ssd") -> Fault:
     """A storage class that does not exist, where storage is to be made anew."""
     return Together(
@@ -63,26 +55,26 @@ class _Discarded(Removal):
         return True
 
 
-@fault(FAULTS, "invalid_affinity_toleration")
+@fault("invalid_affinity_toleration")
 def invalid_affinity_toleration(bed: Testbed, cluster: str, effect: str = "TAKE_SOME_EFFECT") -> Fault:
     """A toleration with an effect that Kubernetes does not know."""
     toleration = {"key": "dedicated", "operator": "Equal", "value": "db", "effect": effect}
     return _edit(bed, cluster, lambda spec: spec["tidb"].update(tolerations=[toleration]))
 
 
-@fault(FAULTS, "security_context_fault")
+@fault("security_context_fault")
 def security_context_fault(bed: Testbed, cluster: str, user: int = -1) -> Fault:
     """A user id that cannot be."""
     return _edit(bed, cluster, lambda spec: spec["tidb"].update(podSecurityContext={"runAsUser": user}))
 
 
-@fault(FAULTS, "wrong_update_strategy")
+@fault("wrong_update_strategy")
 def wrong_update_strategy(bed: Testbed, cluster: str, strategy: str = "SomeStrategyForUpdate") -> Fault:
     """An update strategy that Kubernetes does not know."""
     return _edit(bed, cluster, lambda spec: spec["tidb"].update(statefulSetUpdateStrategy=strategy))
 
 
-@fault(FAULTS, "wrong_operator_image")
+@fault("wrong_operator_image")
 def wrong_operator_image(bed: Testbed, operator: str, image: str = "pingcap/tidb-operatr:v1.6.3") -> Fault:
     """The operator's own image does not exist."""
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from srearena.generators.fault.base import Edit, Fault, FaultInjector, FaultMaker, PodsReplaced, Together
+from srearena.generators.fault.edits import Edit, PodsReplaced, Together
 from srearena.generators.fault.errors import FaultError
+from srearena.generators.fault.registry import Fault, fault
 from srearena.generators.fault.testbed import Testbed
 from srearena.service.kubernetes import Obj
-
-__all__ = ["FAULTS", "OtelFaultInjector"]
 
 CONFIG_MAP, KEY = "flagd-config", "demo.flagd.json"
 _FLAGD = "opentelemetry.io/name=flagd"
@@ -34,13 +33,6 @@ _VARIANTS = {
     "productCatalogFailure": "on",
     "recommendationCacheFailure": "on",
 }
-FAULTS: dict[str, FaultMaker] = {}
-
-
-class OtelFaultInjector(FaultInjector):
-    """`OtelFaultInjector(testbed="astronomy-shop").inject_fault(["ad"], "adFailure")`."""
-
-    faults = FAULTS
 
 
 def turned(flag: str, variant: str, config_map: str = CONFIG_MAP, key: str = KEY) -> Any:
@@ -62,11 +54,11 @@ def feature_flag(bed: Testbed, service: str, flag: str, variant: str) -> Fault:
     return Together(Edit(bed, "configmaps", CONFIG_MAP, turned(flag, variant)), PodsReplaced(bed, _FLAGD))
 
 
-def _maker(flag: str, usual: str) -> FaultMaker:
-    def make(bed: Testbed, service: str, variant: str = usual) -> Fault:
+def _register(flag: str, default_variant: str) -> None:
+    @fault(flag)
+    def make(bed: Testbed, service: str, variant: str = default_variant) -> Fault:
         return feature_flag(bed, service, flag, variant)
 
-    return make
 
-
-FAULTS.update({flag: _maker(flag, usual) for flag, usual in _VARIANTS.items()})
+for _flag, _variant in _VARIANTS.items():
+    _register(_flag, _variant)

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import json
 
-from srearena.generators.fault.base import Edit, Fault, FaultInjector, FaultMaker, PodsReplaced, Together, fault
-from srearena.generators.fault.inject_virtual import first_container, workload_edit
-from srearena.generators.fault.steps import labels_of
+from srearena.generators.fault.edits import Edit, PodsReplaced, Together
+from srearena.generators.fault.pod_templates import first_container, workload_edit
+from srearena.generators.fault.registry import Fault, fault
+from srearena.generators.fault.steps import selector_of
 from srearena.generators.fault.testbed import Testbed
 from srearena.service.kubernetes import Obj
 
-__all__ = ["FAULTS", "SettingsFaultInjector"]
 
-FAULTS: dict[str, FaultMaker] = {}
-
-
-class SettingsFaultInjector(FaultInjector):
-    faults = FAULTS
-
-
-@fault(FAULTS, "configmap_drift")
+@fault("configmap_drift")
 def configmap_drift(bed: Testbed, service: str, config_map: str, file: str, key: str) -> Fault:
     """A key that a program needs is lost from the file it reads at start."""
 
@@ -28,14 +21,14 @@ def configmap_drift(bed: Testbed, service: str, config_map: str, file: str, key:
         content.pop(key, None)
         obj["data"][file] = json.dumps(content, indent=2)
 
-    return Together(Edit(bed, "configmaps", config_map, change), PodsReplaced(bed, labels_of(bed, service)))
+    return Together(Edit(bed, "configmaps", config_map, change), PodsReplaced(bed, selector_of(bed, service)))
 
 
-@fault(FAULTS, "feature_flag")
+@fault("feature_flag")
 def feature_flag(bed: Testbed, service: str, config_map: str, flag: str, value: str = "true") -> Fault:
     """A switch is turned for programs that read it at start."""
     turned = Edit(bed, "configmaps", config_map, lambda obj: obj["data"].update({flag: value}))
-    return Together(turned, PodsReplaced(bed, labels_of(bed, service)))
+    return Together(turned, PodsReplaced(bed, selector_of(bed, service)))
 
 
 def _share(obj: Obj, cpu: str) -> None:
@@ -44,7 +37,7 @@ def _share(obj: Obj, cpu: str) -> None:
         resources.setdefault(part, {})["cpu"] = cpu
 
 
-@fault(FAULTS, "cpu_throttle")
+@fault("cpu_throttle")
 def cpu_throttle(
     bed: Testbed, service: str, cpu: str = "20m", others: tuple[str, ...] = (), others_cpu: str = "300m"
 ) -> Fault:
@@ -53,7 +46,7 @@ def cpu_throttle(
     return Together(*decoys, workload_edit(bed, service, lambda obj: _share(obj, cpu)))
 
 
-@fault(FAULTS, "missing_cpu_request")
+@fault("missing_cpu_request")
 def missing_cpu_request(bed: Testbed, service: str) -> Fault:
     """A workload does not say any more how much of a processor it needs."""
 
@@ -65,7 +58,7 @@ def missing_cpu_request(bed: Testbed, service: str) -> Fault:
     return workload_edit(bed, service, change)
 
 
-@fault(FAULTS, "descriptor_limit")
+@fault("descriptor_limit")
 def descriptor_limit(bed: Testbed, service: str, limit: int) -> Fault:
     """A program is started with fewer descriptors than it has connections."""
 

@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-from srearena.generators.fault.base import (
-    Addition,
-    Edit,
-    Fault,
-    FaultInjector,
-    FaultMaker,
-    PodsReplaced,
-    Together,
-    fault,
-)
-from srearena.generators.fault.inject_virtual import first_container
-from srearena.generators.fault.steps import Command, labels_of
+from srearena.generators.fault.edits import Addition, Edit, PodsReplaced, Together
+from srearena.generators.fault.pod_templates import first_container
+from srearena.generators.fault.registry import Fault, fault
+from srearena.generators.fault.steps import Command, selector_of
 from srearena.generators.fault.testbed import Testbed
 from srearena.service.kubernetes import Obj
-
-__all__ = ["FAULTS", "StoreFaultInjector"]
-
-FAULTS: dict[str, FaultMaker] = {}
-
-
-class StoreFaultInjector(FaultInjector):
-    """Its microservices are deployments of stores or of their clients, or the names that new jobs get."""
-
-    faults = FAULTS
 
 
 def job(bed: Testbed, name: str, image: str, script: str, env: dict[str, str] | None = None) -> Obj:
@@ -51,7 +33,7 @@ def job(bed: Testbed, name: str, image: str, script: str, env: dict[str, str] | 
     }
 
 
-@fault(FAULTS, "valkey_auth_disruption")
+@fault("valkey_auth_disruption")
 def store_asks_for_password(bed: Testbed, store: str, client: str, password: str = "c4rt-s3ss10ns") -> Fault:
     """A store that its client enters without a password begins to ask for one; the client starts anew."""
     set_password = ("config", "set", "requirepass")
@@ -62,10 +44,10 @@ def store_asks_for_password(bed: Testbed, store: str, client: str, password: str
         ["valkey-cli", "-a", password, *set_password, ""],
         holds=lambda: "NOAUTH" in asked.run(["valkey-cli", "get", "session"]),
     )
-    return Together(asked, PodsReplaced(bed, labels_of(bed, client)))
+    return Together(asked, PodsReplaced(bed, selector_of(bed, client)))
 
 
-@fault(FAULTS, "valkey_memory_disruption")
+@fault("valkey_memory_disruption")
 def store_flooded(bed: Testbed, name: str, store: str, bytes_each: int = 1_000_000) -> Fault:
     """A job writes values that never expire into a store, more than its memory holds, again and again."""
     script = (
@@ -75,7 +57,7 @@ def store_flooded(bed: Testbed, name: str, store: str, bytes_each: int = 1_000_0
     return Addition(bed, job(bed, name, "valkey/valkey:9.0.1-alpine3.23", script))
 
 
-@fault(FAULTS, "postgres_lock_contention")
+@fault("postgres_lock_contention")
 def table_locked(bed: Testbed, name: str, store: str, table: str) -> Fault:
     """A job opens a transaction, locks a table against everybody, and does not come to an end."""
     script = (
@@ -85,7 +67,7 @@ def table_locked(bed: Testbed, name: str, store: str, table: str) -> Fault:
     return Addition(bed, job(bed, name, "postgres:17.6", script, {"PGPASSWORD": "otel"}))
 
 
-@fault(FAULTS, "secret_rotation")
+@fault("secret_rotation")
 def password_rotated(bed: Testbed, client: str, store: str, secret: str, old: str, new: str) -> Fault:
     """A password is changed everywhere it is written down, and one client, which read it at its start, runs on."""
 

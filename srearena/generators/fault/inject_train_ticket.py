@@ -8,23 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from srearena.generators.fault.base import Edit, Fault, FaultInjector, FaultMaker, PodsReplaced, Together, fault
+from srearena.generators.fault.edits import Edit, PodsReplaced, Together
 from srearena.generators.fault.errors import FaultError
-from srearena.generators.fault.steps import labels_of
+from srearena.generators.fault.registry import Fault, fault
+from srearena.generators.fault.steps import selector_of
 from srearena.generators.fault.testbed import Testbed
 from srearena.service.kubernetes import Obj
 
-__all__ = ["FAULTS", "TrainTicketFaultInjector"]
-
 CONFIG_MAP, KEY = "flagd-config", "flags.yaml"
 _WITHOUT_EFFECT = (2, 3, 5, 8, 9, 11, 14, 16, 19, 20)
-FAULTS: dict[str, FaultMaker] = {}
-
-
-class TrainTicketFaultInjector(FaultInjector):
-    """`TrainTicketFaultInjector("train-ticket").inject_fault(["ts-voucher-service"], "tt-feat-17")`."""
-
-    faults = FAULTS
 
 
 def turned_on(flags: Iterable[str]) -> Callable[[Obj], None]:
@@ -45,16 +37,16 @@ def turned_on(flags: Iterable[str]) -> Callable[[Obj], None]:
 
 def _turn(bed: Testbed, flag: str) -> Fault:
     flags = (flag, *(f"tt-feat-{number:02}" for number in _WITHOUT_EFFECT))
-    return Together(Edit(bed, "configmaps", CONFIG_MAP, turned_on(flags)), PodsReplaced(bed, labels_of(bed, "flagd")))
+    return Together(Edit(bed, "configmaps", CONFIG_MAP, turned_on(flags)), PodsReplaced(bed, selector_of(bed, "flagd")))
 
 
-@fault(FAULTS, "tt-feat-17")
+@fault("tt-feat-17")
 def slow_vouchers(bed: Testbed, service: str) -> Fault:
     """The voucher service asks its database for something that takes ten seconds, one request at a time."""
     return _turn(bed, "tt-feat-17")
 
 
-@fault(FAULTS, "tt-feat-22")
+@fault("tt-feat-22")
 def wrong_column(bed: Testbed, service: str) -> Fault:
     """The contacts service asks for a column that its table does not have."""
     return _turn(bed, "tt-feat-22")

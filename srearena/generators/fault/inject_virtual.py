@@ -6,68 +6,27 @@ would hide the change behind the old pods, the edit bites (see `Edit`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from srearena.generators.fault.base import (
-    Addition,
-    Edit,
-    Fault,
-    FaultInjector,
-    FaultMaker,
-    PodsReplaced,
-    Removal,
-    Together,
-    as_new,
-    fault,
-)
+from srearena.generators.fault.base import FaultInjector
+from srearena.generators.fault.edits import Addition, Edit, PodsReplaced, Removal, Together, as_new
+from srearena.generators.fault.pod_templates import first_container, first_port, pod_spec, set_variable, workload_edit
+from srearena.generators.fault.registry import Fault, fault
+from srearena.generators.fault.steps import selector_of, workers
 from srearena.generators.fault.testbed import Testbed
 from srearena.service.kubernetes import Obj
 
-__all__ = ["FAULTS", "VirtualizationFaultInjector"]
-
-FAULTS: dict[str, FaultMaker] = {}
+__all__ = ["VirtualizationFaultInjector"]
 
 
 class VirtualizationFaultInjector(FaultInjector):
     """`VirtualizationFaultInjector(testbed="social-network").inject_fault(["user-service"], "misconfig")`."""
 
-    faults = FAULTS
-
-
-def pod_spec(workload: Obj) -> Obj:
-    spec: Obj = workload["spec"]["template"]["spec"]
-    return spec
-
-
-def first_container(workload: Obj) -> Obj:
-    container: Obj = pod_spec(workload)["containers"][0]
-    return container
-
-
-def first_port(workload: Obj) -> int:
-    """The first port the workload's containers declare."""
-    for container in pod_spec(workload)["containers"]:
-        for port in container.get("ports", ()):
-            return int(port["containerPort"])
-    return 8080
-
-
-def selector_of(bed: Testbed, deployment: str) -> str:
-    """A deployment's selector, as a list of objects takes it."""
-    wanted = bed.kubernetes.get("deployments", deployment, bed.namespace)["spec"]["selector"]["matchLabels"]
-    return ",".join(f"{key}={value}" for key, value in wanted.items())
-
-
-def workload_edit(bed: Testbed, name: str, change: Callable[[Obj], None], resource: str = "deployments") -> Edit:
-    """A change of a pod template that takes hold of every pod at once."""
-    return Edit(bed, resource, name, change, bite=True)
-
 
 # Services
 
 
-@fault(FAULTS, "misconfig_k8s", "misconfig", "target_port")
+@fault("misconfig_k8s", "misconfig", "target_port")
 def target_port(bed: Testbed, service: str, port: int = 9999) -> Fault:
     """A Service forwards to a port on which nothing listens."""
 
@@ -78,19 +37,19 @@ def target_port(bed: Testbed, service: str, port: int = 9999) -> Fault:
     return Edit(bed, "services", service, change)
 
 
-@fault(FAULTS, "missing_service")
+@fault("missing_service")
 def missing_service(bed: Testbed, service: str, client: str) -> Fault:
     """A Service is gone, and one that calls it, and had its address, starts anew."""
     return Together(Removal(bed, "services", service), PodsReplaced(bed, selector_of(bed, client)))
 
 
-@fault(FAULTS, "wrong_service_selector")
+@fault("wrong_service_selector")
 def wrong_service_selector(bed: Testbed, service: str) -> Fault:
     """A Service asks for a label that its pods do not have."""
     return Edit(bed, "services", service, lambda obj: obj["spec"]["selector"].update({"current_service_name": service}))
 
 
-@fault(FAULTS, "service_wrong_pod_selection")
+@fault("service_wrong_pod_selection")
 def service_wrong_pod_selection(bed: Testbed, service: str, other: str = "search") -> Fault:
     """A Service's selector is so broad that another workload's pods receive part of its requests."""
     label = {"tier": "web"}
@@ -105,7 +64,7 @@ def service_wrong_pod_selection(bed: Testbed, service: str, other: str = "search
     )
 
 
-@fault(FAULTS, "internal_traffic_policy_local")
+@fault("internal_traffic_policy_local")
 def internal_traffic_policy_local(bed: Testbed, service: str) -> Fault:
     """A Service serves only callers on the nodes its own pods are on."""
     return Edit(bed, "services", service, lambda obj: obj["spec"].update(internalTrafficPolicy="Local"))
@@ -114,19 +73,19 @@ def internal_traffic_policy_local(bed: Testbed, service: str) -> Fault:
 # Scheduling
 
 
-@fault(FAULTS, "assign_to_non_existent_node")
+@fault("assign_to_non_existent_node")
 def assign_to_non_existent_node(bed: Testbed, service: str, node: str = "extra-node") -> Fault:
     """A workload asks for a node that does not exist."""
     return workload_edit(bed, service, lambda obj: pod_spec(obj).update(nodeSelector={"kubernetes.io/hostname": node}))
 
 
-@fault(FAULTS, "scale_pods_to_zero", "scale_pod_zero")
+@fault("scale_pods_to_zero", "scale_pod_zero")
 def scale_pods_to_zero(bed: Testbed, service: str) -> Fault:
     """A workload is scaled to nothing."""
     return Edit(bed, "deployments", service, lambda obj: obj["spec"].update(replicas=0))
 
 
-@fault(FAULTS, "pod_anti_affinity_deadlock")
+@fault("pod_anti_affinity_deadlock")
 def pod_anti_affinity_deadlock(bed: Testbed, service: str) -> Fault:
     """More replicas than nodes, each insisting on a node of its own."""
 
@@ -139,7 +98,7 @@ def pod_anti_affinity_deadlock(bed: Testbed, service: str) -> Fault:
     return workload_edit(bed, service, change)
 
 
-@fault(FAULTS, "taint_no_toleration")
+@fault("taint_no_toleration")
 def taint_no_toleration(bed: Testbed, service: str) -> Fault:
     """Every node is tainted, and the workload tolerates something else."""
     taint = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
@@ -157,20 +116,16 @@ def taint_no_toleration(bed: Testbed, service: str) -> Fault:
     return Together(*nodes, workload_edit(bed, service, tolerate))
 
 
-@fault(FAULTS, "persistent_volume_affinity_violation")
+@fault("persistent_volume_affinity_violation")
 def persistent_volume_affinity_violation(bed: Testbed, service: str) -> Fault:
     """A workload's volume is on one node, and the workload insists on another."""
-    workers = [
-        node["metadata"]["name"]
-        for node in bed.kubernetes.list("nodes")
-        if "node-role.kubernetes.io/control-plane" not in node["metadata"].get("labels", {})
-    ]
-    here, there = workers[0], workers[-1]
+    nodes = workers(bed)
+    volume_node, pod_node = nodes[0], nodes[-1]
     volume, claim = f"{service}-data", f"{service}-data"
     affinity = {
         "required": {
             "nodeSelectorTerms": [
-                {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [here]}]}
+                {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [volume_node]}]}
             ]
         }
     }
@@ -201,7 +156,7 @@ def persistent_volume_affinity_violation(bed: Testbed, service: str) -> Fault:
 
     def change(obj: Obj) -> None:
         spec = pod_spec(obj)
-        spec["nodeSelector"] = {"kubernetes.io/hostname": there}
+        spec["nodeSelector"] = {"kubernetes.io/hostname": pod_node}
         spec.setdefault("volumes", []).append({"name": "data", "persistentVolumeClaim": {"claimName": claim}})
         first_container(obj).setdefault("volumeMounts", []).append({"name": "data", "mountPath": "/data"})
 
@@ -211,19 +166,19 @@ def persistent_volume_affinity_violation(bed: Testbed, service: str) -> Fault:
 # Containers
 
 
-@fault(FAULTS, "wrong_bin_usage")
+@fault("wrong_bin_usage")
 def wrong_bin_usage(bed: Testbed, service: str, binary: str = "geo") -> Fault:
     """A container starts another service's program."""
     return workload_edit(bed, service, lambda obj: first_container(obj).update(command=[binary]))
 
 
-@fault(FAULTS, "incorrect_image")
+@fault("incorrect_image")
 def incorrect_image(bed: Testbed, service: str, image: str = "app-image:latest") -> Fault:
     """A container's image does not exist."""
     return workload_edit(bed, service, lambda obj: first_container(obj).update(image=image))
 
 
-@fault(FAULTS, "sidecar_port_conflict")
+@fault("sidecar_port_conflict")
 def sidecar_port_conflict(bed: Testbed, service: str) -> Fault:
     """A sidecar listens on the port that the main container wants."""
 
@@ -239,7 +194,7 @@ def sidecar_port_conflict(bed: Testbed, service: str) -> Fault:
     return workload_edit(bed, service, change)
 
 
-@fault(FAULTS, "service_port_conflict")
+@fault("service_port_conflict")
 def service_port_conflict(bed: Testbed, service: str, port: int = 9100) -> Fault:
     """Two pods on every node want the same port of the host."""
 
@@ -250,7 +205,7 @@ def service_port_conflict(bed: Testbed, service: str, port: int = 9100) -> Fault
     return workload_edit(bed, service, change)
 
 
-@fault(FAULTS, "shared_memory_removed")
+@fault("shared_memory_removed")
 def shared_memory_removed(bed: Testbed, service: str) -> Fault:
     """What a workload had mounted as its shared memory is gone, and the runtime's own is small."""
 
@@ -264,7 +219,7 @@ def shared_memory_removed(bed: Testbed, service: str) -> Fault:
     return workload_edit(bed, service, change)
 
 
-@fault(FAULTS, "init_container_dependency_hang")
+@fault("init_container_dependency_hang")
 def init_container_dependency_hang(bed: Testbed, service: str, dependency: str = "legacy-config-service") -> Fault:
     """An init container waits for a Service that does not exist."""
 
@@ -276,7 +231,7 @@ def init_container_dependency_hang(bed: Testbed, service: str, dependency: str =
     return workload_edit(bed, service, change)
 
 
-@fault(FAULTS, "env_variable_missing", "missing_env_variable")
+@fault("env_variable_missing", "missing_env_variable")
 def missing_env_variable(bed: Testbed, service: str, variable: str = "CART_ADDR") -> Fault:
     """An environment variable that a program needs is gone."""
 
@@ -287,23 +242,14 @@ def missing_env_variable(bed: Testbed, service: str, variable: str = "CART_ADDR"
     return workload_edit(bed, service, change)
 
 
-@fault(FAULTS, "env_variable_value", "incorrect_port_assignment")
+@fault("env_variable_value", "incorrect_port_assignment")
 def env_variable_value(bed: Testbed, service: str, variable: str, value: str) -> Fault:
     """An environment variable holds a wrong value."""
 
-    def change(obj: Obj) -> None:
-        env = first_container(obj).setdefault("env", [])
-        for entry in env:
-            if entry["name"] == variable:
-                entry.pop("valueFrom", None)
-                entry["value"] = value
-                return
-        env.append({"name": variable, "value": value})
-
-    return workload_edit(bed, service, change)
+    return workload_edit(bed, service, lambda obj: set_variable(obj, variable, value))
 
 
-@fault(FAULTS, "env_variable_shadowing")
+@fault("env_variable_shadowing")
 def env_variable_shadowing(bed: Testbed, service: str, variable: str, value: str) -> Fault:
     """The same variable twice: the later, wrong one wins."""
 
@@ -320,7 +266,7 @@ def _http_probe(**settings: Any) -> Obj:
     return {"httpGet": {"path": "/healthz", "port": 8080, "scheme": "HTTP"}, **settings}
 
 
-@fault(FAULTS, "liveness_probe_misconfiguration")
+@fault("liveness_probe_misconfiguration")
 def liveness_probe_misconfiguration(bed: Testbed, service: str) -> Fault:
     """A liveness probe asks a port or path that the program does not serve, so it is killed again and again."""
 
@@ -333,7 +279,7 @@ def liveness_probe_misconfiguration(bed: Testbed, service: str) -> Fault:
     return workload_edit(bed, service, change)
 
 
-@fault(FAULTS, "readiness_probe_misconfiguration")
+@fault("readiness_probe_misconfiguration")
 def readiness_probe_misconfiguration(bed: Testbed, service: str) -> Fault:
     """A readiness probe asks what the program does not serve, so it never becomes ready."""
 
@@ -348,7 +294,7 @@ def readiness_probe_misconfiguration(bed: Testbed, service: str) -> Fault:
 # Resources and admission
 
 
-@fault(FAULTS, "resource_request")
+@fault("resource_request")
 def resource_request(bed: Testbed, service: str, memory_request: str = "", memory_limit: str = "") -> Fault:
     """A container asks for more memory than any node has, or may use less than it needs."""
 
@@ -362,7 +308,7 @@ def resource_request(bed: Testbed, service: str, memory_request: str = "", memor
     return workload_edit(bed, service, change)
 
 
-@fault(FAULTS, "namespace_memory_limit")
+@fault("namespace_memory_limit")
 def namespace_memory_limit(bed: Testbed, service: str) -> Fault:
     """A quota on memory, in a namespace whose pods do not say how much they need: no new pod is admitted."""
     quota = {
@@ -374,7 +320,7 @@ def namespace_memory_limit(bed: Testbed, service: str) -> Fault:
     return Together(Addition(bed, quota), PodsReplaced(bed, selector_of(bed, service)))
 
 
-@fault(FAULTS, "pod_security_restricted", "psa_restricted")
+@fault("pod_security_restricted", "psa_restricted")
 def pod_security_restricted(bed: Testbed, service: str) -> Fault:
     """The namespace begins to enforce a pod security level that its own pods do not meet."""
 
@@ -389,13 +335,13 @@ def pod_security_restricted(bed: Testbed, service: str) -> Fault:
 # Configuration and storage
 
 
-@fault(FAULTS, "missing_configmap")
+@fault("missing_configmap")
 def missing_configmap(bed: Testbed, service: str, config_map: str) -> Fault:
     """A config map that a workload mounts is gone, and its pods start anew."""
     return Together(Removal(bed, "configmaps", config_map), PodsReplaced(bed, selector_of(bed, service)))
 
 
-@fault(FAULTS, "pvc_claim_mismatch")
+@fault("pvc_claim_mismatch")
 def pvc_claim_mismatch(bed: Testbed, service: str) -> Fault:
     """A workload mounts a claim that does not exist."""
 
@@ -442,13 +388,13 @@ class LostVolumes(Fault):
         return all(self._bed.kubernetes.find("persistentvolumes", name) is None for name in names)
 
 
-@fault(FAULTS, "volumes_lost")
+@fault("volumes_lost")
 def volumes_lost(bed: Testbed, service: str) -> Fault:
     """A workload starts anew, and the volumes it had are not there any more."""
     return Together(LostVolumes(bed, service), PodsReplaced(bed, selector_of(bed, service)))
 
 
-@fault(FAULTS, "duplicate_pvc_mounts")
+@fault("duplicate_pvc_mounts")
 def duplicate_pvc_mounts(bed: Testbed, service: str) -> Fault:
     """Two replicas on two nodes share a volume that only one node may mount."""
     claim = f"{service}-cache"
@@ -474,7 +420,7 @@ def duplicate_pvc_mounts(bed: Testbed, service: str) -> Fault:
 # Names
 
 
-@fault(FAULTS, "wrong_dns_policy")
+@fault("wrong_dns_policy")
 def wrong_dns_policy(bed: Testbed, service: str, nameserver: str = "8.8.8.8") -> Fault:
     """A workload's pods ask a name server outside the cluster, which knows nothing of its Services."""
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from srearena.generators.fault.base import Fault, FaultError
+from srearena.generators.fault.errors import FaultError
+from srearena.generators.fault.registry import Fault
 from srearena.generators.fault.testbed import Testbed
 from srearena.service.kubernetes import Obj
 
-__all__ = ["Command", "NodeOperation", "Pause", "labels_of", "pods_of", "workers"]
+__all__ = ["Command", "NodeOperation", "Pause", "pods_of", "selector_of", "workers"]
 
 
-def labels_of(bed: Testbed, deployment: str) -> str:
+def selector_of(bed: Testbed, deployment: str) -> str:
     """The selector of a deployment, as a list request takes it."""
     wanted = bed.kubernetes.get("deployments", deployment, bed.namespace)["spec"]["selector"]["matchLabels"]
     return ",".join(f"{key}={value}" for key, value in wanted.items())
@@ -24,7 +25,7 @@ def labels_of(bed: Testbed, deployment: str) -> str:
 
 def pods_of(bed: Testbed, deployment: str) -> list[Obj]:
     """The running pods of a deployment."""
-    pods = bed.kubernetes.list("pods", bed.namespace, labels=labels_of(bed, deployment))
+    pods = bed.kubernetes.list("pods", bed.namespace, labels=selector_of(bed, deployment))
     return [
         pod
         for pod in pods
