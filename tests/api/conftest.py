@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from srearena.cluster.embedded.node.agent import Agent
-from srearena.cluster.embedded.node.machine import NodeSpec
-from srearena.cluster.embedded.node.nodes import start_nodes
+from srearena.cluster.embedded.kubelet.agent import Agent
+from srearena.cluster.embedded.kubelet.nodes import start_nodes
+from srearena.cluster.embedded.machine.machine import NodeSpec
 from tests.clusters import RunningApi, bare_world, running
 
 TALKER = {

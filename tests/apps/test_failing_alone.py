@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from srearena.cluster.embedded.node.reachability import HttpResult, Outcome
-from srearena.cluster.embedded.node.sockets import HttpRequest, HttpResponse
+from srearena.cluster.embedded.machine.networking.reachability import HttpResult, Outcome
+from srearena.cluster.embedded.machine.networking.sockets import HttpRequest, HttpResponse
 from tests.containers.machine import Machine
 
 

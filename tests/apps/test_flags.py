@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srearena.cluster.embedded.node.programs.flag_definitions import BadDefinitions, FlagDefinitions, FlagError
+from srearena.service.apps.astronomy_shop.programs.flag_definitions import BadDefinitions, FlagDefinitions, FlagError
 
 VALUES = st.one_of(st.booleans(), st.integers(-(2**53), 2**53), st.text(max_size=10))
 NAMES = st.text("abcdefghijklmnopqrstuvwxyz-0123456789", min_size=1, max_size=12)

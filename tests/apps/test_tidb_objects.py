@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srearena.cluster.embedded.node.programs.tidb.components import config_map, stateful_set, toml
+from srearena.service.apps.fleetcast.programs.tidb.components import config_map, stateful_set, toml
 
 LEAVES = st.one_of(st.booleans(), st.integers(-(2**62), 2**62), st.text('ab []."\\', max_size=6))
 NAMES = st.text("ab-_. 1", min_size=1, max_size=6)

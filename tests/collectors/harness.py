@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from srearena.cluster.embedded.assembly import assemble
-from srearena.cluster.embedded.node.container import Container
+from srearena.cluster.embedded.machine.containers.container import Container
 from srearena.cluster.embedded.objects import Obj, labels_of, name_of
 from srearena.cluster.embedded.options import ClusterOptions
 from srearena.cluster.embedded.telemetry.metrics.matchers import Matcher

@@ -9,8 +9,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srearena.cluster.embedded.node.programs.datastore import Login
 from srearena.cluster.embedded.objects import name_of
+from srearena.cluster.embedded.programs.datastores.datastore import Login
 from srearena.cluster.embedded.telemetry.collectors.exposition import samples_of
 from tests.collectors.harness import Observed, deployment
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from srearena.cluster.embedded.clock import Clock
-from srearena.cluster.embedded.node.container import Container, ContainerConfig, KernelFacts
-from srearena.cluster.embedded.node.loopback import LoopbackNetwork
-from srearena.cluster.embedded.node.process import Process
-from srearena.cluster.embedded.node.sockets import NetworkNamespace
-from srearena.cluster.embedded.node.streams import BytesFile, Capture
+from srearena.cluster.embedded.machine.containers.container import Container, ContainerConfig, KernelFacts
+from srearena.cluster.embedded.machine.files.streams import BytesFile, Capture
+from srearena.cluster.embedded.machine.networking.loopback import LoopbackNetwork
+from srearena.cluster.embedded.machine.networking.sockets import NetworkNamespace
+from srearena.cluster.embedded.machine.processes.process import Process
+from srearena.cluster.embedded.programs.registry import program_for
 
 START = 1_763_000_000.0
 
@@ -40,7 +41,7 @@ class Machine:
 
     def container(self, image: str, *command: str, start: bool = True, **settings: Any) -> Container:
         config = ContainerConfig("app", image, command=command or None, **settings)
-        container = Container(config, self, container_id="c0ffee")
+        container = Container(config, self, program=program_for(image), container_id="c0ffee")
         if start:
             container.start()
             self.clock.advance(0.01)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from srearena.cluster.embedded.node.programs.base import Program
-from srearena.cluster.embedded.node.programs.registry import program
+from srearena.cluster.embedded.programs.base import Program
+from srearena.cluster.embedded.programs.registry import program
 
 
 @program("acme/from-a-plugin")

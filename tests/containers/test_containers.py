@@ -6,13 +6,14 @@ import tracemalloc
 
 import pytest
 
-from srearena.cluster.embedded.node.container import Container, ContainerConfig, CreateError, StartError
-from srearena.cluster.embedded.node.containerlog import ContainerLog
-from srearena.cluster.embedded.node.filesystem import Mount, Volume
-from srearena.cluster.embedded.node.inodes import Directory, File
-from srearena.cluster.embedded.node.programs.base import Program
-from srearena.cluster.embedded.node.programs.images import ImageReference
-from srearena.cluster.embedded.node.runtimeerrors import ExecFailure
+from srearena.cluster.embedded.machine.containers.container import Container, ContainerConfig, CreateError, StartError
+from srearena.cluster.embedded.machine.containers.errors import ExecFailure
+from srearena.cluster.embedded.machine.containers.log import ContainerLog
+from srearena.cluster.embedded.machine.files.filesystem import Mount, Volume
+from srearena.cluster.embedded.machine.files.inodes import Directory, File
+from srearena.cluster.embedded.machine.images.image_names import ImageReference
+from srearena.cluster.embedded.programs.base import Program
+from srearena.cluster.embedded.programs.registry import program_for
 from tests.containers.machine import Machine
 
 START = (
@@ -98,7 +99,8 @@ def test_a_script_without_its_interpreter_starts_and_fails_in_the_log(machine: M
 def test_command_and_args_override_entrypoint_and_cmd_as_in_docker(
     machine: Machine, command: list[str] | None, args: list[str] | None, expected: list[str]
 ) -> None:
-    container = Container(ContainerConfig("app", "nginx", command=command, args=args), machine)
+    config = ContainerConfig("app", "nginx", command=command, args=args)
+    container = Container(config, machine, program=program_for("nginx"))
     assert container.argv == expected
 
 
@@ -242,7 +244,9 @@ def test_whoever_attaches_gets_the_bytes_from_then_on(machine: Machine) -> None:
 
 def test_a_thousand_idle_containers_cost_a_few_kilobytes_each(machine: Machine) -> None:
     def start(number: int) -> Container:
-        container = Container(ContainerConfig(f"c{number}", "nginx"), Machine(number, machine.clock))
+        container = Container(
+            ContainerConfig(f"c{number}", "nginx"), Machine(number, machine.clock), program=program_for("nginx")
+        )
         container.start()
         return container
 

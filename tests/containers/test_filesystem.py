@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from srearena.cluster.embedded.clock import Clock
-from srearena.cluster.embedded.node.credentials import Credentials
-from srearena.cluster.embedded.node.filesystem import Filesystem, Mount, RootCaller, Volume
-from srearena.cluster.embedded.node.fileview import FileView
-from srearena.cluster.embedded.node.inodes import PAGE, Directory, File, Space
-from srearena.cluster.embedded.node.programs.registry import program_for
-from srearena.cluster.embedded.node.runtimeerrors import StartError
+from srearena.cluster.embedded.machine.containers.errors import StartError
+from srearena.cluster.embedded.machine.files.file_view import FileView
+from srearena.cluster.embedded.machine.files.filesystem import Filesystem, Mount, RootCaller, Volume
+from srearena.cluster.embedded.machine.files.inodes import PAGE, Directory, File, Space
+from srearena.cluster.embedded.machine.processes.credentials import Credentials
+from srearena.cluster.embedded.programs.registry import program_for
 from tests.containers.machine import Machine
 
 CLOCK = Clock(1_763_000_000.0)

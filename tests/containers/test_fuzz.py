@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from srearena.cluster.embedded.node.shell.tools.registry import tool_names
+from srearena.cluster.embedded.userland.tools.registry import tool_names
 from tests.containers.machine import Machine
 from tests.containers.test_shell_syntax import PIECES
 

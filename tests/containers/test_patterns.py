@@ -9,9 +9,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from srearena.cluster.embedded.node.shell.arithmetic import ArithmeticFailure, evaluate
-from srearena.cluster.embedded.node.shell.patterns import Pattern, escaped, has_magic, unescaped
-from srearena.cluster.embedded.node.shell.regex import RegexError, _Machine, _Parser, compile_regex
+from srearena.cluster.embedded.userland.glob_patterns import Pattern, escaped, has_magic, unescaped
+from srearena.cluster.embedded.userland.posix_regex import RegexError, _Machine, _Parser, compile_regex
+from srearena.cluster.embedded.userland.shell.arithmetic import ArithmeticFailure, evaluate
 
 TEXT = st.text("abc", max_size=8)
 PATTERN = st.lists(st.sampled_from(["a", "b", "c", "*", "?", "[ab]", "[!a]", "[a-b]"]), max_size=6).map("".join)

@@ -6,9 +6,10 @@ from signal import Signals
 
 import pytest
 
-from srearena.cluster.embedded.node.container import Container, ContainerConfig
-from srearena.cluster.embedded.node.pids import PidNamespace
-from srearena.cluster.embedded.node.programs.generic import GenericServer
+from srearena.cluster.embedded.machine.containers.container import Container, ContainerConfig
+from srearena.cluster.embedded.machine.processes.pids import PidNamespace
+from srearena.cluster.embedded.programs.generic import GenericServer
+from srearena.cluster.embedded.programs.registry import program_for
 from tests.containers.machine import Machine
 
 
@@ -100,9 +101,13 @@ def test_orphans_become_children_of_process_1_which_may_leave_them_as_zombies(ma
 
 def test_containers_may_share_their_process_numbers(machine: Machine) -> None:
     pids = PidNamespace()
-    pause = Container(ContainerConfig("sandbox", "registry.k8s.io/pause:3.10"), machine, pids=pids)
+    pause = Container(
+        ContainerConfig("sandbox", "registry.k8s.io/pause:3.10"), machine, program=program_for("pause"), pids=pids
+    )
     pause.start()
-    app = Container(ContainerConfig("app", "busybox", command=["sleep", "600"]), machine, pids=pids)
+    app = Container(
+        ContainerConfig("app", "busybox", command=["sleep", "600"]), machine, program=program_for("busybox"), pids=pids
+    )
     app.start()
     machine.clock.advance(0.1)
     assert app.main is not None and app.main.pid == 2
@@ -152,7 +157,7 @@ def test_a_program_that_stumbles_over_a_bug_dies_alone(machine: Machine, monkeyp
         raise KeyError("bug")
 
     monkeypatch.setattr(GenericServer, "run", broken)
-    monkeypatch.setattr("srearena.cluster.embedded.node.process._log.exception", lambda *args: None)
+    monkeypatch.setattr("srearena.cluster.embedded.machine.processes.process._log.exception", lambda *args: None)
     container = machine.container("acme/unknown")
     machine.clock.advance(1)
     assert container.done.value.code == 139

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from srearena.cluster.embedded.node.container import Container, StartError
-from srearena.cluster.embedded.node.filesystem import Mount, Volume
-from srearena.cluster.embedded.node.inodes import Directory, File
+from srearena.cluster.embedded.machine.containers.container import Container, StartError
+from srearena.cluster.embedded.machine.files.filesystem import Mount, Volume
+from srearena.cluster.embedded.machine.files.inodes import Directory, File
 from tests.containers.machine import Machine
 
 MEBI = 1024 * 1024

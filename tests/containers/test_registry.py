@@ -7,12 +7,12 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from srearena.cluster.embedded.node.process import Process
-from srearena.cluster.embedded.node.programs import registry
-from srearena.cluster.embedded.node.programs.base import Program
-from srearena.cluster.embedded.node.programs.generic import GenericServer
-from srearena.cluster.embedded.node.programs.images import ImageReference
-from srearena.cluster.embedded.node.programs.registry import program, program_for, registered_images
+from srearena.cluster.embedded.machine.images.image_names import ImageReference
+from srearena.cluster.embedded.machine.processes.process import Process
+from srearena.cluster.embedded.programs import registry
+from srearena.cluster.embedded.programs.base import Program
+from srearena.cluster.embedded.programs.generic import GenericServer
+from srearena.cluster.embedded.programs.registry import program, program_for, registered_images
 from tests.containers.machine import Machine
 
 

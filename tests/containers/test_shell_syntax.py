@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from srearena.cluster.embedded.node.shell.dialect import BASH, BUSYBOX, DASH, Dialect
-from srearena.cluster.embedded.node.shell.parser import Parser
-from srearena.cluster.embedded.node.shell.syntax import Node
-from srearena.cluster.embedded.node.shell.tokens import ShellSyntaxError
+from srearena.cluster.embedded.userland.shell.dialect import BASH, BUSYBOX, DASH, Dialect
+from srearena.cluster.embedded.userland.shell.parser import Parser
+from srearena.cluster.embedded.userland.shell.syntax import Node
+from srearena.cluster.embedded.userland.shell.tokens import ShellSyntaxError
 
 DIALECTS = st.sampled_from((DASH, BUSYBOX, BASH))
 PIECES = st.sampled_from(

@@ -6,10 +6,10 @@ import errno
 
 import pytest
 
-from srearena.cluster.embedded.node.container import Container
-from srearena.cluster.embedded.node.reachability import DnsRecord, DnsStatus, GrpcHealth, Resolution
-from srearena.cluster.embedded.node.reachability import Outcome as Reached
-from srearena.cluster.embedded.node.sockets import Connection, HttpRequest, HttpResponse, TlsIdentity
+from srearena.cluster.embedded.machine.containers.container import Container
+from srearena.cluster.embedded.machine.networking.reachability import DnsRecord, DnsStatus, GrpcHealth, Resolution
+from srearena.cluster.embedded.machine.networking.reachability import Outcome as Reached
+from srearena.cluster.embedded.machine.networking.sockets import Connection, HttpRequest, HttpResponse, TlsIdentity
 from tests.containers.machine import Machine
 
 

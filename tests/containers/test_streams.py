@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from srearena.cluster.embedded.clock import Clock
-from srearena.cluster.embedded.node.streams import BytesFile, Capture, OpenFile, Pipe
-from srearena.cluster.embedded.node.terminal import Terminal
+from srearena.cluster.embedded.machine.files.streams import BytesFile, Capture, OpenFile, Pipe
+from srearena.cluster.embedded.machine.processes.terminal import Terminal
 from tests.containers.machine import Machine
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from srearena.cluster.embedded.node.filesystem import Mount, Volume
-from srearena.cluster.embedded.node.programs.families import FAMILIES
-from srearena.cluster.embedded.node.shell.tools.registry import tool_names
-from srearena.cluster.embedded.node.streams import Capture
+from srearena.cluster.embedded.machine.files.filesystem import Mount, Volume
+from srearena.cluster.embedded.machine.files.streams import Capture
+from srearena.cluster.embedded.machine.images.families import FAMILIES
+from srearena.cluster.embedded.userland.tools.registry import tool_names
 from tests.containers.machine import Machine
 
 SAME_EVERYWHERE = [

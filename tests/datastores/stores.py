@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from srearena.cluster.embedded.node.container import Container
-from srearena.cluster.embedded.node.filesystem import Volume
-from srearena.cluster.embedded.node.inodes import Directory, File
+from srearena.cluster.embedded.machine.containers.container import Container
+from srearena.cluster.embedded.machine.files.filesystem import Volume
+from srearena.cluster.embedded.machine.files.inodes import Directory, File
 from tests.containers.machine import Machine
 
 

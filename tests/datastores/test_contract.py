@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from srearena.cluster.embedded.node.container import Container
-from srearena.cluster.embedded.node.programs.datastore import Broker, Datastore, Discovery, Login, joined
+from srearena.cluster.embedded.machine.containers.container import Container
+from srearena.cluster.embedded.programs.datastores.datastore import Broker, Datastore, Discovery, Login, joined
 from tests.containers.machine import Machine
 
 from .stores import served

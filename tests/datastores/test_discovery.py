@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from srearena.cluster.embedded.node.container import Container
-from srearena.cluster.embedded.node.programs.datastore import Discovery, Instance
+from srearena.cluster.embedded.machine.containers.container import Container
+from srearena.cluster.embedded.programs.datastores.datastore import Discovery, Instance
 from tests.containers.machine import Machine
 
 from .stores import served

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from srearena.cluster.embedded.node.container import Container, Mount
-from srearena.cluster.embedded.node.programs.kafka.broker import KafkaBroker
-from srearena.cluster.embedded.node.programs.kafka.partitions import Partition
+from srearena.cluster.embedded.machine.containers.container import Container, Mount
+from srearena.cluster.embedded.programs.datastores.kafka.broker import KafkaBroker
+from srearena.cluster.embedded.programs.datastores.kafka.partitions import Partition
 from tests.containers.machine import Machine, Outcome
 
 from .stores import folder, served, stopped

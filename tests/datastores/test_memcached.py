@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from srearena.cluster.embedded.node.container import Container
-from srearena.cluster.embedded.node.programs.datastore import Cache
-from srearena.cluster.embedded.node.programs.memcached import MemcachedServer
+from srearena.cluster.embedded.machine.containers.container import Container
+from srearena.cluster.embedded.programs.datastores.datastore import Cache
+from srearena.cluster.embedded.programs.datastores.memcached import MemcachedServer
 from tests.containers.machine import Machine
 
 from .stores import served

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from srearena.cluster.embedded.node.container import Container, Mount
-from srearena.cluster.embedded.node.filesystem import Volume
-from srearena.cluster.embedded.node.inodes import Space
-from srearena.cluster.embedded.node.programs.datastore import Datastore, Login
+from srearena.cluster.embedded.machine.containers.container import Container, Mount
+from srearena.cluster.embedded.machine.files.filesystem import Volume
+from srearena.cluster.embedded.machine.files.inodes import Space
+from srearena.cluster.embedded.programs.datastores.datastore import Datastore, Login
 from tests.containers.machine import Machine, Outcome
 
 from .stores import folder, served, stopped

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from srearena.cluster.embedded.node.container import Container, Mount
-from srearena.cluster.embedded.node.filesystem import Volume
-from srearena.cluster.embedded.node.process import Process
-from srearena.cluster.embedded.node.programs.datastore import Login, asked
-from srearena.cluster.embedded.node.programs.postgresql.server import PostgresServer
-from srearena.cluster.embedded.node.streams import BytesFile, Capture
+from srearena.cluster.embedded.machine.containers.container import Container, Mount
+from srearena.cluster.embedded.machine.files.filesystem import Volume
+from srearena.cluster.embedded.machine.files.streams import BytesFile, Capture
+from srearena.cluster.embedded.machine.processes.process import Process
+from srearena.cluster.embedded.programs.datastores.datastore import Login, asked
+from srearena.cluster.embedded.programs.datastores.postgresql.server import PostgresServer
 from tests.containers.machine import Machine, Outcome
 
 from .stores import folder, served, stopped

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from srearena.cluster.embedded.node.container import Container
-from srearena.cluster.embedded.node.programs.datastore import Login
-from srearena.cluster.embedded.node.programs.rabbit.node import RabbitNode
+from srearena.cluster.embedded.machine.containers.container import Container
+from srearena.cluster.embedded.programs.datastores.datastore import Login
+from srearena.service.apps.train_ticket.programs.rabbitmq.node import RabbitNode
 from tests.containers.machine import Machine, Outcome
 
 from .stores import served

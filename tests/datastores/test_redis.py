@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from srearena.cluster.embedded.node.container import Container, Mount
-from srearena.cluster.embedded.node.programs.datastore import Cache, Login
+from srearena.cluster.embedded.machine.containers.container import Container, Mount
+from srearena.cluster.embedded.programs.datastores.datastore import Cache, Login
 from tests.containers.machine import Machine, Outcome
 
 from .stores import folder, served, stopped

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from srearena.cluster.embedded.client import Client
-from srearena.cluster.embedded.node.catalogue import register_images
-from srearena.cluster.embedded.node.kubelet import Kubelet
-from srearena.cluster.embedded.node.machine import NodeSpec
-from srearena.cluster.embedded.node.nodes import Nodes, start_nodes
+from srearena.cluster.embedded.kubelet.kubelet import Kubelet
+from srearena.cluster.embedded.kubelet.nodes import Nodes, start_nodes
+from srearena.cluster.embedded.machine.images.catalogue import register_images
+from srearena.cluster.embedded.machine.machine import NodeSpec
 from srearena.cluster.embedded.objects import Obj, condition
 from srearena.cluster.embedded.registry.identity import SUPERUSERS, User
 from srearena.cluster.embedded.world import World

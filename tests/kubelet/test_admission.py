@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from srearena.cluster.embedded.node import NodeSpec
+from srearena.cluster.embedded.machine.machine import NodeSpec
 from srearena.cluster.embedded.objects import Obj
 from tests.kubelet.harness import Lab
 

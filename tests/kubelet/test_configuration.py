@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srearena.cluster.embedded.node.environment import expand
+from srearena.cluster.embedded.kubelet.environment import expand
 from srearena.cluster.embedded.objects import Obj
 from tests.kubelet.harness import Lab
 

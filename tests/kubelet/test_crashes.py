@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srearena.cluster.embedded.clock import Clock
-from srearena.cluster.embedded.node.backoff import BackOff
+from srearena.cluster.embedded.kubelet.backoff import BackOff
 from tests.kubelet.harness import Lab
 
 

@@ -6,7 +6,7 @@ import hashlib
 
 import orjson
 
-from srearena.cluster.embedded.node import NodeSpec
+from srearena.cluster.embedded.machine.machine import NodeSpec
 from tests.kubelet.harness import Lab
 
 

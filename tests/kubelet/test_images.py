@@ -8,9 +8,8 @@ from itertools import pairwise
 import orjson
 import pytest
 
-from srearena.cluster.embedded.node import register_images
-from srearena.cluster.embedded.node.catalogue import Catalogue, PullError
-from srearena.cluster.embedded.node.image_reference import InvalidReference, parse_reference
+from srearena.cluster.embedded.machine.images.catalogue import Catalogue, PullError, register_images
+from srearena.cluster.embedded.machine.images.reference import InvalidReference, parse_reference
 from tests.kubelet.harness import Lab
 
 _NOT_FOUND = (

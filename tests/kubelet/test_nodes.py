@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from srearena.cluster.embedded.durations import parse_time
-from srearena.cluster.embedded.node import NodeSpec
-from srearena.cluster.embedded.node.access import UnknownNode
+from srearena.cluster.embedded.kubelet.access import UnknownNode
+from srearena.cluster.embedded.machine.machine import NodeSpec
 from srearena.cluster.embedded.objects import Obj, condition
 from tests.kubelet.harness import Lab
 

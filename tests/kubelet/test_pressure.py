@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from srearena.cluster.embedded.node import NodeSpec
-from srearena.cluster.embedded.node.resources import share_processor
+from srearena.cluster.embedded.kubelet.node.resources import share_processor
+from srearena.cluster.embedded.machine.machine import NodeSpec
 from srearena.cluster.embedded.objects import condition
 from tests.kubelet.harness import Lab
 

@@ -7,9 +7,9 @@ from signal import Signals
 
 import pytest
 
-from srearena.cluster.embedded.node.httpmessage import HttpRequest, HttpResponse
-from srearena.cluster.embedded.node.reachability import GrpcHealth
-from srearena.cluster.embedded.node.sockets import Listener
+from srearena.cluster.embedded.machine.networking.http_message import HttpRequest, HttpResponse
+from srearena.cluster.embedded.machine.networking.reachability import GrpcHealth
+from srearena.cluster.embedded.machine.networking.sockets import Listener
 from srearena.cluster.embedded.objects import Obj
 from tests.kubelet.harness import Lab
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
+from srearena.cluster.embedded.machine.networking.http_message import HttpRequest, HttpResponse
+from srearena.cluster.embedded.machine.networking.sockets import NetworkNamespace
 from srearena.cluster.embedded.network import Network, Reach, start
 from srearena.cluster.embedded.network.dns.coredns import CoreDns
 from srearena.cluster.embedded.network.dns.corefile import DEFAULT_COREFILE, load
 from srearena.cluster.embedded.network.facade import StationNetwork
 from srearena.cluster.embedded.network.outside import Daemon
 from srearena.cluster.embedded.network.resolv import HOST_RESOLV_CONF
-from srearena.cluster.embedded.node.httpmessage import HttpRequest, HttpResponse
-from srearena.cluster.embedded.node.sockets import NetworkNamespace
 from srearena.cluster.embedded.objects import Obj, copy_of, dig, name_of, namespace_of
 from srearena.cluster.embedded.world import World
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srearena.cluster.embedded.node.certificates import BadCertificate, Flaw, TlsIdentity, identity_of
+from srearena.cluster.embedded.machine.networking.certificates import BadCertificate, Flaw, TlsIdentity, identity_of
 from srearena.cluster.embedded.objects import Obj
 from srearena.generators.certificates import Authority, Certificate, self_signed
 from tests.network.town import Town

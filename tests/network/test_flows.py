@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from srearena.cluster.embedded.node.reachability import Outcome
+from srearena.cluster.embedded.machine.networking.reachability import Outcome
 from tests.network.bench import Bench
 
 

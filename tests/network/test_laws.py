@@ -7,8 +7,8 @@ from collections.abc import Callable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from srearena.cluster.embedded.machine.networking.reachability import Outcome
 from srearena.cluster.embedded.network.links import Impairment, Quality, Scope
-from srearena.cluster.embedded.node.reachability import Outcome
 from tests.network.bench import Bench
 
 

@@ -6,9 +6,9 @@ from statistics import mean
 
 import pytest
 
+from srearena.cluster.embedded.machine.networking.http_message import HttpRequest
+from srearena.cluster.embedded.machine.networking.reachability import Outcome
 from srearena.cluster.embedded.network.links import HEALTHY, Impairment, Quality, Scope
-from srearena.cluster.embedded.node.httpmessage import HttpRequest
-from srearena.cluster.embedded.node.reachability import Outcome
 from tests.network.bench import Bench
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from srearena.cluster.embedded.machine.networking.reachability import DnsStatus, Outcome, Resolution
 from srearena.cluster.embedded.network.links import Scope
 from srearena.cluster.embedded.network.resolv import ResolverSettings, parsed_hosts, parsed_settings
-from srearena.cluster.embedded.node.reachability import DnsStatus, Outcome, Resolution
 from srearena.cluster.embedded.objects import Obj
 from tests.network.bench import Bench
 

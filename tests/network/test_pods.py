@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from srearena.cluster.embedded.node.reachability import Outcome
+from srearena.cluster.embedded.machine.networking.reachability import Outcome
 from tests.network.bench import Bench
 
 
@@ -83,7 +83,7 @@ def test_the_internet_is_a_small_place(bench: Bench) -> None:
 
 
 def test_the_api_server_can_be_given_a_place_in_the_simulation(bench: Bench) -> None:
-    from srearena.cluster.embedded.node.httpmessage import HttpRequest, HttpResponse
+    from srearena.cluster.embedded.machine.networking.http_message import HttpRequest, HttpResponse
 
     async def version(request: HttpRequest) -> HttpResponse:
         return HttpResponse.text('{"gitVersion": "v1.34.0"}')

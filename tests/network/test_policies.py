@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from srearena.cluster.embedded.node.reachability import Outcome
+from srearena.cluster.embedded.machine.networking.reachability import Outcome
 from srearena.cluster.embedded.objects import Obj
 from tests.network.bench import POLICIES, Bench
 

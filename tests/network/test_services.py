@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from srearena.cluster.embedded.node.reachability import Outcome
+from srearena.cluster.embedded.machine.networking.reachability import Outcome
 from tests.network.bench import Bench
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from srearena.cluster.embedded.assembly import Assembly, assemble
 from srearena.cluster.embedded.client import Client
-from srearena.cluster.embedded.node.container import Container
-from srearena.cluster.embedded.node.streams import Capture
+from srearena.cluster.embedded.machine.containers.container import Container
+from srearena.cluster.embedded.machine.files.streams import Capture
 from srearena.cluster.embedded.objects import Obj, condition_is, is_terminating, name_of
 from srearena.cluster.embedded.options import ClusterOptions
 from srearena.cluster.embedded.registry.identity import User

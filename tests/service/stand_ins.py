@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from srearena.cluster.embedded.node import catalogue
-from srearena.cluster.embedded.node.image_reference import parse_reference
-from srearena.cluster.embedded.node.process import Process
-from srearena.cluster.embedded.node.programs import registry
-from srearena.cluster.embedded.node.programs.base import Program
-from srearena.cluster.embedded.node.programs.generic import serve_declared_ports
+from srearena.cluster.embedded.machine.images import catalogue
+from srearena.cluster.embedded.machine.images.reference import parse_reference
+from srearena.cluster.embedded.machine.processes.process import Process
+from srearena.cluster.embedded.programs import registry
+from srearena.cluster.embedded.programs.base import Program
+from srearena.cluster.embedded.programs.generic import serve_declared_ports
 from srearena.service.apps import Application
 from srearena.service.manifests import pod_template
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from srearena.cluster.embedded.node.programs.datastore import Broker
+from srearena.cluster.embedded.programs.datastores.datastore import Broker
 from tests.traffic.small_applications import Lab, load, server
 
 

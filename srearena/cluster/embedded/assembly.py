@@ -15,10 +15,9 @@ from srearena.cluster.embedded.api.authorization import Attributes, Authorizer
 from srearena.cluster.embedded.bootstrap import objects
 from srearena.cluster.embedded.controllers.controller import Controller
 from srearena.cluster.embedded.controllers.horizontal_autoscaler import HorizontalAutoscaler
+from srearena.cluster.embedded.kubelet.nodes import Nodes
+from srearena.cluster.embedded.machine.machine import NodeSpec
 from srearena.cluster.embedded.network.network import Network
-from srearena.cluster.embedded.node.machine import NodeSpec
-from srearena.cluster.embedded.node.nodes import Nodes
-from srearena.cluster.embedded.node.programs.tidb.storage import TikvData
 from srearena.cluster.embedded.options import SETTLING_SECONDS, ClusterOptions
 from srearena.cluster.embedded.pacing import wall_now
 from srearena.cluster.embedded.registry.admission.plugins import install
@@ -68,10 +67,8 @@ def assemble(options: ClusterOptions, root_certificate: str = "") -> Assembly:
     nodes = Nodes(world)
     nodes.connect(network)
     traffic = Traffic(world, network)
-    nodes.offers[Traffic] = traffic
-    nodes.offers[TikvData] = TikvData()
     for folder in options.models:
-        register_model(load_model(Path(folder)), nodes)
+        register_model(load_model(Path(folder)), nodes.catalogue, nodes.programs, traffic)
     telemetry = Telemetry(world, nodes)
     traffic.on_trace.append(telemetry.spans.add)
     telemetry.start()

@@ -18,11 +18,11 @@ from srearena.cluster.embedded.api.connections import HttpConnection
 from srearena.cluster.embedded.api.server import ApiServer
 from srearena.cluster.embedded.assembly import CONTROL_PLANE, Assembly, assemble
 from srearena.cluster.embedded.control import ControlError
-from srearena.cluster.embedded.node.access import NodeOperationError
-from srearena.cluster.embedded.node.control_plane import API_PORT
+from srearena.cluster.embedded.kubelet.access import NodeOperationError
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.options import ClusterOptions
 from srearena.cluster.embedded.pacing import Pacer, wall_now
+from srearena.cluster.embedded.programs.system.control_plane import API_PORT
 from srearena.cluster.embedded.registry.identity import User
 from srearena.cluster.embedded.telemetry.apis import query_apis
 from srearena.cluster.embedded.telemetry.serving import TelemetryServer

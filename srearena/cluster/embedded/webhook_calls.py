@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 import orjson
 
 from srearena.cluster.embedded.clock import Clock, Signal
-from srearena.cluster.embedded.node.httpmessage import HttpRequest
-from srearena.cluster.embedded.node.reachability import HttpResult, NetworkFacade, Outcome
+from srearena.cluster.embedded.machine.networking.http_message import HttpRequest
+from srearena.cluster.embedded.machine.networking.reachability import HttpResult, NetworkFacade, Outcome
 from srearena.cluster.embedded.objects import Obj, dig
 from srearena.cluster.embedded.registry.admission.webhook_rules import Webhook
 from srearena.cluster.embedded.registry.admission.webhooks import Answer

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from srearena.cluster.embedded.api.application import Application
 from srearena.cluster.embedded.api.requests import Message
 from srearena.cluster.embedded.api.waiting import IN_WORLD
-from srearena.cluster.embedded.node.httpmessage import HttpRequest, HttpResponse
+from srearena.cluster.embedded.machine.networking.http_message import HttpRequest, HttpResponse
 
 
 class InClusterApi:

@@ -21,7 +21,7 @@ from srearena.cluster.embedded.api.pod_containers import (
 from srearena.cluster.embedded.api.requests import Request
 from srearena.cluster.embedded.api.waiting import IN_WORLD
 from srearena.cluster.embedded.durations import TimeError, format_time, parse_time
-from srearena.cluster.embedded.node.containerlog import LogLine
+from srearena.cluster.embedded.machine.containers.log import LogLine
 from srearena.cluster.embedded.objects import Obj, dig, name_of
 from srearena.cluster.embedded.registry.errors import BadRequest, FieldError, Invalid
 from srearena.cluster.embedded.registry.resources import Resource

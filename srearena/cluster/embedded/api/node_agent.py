@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from srearena.cluster.embedded.node.container import Container
-from srearena.cluster.embedded.node.containerlog import ContainerLog
-from srearena.cluster.embedded.node.sockets import NetworkNamespace
+from srearena.cluster.embedded.machine.containers.container import Container
+from srearena.cluster.embedded.machine.containers.log import ContainerLog
+from srearena.cluster.embedded.machine.networking.sockets import NetworkNamespace
 from srearena.cluster.embedded.objects import Obj
 
 

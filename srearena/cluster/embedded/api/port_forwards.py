@@ -25,8 +25,8 @@ from srearena.cluster.embedded.api.spdy import (
     StreamOpened,
     StreamReset,
 )
-from srearena.cluster.embedded.node.sockets import Connection
-from srearena.cluster.embedded.node.streams import CHUNK
+from srearena.cluster.embedded.machine.files.streams import CHUNK
+from srearena.cluster.embedded.machine.networking.sockets import Connection
 from srearena.cluster.embedded.objects import Obj, dig, name_of
 from srearena.cluster.embedded.registry.errors import ApiError, BadRequest, InternalError
 from srearena.cluster.embedded.registry.resources import Resource

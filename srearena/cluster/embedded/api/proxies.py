@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from srearena.cluster.embedded.api.pod_containers import KUBELET_PORT, node_address
 from srearena.cluster.embedded.api.requests import Request
 from srearena.cluster.embedded.api.waiting import IN_WORLD, happened
-from srearena.cluster.embedded.node.httpmessage import HttpRequest
-from srearena.cluster.embedded.node.reachability import HttpResult, Outcome
+from srearena.cluster.embedded.machine.networking.http_message import HttpRequest
+from srearena.cluster.embedded.machine.networking.reachability import HttpResult, Outcome
 from srearena.cluster.embedded.objects import Obj, dig, labels_of
 from srearena.cluster.embedded.registry.errors import BadRequest, NotFound, ServiceUnavailable
 from srearena.cluster.embedded.registry.resources import Resource

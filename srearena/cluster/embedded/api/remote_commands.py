@@ -19,9 +19,9 @@ from srearena.cluster.embedded.api.requests import Disconnected, Request
 from srearena.cluster.embedded.api.sockets import CHANNEL_PROTOCOLS, WebSocket
 from srearena.cluster.embedded.clock import Signal
 from srearena.cluster.embedded.go_text import quoted
-from srearena.cluster.embedded.node.container import Container, RuntimeFailure
-from srearena.cluster.embedded.node.streams import CHUNK, Pipe
-from srearena.cluster.embedded.node.terminal import Terminal
+from srearena.cluster.embedded.machine.containers.container import Container, RuntimeFailure
+from srearena.cluster.embedded.machine.files.streams import CHUNK, Pipe
+from srearena.cluster.embedded.machine.processes.terminal import Terminal
 from srearena.cluster.embedded.objects import Obj, dig, name_of, namespace_of
 from srearena.cluster.embedded.registry.errors import ApiError, BadRequest, InternalError
 from srearena.cluster.embedded.registry.resources import Resource

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import TypeVar
 
+from srearena.cluster.embedded.machine.networking.reachability import Outcome
 from srearena.cluster.embedded.network.fabric import Fabric
 from srearena.cluster.embedded.network.flows import Flow
 from srearena.cluster.embedded.network.routes import Path, Route
 from srearena.cluster.embedded.network.stations import Station
-from srearena.cluster.embedded.node.reachability import Outcome
 
 T = TypeVar("T")
 Waits = Generator[float, None, T]

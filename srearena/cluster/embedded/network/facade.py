@@ -10,13 +10,8 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from srearena.cluster.embedded.clock import Task
-from srearena.cluster.embedded.network.dialling import Dialled, Waits
-from srearena.cluster.embedded.network.flows import Flow
-from srearena.cluster.embedded.network.resolv import ResolverSettings, parsed_hosts, parsed_settings
-from srearena.cluster.embedded.network.stations import Station
-from srearena.cluster.embedded.network.wire import carried
-from srearena.cluster.embedded.node.httpmessage import HttpRequest
-from srearena.cluster.embedded.node.reachability import (
+from srearena.cluster.embedded.machine.networking.http_message import HttpRequest
+from srearena.cluster.embedded.machine.networking.reachability import (
     ConnectResult,
     FileReader,
     GrpcResult,
@@ -25,6 +20,11 @@ from srearena.cluster.embedded.node.reachability import (
     PingResult,
     Resolution,
 )
+from srearena.cluster.embedded.network.dialling import Dialled, Waits
+from srearena.cluster.embedded.network.flows import Flow
+from srearena.cluster.embedded.network.resolv import ResolverSettings, parsed_hosts, parsed_settings
+from srearena.cluster.embedded.network.stations import Station
+from srearena.cluster.embedded.network.wire import carried
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.network.network import Network

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from srearena.cluster.embedded.clock import Clock
+from srearena.cluster.embedded.machine.networking.sockets import NetworkNamespace
 from srearena.cluster.embedded.network.stations import Station
-from srearena.cluster.embedded.node.sockets import NetworkNamespace
 from srearena.cluster.embedded.objects import Obj, dig
 
 DEFAULT_TRACKED = 131_072

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from srearena.cluster.embedded.machine.networking.reachability import Outcome
+from srearena.cluster.embedded.machine.networking.sockets import Listener
 from srearena.cluster.embedded.network.addresses import is_address
 from srearena.cluster.embedded.network.dns.messages import NOERROR, NXDOMAIN, Question, Reply, is_name
 from srearena.cluster.embedded.network.fabric import Fabric
@@ -15,8 +17,6 @@ from srearena.cluster.embedded.network.resolv import ResolverSettings
 from srearena.cluster.embedded.network.resolver import DNS_PORT, SERVER_TIME, NameServers
 from srearena.cluster.embedded.network.routes import Path, Route
 from srearena.cluster.embedded.network.stations import Station
-from srearena.cluster.embedded.node.reachability import Outcome
-from srearena.cluster.embedded.node.sockets import Listener
 
 FOREVER = float("inf")
 

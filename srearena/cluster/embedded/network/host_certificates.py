@@ -11,8 +11,8 @@ import binascii
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from srearena.cluster.embedded.machine.networking.certificates import BadCertificate, TlsIdentity, identity_of
 from srearena.cluster.embedded.network.ingress import IngressTable
-from srearena.cluster.embedded.node.certificates import BadCertificate, TlsIdentity, identity_of
 from srearena.cluster.embedded.store import Store
 
 SECRETS = "secrets"

@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from srearena.cluster.embedded.machine.networking.certificates import TlsIdentity
+from srearena.cluster.embedded.machine.networking.reachability import DnsStatus, Outcome, Resolution
+from srearena.cluster.embedded.machine.networking.resolver_files import hosts_file, resolver_file
+from srearena.cluster.embedded.machine.networking.sockets import HttpHandler, Listener, NetworkNamespace
 from srearena.cluster.embedded.network.dialling import Dialler, Waits, elapse
 from srearena.cluster.embedded.network.dns.coredns import CoreDns
 from srearena.cluster.embedded.network.dns.corefile import Configuration
@@ -22,10 +26,6 @@ from srearena.cluster.embedded.network.resolv import HOST_HOSTS, HOST_RESOLV_CON
 from srearena.cluster.embedded.network.resolver import NameServers, Resolver
 from srearena.cluster.embedded.network.routes import Path, Route
 from srearena.cluster.embedded.network.stations import Station
-from srearena.cluster.embedded.node.certificates import TlsIdentity
-from srearena.cluster.embedded.node.pod_files import hosts_file, resolver_file
-from srearena.cluster.embedded.node.reachability import DnsStatus, Outcome, Resolution
-from srearena.cluster.embedded.node.sockets import HttpHandler, Listener, NetworkNamespace
 from srearena.cluster.embedded.objects import Obj, dig, name_of, uid_of
 from srearena.cluster.embedded.registry.identity import User
 from srearena.cluster.embedded.world import World

@@ -10,6 +10,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from srearena.cluster.embedded.clock import Clock, Task
+from srearena.cluster.embedded.machine.networking.certificates import TlsIdentity
+from srearena.cluster.embedded.machine.networking.http_message import HttpRequest, HttpResponse
+from srearena.cluster.embedded.machine.networking.reachability import DnsRecord
+from srearena.cluster.embedded.machine.networking.sockets import HttpHandler, Listener, NetworkNamespace
 from srearena.cluster.embedded.network.addresses import GATEWAY
 from srearena.cluster.embedded.network.dns.messages import (
     NOERROR,
@@ -22,10 +26,6 @@ from srearena.cluster.embedded.network.dns.messages import (
 )
 from srearena.cluster.embedded.network.resolver import DNS_PORT, NameServer
 from srearena.cluster.embedded.network.stations import Station, StationKind, Stations
-from srearena.cluster.embedded.node.certificates import TlsIdentity
-from srearena.cluster.embedded.node.httpmessage import HttpRequest, HttpResponse
-from srearena.cluster.embedded.node.reachability import DnsRecord
-from srearena.cluster.embedded.node.sockets import HttpHandler, Listener, NetworkNamespace
 
 SITE_TTL = 300
 NEGATIVE_TTL = 900

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from srearena.cluster.embedded.machine.networking.reachability import DnsRecord, DnsStatus, Outcome, Resolution
+from srearena.cluster.embedded.machine.networking.sockets import Listener
 from srearena.cluster.embedded.network.addresses import is_address
 from srearena.cluster.embedded.network.dialling import Dialler, Waits
 from srearena.cluster.embedded.network.dns.messages import (
@@ -22,8 +24,6 @@ from srearena.cluster.embedded.network.dns.messages import (
 )
 from srearena.cluster.embedded.network.resolv import ResolverSettings
 from srearena.cluster.embedded.network.stations import Station
-from srearena.cluster.embedded.node.reachability import DnsRecord, DnsStatus, Outcome, Resolution
-from srearena.cluster.embedded.node.sockets import Listener
 
 DNS_PORT = 53
 SERVER_TIME = 0.0002

@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from srearena.cluster.embedded.machine.networking.reachability import Outcome
+from srearena.cluster.embedded.machine.networking.sockets import Listener
 from srearena.cluster.embedded.network.addresses import LOOPBACK, NODE_RANGE, is_ipv6, is_loopback, within
 from srearena.cluster.embedded.network.links import HEALTHY, Quality
 from srearena.cluster.embedded.network.services import Backend, Rule
 from srearena.cluster.embedded.network.stations import Station, StationKind
-from srearena.cluster.embedded.node.reachability import Outcome
-from srearena.cluster.embedded.node.sockets import Listener
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.network.fabric import Fabric

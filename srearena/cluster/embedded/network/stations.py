@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from srearena.cluster.embedded.machine.networking.sockets import NetworkNamespace
 from srearena.cluster.embedded.network.addresses import within
-from srearena.cluster.embedded.node.sockets import NetworkNamespace
 from srearena.cluster.embedded.objects import Obj, dig, name_of, namespace_of, uid_of
 
 

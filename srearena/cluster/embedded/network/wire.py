@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from srearena.cluster.embedded.machine.networking.sockets import Connection, Listener, connection_pair
 from srearena.cluster.embedded.network.flows import Flow
 from srearena.cluster.embedded.network.routes import Path
 from srearena.cluster.embedded.network.stations import Station
-from srearena.cluster.embedded.node.sockets import Connection, Listener, connection_pair
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.network.network import Network

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from srearena.cluster.embedded.node.nodes import Nodes
+from srearena.cluster.embedded.kubelet.nodes import Nodes
 from srearena.cluster.embedded.telemetry.collectors.collector import Collector, Target
 from srearena.cluster.embedded.telemetry.logs.events import EventLog
 from srearena.cluster.embedded.telemetry.logs.shipper import Shipper

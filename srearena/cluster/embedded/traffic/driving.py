@@ -10,7 +10,7 @@ import numpy as np
 
 from srearena.application_model.schema import Consumption, Driving, Operation, Task
 from srearena.cluster.embedded.clock import Clock
-from srearena.cluster.embedded.node.programs.datastore import Broker
+from srearena.cluster.embedded.programs.datastores.datastore import Broker
 from srearena.cluster.embedded.traffic.circuit import Circuit
 from srearena.cluster.embedded.traffic.durations import beyond, drawn, shapes_and_scales
 from srearena.cluster.embedded.traffic.graph import Call, Node

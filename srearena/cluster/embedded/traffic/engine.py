@@ -13,11 +13,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from srearena.cluster.embedded.machine.meter import PERIOD
+from srearena.cluster.embedded.machine.processes.process import Process
 from srearena.cluster.embedded.network.network import Network
 from srearena.cluster.embedded.network.routes import Path
-from srearena.cluster.embedded.node.meter import PERIOD
-from srearena.cluster.embedded.node.process import Process
-from srearena.cluster.embedded.node.programs.datastore import Broker
+from srearena.cluster.embedded.programs.datastores.datastore import Broker
 from srearena.cluster.embedded.traffic.carrying import carried
 from srearena.cluster.embedded.traffic.circuit import MAX_CORES, Circuit, Remembered
 from srearena.cluster.embedded.traffic.counters import SpanCounters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from srearena.cluster.embedded.node.reachability import Outcome
+from srearena.cluster.embedded.machine.networking.reachability import Outcome
 
 Kind = Literal[
     "refused", "unreachable", "timeout", "name", "reset", "error", "shed", "pool", "open", "port", "protocol"

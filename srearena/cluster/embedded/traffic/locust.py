@@ -10,12 +10,12 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from srearena.cluster.embedded.node.metered import Sample
-from srearena.cluster.embedded.node.process import Process
-from srearena.cluster.embedded.node.programs.base import Program
-from srearena.cluster.embedded.node.programs.registry import program
-from srearena.cluster.embedded.node.programs.serving import Flags, stop_signal, until_stopped
-from srearena.cluster.embedded.node.sockets import HttpRequest, HttpResponse
+from srearena.cluster.embedded.machine.exporter import Sample
+from srearena.cluster.embedded.machine.networking.sockets import HttpRequest, HttpResponse
+from srearena.cluster.embedded.machine.processes.process import Process
+from srearena.cluster.embedded.programs.base import Program
+from srearena.cluster.embedded.programs.registry import program
+from srearena.cluster.embedded.programs.serving import Flags, stop_signal, until_stopped
 from srearena.cluster.embedded.traffic.driving import Driver, Tally
 
 TOTAL = "Aggregated"

@@ -13,27 +13,39 @@ from signal import Signals
 from typing import ClassVar
 
 from srearena.application_model.schema import ApplicationModel, Operation, ProgramModel
-from srearena.cluster.embedded.node.nodes import Nodes
-from srearena.cluster.embedded.node.process import Process
-from srearena.cluster.embedded.node.programs.base import Program
-from srearena.cluster.embedded.node.programs.images import ImageReference
-from srearena.cluster.embedded.node.programs.serving import stop_signal
-from srearena.cluster.embedded.node.programs.timestamps import stamp
-from srearena.cluster.embedded.node.sockets import Connection, GrpcHealth, HttpRequest, HttpResponse, Listener
-from srearena.cluster.embedded.traffic import wlgen, wrk
+from srearena.cluster.embedded.machine.images.catalogue import Catalogue
+from srearena.cluster.embedded.machine.images.image_names import ImageReference
+from srearena.cluster.embedded.machine.networking.sockets import (
+    Connection,
+    GrpcHealth,
+    HttpRequest,
+    HttpResponse,
+    Listener,
+)
+from srearena.cluster.embedded.machine.processes.process import Process
+from srearena.cluster.embedded.programs.base import Program
+from srearena.cluster.embedded.programs.registry import Programs
+from srearena.cluster.embedded.programs.serving import stop_signal
+from srearena.cluster.embedded.programs.timestamps import stamp
 from srearena.cluster.embedded.traffic.engine import Traffic
 from srearena.cluster.embedded.traffic.locust import statistics
 from srearena.cluster.embedded.traffic.routing import find_operation
 from srearena.cluster.embedded.traffic.servers import Instance
 from srearena.cluster.embedded.traffic.settings import ConfigurationMissing, Settings, read_settings
 from srearena.cluster.embedded.traffic.startup import StartFailed, Startup, bind_trouble
+from srearena.cluster.embedded.traffic.traffic_program import TrafficProgram
+from srearena.cluster.embedded.traffic.wlgen import WorkloadGenerator
+from srearena.cluster.embedded.traffic.wrk import Wrk
 
 _IMAGE_SIZE = 45_000_000
-GENERATORS = {"deathstarbench/wrk2-client": wrk, "777lefty/wlgen-proc": wlgen}
-"""Images that send load, and the modules whose import registers their programs."""
+LOAD_GENERATORS: dict[str, type[TrafficProgram]] = {
+    "deathstarbench/wrk2-client": Wrk,
+    "777lefty/wlgen-proc": WorkloadGenerator,
+}
+"""Programs that send load, by image."""
 
 
-class ModelledProgram(Program):
+class ModelledProgram(TrafficProgram):
     """The programs of one image; which of them runs, the command says."""
 
     models: ClassVar[tuple[ProgramModel, ...]] = ()
@@ -49,18 +61,16 @@ class ModelledProgram(Program):
         if model is None:
             await process.error(f"{process.binary}: unknown program\n")
             return 127
-        return await Life(process, model, self.working_dir).run()
+        return await Life(process, model, self.working_dir, self.traffic).run()
 
 
 class Life:
     """One run of one program."""
 
-    def __init__(self, process: Process, model: ProgramModel, workdir: str) -> None:
+    def __init__(self, process: Process, model: ProgramModel, workdir: str, traffic: Traffic) -> None:
         self.process = process
         self.model = model
         self.workdir = workdir
-        traffic = process.container.host.offered(Traffic)
-        assert traffic is not None
         self.traffic = traffic
 
     async def run(self) -> int:
@@ -191,19 +201,20 @@ class Answering:
             pass
 
 
-def register_model(model: ApplicationModel, nodes: Nodes) -> None:
-    """Let the images of an application run its programs in a cluster, and registries hold them."""
-    for image in GENERATORS:
-        nodes.catalogue.register_images(image, tags=["latest"], size=_IMAGE_SIZE)
+def register_model(model: ApplicationModel, catalogue: Catalogue, programs: Programs, traffic: Traffic) -> None:
+    """Add an application's images to the registries of a cluster, and their programs to the cluster."""
+    for image, kind in LOAD_GENERATORS.items():
+        catalogue.register_images(image, tags=["latest"], size=_IMAGE_SIZE)
+        programs.register(type(kind.__name__, (kind,), {"traffic": traffic}), image)
     by_image: dict[str, list[ProgramModel]] = {}
     for one in model.programs:
         for image in one.images:
             by_image.setdefault(image, []).append(one)
     for image, models in by_image.items():
-        nodes.catalogue.register_images(image, tags=(tag for one in models for tag in one.tags), size=_IMAGE_SIZE)
+        catalogue.register_images(image, tags=(tag for one in models for tag in one.tags), size=_IMAGE_SIZE)
         names = _names(image)
-        before = next((found for name in names if (found := nodes.programs.registered(name)) is not None), None)
-        nodes.programs.register(_tagged(models, before), *names)
+        before = next((found for name in names if (found := programs.registered(name)) is not None), None)
+        programs.register(_tagged(models, before, traffic), *names)
 
 
 class TaggedPrograms(Program):
@@ -218,9 +229,9 @@ class TaggedPrograms(Program):
         return (kind or next(iter(cls.by_tag.values())))(reference)
 
 
-def _tagged(models: Sequence[ProgramModel], otherwise: type[Program] | None) -> type[TaggedPrograms]:
+def _tagged(models: Sequence[ProgramModel], otherwise: type[Program] | None, traffic: Traffic) -> type[TaggedPrograms]:
     tags = dict.fromkeys(tag for one in models for tag in one.tags)
-    by_tag = {tag: _program_class([one for one in models if tag in one.tags]) for tag in tags}
+    by_tag = {tag: _program_class([one for one in models if tag in one.tags], traffic) for tag in tags}
     return type("TaggedPrograms", (TaggedPrograms,), {"by_tag": by_tag, "otherwise": otherwise})
 
 
@@ -230,7 +241,7 @@ def _names(image: str) -> tuple[str, ...]:
     return (image, rest) if rest and ("." in host or ":" in host) else (image,)
 
 
-def _program_class(models: Sequence[ProgramModel]) -> type[ModelledProgram]:
+def _program_class(models: Sequence[ProgramModel], traffic: Traffic) -> type[ModelledProgram]:
     first = models[0]
     binaries: list[str] = []
     files: dict[str, str] = {}
@@ -252,6 +263,7 @@ def _program_class(models: Sequence[ProgramModel]) -> type[ModelledProgram]:
         (ModelledProgram,),
         {
             "models": tuple(models),
+            "traffic": traffic,
             "entrypoint": entrypoint,
             "cmd": tuple(first.arguments),
             "base": "scratch" if first.base == "distroless" else first.base,

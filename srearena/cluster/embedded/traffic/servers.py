@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from srearena.cluster.embedded.node.process import Process
+from srearena.cluster.embedded.machine.processes.process import Process
 from srearena.cluster.embedded.objects import dig, labels_of, name_of, namespace_of, uid_of
 from srearena.cluster.embedded.traffic.settings import Settings
 from srearena.cluster.embedded.traffic.spans import Resource
@@ -176,7 +176,7 @@ class Instance(Server):
         return filled
 
     def timestamp(self) -> str:
-        from srearena.cluster.embedded.node.programs.timestamps import stamp
+        from srearena.cluster.embedded.programs.timestamps import stamp
 
         return stamp(self.process, self.program.time)
 

@@ -15,7 +15,7 @@ import yaml
 
 from srearena.application_model.amounts import SETTING, seconds
 from srearena.application_model.schema import Condition, Configuration, Setting
-from srearena.cluster.embedded.node.fileview import FileView
+from srearena.cluster.embedded.machine.files.file_view import FileView
 
 _FALSE = frozenset(("", "0", "false", "off", "no", "none", "disabled"))
 

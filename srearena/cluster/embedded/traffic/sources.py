@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from srearena.application_model.schema import Dependency, Driving, ProgramModel, Step, Task
-from srearena.cluster.embedded.node.process import Process
+from srearena.cluster.embedded.machine.processes.process import Process
 from srearena.cluster.embedded.traffic.driving import Driver
 from srearena.cluster.embedded.traffic.engine import Traffic
 from srearena.cluster.embedded.traffic.servers import Instance

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import cast
 
-from srearena.cluster.embedded.node.programs.datastore import Discovery
-from srearena.cluster.embedded.node.sockets import Listener
+from srearena.cluster.embedded.machine.networking.sockets import Listener
+from srearena.cluster.embedded.programs.datastores.datastore import Discovery
 
 _known: dict[tuple[type, type], bool] = {}
 

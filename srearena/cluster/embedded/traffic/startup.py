@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from srearena.application_model.schema import Dependency, StartStep, Trouble
-from srearena.cluster.embedded.node.process import Process
-from srearena.cluster.embedded.node.programs.datastore import Datastore, Discovery, Login, joined
-from srearena.cluster.embedded.node.reachability import Outcome
-from srearena.cluster.embedded.node.sockets import Listener
+from srearena.cluster.embedded.machine.networking.reachability import Outcome
+from srearena.cluster.embedded.machine.networking.sockets import Listener
+from srearena.cluster.embedded.machine.processes.process import Process
+from srearena.cluster.embedded.programs.datastores.datastore import Datastore, Discovery, Login, joined
 from srearena.cluster.embedded.traffic.failures import connect_failure
 from srearena.cluster.embedded.traffic.servers import Instance
 from srearena.cluster.embedded.traffic.speaking import as_discovery

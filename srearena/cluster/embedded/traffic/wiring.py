@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from srearena.application_model.schema import Condition, Dependency, Effect, Operation, Step
+from srearena.cluster.embedded.machine.networking.reachability import Outcome
+from srearena.cluster.embedded.machine.processes.process import Process
 from srearena.cluster.embedded.network.network import Network
 from srearena.cluster.embedded.network.routes import Path
-from srearena.cluster.embedded.node.process import Process
-from srearena.cluster.embedded.node.programs.datastore import Broker, Datastore, Login, asked
-from srearena.cluster.embedded.node.reachability import Outcome
+from srearena.cluster.embedded.programs.datastores.datastore import Broker, Datastore, Login, asked
 from srearena.cluster.embedded.traffic.costs import STORES, cost_of
 from srearena.cluster.embedded.traffic.failures import Failure, connect_failure, remote_failure
 from srearena.cluster.embedded.traffic.graph import (

@@ -5,13 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from srearena.application_model.amounts import seconds
-from srearena.cluster.embedded.node.process import Process
-from srearena.cluster.embedded.node.programs.base import Program
-from srearena.cluster.embedded.node.programs.registry import program
-from srearena.cluster.embedded.node.programs.serving import Flags, stop_signal
+from srearena.cluster.embedded.machine.processes.process import Process
+from srearena.cluster.embedded.programs.serving import Flags, stop_signal
 from srearena.cluster.embedded.traffic.driving import Driver, Tally
-from srearena.cluster.embedded.traffic.engine import Traffic
 from srearena.cluster.embedded.traffic.sources import source_of_load
+from srearena.cluster.embedded.traffic.traffic_program import TrafficProgram
 
 MIX = (
     ("GET", "/SearchHandler", 60.0),
@@ -22,8 +20,7 @@ MIX = (
 _SHARES = (0.5, 0.9, 0.95, 0.99)
 
 
-@program("777lefty/wlgen-proc")
-class WorkloadGenerator(Program):
+class WorkloadGenerator(TrafficProgram):
     entrypoint = ("/app/wlgen_proc",)
     base = "debian"
     binaries = ("/app/wlgen_proc",)
@@ -36,8 +33,7 @@ class WorkloadGenerator(Program):
         if not address:
             await process.error("panic: environment variable FRONTEND_SERVICE_HTTP_DIAL_ADDR is not set\n")
             return 2
-        traffic = process.container.host.offered(Traffic)
-        assert traffic is not None
+        traffic = self.traffic
         rate, spike = float(flags.get("tput", "1000")), float(flags.get("multiplier", "1"))
         stable, trigger = float(flags.get("stabletime", "60")), float(flags.get("triggertime", "30"))
         total = seconds(flags.get("duration", "60s"))

@@ -10,21 +10,18 @@ import re
 from urllib.parse import urlsplit
 
 from srearena.application_model.amounts import seconds
-from srearena.cluster.embedded.node.process import Process
-from srearena.cluster.embedded.node.programs.base import Program
-from srearena.cluster.embedded.node.programs.registry import program
-from srearena.cluster.embedded.node.programs.serving import stop_signal
+from srearena.cluster.embedded.machine.processes.process import Process
+from srearena.cluster.embedded.programs.serving import stop_signal
 from srearena.cluster.embedded.traffic.driving import Driver, Tally
-from srearena.cluster.embedded.traffic.engine import Traffic
 from srearena.cluster.embedded.traffic.sources import source_of_load
+from srearena.cluster.embedded.traffic.traffic_program import TrafficProgram
 
 _ROUTE = re.compile(r"^\s*--\s*route:\s*([A-Z]+)\s+(/\S*)(?:.*?\bweight=([0-9.]+))?", re.MULTILINE)
 _VALUED = {"-t", "-c", "-d", "-R", "-D", "-s", "-T", "--rate", "--timeout", "--duration", "-H"}
 _SHARES = (50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0)
 
 
-@program("deathstarbench/wrk2-client")
-class Wrk(Program):
+class Wrk(TrafficProgram):
     cmd = ("wrk",)
     base = "debian"
     binaries = ("/usr/local/bin/wrk", "/usr/local/bin/wrk2")
@@ -49,8 +46,7 @@ class Wrk(Program):
         lasts = seconds(options.get("-d", "10s"))
         await process.write(f"Running {lasts:g}s test @ {operands[0]}\n")
         await process.write(f"  {options.get('-t', '2')} threads and {options.get('-c', '10')} connections\n")
-        traffic = process.container.host.offered(Traffic)
-        assert traffic is not None
+        traffic = self.traffic
         stop_signal(process)
         driver = source_of_load(traffic, process, "wrk2", f"{url.hostname}:{url.port or 80}", mix)
         traffic.settle()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
+from srearena.cluster.embedded.machine.networking.reachability import DnsRecord
 from srearena.cluster.embedded.network.addresses import is_address, is_ipv6
 from srearena.cluster.embedded.network.dns.caddyfile import CorefileError, Cursor
 from srearena.cluster.embedded.network.dns.chain import (
@@ -29,7 +30,6 @@ from srearena.cluster.embedded.network.dns.messages import (
     reverse_name,
     zone_of,
 )
-from srearena.cluster.embedded.node.reachability import DnsRecord
 
 _KUBERNETES_IGNORED = frozenset(
     {

@@ -11,10 +11,10 @@ from random import Random
 from typing import Protocol
 
 from srearena.cluster.embedded.clock import Clock
+from srearena.cluster.embedded.machine.networking.reachability import Outcome
 from srearena.cluster.embedded.network.dns.caddyfile import Cursor, Reader
 from srearena.cluster.embedded.network.dns.messages import Question, Reply, is_within, qualified
 from srearena.cluster.embedded.network.dns.records import ClusterRecords
-from srearena.cluster.embedded.node.reachability import Outcome
 
 MAX_LOOKUPS = 8
 """How often answering one question may lead to another one."""

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from random import Random
 
 from srearena.cluster.embedded.clock import Clock
+from srearena.cluster.embedded.machine.exporter import Sample
+from srearena.cluster.embedded.machine.networking.reachability import Outcome
 from srearena.cluster.embedded.network.dialling import Dialler, elapse
 from srearena.cluster.embedded.network.dns.chain import Exchange, Unanswered
 from srearena.cluster.embedded.network.dns.corefile import Configuration
@@ -16,8 +18,6 @@ from srearena.cluster.embedded.network.dns.records import ClusterRecords
 from srearena.cluster.embedded.network.fabric import Fabric
 from srearena.cluster.embedded.network.resolver import SERVER_TIME, NameServers
 from srearena.cluster.embedded.network.stations import Station
-from srearena.cluster.embedded.node.metered import Sample
-from srearena.cluster.embedded.node.reachability import Outcome
 
 MAX_NESTING = 8
 """Servers may ask each other; who is asked for the eighth time over the same question keeps silent."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from itertools import cycle
 
+from srearena.cluster.embedded.machine.networking.reachability import Outcome
 from srearena.cluster.embedded.network.addresses import is_address
 from srearena.cluster.embedded.network.dns.caddyfile import CorefileError, Cursor
 from srearena.cluster.embedded.network.dns.chain import Building, Exchange, Following, Handler, Unanswered, zone_name
 from srearena.cluster.embedded.network.dns.messages import Reply, failure, is_within
-from srearena.cluster.embedded.node.reachability import Outcome
 
 
 @dataclass

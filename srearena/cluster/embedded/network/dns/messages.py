@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from ipaddress import ip_address
 
+from srearena.cluster.embedded.machine.networking.reachability import DnsRecord
 from srearena.cluster.embedded.network.addresses import is_address, is_ipv6
-from srearena.cluster.embedded.node.reachability import DnsRecord
 
 NOERROR = "NOERROR"
 NXDOMAIN = "NXDOMAIN"

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from srearena.cluster.embedded.machine.networking.reachability import DnsRecord
 from srearena.cluster.embedded.network.addresses import is_address, is_ipv6
 from srearena.cluster.embedded.network.dns.messages import address_kind, address_of_reverse, qualified
 from srearena.cluster.embedded.network.services import BY_SERVICE, SERVICES, SLICES
-from srearena.cluster.embedded.node.reachability import DnsRecord
 from srearena.cluster.embedded.objects import Obj, dig, labels_of, name_of, namespace_of
 from srearena.cluster.embedded.store import Store
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from srearena.cluster.embedded.machine.networking.reachability import DnsRecord
 from srearena.cluster.embedded.network.dns.caddyfile import Cursor
 from srearena.cluster.embedded.network.dns.chain import Building, Exchange, Following, Handler
 from srearena.cluster.embedded.network.dns.messages import RCODES, Question, Reply, is_name, qualified
 from srearena.cluster.embedded.network.patterns import Match, Pattern, PatternError, pattern
-from srearena.cluster.embedded.node.reachability import DnsRecord
 
 _MATCHES = ("exact", "prefix", "suffix", "substring", "regex")
 _NAMES = frozenset({"CNAME", "PTR", "NS", "SRV", "MX"})

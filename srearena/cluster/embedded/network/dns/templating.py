@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from srearena.cluster.embedded.machine.networking.reachability import DnsRecord
 from srearena.cluster.embedded.network.addresses import is_address
 from srearena.cluster.embedded.network.dns.caddyfile import Cursor
 from srearena.cluster.embedded.network.dns.chain import (
@@ -27,7 +28,6 @@ from srearena.cluster.embedded.network.dns.messages import (
 )
 from srearena.cluster.embedded.network.patterns import Pattern, PatternError
 from srearena.cluster.embedded.network.patterns import pattern as compiled
-from srearena.cluster.embedded.node.reachability import DnsRecord
 
 _TEMPLATE_PART = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}")
 _TEMPLATE_INDEX = re.compile(r"index\s+\.Match\s+(\d{1,3})")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from srearena.cluster.embedded.machine.networking.reachability import Outcome
 from srearena.cluster.embedded.network.network import Network
 from srearena.cluster.embedded.network.stations import Station
-from srearena.cluster.embedded.node.reachability import Outcome
 from srearena.cluster.embedded.objects import Obj, dig, namespace_of
 from srearena.cluster.embedded.registry.identity import User, service_account
 

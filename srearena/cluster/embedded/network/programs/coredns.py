@@ -12,17 +12,17 @@ from functools import partial
 from signal import Signals
 
 from srearena.cluster.embedded.clock import Signal
+from srearena.cluster.embedded.machine.networking.reachability import Outcome
+from srearena.cluster.embedded.machine.networking.sockets import HttpRequest, HttpResponse, Listener
+from srearena.cluster.embedded.machine.processes.process import Process
 from srearena.cluster.embedded.network.dns.answering import Kubernetes
 from srearena.cluster.embedded.network.dns.coredns import CoreDns
 from srearena.cluster.embedded.network.dns.corefile import Configuration, CorefileError, load, syntax_digest
 from srearena.cluster.embedded.network.dns.messages import Question, Reply
 from srearena.cluster.embedded.network.facade import StationNetwork
 from srearena.cluster.embedded.network.programs.api_access import identity, through_service
-from srearena.cluster.embedded.node.process import Process
-from srearena.cluster.embedded.node.programs.base import Program
-from srearena.cluster.embedded.node.programs.registry import program
-from srearena.cluster.embedded.node.reachability import Outcome
-from srearena.cluster.embedded.node.sockets import HttpRequest, HttpResponse, Listener
+from srearena.cluster.embedded.programs.base import Program
+from srearena.cluster.embedded.programs.registry import program
 
 STARTUP_TIMEOUT = 5.0
 SYNC_RETRY = 5.0

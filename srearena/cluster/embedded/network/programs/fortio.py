@@ -10,15 +10,15 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from srearena.cluster.embedded.clock import Signal
+from srearena.cluster.embedded.machine.networking.connections import Connection
+from srearena.cluster.embedded.machine.networking.reachability import Outcome
+from srearena.cluster.embedded.machine.networking.sockets import HttpRequest, HttpResponse
+from srearena.cluster.embedded.machine.processes.process import Process
 from srearena.cluster.embedded.network.facade import StationNetwork
-from srearena.cluster.embedded.node.connections import Connection
-from srearena.cluster.embedded.node.process import Process
-from srearena.cluster.embedded.node.programs.base import Program
-from srearena.cluster.embedded.node.programs.registry import program
-from srearena.cluster.embedded.node.programs.serving import Flags, go_bind_error, stop_signal, until_stopped
-from srearena.cluster.embedded.node.programs.timestamps import stamp
-from srearena.cluster.embedded.node.reachability import Outcome
-from srearena.cluster.embedded.node.sockets import HttpRequest, HttpResponse
+from srearena.cluster.embedded.programs.base import Program
+from srearena.cluster.embedded.programs.registry import program
+from srearena.cluster.embedded.programs.serving import Flags, go_bind_error, stop_signal, until_stopped
+from srearena.cluster.embedded.programs.timestamps import stamp
 
 PORT = 8080
 _MEMORY = 24 * 1024 * 1024

@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from signal import Signals
 
+from srearena.cluster.embedded.machine.files.streams import Change as Changed
+from srearena.cluster.embedded.machine.networking.certificates import TlsIdentity
+from srearena.cluster.embedded.machine.networking.reachability import Outcome
+from srearena.cluster.embedded.machine.networking.sockets import HttpRequest, HttpResponse
+from srearena.cluster.embedded.machine.processes.process import Process
 from srearena.cluster.embedded.network.facade import StationNetwork
 from srearena.cluster.embedded.network.host_certificates import OWN, SECRETS, shown, warnings
 from srearena.cluster.embedded.network.ingress import (
@@ -15,15 +20,10 @@ from srearena.cluster.embedded.network.ingress import (
     Routed,
     ingresses_of_class,
 )
-from srearena.cluster.embedded.node.certificates import TlsIdentity
-from srearena.cluster.embedded.node.process import Process
-from srearena.cluster.embedded.node.programs.base import Program
-from srearena.cluster.embedded.node.programs.registry import program
-from srearena.cluster.embedded.node.programs.timestamps import klog_line
-from srearena.cluster.embedded.node.reachability import Outcome
-from srearena.cluster.embedded.node.sockets import HttpRequest, HttpResponse
-from srearena.cluster.embedded.node.streams import Change as Changed
 from srearena.cluster.embedded.objects import dig, name_of, namespace_of
+from srearena.cluster.embedded.programs.base import Program
+from srearena.cluster.embedded.programs.registry import program
+from srearena.cluster.embedded.programs.timestamps import klog_line
 from srearena.cluster.embedded.store import Change, Store
 
 CONTROLLER = "k8s.io/ingress-nginx"

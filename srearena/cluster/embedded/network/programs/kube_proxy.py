@@ -9,14 +9,14 @@ from typing import Any
 import yaml
 
 from srearena.cluster.embedded.durations import format_micro_time
+from srearena.cluster.embedded.machine.networking.reachability import Outcome
+from srearena.cluster.embedded.machine.networking.sockets import HttpRequest, HttpResponse
+from srearena.cluster.embedded.machine.processes.process import Process
 from srearena.cluster.embedded.network.facade import StationNetwork
 from srearena.cluster.embedded.network.programs.api_access import directly
-from srearena.cluster.embedded.node.process import Process
-from srearena.cluster.embedded.node.programs.base import Program
-from srearena.cluster.embedded.node.programs.registry import program
-from srearena.cluster.embedded.node.reachability import Outcome
-from srearena.cluster.embedded.node.sockets import HttpRequest, HttpResponse
 from srearena.cluster.embedded.objects import dig
+from srearena.cluster.embedded.programs.base import Program
+from srearena.cluster.embedded.programs.registry import program
 
 FIRST_SYNC = 0.3
 LOOK_EVERY = 10.0

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from random import Random
 
+from srearena.cluster.embedded.machine.networking.reachability import Outcome
 from srearena.cluster.embedded.network.forecast import Forecast
-from srearena.cluster.embedded.node.reachability import Outcome
 from srearena.cluster.embedded.objects import Obj, name_of, namespace_of
 from srearena.cluster.embedded.store import Change
 from srearena.cluster.embedded.telemetry.collectors.book import Book

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from srearena.cluster.embedded.node.container import Container
-from srearena.cluster.embedded.node.kubelet import Kubelet
-from srearena.cluster.embedded.node.machine import Machine
-from srearena.cluster.embedded.node.meter import PERIOD
-from srearena.cluster.embedded.node.nodes import Nodes
-from srearena.cluster.embedded.node.resources import container_of
-from srearena.cluster.embedded.node.runtime import ContainerRecord, Sandbox
+from srearena.cluster.embedded.kubelet.kubelet import Kubelet
+from srearena.cluster.embedded.kubelet.node.resources import container_of
+from srearena.cluster.embedded.kubelet.nodes import Nodes
+from srearena.cluster.embedded.machine.containers.container import Container
+from srearena.cluster.embedded.machine.containers.runtime import ContainerRecord, Sandbox
+from srearena.cluster.embedded.machine.machine import Machine
+from srearena.cluster.embedded.machine.meter import PERIOD
 from srearena.cluster.embedded.objects import Obj, dig, name_of, namespace_of
 from srearena.cluster.embedded.quantity import milli
 from srearena.cluster.embedded.registry.strategies.pod_resources import qos_class

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from srearena.cluster.embedded.controllers.controller import Controller
-from srearena.cluster.embedded.node.metered import Sample
-from srearena.cluster.embedded.node.nodes import Nodes
-from srearena.cluster.embedded.node.runtime import ContainerRecord
+from srearena.cluster.embedded.kubelet.nodes import Nodes
+from srearena.cluster.embedded.machine.containers.runtime import ContainerRecord
+from srearena.cluster.embedded.machine.exporter import Sample
 from srearena.cluster.embedded.scheduler.scheduler import Scheduler
 from srearena.cluster.embedded.telemetry.collectors.book import Book
 from srearena.cluster.embedded.telemetry.collectors.collector import Target

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from srearena.cluster.embedded.clock import Clock, Task
+from srearena.cluster.embedded.machine.networking.certificates import TlsIdentity
+from srearena.cluster.embedded.machine.networking.http_message import HttpRequest
+from srearena.cluster.embedded.machine.networking.reachability import HttpResult
 from srearena.cluster.embedded.network.facade import StationNetwork
-from srearena.cluster.embedded.node.certificates import TlsIdentity
-from srearena.cluster.embedded.node.httpmessage import HttpRequest
-from srearena.cluster.embedded.node.reachability import HttpResult
 from srearena.cluster.embedded.objects import Obj, dig, name_of, namespace_of
 from srearena.cluster.embedded.telemetry.collectors.blackbox import EXPORTER, TIMEOUT
 from srearena.cluster.embedded.telemetry.collectors.book import Book

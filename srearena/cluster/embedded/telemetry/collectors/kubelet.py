@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from srearena.cluster.embedded.node.kubelet import Kubelet
-from srearena.cluster.embedded.node.node_object import KUBELET_VERSION
-from srearena.cluster.embedded.node.nodes import Nodes
-from srearena.cluster.embedded.node.pod_worker import PodWorker
-from srearena.cluster.embedded.node.probes import Probe
-from srearena.cluster.embedded.node.volumes import MountedVolume
+from srearena.cluster.embedded.kubelet.kubelet import Kubelet
+from srearena.cluster.embedded.kubelet.node.node_object import KUBELET_VERSION
+from srearena.cluster.embedded.kubelet.nodes import Nodes
+from srearena.cluster.embedded.kubelet.pods.worker import PodWorker
+from srearena.cluster.embedded.kubelet.probing.probes import Probe
+from srearena.cluster.embedded.machine.files.mounted_volume import MountedVolume
 from srearena.cluster.embedded.objects import name_of, namespace_of
 from srearena.cluster.embedded.telemetry.collectors.book import Book
 from srearena.cluster.embedded.telemetry.collectors.node_job import KubeletJob

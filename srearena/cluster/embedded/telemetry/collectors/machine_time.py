@@ -6,8 +6,8 @@ used since the last look is added up here. What a container did between the last
 
 from __future__ import annotations
 
-from srearena.cluster.embedded.node.machine import Machine
-from srearena.cluster.embedded.node.usage import SYSTEM_CORES
+from srearena.cluster.embedded.kubelet.node.usage import SYSTEM_CORES
+from srearena.cluster.embedded.machine.machine import Machine
 
 
 class MachineTime:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import exp
 
+from srearena.cluster.embedded.kubelet.kubelet import Kubelet
+from srearena.cluster.embedded.kubelet.nodes import Nodes
+from srearena.cluster.embedded.machine.machine import OS_IMAGE, Machine
 from srearena.cluster.embedded.network.flows import Flows
-from srearena.cluster.embedded.node.kubelet import Kubelet
-from srearena.cluster.embedded.node.machine import OS_IMAGE, Machine
-from srearena.cluster.embedded.node.nodes import Nodes
 from srearena.cluster.embedded.telemetry.collectors.book import Book
 from srearena.cluster.embedded.telemetry.collectors.machine_time import MachineTimes
 from srearena.cluster.embedded.telemetry.collectors.node_job import NodeJob

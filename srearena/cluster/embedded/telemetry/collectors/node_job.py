@@ -8,9 +8,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
-from srearena.cluster.embedded.node.kubelet import Kubelet
-from srearena.cluster.embedded.node.machine import Machine
-from srearena.cluster.embedded.node.nodes import Nodes
+from srearena.cluster.embedded.kubelet.kubelet import Kubelet
+from srearena.cluster.embedded.kubelet.nodes import Nodes
+from srearena.cluster.embedded.machine.machine import Machine
 from srearena.cluster.embedded.telemetry.collectors.book import Book
 from srearena.cluster.embedded.telemetry.collectors.collector import Target
 from srearena.cluster.embedded.telemetry.collectors.roster import Roster

@@ -11,15 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from srearena.cluster.embedded.clock import begin
-from srearena.cluster.embedded.node.httpmessage import HttpRequest, HttpResponse
-from srearena.cluster.embedded.node.metered import Metered, Sample
-from srearena.cluster.embedded.node.nodes import Nodes
-from srearena.cluster.embedded.node.runtime import Sandbox
-from srearena.cluster.embedded.node.sockets import Listener
+from srearena.cluster.embedded.kubelet.nodes import Nodes
+from srearena.cluster.embedded.machine.containers.runtime import Sandbox
+from srearena.cluster.embedded.machine.exporter import Exported, Exporter, Metered, Sample
+from srearena.cluster.embedded.machine.networking.http_message import HttpRequest, HttpResponse
+from srearena.cluster.embedded.machine.networking.sockets import Listener
 from srearena.cluster.embedded.objects import annotations_of, labels_of, name_of, namespace_of
 from srearena.cluster.embedded.telemetry.collectors.book import Book
 from srearena.cluster.embedded.telemetry.collectors.collector import Target
-from srearena.cluster.embedded.telemetry.collectors.exporters import Exporter, exporter_of
 from srearena.cluster.embedded.telemetry.collectors.exposition import samples_of, types_of
 from srearena.cluster.embedded.telemetry.collectors.roster import Roster
 from srearena.cluster.embedded.telemetry.collectors.vantage import TIMEOUT, Sight, Vantage
@@ -205,7 +204,7 @@ def _endpoints(sandbox: Sandbox) -> Iterable[Endpoint]:
         # A server may listen on several ports; one of them is enough.
         if listener.protocol == "TCP" and listener.server is not None and listener.server not in told:
             told.append(listener.server)
-            exporter = exporter_of(listener.server)
+            exporter = listener.server.exporter if isinstance(listener.server, Exported) else None
             if isinstance(listener.server, Metered) or exporter is not None:
                 job = exporter.job if exporter is not None else ""
                 taken.add(listener.port)

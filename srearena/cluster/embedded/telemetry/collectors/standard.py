@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from srearena.cluster.embedded.controllers.controller import Controller
+from srearena.cluster.embedded.kubelet.nodes import Nodes
 from srearena.cluster.embedded.network.network import Network
-from srearena.cluster.embedded.node.nodes import Nodes
 from srearena.cluster.embedded.scheduler.scheduler import Scheduler
 from srearena.cluster.embedded.telemetry.collectors.blackbox import BlackboxCollector
 from srearena.cluster.embedded.telemetry.collectors.cadvisor import CadvisorCollector

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from srearena.cluster.embedded.machine.networking.reachability import Outcome
+from srearena.cluster.embedded.machine.networking.sockets import NetworkNamespace
 from srearena.cluster.embedded.network.forecast import Forecast
 from srearena.cluster.embedded.network.network import Network
 from srearena.cluster.embedded.network.routes import Path
-from srearena.cluster.embedded.node.reachability import Outcome
-from srearena.cluster.embedded.node.sockets import NetworkNamespace
 from srearena.cluster.embedded.objects import Obj
 
 ADDRESS = "10.243.0.10"

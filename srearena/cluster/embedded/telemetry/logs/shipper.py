@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from functools import partial
 
 from srearena.cluster.embedded.clock import Clock
-from srearena.cluster.embedded.node.containerlog import ContainerLog
-from srearena.cluster.embedded.node.runtime import ContainerRecord, Sandbox
+from srearena.cluster.embedded.machine.containers.log import ContainerLog
+from srearena.cluster.embedded.machine.containers.runtime import ContainerRecord, Sandbox
 from srearena.cluster.embedded.objects import Obj, controller_of, meta, name_of, namespace_of, uid_of
 from srearena.cluster.embedded.telemetry.logs.store import LogStore, LogStream
 

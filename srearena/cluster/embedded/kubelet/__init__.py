@@ -1,0 +1,1 @@
+"""The kubelet: pods on a machine, and the node object that represents it."""

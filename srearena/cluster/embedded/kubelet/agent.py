@@ -1,0 +1,51 @@
+"""What the API may ask of the nodes: logs, containers to run commands in, sockets to forward to, and metrics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from srearena.cluster.embedded.kubelet.node.usage import Usage
+from srearena.cluster.embedded.machine.containers.runtime import ContainerRecord, Sandbox
+from srearena.cluster.embedded.machine.networking.sockets import NetworkNamespace
+from srearena.cluster.embedded.objects import Obj, uid_of
+
+if TYPE_CHECKING:
+    from srearena.cluster.embedded.kubelet.nodes import Nodes
+
+
+class Agent:
+    """Fits the API's `NodeAgent`."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+
+    def trouble(self, node: str) -> str:
+        """Why the kubelet of that node cannot be reached, as a dialer says it; or nothing."""
+        kubelet = self._nodes.kubelet(node)
+        if kubelet is None or not kubelet.machine.powered:
+            return "connect: no route to host"
+        if not kubelet.online:
+            return "i/o timeout"
+        return "" if kubelet.running else "connect: connection refused"
+
+    def _sandbox(self, pod: Obj) -> Sandbox | None:
+        kubelet = self._nodes.kubelet_of(pod)
+        return kubelet.machine.sandboxes.get(uid_of(pod)) if kubelet is not None else None
+
+    def record(self, pod: Obj, container: str, *, previous: bool = False) -> ContainerRecord | None:
+        """The latest attempt at running that container (or the one before)."""
+        sandbox = self._sandbox(pod)
+        if sandbox is None:
+            return None
+        return sandbox.previous(container) if previous else sandbox.latest(container)
+
+    def sockets(self, pod: Obj) -> NetworkNamespace | None:
+        sandbox = self._sandbox(pod)
+        return sandbox.namespace if sandbox is not None and sandbox.ready else None
+
+    def node_usage(self, node: str) -> Usage | None:
+        return self._nodes.usage.of_node(node)
+
+    def pod_usage(self, pod: Obj) -> dict[str, Usage] | None:
+        kubelet = self._nodes.kubelet_of(pod)
+        return self._nodes.usage.of_pod(kubelet, pod) if kubelet is not None else None

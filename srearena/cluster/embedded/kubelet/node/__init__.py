@@ -1,0 +1,1 @@
+"""The node itself: its object, heartbeats, evictions, static pods and usage."""

@@ -1,0 +1,173 @@
+"""The Node object as its kubelet registers it and keeps it up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from srearena.cluster.embedded.durations import format_time
+from srearena.cluster.embedded.machine.machine import CONTAINER_RUNTIME, CONTROL_PLANE, OS_IMAGE, Machine, NodeSpec
+from srearena.cluster.embedded.objects import Obj
+
+KUBELET_VERSION = "v1.34.0"
+KUBELET_PORT = 10250
+EVICTION_MEMORY = 100 * 1024**2
+"""Memory the kubelet keeps free, which therefore is not allocatable."""
+EVICTION_DISK = 0.10
+_ROLE = "node-role.kubernetes.io/"
+_MOVED_STORAGE = ("aws-ebs", "azure-disk", "azure-file", "cinder", "gce-pd", "portworx-volume", "vsphere-volume")
+
+_GOOD = {
+    "MemoryPressure": ("KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    "DiskPressure": ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    "PIDPressure": ("KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+}
+_BAD = {
+    "MemoryPressure": ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
+    "DiskPressure": ("KubeletHasDiskPressure", "kubelet has disk pressure"),
+    "PIDPressure": ("KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
+}
+
+
+def capacity_of(spec: NodeSpec) -> dict[str, str]:
+    return {
+        "cpu": _cores(spec.cores),
+        "ephemeral-storage": f"{spec.disk_bytes // 1024}Ki",
+        "hugepages-1Gi": "0",
+        "hugepages-2Mi": "0",
+        "memory": f"{spec.memory_bytes // 1024}Ki",
+        "pods": str(spec.pods),
+    }
+
+
+def allocatable_of(spec: NodeSpec) -> dict[str, str]:
+    """Capacity without what the kubelet keeps back to be able to evict in time."""
+    return {
+        **capacity_of(spec),
+        "ephemeral-storage": str(spec.disk_bytes - int(spec.disk_bytes * EVICTION_DISK)),
+        "memory": f"{(spec.memory_bytes - EVICTION_MEMORY) // 1024}Ki",
+    }
+
+
+def _cores(cpu: float) -> str:
+    return str(int(cpu)) if cpu == int(cpu) else f"{int(cpu * 1000)}m"
+
+
+def node_object(machine: Machine) -> Obj:
+    """A node as it is when its kubelet first registers it."""
+    spec = machine.spec
+    labels = {
+        "beta.kubernetes.io/arch": "amd64",
+        "beta.kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/hostname": spec.name,
+        "kubernetes.io/os": "linux",
+    }
+    taints = [dict(taint) for taint in spec.taints]
+    if spec.role:
+        labels[f"{_ROLE}{spec.role}"] = ""
+    if spec.role == CONTROL_PLANE:
+        labels["node.kubernetes.io/exclude-from-external-load-balancers"] = ""
+        taints = taints or [{"key": f"{_ROLE}{CONTROL_PLANE}", "effect": "NoSchedule"}]
+    node: Obj = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": spec.name,
+            "labels": {**labels, **spec.labels},
+            "annotations": {
+                "node.alpha.kubernetes.io/ttl": "0",
+                "volumes.kubernetes.io/controller-managed-attach-detach": "true",
+            },
+        },
+        "spec": {
+            "podCIDR": str(machine.pod_range),
+            "podCIDRs": [str(machine.pod_range)],
+        },
+    }
+    if taints:
+        node["spec"]["taints"] = taints
+    return node
+
+
+def csi_node_object(node: Obj) -> Obj:
+    """What a node says of its storage drivers: none yet, and which built-in ones have moved out."""
+    name = node["metadata"]["name"]
+    owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"]}
+    moved = ",".join(f"kubernetes.io/{plugin}" for plugin in _MOVED_STORAGE)
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSINode",
+        "metadata": {
+            "name": name,
+            "annotations": {"storage.alpha.kubernetes.io/migrated-plugins": moved},
+            "ownerReferences": [owner],
+        },
+        "spec": {"drivers": []},
+    }
+
+
+def node_status(
+    machine: Machine, pressures: Iterable[str], before: Obj, *, ready: tuple[str, str] | None = None
+) -> Obj:
+    """The status to publish; `ready` is the reason and message of a kubelet that is not."""
+    now = format_time(machine.now)
+    old = {row["type"]: row for row in before.get("conditions") or ()}
+    bad = set(pressures)
+    rows = []
+    for kind in _GOOD:
+        reason, message = _BAD[kind] if kind in bad else _GOOD[kind]
+        rows.append(_condition(kind, kind in bad, reason, message, old.get(kind), now))
+    if ready is None:
+        rows.append(_condition("Ready", True, "KubeletReady", "kubelet is posting ready status", old.get("Ready"), now))
+    else:
+        rows.append(_condition("Ready", False, ready[0], ready[1], old.get("Ready"), now))
+    others = [row for kind, row in old.items() if kind not in _GOOD and kind != "Ready"]
+    status: Obj = {
+        "addresses": [
+            {"type": "InternalIP", "address": machine.address},
+            {"type": "Hostname", "address": machine.name},
+        ],
+        "allocatable": allocatable_of(machine.spec),
+        "capacity": capacity_of(machine.spec),
+        "conditions": [*others, *rows],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": KUBELET_PORT}},
+        "images": machine.images.listed(),
+        "nodeInfo": _node_info(machine),
+        "runtimeHandlers": [
+            {"features": {"recursiveReadOnlyMounts": True, "userNamespaces": True}, "name": ""},
+            {"features": {"recursiveReadOnlyMounts": True, "userNamespaces": True}, "name": "runc"},
+        ],
+        "features": {"supplementalGroupsPolicy": True},
+    }
+    for key in ("volumesAttached", "volumesInUse"):
+        if before.get(key):
+            status[key] = before[key]
+    return status
+
+
+def _condition(kind: str, true: bool, reason: str, message: str, old: Obj | None, now: str) -> Obj:
+    word = "True" if true else "False"
+    same = old is not None and old.get("status") == word
+    return {
+        "type": kind,
+        "status": word,
+        "lastHeartbeatTime": now,
+        "lastTransitionTime": old["lastTransitionTime"] if same and old is not None else now,
+        "reason": reason,
+        "message": message,
+    }
+
+
+def _node_info(machine: Machine) -> Obj:
+    return {
+        "architecture": "amd64",
+        "bootID": machine.boot_id,
+        "containerRuntimeVersion": CONTAINER_RUNTIME,
+        "kernelVersion": machine.kernel.release,
+        "kubeProxyVersion": "",
+        "kubeletVersion": KUBELET_VERSION,
+        "machineID": machine.machine_id,
+        "operatingSystem": "linux",
+        "osImage": OS_IMAGE,
+        "systemUUID": machine.system_uuid,
+    }

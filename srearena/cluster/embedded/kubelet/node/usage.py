@@ -1,0 +1,107 @@
+"""What metrics-server knows of containers and nodes: a sample every fifteen seconds, and the difference of two.
+
+A container is unknown until it has been there for a while and has been seen twice; that is the blindness an
+autoscaler has for new pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from srearena.cluster.embedded.machine.machine import SYSTEM_MEMORY, Machine
+from srearena.cluster.embedded.objects import Obj, uid_of
+
+if TYPE_CHECKING:
+    from srearena.cluster.embedded.clock import Clock
+    from srearena.cluster.embedded.kubelet.kubelet import Kubelet
+
+RESOLUTION = 15.0
+SYSTEM_CORES = 0.02
+"""Of a machine's cores, the share that the system itself keeps busy."""
+BLIND_SECONDS = 30.0
+"""How long after its start a container's numbers first reach metrics-server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    cores: float
+    working_set: int
+    at: float
+    window: float
+
+
+@dataclass(slots=True)
+class _Sample:
+    at: float
+    cpu_seconds: float
+    memory: int
+    cores: float = 0.0
+    window: float = 0.0
+
+    def usage(self) -> Usage | None:
+        return Usage(self.cores, self.memory, self.at, self.window) if self.window > 0 else None
+
+
+class UsageSampler:
+    """Scrapes every kubelet that answers."""
+
+    def __init__(self, clock: Clock, kubelets: Mapping[str, Kubelet]) -> None:
+        self._clock = clock
+        self._kubelets = kubelets
+        self._containers: dict[str, _Sample] = {}
+        """By container id."""
+        self._nodes: dict[str, _Sample] = {}
+        clock.after(RESOLUTION, self._scrape)
+
+    def _scrape(self) -> None:
+        now = self._clock.now
+        known, self._containers = self._containers, {}
+        nodes, self._nodes = self._nodes, {}
+        for name, kubelet in self._kubelets.items():
+            if not kubelet.running or not kubelet.online:
+                continue
+            spent, memory = self._scrape_node(kubelet.machine, known, now)
+            self._nodes[name] = _follow(nodes.get(name), now, spent, memory)
+        self._clock.after(RESOLUTION, self._scrape)
+
+    def _scrape_node(self, machine: Machine, known: Mapping[str, _Sample], now: float) -> tuple[float, int]:
+        """Sample every container of a node; returns the processor time and the memory of the whole node."""
+        total = SYSTEM_CORES * machine.cores * (now - machine.booted_at) + machine.own_load.cpu_seconds()
+        held = SYSTEM_MEMORY + machine.memory_ballast
+        for record in machine.live.values():
+            if record.container is None:
+                continue
+            spent, memory = record.container.meter.cpu_seconds(), record.working_set
+            total += spent
+            held += memory
+            if now - record.started_at >= BLIND_SECONDS:
+                self._containers[record.id] = _follow(known.get(record.id), now, spent, memory)
+        return total, held
+
+    def of_node(self, name: str) -> Usage | None:
+        found = self._nodes.get(name)
+        return found.usage() if found is not None else None
+
+    def of_pod(self, kubelet: Kubelet, pod: Obj) -> dict[str, Usage] | None:
+        """By container; None while any running container is still unknown, as metrics-server leaves such a pod out."""
+        sandbox = kubelet.machine.sandboxes.get(uid_of(pod))
+        if sandbox is None:
+            return None
+        found: dict[str, Usage] = {}
+        for record in sandbox.running():
+            sample = self._containers.get(record.id)
+            usage = sample.usage() if sample is not None else None
+            if usage is None:
+                return None
+            found[record.name] = usage
+        return found or None
+
+
+def _follow(before: _Sample | None, now: float, cpu_seconds: float, memory: int) -> _Sample:
+    sample = _Sample(now, cpu_seconds, memory)
+    if before is not None and now > before.at:
+        sample.window = now - before.at
+        sample.cores = max(0.0, cpu_seconds - before.cpu_seconds) / sample.window
+    return sample

@@ -1,0 +1,1 @@
+"""The lifecycle of one pod: admission, start, status, stop."""

@@ -1,0 +1,67 @@
+"""Waiting for a pod's volumes: each is tried again with growing delays until all of them are there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from srearena.cluster.embedded.kubelet.volumes.projections import MountError
+from srearena.cluster.embedded.kubelet.volumes.volumes import NotAttached, UnprocessedVolume, needed_volumes
+from srearena.cluster.embedded.objects import Obj
+
+if TYPE_CHECKING:
+    from srearena.cluster.embedded.kubelet.pods.worker import PodWorker
+
+MOUNT_SECONDS = 0.12
+FIRST_DELAY = 0.5
+LAST_DELAY = 122.0
+ATTACH_POLL = 1.0
+
+
+async def mount_volumes(worker: PodWorker) -> bool:
+    """True once every volume is mounted; False where the round is to end without them."""
+    missing = {volume["name"]: volume for volume in needed_volumes(worker.pod) if volume["name"] not in worker.volumes}
+    if not missing:
+        return True
+    clock = worker.kubelet.clock
+    await clock.sleep(worker.kubelet.jitter(MOUNT_SECONDS, 0.8))
+    delays: dict[str, float] = {}
+    retry_at = dict.fromkeys(missing, clock.now)
+    while not worker.is_stopping():
+        for name in [name for name in missing if retry_at[name] <= clock.now]:
+            try:
+                worker.mount(missing[name])
+            except MountError as error:
+                text = f'{error.operation} failed for volume "{_shown(worker, missing[name])}" : {error}'
+                worker.kubelet.event(worker.pod, "Warning", "FailedMount", text)
+                delays[name] = min(delays[name] * 2, LAST_DELAY) if name in delays else FIRST_DELAY
+                retry_at[name] = clock.now + delays[name]
+            except NotAttached:
+                retry_at[name] = clock.now + ATTACH_POLL
+            except UnprocessedVolume as error:
+                _complain(worker, sorted(missing), name, error)
+                return False
+            else:
+                del missing[name]
+        if not missing:
+            return True
+        await worker.stop_signal.wait(min(retry_at[name] for name in missing) - clock.now)
+    return False
+
+
+def _shown(worker: PodWorker, volume: Obj) -> str:
+    """The name in the message: the persistent volume's where there is one."""
+    claim = volume.get("persistentVolumeClaim")
+    if not claim:
+        return str(volume["name"])
+    found = worker.kubelet.client.get(
+        "persistentvolumeclaims", worker.pod["metadata"]["namespace"], claim.get("claimName", "")
+    )
+    return str(((found or {}).get("spec") or {}).get("volumeName") or volume["name"])
+
+
+def _complain(worker: PodWorker, unmounted: list[str], failed: str, error: UnprocessedVolume) -> None:
+    text = (
+        f"Unable to attach or mount volumes: unmounted volumes=[{' '.join(unmounted)}], unattached volumes=[], "
+        f"failed to process volumes=[{failed}]: {error}"
+    )
+    worker.kubelet.event(worker.pod, "Warning", "FailedMount", text)

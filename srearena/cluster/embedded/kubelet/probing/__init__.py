@@ -1,0 +1,1 @@
+"""Probes and lifecycle hooks, and the requests they send."""

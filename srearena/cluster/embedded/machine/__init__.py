@@ -1,0 +1,1 @@
+"""A simulated machine: files, processes, sockets, images, containers and resource meters."""

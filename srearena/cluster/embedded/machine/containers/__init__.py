@@ -1,0 +1,1 @@
+"""Containers and pod sandboxes: the container runtime."""

@@ -1,0 +1,1 @@
+"""Inodes, file systems, streams and mounts."""

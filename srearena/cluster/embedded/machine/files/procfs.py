@@ -1,0 +1,391 @@
+"""/proc, /sys and /dev of a container: what the kernel shows of the processes, limits and devices in it.
+
+Nothing here is stored: directories list what is there when they are read, files are written when they are opened.
+"""
+
+from __future__ import annotations
+
+import errno
+import math
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from srearena.cluster.embedded.machine.files.filesystem import Mount, Volume
+from srearena.cluster.embedded.machine.files.inodes import (
+    Caller,
+    Device,
+    Directory,
+    File,
+    Generated,
+    Node,
+    Space,
+    Symlink,
+)
+from srearena.cluster.embedded.machine.files.streams import FullFile, NullFile, OpenFile, RandomFile, ZeroFile, os_error
+
+if TYPE_CHECKING:
+    from srearena.cluster.embedded.machine.containers.container import Container
+    from srearena.cluster.embedded.machine.processes.process import Process
+
+TICKS = 100
+"""Clock ticks per second, the unit of /proc/<pid>/stat."""
+SHARED_MEMORY = 64 * 1024**2
+"""The size of /dev/shm where a pod mounts nothing there, as container runtimes set it."""
+
+
+class _Listing(Directory):
+    """A directory made on the spot by a function."""
+
+    __slots__ = ("_contents",)
+
+    def __init__(self, contents: Callable[[], dict[str, Node]]) -> None:
+        super().__init__(0o555)
+        self._contents = contents
+
+    def get(self, name: str) -> Node | None:
+        return self._contents().get(name)
+
+    def names(self) -> Iterable[str]:
+        return self._contents().keys()
+
+    @property
+    def size(self) -> int:
+        return 0
+
+    @property
+    def links(self) -> int:
+        return 2
+
+    def put(self, name: str, node: Node) -> None:
+        raise os_error(errno.ENOENT)
+
+    def drop(self, name: str) -> None:
+        raise os_error(errno.EPERM)
+
+
+class _SelfLink(Symlink):
+    """/proc/self: a different place for everybody."""
+
+    __slots__ = ()
+
+    def target_for(self, caller: Caller) -> str:
+        return str(getattr(caller, "pid", 1))
+
+
+def _text(produce: Callable[[], str], mode: int = 0o444) -> Generated:
+    return Generated(lambda: produce().encode(errors="surrogateescape"), mode)
+
+
+class ProcDirectory(Directory):
+    """The root of /proc."""
+
+    __slots__ = ("_container",)
+
+    def __init__(self, container: Container) -> None:
+        super().__init__(0o555)
+        self._container = container
+
+    def get(self, name: str) -> Node | None:
+        container = self._container
+        if name == "self":
+            return _SelfLink("self")
+        if name.isdigit():
+            process = container.pids.get(int(name))
+            return None if process is None else _Listing(lambda: _process_files(process))
+        if name == "sys":
+            return _sysctl(container)
+        if name == "net":
+            return _Listing(
+                lambda: {"dev": _text(lambda: _net_dev(container)), "tcp": _text(lambda: _net_tcp(container))}
+            )
+        if name == "mounts":
+            return Symlink("self/mounts")
+        produce = _MACHINE_FILES.get(name)
+        return None if produce is None else _text(lambda: produce(container))
+
+    def names(self) -> Iterable[str]:
+        pids = (str(pid) for pid in self._container.pids.processes)
+        return [*pids, *_MACHINE_FILES, "mounts", "net", "self", "sys"]
+
+    def put(self, name: str, node: Node) -> None:
+        raise os_error(errno.ENOENT)
+
+    def drop(self, name: str) -> None:
+        raise os_error(errno.EPERM)
+
+
+def _process_files(process: Process) -> dict[str, Node]:
+    container = process.container
+    environ = "".join(f"{key}={value}\0" for key, value in process.env.items())
+    files: dict[str, Node] = {
+        "cmdline": _text(lambda: "" if process.done.is_set else "".join(f"{word}\0" for word in process.argv)),
+        "comm": _text(lambda: process.name[:15] + "\n"),
+        "environ": _text(lambda: environ, 0o400),
+        "status": _text(lambda: _status(process)),
+        "stat": _text(lambda: _stat(process)),
+        "statm": _text(lambda: f"{process.memory // 4096} {process.memory // 4096} 0 1 0 0 0\n"),
+        "limits": _text(lambda: _limits(process)),
+        "cgroup": _text(lambda: "0::/\n"),
+        "mounts": _text(lambda: _mounts(container)),
+        "mountinfo": _text(lambda: _mounts(container)),
+        "oom_score": _text(lambda: "0\n"),
+        "cwd": Symlink(process.cwd),
+        "root": Symlink("/"),
+        "exe": Symlink(process.argv[0] if process.argv else ""),
+        "fd": _Listing(lambda: {str(number): _descriptor(process, number) for number in process.fds}),
+    }
+    for node in files.values():
+        node.uid, node.gid = process.credentials.uid, process.credentials.gid
+    return files
+
+
+def _descriptor(process: Process, number: int) -> Device:
+    def opener(caller: Caller, writing: bool) -> OpenFile:
+        return process.fd(number).retain()
+
+    return Device(opener, 0o666, (136, number))
+
+
+def _status(process: Process) -> str:
+    who = process.credentials
+    state = {"S": "S (sleeping)", "Z": "Z (zombie)", "T": "T (stopped)"}[process.state]
+    parent = 0 if process.parent is None else process.parent.pid
+    kilobytes = process.memory // 1024
+    rows = (
+        ("Name", process.name[:15]),
+        ("State", state),
+        ("Tgid", str(process.pid)),
+        ("Pid", str(process.pid)),
+        ("PPid", str(parent)),
+        ("Uid", "\t".join([str(who.uid)] * 4)),
+        ("Gid", "\t".join([str(who.gid)] * 4)),
+        ("Groups", " ".join(map(str, who.groups))),
+        ("VmSize", f"{kilobytes * 2:8d} kB"),
+        ("VmRSS", f"{kilobytes:8d} kB"),
+        ("Threads", "1"),
+    )
+    return "".join(f"{name}:\t{value}\n" for name, value in rows)
+
+
+def _stat(process: Process) -> str:
+    parent = 0 if process.parent is None else process.parent.pid
+    started = int((process.started_at - process.container.host.kernel.booted_at) * TICKS)
+    head = f"{process.pid} ({process.name[:15]}) {process.state} {parent} {process.group} {process.group} 0 -1 4194560"
+    return f"{head} 0 0 0 0 0 0 0 0 20 0 1 0 {started} {process.memory * 2} {process.memory // 4096}\n"
+
+
+def _limits(process: Process) -> str:
+    rows = (
+        ("Max open files", process.nofile, process.nofile, "files"),
+        ("Max processes", "unlimited", "unlimited", "processes"),
+    )
+    lines = [f"{'Limit':<25} {'Soft Limit':<20} {'Hard Limit':<20} {'Units':<10}"]
+    lines += [f"{name:<25} {soft!s:<20} {hard!s:<20} {unit:<10}" for name, soft, hard, unit in rows]
+    return "\n".join(lines) + "\n"
+
+
+def mount_options(mount: Mount) -> str:
+    return "rw,relatime" if mount.writable else "ro,relatime"
+
+
+def _mounts(container: Container) -> str:
+    rows = (
+        f"{mount.volume.source} {mount.path} {mount.volume.fstype} {mount_options(mount)} 0 0\n"
+        for mount in container.filesystem.mounts
+    )
+    return "".join(rows)
+
+
+def _uptime(container: Container) -> str:
+    seconds = container.clock.now - container.host.kernel.booted_at
+    return f"{seconds:.2f} {seconds * container.host.kernel.cpus * 0.9:.2f}\n"
+
+
+def _meminfo(container: Container) -> str:
+    total = container.host.kernel.memory // 1024
+    used = container.meter.working_set // 1024
+    free = max(0, total - used - total // 4)
+    rows = {
+        "MemTotal": total,
+        "MemFree": free,
+        "MemAvailable": free + total // 5,
+        "Buffers": total // 100,
+        "Cached": total // 6,
+        "SwapTotal": 0,
+        "SwapFree": 0,
+    }
+    return "".join(f"{name + ':':<16}{value:>8} kB\n" for name, value in rows.items())
+
+
+def _cpuinfo(container: Container) -> str:
+    return "".join(
+        f"processor\t: {number}\nmodel name\t: Virtual CPU\ncpu MHz\t\t: 2500.000\n\n"
+        for number in range(container.host.kernel.cpus)
+    )
+
+
+def load_average(container: Container) -> float:
+    """How many processors this container keeps busy, which is all a container can honestly know of the load."""
+    return container.meter.granted_cores
+
+
+def _loadavg(container: Container) -> str:
+    load = load_average(container)
+    running = sum(not process.done.is_set for process in container.pids.processes.values())
+    return f"{load:.2f} {load:.2f} {load:.2f} 1/{running} {max(container.pids.processes, default=1)}\n"
+
+
+def _version(container: Container) -> str:
+    kernel = container.host.kernel
+    return f"Linux version {kernel.release} (buildd@lcy02) {kernel.version}\n"
+
+
+_MACHINE_FILES: dict[str, Callable[[Container], str]] = {
+    "cpuinfo": _cpuinfo,
+    "loadavg": _loadavg,
+    "meminfo": _meminfo,
+    "uptime": _uptime,
+    "version": _version,
+}
+
+
+def _sysctl(container: Container) -> Node:
+    kernel = container.host.kernel
+    return _Listing(
+        lambda: {
+            "kernel": _Listing(
+                lambda: {
+                    "hostname": _text(lambda: container.host.hostname + "\n"),
+                    "osrelease": _text(lambda: kernel.release + "\n"),
+                    "pid_max": _text(lambda: "4194304\n"),
+                }
+            ),
+            "fs": _Listing(lambda: {"file-max": _text(lambda: "9223372036854775807\n")}),
+            "net": _Listing(
+                lambda: {
+                    "core": _Listing(lambda: {"somaxconn": _text(lambda: "4096\n")}),
+                    "ipv4": _Listing(lambda: {"ip_local_port_range": _text(lambda: "32768\t60999\n")}),
+                }
+            ),
+        }
+    )
+
+
+def _net_dev(container: Container) -> str:
+    head = "Inter-|   Receive           |  Transmit\n face |bytes    packets errs |bytes    packets errs\n"
+    return head + "".join(f"{name:>6}:       0       0    0        0       0    0\n" for name in ("lo", "eth0"))
+
+
+def _net_tcp(container: Container) -> str:
+    lines = ["  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode"]
+    for index, listener in enumerate(container.namespace.listeners()):
+        octets = listener.address.split(".")
+        if listener.protocol == "TCP" and len(octets) == 4:
+            address = "".join(f"{int(octet):02X}" for octet in reversed(octets))
+            lines.append(
+                f"{index:4d}: {address}:{listener.port:04X} 00000000:0000 0A 00000000:00000000 00:00000000 00000000"
+                f"     0        0 0"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def _cgroup_files(container: Container) -> dict[str, Node]:
+    meter = container.meter
+
+    def cpu_max() -> str:
+        quota = "max" if meter.cpu_limit is None else str(int(meter.cpu_limit * 100000))
+        return f"{quota} 100000\n"
+
+    def cpu_stat() -> str:
+        used = int(meter.cpu_seconds() * 1e6)
+        return (
+            f"usage_usec {used}\nuser_usec {int(used * 0.8)}\nsystem_usec {used - int(used * 0.8)}\n"
+            f"nr_periods {math.floor(meter.nr_periods)}\nnr_throttled {math.floor(meter.nr_throttled)}\n"
+            f"throttled_usec {int(meter.throttled_seconds * 1e6)}\n"
+        )
+
+    def memory_max() -> str:
+        return ("max" if meter.memory_limit is None else str(meter.memory_limit)) + "\n"
+
+    return {
+        "cgroup.controllers": _text(lambda: "cpuset cpu io memory hugetlb pids rdma misc\n"),
+        "cpu.max": _text(cpu_max),
+        "cpu.stat": _text(cpu_stat),
+        "memory.max": _text(memory_max),
+        "memory.current": _text(lambda: f"{meter.working_set}\n"),
+        "memory.peak": _text(lambda: f"{meter.peak_memory}\n"),
+        "pids.max": _text(lambda: f"{container.pids.limit}\n"),
+        "pids.current": _text(lambda: f"{len(container.pids.processes)}\n"),
+    }
+
+
+def _sys(container: Container) -> Directory:
+    return _Listing(
+        lambda: {"fs": _Listing(lambda: {"cgroup": _Listing(lambda: _cgroup_files(container))})},
+    )
+
+
+def _own_descriptor(number: int) -> Callable[[Caller, bool], OpenFile]:
+    def opener(caller: Any, writing: bool) -> OpenFile:
+        file: OpenFile = caller.fd(number)
+        return file.retain()
+
+    return opener
+
+
+def _random(caller: Any, writing: bool) -> OpenFile:
+    return RandomFile(caller.container.random)
+
+
+def _terminal(caller: Any, writing: bool) -> OpenFile:
+    for number in (0, 1, 2):
+        file: OpenFile | None = caller.fds.get(number)
+        if file is not None and file.is_tty:
+            return file.retain()
+    raise os_error(errno.ENXIO)
+
+
+def _devices() -> Directory:
+    tree = Directory(
+        0o755,
+        entries={
+            "null": Device(lambda caller, writing: NullFile(), 0o666, (1, 3)),
+            "zero": Device(lambda caller, writing: ZeroFile(), 0o666, (1, 5)),
+            "full": Device(lambda caller, writing: FullFile(), 0o666, (1, 7)),
+            "random": Device(_random, 0o666, (1, 8)),
+            "urandom": Device(_random, 0o666, (1, 9)),
+            "tty": Device(_terminal, 0o666, (5, 0)),
+            "stdin": Device(_own_descriptor(0), 0o777, (136, 0)),
+            "stdout": Device(_own_descriptor(1), 0o777, (136, 1)),
+            "stderr": Device(_own_descriptor(2), 0o777, (136, 2)),
+            "fd": Symlink("/proc/self/fd"),
+            "pts": Directory(0o755),
+            "shm": Directory(0o1777),
+        },
+    )
+    tree.freeze()
+    return tree
+
+
+_DEVICES = _devices()
+
+
+def system_mounts(container: Container) -> list[Mount]:
+    """What every container has mounted, unless the pod says otherwise."""
+    given = {mount.path for mount in container.config.mounts}
+    host = container.host
+    own = [
+        Mount("/proc", Volume(ProcDirectory(container), fstype="proc", source="proc")),
+        Mount("/sys", Volume(_sys(container), fstype="sysfs", source="sysfs"), read_only=True),
+        Mount("/dev", Volume(_DEVICES, fstype="tmpfs", source="tmpfs")),
+        Mount("/dev/shm", Volume(Directory(0o1777), space=Space(SHARED_MEMORY), fstype="tmpfs", source="shm")),
+    ]
+    addresses = [f"{address}\t{host.hostname}" for address in host.namespace.addresses]
+    texts = {
+        "/etc/hostname": f"{host.hostname}\n",
+        "/etc/hosts": "\n".join(["127.0.0.1\tlocalhost", "::1\tlocalhost ip6-localhost ip6-loopback", *addresses, ""]),
+    }
+    for path, text in texts.items():
+        if path not in given:
+            own.append(Mount(path, Volume(fstype="ext4"), node=File(text.encode(), mtime=container.clock.now)))
+    return [mount for mount in own if mount.path not in given]

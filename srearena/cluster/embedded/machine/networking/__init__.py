@@ -1,0 +1,1 @@
+"""Sockets, connections, HTTP messages, certificates: a machine's side of the network."""

@@ -1,0 +1,358 @@
+"""Sockets: who listens in a network namespace, how a connection reaches it, and what a client sees.
+
+A `NetworkNamespace` is shared by the containers of a pod (or by all host-network pods of a node). Programs listen
+in it; the `network` package decides whether and how fast a client gets there and then uses `Listener` to deliver.
+Programs and shells reach out only through a `NetworkFacade` (see `reachability`).
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import Any, Protocol
+
+from srearena.cluster.embedded.clock import Clock, Task
+from srearena.cluster.embedded.machine.files.streams import Change, os_error
+from srearena.cluster.embedded.machine.networking.certificates import TlsIdentity
+from srearena.cluster.embedded.machine.networking.connections import Connection, ConnectionFile, connection_pair
+from srearena.cluster.embedded.machine.networking.http_message import HttpRequest, HttpResponse
+from srearena.cluster.embedded.machine.networking.http_wire import HttpHandler, http_over, serve_http, within
+from srearena.cluster.embedded.machine.networking.interface_counters import Carried
+from srearena.cluster.embedded.machine.networking.reachability import (
+    ConnectResult,
+    DnsRecord,
+    DnsStatus,
+    GrpcHealth,
+    GrpcResult,
+    HttpResult,
+    NetworkFacade,
+    Outcome,
+    PingResult,
+    Resolution,
+)
+
+__all__ = [
+    "ANY_ADDRESS",
+    "ConnectResult",
+    "Connection",
+    "ConnectionFile",
+    "DnsRecord",
+    "DnsStatus",
+    "GrpcHealth",
+    "GrpcResult",
+    "HttpHandler",
+    "HttpRequest",
+    "HttpResponse",
+    "HttpResult",
+    "Listener",
+    "NetworkFacade",
+    "NetworkNamespace",
+    "Outcome",
+    "PingResult",
+    "Resolution",
+    "SocketOwner",
+    "TlsIdentity",
+    "connection_pair",
+    "http_over",
+    "within",
+]
+
+ANY_ADDRESS = "0.0.0.0"
+LOOPBACK = "127.0.0.1"
+EPHEMERAL_PORTS = range(32768, 61000)
+DEFAULT_BACKLOG = 4096
+
+
+class SocketOwner(Protocol):
+    """The process behind a socket: it runs the handlers, and its end closes them."""
+
+    pid: int
+
+    @property
+    def name(self) -> str: ...
+
+    def spawn_thread(self, coroutine: Coroutine[Any, Any, Any]) -> Task[Any]: ...
+
+    def take_descriptor(self) -> bool:
+        """Count one more open socket; False where the process may open no more files."""
+        ...
+
+    def give_descriptor_back(self) -> None: ...
+
+
+StreamHandler = Callable[[Connection], Coroutine[Any, Any, None]]
+GrpcHealthHandler = Callable[[str], Coroutine[Any, Any, GrpcHealth]]
+DatagramHandler = Callable[[bytes, str], Coroutine[Any, Any, "bytes | None"]]
+
+
+@dataclass(eq=False, slots=True)
+class Listener:
+    """A listening socket. What it speaks is given by the handlers; what it lacks is derived or refused."""
+
+    namespace: NetworkNamespace
+    owner: SocketOwner
+    port: int
+    address: str = ANY_ADDRESS
+    protocol: str = "TCP"
+    http: HttpHandler | None = None
+    stream: StreamHandler | None = None
+    grpc_health: GrpcHealthHandler | None = None
+    datagram: DatagramHandler | None = None
+    tls: TlsIdentity | None = None
+    identify: Callable[[str], TlsIdentity] | None = None
+    """Who the server is for a client that names whom it wants; without it the same for all."""
+    backlog: int = DEFAULT_BACKLOG
+    accepted: int = 0
+    """Connections being served."""
+    waiting: int = 0
+    """Connections the kernel took that the process has not accepted yet."""
+    open: bool = True
+    on_starved: Callable[[], object] | None = None
+    """Told when the process has no descriptor left for a connection that the kernel took."""
+    server: object | None = None
+    """The model that answers here, for those who ask it in bulk instead of sending bytes (see `datastore`)."""
+    _descriptor_freed: Change | None = None
+
+    def covers(self, address: str) -> bool:
+        return self.address in (ANY_ADDRESS, "::", address) or (address == "::1" and self.address == LOOPBACK)
+
+    def close(self) -> None:
+        if self.open:
+            self.open = False
+            self.namespace.forget(self)
+            if self._descriptor_freed is not None:
+                self._descriptor_freed.notify()
+
+    async def accept(self) -> Outcome:
+        """Wait until the process takes the connection; whoever got CONNECTED calls `leave` at the end."""
+        if not self.open:
+            return Outcome.REFUSED
+        if self.owner.take_descriptor():
+            self.accepted += 1
+            return Outcome.CONNECTED
+        if self.waiting >= self.backlog:
+            return Outcome.TIMEOUT
+        self.waiting += 1
+        if self.waiting == 1:
+            self._starvation_changed()
+            if self.on_starved is not None:
+                self.on_starved()
+        try:
+            while not self.owner.take_descriptor():
+                await self._freed().wait()
+                if self.namespace.find(self.address, self.port, self.protocol) is not self:
+                    return Outcome.RESET
+            self.accepted += 1
+            return Outcome.CONNECTED
+        finally:
+            self.waiting -= 1
+            if not self.waiting:
+                self._starvation_changed()
+
+    @property
+    def starved(self) -> bool:
+        """Whether connections wait in vain for the process to take them."""
+        return self.waiting > 0
+
+    def _starvation_changed(self) -> None:
+        if self.namespace.changed is not None:
+            self.namespace.changed()
+
+    def leave(self) -> None:
+        self.accepted -= 1
+        self.owner.give_descriptor_back()
+        if self._descriptor_freed is not None:
+            self._descriptor_freed.notify()
+
+    def _freed(self) -> Change:
+        if self._descriptor_freed is None:
+            self._descriptor_freed = Change(self.namespace.clock)
+        return self._descriptor_freed
+
+    def connect(self, client: tuple[str, int], server: tuple[str, int]) -> Connection:
+        """Hand the process a connection (the kernel has done the handshake) and return the client's end of it."""
+        clock = self.namespace.clock
+        near, far = connection_pair(clock, client, server)
+        self.namespace.connections.append(far)
+        clock.spawn(self._serve(near, far))
+        return near
+
+    async def _serve(self, near: Connection, far: Connection) -> None:
+        outcome = await self.accept()
+        try:
+            if outcome is Outcome.CONNECTED:
+                task = self.owner.spawn_thread(self._converse(far))
+                await task.done.wait()
+                if task.done.value is not True:
+                    near.mark_reset()
+                self.leave()
+            else:
+                near.mark_reset()
+        finally:
+            far.close()
+            if far in self.namespace.connections:
+                self.namespace.connections.remove(far)
+
+    async def _converse(self, connection: Connection) -> bool:
+        try:
+            if self.stream is not None:
+                await self.stream(connection)
+            elif self.http is not None:
+                await serve_http(connection, self.http)
+            elif self.grpc_health is not None:
+                await connection.read()
+        except OSError:
+            return False
+        return True
+
+    async def answer_http(self, request: HttpRequest, peer: tuple[str, int], server: tuple[str, int]) -> HttpResult:
+        """One request over a connection of its own, without the detour over bytes where both sides speak HTTP."""
+        if request.tls and self.tls is None:
+            return HttpResult(Outcome.TLS_ERROR, connected=True)
+        if self.tls is not None and not request.tls:
+            text = "Client sent an HTTP request to an HTTPS server.\n"
+            return HttpResult(Outcome.CONNECTED, HttpResponse.text(text, 400), connected=True)
+        identity = self.tls
+        if identity is not None:
+            identity = self.identify(request.server_name) if self.identify is not None else identity
+            if request.accepts is not None and not request.accepts(identity):
+                return HttpResult(Outcome.TLS_ERROR, connected=True, identity=identity)
+        if self.http is None:
+            return await http_over(self.connect(peer, server), request)
+        outcome = await self.accept()
+        if outcome is not Outcome.CONNECTED:
+            return HttpResult(outcome, connected=outcome is not Outcome.TIMEOUT)
+        task = self.owner.spawn_thread(self.http(request))
+        try:
+            await task.done.wait()
+        finally:
+            self.leave()
+        response = task.done.value
+        if not isinstance(response, HttpResponse):
+            return HttpResult(Outcome.RESET, connected=True)
+        if request.method == "HEAD" and response.body:
+            response = HttpResponse(response.status, b"", response.headers, response.reason)
+        return HttpResult(Outcome.CONNECTED, response, connected=True, identity=identity)
+
+    async def answer_grpc_health(self, service: str) -> GrpcResult:
+        """What `grpc.health.v1.Health/Check` gets; a server that speaks no gRPC resets the stream."""
+        if self.grpc_health is None:
+            if self.http is not None or self.stream is not None:
+                return GrpcResult(Outcome.PROTOCOL_ERROR, connected=True)
+            return GrpcResult(Outcome.CONNECTED, GrpcHealth.UNIMPLEMENTED, connected=True)
+        outcome = await self.accept()
+        if outcome is not Outcome.CONNECTED:
+            return GrpcResult(outcome)
+        task = self.owner.spawn_thread(self.grpc_health(service))
+        try:
+            await task.done.wait()
+        finally:
+            self.leave()
+        if task.done.value is None:
+            return GrpcResult(Outcome.RESET, connected=True)
+        return GrpcResult(Outcome.CONNECTED, task.done.value, connected=True)
+
+
+@dataclass(eq=False, slots=True)
+class NetworkNamespace:
+    """The sockets of one pod sandbox, or of a node."""
+
+    clock: Clock
+    addresses: tuple[str, ...] = ()
+    """Addresses of the interfaces other than lo, primary first."""
+    interface: str = "eth0"
+    connections: list[Connection] = field(default_factory=list)
+    changed: Callable[[], object] | None = None
+    """Called after each change of who listens, so that the network need not look every time."""
+    carried: Carried = field(default_factory=Carried)
+    _listeners: dict[tuple[str, int], list[Listener]] = field(default_factory=dict)
+    _next_port: int = EPHEMERAL_PORTS.start
+
+    @property
+    def address(self) -> str:
+        return self.addresses[0] if self.addresses else ""
+
+    def listen(
+        self,
+        owner: SocketOwner,
+        port: int,
+        *,
+        address: str = ANY_ADDRESS,
+        protocol: str = "TCP",
+        http: HttpHandler | None = None,
+        stream: StreamHandler | None = None,
+        grpc_health: GrpcHealthHandler | None = None,
+        datagram: DatagramHandler | None = None,
+        tls: TlsIdentity | None = None,
+        identify: Callable[[str], TlsIdentity] | None = None,
+        backlog: int = DEFAULT_BACKLOG,
+    ) -> Listener:
+        """Bind and listen. OSError EADDRINUSE, EADDRNOTAVAIL or EINVAL, as bind(2) says them."""
+        if address in ("", "*", "[::]"):
+            address = ANY_ADDRESS
+        if address == "localhost":
+            address = LOOPBACK
+        if not 0 <= port <= 65535:
+            raise os_error(errno.EINVAL)
+        if port == 0:
+            port = self.ephemeral_port(protocol)
+        taken = self._listeners.get((protocol, port), ())
+        if any(ANY_ADDRESS in (other.address, address) or "::" in (other.address, address) for other in taken):
+            raise os_error(errno.EADDRINUSE)
+        if any(other.address == address for other in taken):
+            raise os_error(errno.EADDRINUSE)
+        if not self.is_local(address):
+            raise os_error(errno.EADDRNOTAVAIL)
+        listener = Listener(
+            self, owner, port, address, protocol, http, stream, grpc_health, datagram, tls, identify, max(1, backlog)
+        )
+        self._listeners.setdefault((protocol, port), []).append(listener)
+        if self.changed is not None:
+            self.changed()
+        return listener
+
+    def is_local(self, address: str) -> bool:
+        if address in (ANY_ADDRESS, "::") or address in self.addresses:
+            return True
+        return _is_loopback(address)
+
+    def find(self, address: str, port: int, protocol: str = "TCP") -> Listener | None:
+        """Who answers on that address and port of this namespace."""
+        found = self._listeners.get((protocol, port), ())
+        return next((listener for listener in found if listener.covers(address)), None)
+
+    def listeners(self) -> list[Listener]:
+        return [listener for group in self._listeners.values() for listener in group]
+
+    def forget(self, listener: Listener) -> None:
+        key = (listener.protocol, listener.port)
+        rest = [other for other in self._listeners.get(key, ()) if other is not listener]
+        if rest:
+            self._listeners[key] = rest
+        else:
+            self._listeners.pop(key, None)
+        if self.changed is not None:
+            self.changed()
+
+    def close_owned_by(self, owner: SocketOwner) -> None:
+        for listener in self.listeners():
+            if listener.owner is owner:
+                listener.close()
+
+    def ephemeral_port(self, protocol: str = "TCP") -> int:
+        """A free port for a client socket, or for a server that does not care."""
+        for _ in EPHEMERAL_PORTS:
+            port = self._next_port
+            self._next_port = port + 1 if port + 1 in EPHEMERAL_PORTS else EPHEMERAL_PORTS.start
+            if (protocol, port) not in self._listeners:
+                return port
+        raise os_error(errno.EADDRNOTAVAIL)
+
+
+def _is_loopback(text: str) -> bool:
+    try:
+        return ip_address(text).is_loopback
+    except ValueError:
+        return False

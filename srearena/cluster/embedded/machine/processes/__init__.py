@@ -1,0 +1,1 @@
+"""Processes, signals, terminals, credentials and what running code costs."""

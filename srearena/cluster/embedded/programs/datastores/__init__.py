@@ -1,0 +1,1 @@
+"""Databases, caches, brokers and registries."""

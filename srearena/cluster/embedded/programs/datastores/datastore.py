@@ -1,0 +1,191 @@
+"""What the traffic of an application asks of a running datastore.
+
+A server model (MongoDB, Redis, PostgreSQL, MySQL, Kafka, Consul ...) hangs on the listening socket it serves, as
+`Listener.server`. Whoever has found a way through the network to that socket asks the model directly, in bulk, instead
+of sending bytes: may this login do that, how many records are there, take these messages. What an operator changes
+through `exec` (a user dropped, a password set, a table locked) changes the same state, so both see one truth.
+
+Always: `epoch` moves whenever an answer may have changed, so that a caller may keep answers as long as it stands; a
+refusal carries the text the client library would show; nothing here takes time (a caller that is told "locked" waits
+until its own timeout).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from srearena.cluster.embedded.machine.processes.process import Process
+
+Action = Literal["connect", "read", "write", "create"]
+RefusalKind = Literal["auth", "permission", "missing", "locked", "full", "readonly", "closed", "busy"]
+Record = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Who connects, and to what; empty means not given."""
+
+    user: str = ""
+    password: str = ""
+    database: str = ""
+    source: str = ""
+    """MongoDB only: the database the user is defined in (authSource)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a request fails: what kind of reason, and what the client library shows for it."""
+
+    kind: RefusalKind
+    message: str
+
+
+@runtime_checkable
+class Datastore(Protocol):
+    """A running server, asked by traffic."""
+
+    epoch: int
+    """Moves whenever an answer of `refuses` may change."""
+
+    def refuses(self, login: Login | None, action: str, target: str) -> Refusal | None:
+        """None where `login` may do it now. `target` is a table, collection, key or topic; "" for "connect".
+
+        Only "connect" looks at the password and at how many connections there are: whoever is in stays in. In SQL a
+        target may name columns too: `products(id, name)`.
+        """
+        ...
+
+    def put(self, database: str, target: str, records: Sequence[Record]) -> Refusal | None:
+        """Add records, creating what has to exist for them; applications seed their data so when they start."""
+        ...
+
+    def count(self, database: str, target: str) -> int:
+        """How many records there are; 0 where there is no such thing."""
+        ...
+
+    def attach(self, client: str, login: Login | None, sessions: int, address: str = "") -> Refusal | None:
+        """The pool of `client` (a pod's name, say) has that many connections open from now on; 0: it has left.
+
+        Who cannot log in is refused, and logged, as the server does that. Connections count against the server's
+        limit and are listed for operators. A new password leaves them alone.
+        """
+        ...
+
+    def attached(self, client: str) -> int:
+        """How many of its connections are still open: an operator may have ended some."""
+        ...
+
+
+def joined(model: object, process: Process, login: Login | None, sessions: int = 1) -> Refusal | None:
+    """Let a process have connections to a store as long as it lives; why not, where it is refused.
+
+    Asking again costs nothing while they are open. Once somebody has ended them, the next asking connects anew. A model
+    that keeps no connections lets everybody in.
+    """
+    attach = getattr(model, "attach", None)
+    if attach is None:
+        return None
+    client = _client(process)
+    if model.attached(client):  # type: ignore[attr-defined]
+        return None
+    refusal: Refusal | None = attach(client, login, sessions, process.container.namespace.address)
+    if refusal is None:
+        process.done.then(lambda: attach(client, None, 0))
+    return refusal
+
+
+def asked(model: Datastore | Broker, process: Process, login: Login | None, action: str, target: str) -> Refusal | None:
+    """May a process do that, over a connection of its own? One that has to wait is listed as waiting for operators."""
+    refusal = joined(model, process, login) or model.refuses(login, action, target)
+    occupy = getattr(model, "occupy", None)
+    if occupy is not None:
+        waits = refusal is not None and refusal.kind == "locked"
+        table = target.partition("(")[0]
+        occupy(
+            _client(process),
+            int(waits),
+            f"SELECT * FROM {table}" if action == "read" else f"INSERT INTO {table}",
+            target,
+        )
+    return refusal
+
+
+def _client(process: Process) -> str:
+    return f"{process.container.host.hostname}/{process.pid}"
+
+
+@runtime_checkable
+class Cache(Datastore, Protocol):
+    """A key-value store: besides, content may be written in bulk, and thrown away."""
+
+    losses: int
+    """How often everything stored was thrown away (FLUSHALL, flush_all)."""
+
+    def fill(self, prefix: str, keys: int, size: int) -> int:
+        """Write that many new keys with values of `size` bytes; how many were taken (memory may run out)."""
+        ...
+
+    @property
+    def evictions(self) -> int: ...
+
+
+@runtime_checkable
+class Broker(Protocol):
+    """Kafka: logs with offsets, and groups that read them. Counts are whole messages."""
+
+    epoch: int
+
+    def refuses(self, login: Login | None, action: str, target: str) -> Refusal | None: ...
+
+    @property
+    def topics(self) -> Mapping[str, int]:
+        """Names and their numbers of partitions."""
+        ...
+
+    def append(self, topic: str, count: int, size: int) -> Refusal | None:
+        """`count` messages of `size` bytes each; too large ones are refused, a missing topic is made where allowed."""
+        ...
+
+    def fetch(self, group: str, topic: str, at_most: int) -> int:
+        """Take and commit up to that many messages for a consumer group; how many there were."""
+        ...
+
+    def lag(self, group: str, topic: str) -> int: ...
+
+    def end_offset(self, topic: str) -> int:
+        """The sum over its partitions."""
+        ...
+
+    def committed(self, group: str, topic: str) -> int:
+        """The sum over the partitions of what the group has committed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One address of a service, as a discovery server hands it out."""
+
+    service: str
+    ip: str
+    port: int
+    healthy: bool = True
+
+
+@runtime_checkable
+class Discovery(Protocol):
+    """Consul, Nacos: who offers a service, by their own account."""
+
+    epoch: int
+
+    def register(self, service: str, ip: str, port: int) -> None:
+        """Offer a service; doing so again is the heartbeat where one is wanted (Nacos: every five seconds)."""
+        ...
+
+    def deregister(self, service: str, ip: str, port: int) -> None: ...
+
+    def instances(self, service: str) -> list[Instance]:
+        """Those that pass their checks, in a stable order."""
+        ...

@@ -1,0 +1,302 @@
+"""A running mongod: who is connected, what is stored, and what traffic may do.
+
+Commands of shells are in `commands`; this is the state they change. A change is on disk a tenth of a second later
+(the journal's interval); a disk that cannot take it ends the server, as WiredTiger does.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from srearena.cluster.embedded.clock import Timer
+from srearena.cluster.embedded.machine.files.streams import os_error
+from srearena.cluster.embedded.machine.processes.process import Process
+from srearena.cluster.embedded.programs.datastores.connection_pools import cut_down, pool_of
+from srearena.cluster.embedded.programs.datastores.datastore import Login, Record, Refusal
+from srearena.cluster.embedded.programs.datastores.disk_watch import DiskWatch
+from srearena.cluster.embedded.programs.datastores.mongodb import storage
+from srearena.cluster.embedded.programs.datastores.mongodb.access import User
+from srearena.cluster.embedded.programs.datastores.mongodb.documents import Document
+from srearena.cluster.embedded.programs.datastores.mongodb.exporter import EXPORTER, MAX_INCOMING
+from srearena.cluster.embedded.programs.datastores.mongodb.journal import Journal
+from srearena.cluster.embedded.programs.datastores.mongodb.values import ObjectId, legacy, packed
+
+JOURNAL_SECONDS = 0.1
+ABRUPT = 14
+"""The exit code of a failed assertion."""
+_ACTIONS = {"read": "find", "write": "insert", "create": "createIndexes"}
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    """One connection, or one of a pool's."""
+
+    number: int
+    remote: str
+    opened_at: float
+    client: str = ""
+    user: tuple[str, str] | None = None
+    """Database and name of the user it authenticated as."""
+
+    @property
+    def context(self) -> str:
+        return f"conn{self.number}"
+
+
+class MongoServer:
+    exporter = EXPORTER
+
+    def __init__(
+        self,
+        process: Process,
+        contents: storage.Contents,
+        *,
+        version: str,
+        folder: str,
+        port: int,
+        auth: bool,
+        tls: str = "disabled",
+    ) -> None:
+        self.process = process
+        self.contents = contents
+        self.version = version
+        self.folder = folder
+        self.port = port
+        self.auth = auth
+        self.tls = tls
+        self.epoch = 0
+        self.journal = Journal(process)
+        self.sessions: dict[int, Session] = {}
+        self.operations = dict.fromkeys(("insert", "query", "update", "delete", "getmore", "command"), 0)
+        self.connected = 0
+        """Connections ever made."""
+        self.base_memory = process.memory
+        self._objects = 0
+        self._flush: Timer | None = None
+        self.disk = DiskWatch(process, folder, self._disk_changed)
+
+    def _disk_changed(self) -> None:
+        self.epoch += 1
+        if self.disk.state == "failing":
+            self._panic(os_error(errno.EIO))
+
+    # --- contents ----------------------------------------------------------------------------------------------
+
+    def collection(self, database: str, name: str) -> list[Document]:
+        """Its documents; an empty list that is not kept where there is none."""
+        return self.contents.databases.get(database, {}).get(name, [])
+
+    def make_collection(self, database: str, name: str) -> list[Document]:
+        return self.contents.databases.setdefault(database, {}).setdefault(name, [])
+
+    def new_id(self) -> ObjectId:
+        self._objects += 1
+        machine = sum(ord(letter) * 31**index for index, letter in enumerate(self.process.container.host.hostname))
+        return ObjectId(f"{int(self.process.clock.now):08x}{machine % 16**10:010x}{self._objects % 16**6:06x}")
+
+    def size_of(self, database: str) -> int:
+        return sum(
+            len(json.dumps(packed(document)))
+            for rows in self.contents.databases.get(database, {}).values()
+            for document in rows
+        )
+
+    def changed(self, *, access: bool = False) -> None:
+        """Something stored is different now; with `access`, also who may do what."""
+        if access:
+            self.epoch += 1
+        if self._flush is None:
+            self._flush = self.process.clock.after(JOURNAL_SECONDS, self.flush)
+
+    def flush(self) -> None:
+        self._flush = None
+        if self.process.done.is_set:
+            return
+        encoded = self.contents.encoded()
+        try:
+            storage.save(self.process, self.folder, self.contents)
+        except OSError as error:
+            self._panic(error)
+            return
+        self.process.set_memory(self.base_memory + 2 * len(encoded))
+
+    def _panic(self, error: OSError) -> None:
+        file = f"{self.folder}/journal/WiredTigerLog.0000000001"
+        self.journal.line(
+            22435,
+            "WT",
+            "WiredTiger error message",
+            "JournalFlusher",
+            severity="E",
+            error=error.errno,
+            message=f"__posix_file_write, 580: {file}: handle-write: pwrite: failed to write: {error.strerror}",
+        )
+        self.journal.line(
+            22435,
+            "WT",
+            "WiredTiger error message",
+            "JournalFlusher",
+            severity="E",
+            error=-31804,
+            message="__wt_panic, 477: the process must exit and restart: WT_PANIC: WiredTiger library panic",
+        )
+        self.journal.line(23089, "-", "Fatal assertion", "JournalFlusher", severity="F", msgid=50853, error=-31804)
+        self.journal.line(23090, "-", "\n\n***aborting after fassert() failure\n\n", "JournalFlusher", severity="F")
+        self.process.end(ABRUPT)
+
+    # --- connections -------------------------------------------------------------------------------------------
+
+    def accept(self, remote: str, client: str = "") -> Session:
+        self.connected += 1
+        session = Session(self.connected, remote, self.process.clock.now, client)
+        self.sessions[session.number] = session
+        self.journal.line(
+            22943,
+            "NETWORK",
+            "Connection accepted",
+            "listener",
+            remote=remote,
+            connectionId=session.number,
+            connectionCount=len(self.sessions),
+        )
+        return session
+
+    def leave(self, session: Session) -> None:
+        if self.sessions.pop(session.number, None) is not None:
+            self.journal.line(
+                22944,
+                "NETWORK",
+                "Connection ended",
+                session.context,
+                remote=session.remote,
+                connectionId=session.number,
+                connectionCount=len(self.sessions),
+            )
+
+    def user_of(self, session: Session) -> User | None:
+        """Whom it is logged in as now: one who was dropped is nobody."""
+        return None if session.user is None else self.contents.users.get(session.user)
+
+    def authenticate(self, session: Session, login: Login) -> bool:
+        source = login.source or login.database or "admin"
+        user = self.contents.users.get((source, login.user))
+        facts = {"mechanism": "SCRAM-SHA-256", "principalName": login.user, "authenticationDatabase": source}
+        if self.version.startswith("4.") or self.version.startswith("3."):
+            facts["mechanism"] = "SCRAM-SHA-256" if login.user else "SCRAM-SHA-1"
+        if user is None or user.password != login.password:
+            reason = (
+                f'UserNotFound: Could not find user "{login.user}" for db "{source}"'
+                if user is None
+                else "AuthenticationFailed: SCRAM authentication failed, storedKey mismatch"
+            )
+            self.journal.line(
+                20249, "ACCESS", "Authentication failed", session.context, **facts, remote=session.remote, error=reason
+            )
+            return False
+        session.user = (source, login.user)
+        self.journal.line(
+            20250,
+            "ACCESS",
+            "Authentication succeeded" if not self.version.startswith("4.") else "Successful authentication",
+            session.context,
+            **facts,
+            remote=session.remote,
+        )
+        return True
+
+    # --- traffic -----------------------------------------------------------------------------------------------
+
+    def refuses(self, login: Login | None, action: str, target: str) -> Refusal | None:
+        if self.process.done.is_set:
+            return Refusal("closed", "no reachable servers")
+        if self.tls == "requireTLS":
+            return Refusal("closed", "no reachable servers")
+        user = self._user(login)
+        if action == "connect":
+            if login is None or not login.user or (user is not None and user.password == login.password):
+                return None
+            return Refusal("auth", "server returned error on SASL authentication step: Authentication failed.")
+        refusal = self._forbids(login, user, action, target)
+        if refusal is not None or action == "read":
+            return refusal
+        return self._disk_refuses()
+
+    def _user(self, login: Login | None) -> User | None:
+        if login is None or not login.user:
+            return None
+        return self.contents.users.get((login.source or "admin", login.user))
+
+    def _forbids(self, login: Login | None, user: User | None, action: str, target: str) -> Refusal | None:
+        if not self.auth:
+            return None
+        command = _ACTIONS.get(action, "find")
+        database = login.database if login is not None and login.database else "test"
+        if user is None:
+            return Refusal("permission", f"command {command} requires authentication")
+        if user.may(command, database):
+            return None
+        shown = legacy({command: target, "$db": database}, oneline=True).replace('"' + command + '" ', f"{command}")
+        shown = shown.replace('"$db" :', "$db:")
+        return Refusal("permission", f"not authorized on {database} to execute command {shown}")
+
+    def _disk_refuses(self) -> Refusal | None:
+        state = self.disk.look()
+        if state == "full":
+            return Refusal("full", "No space left on device")
+        return Refusal("readonly", "Read-only file system") if state else None
+
+    def put(self, database: str, target: str, records: Sequence[Record]) -> Refusal | None:
+        refusal = self._disk_refuses()
+        if refusal is not None:
+            return refusal
+        rows = self.make_collection(database, target)
+        for record in records:
+            rows.append({"_id": self.new_id(), **record})
+        self.operations["insert"] += len(records)
+        self.changed()
+        return None
+
+    def count(self, database: str, target: str) -> int:
+        return len(self.collection(database, target))
+
+    def attach(self, client: str, login: Login | None, sessions: int, address: str = "") -> Refusal | None:
+        lacking = cut_down(self.sessions.values(), client, sessions, self.leave)
+        if lacking:
+            refusal = self.refuses(login, "connect", "")
+            for _ in range(lacking):
+                if len(self.sessions) >= MAX_INCOMING:
+                    return Refusal("busy", "connection refused because too many open connections")
+                session = self.accept(f"{address}:{32768 + self.connected % 28000}" if address else client, client)
+                if self.tls == "requireTLS":
+                    self._refuse_plain(session)
+                    return refusal
+                if login is not None and login.user:
+                    self.authenticate(
+                        session, Login(login.user, login.password, login.database, login.source or "admin")
+                    )
+                if refusal is not None:
+                    self.leave(session)
+                    return refusal
+        return None
+
+    def attached(self, client: str) -> int:
+        return len(pool_of(self.sessions.values(), client))
+
+    def _refuse_plain(self, session: Session) -> None:
+        self.journal.line(
+            22988,
+            "NETWORK",
+            "Error receiving request from client. Ending connection from remote",
+            session.context,
+            error={
+                "code": 141,
+                "codeName": "SSLHandshakeFailed",
+                "errmsg": "The server is configured to only allow SSL connections",
+            },
+            remote=session.remote,
+            connectionId=session.number,
+        )
+        self.leave(session)

@@ -1,0 +1,1 @@
+"""Programs of the cluster itself and of its tests."""

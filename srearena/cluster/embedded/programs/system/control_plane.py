@@ -1,0 +1,140 @@
+"""The control plane's own programs: etcd, API server, controller manager and scheduler.
+
+They do what can be seen of them from a node: they listen, answer health checks and log a little. Their real work is
+done by the simulator's own components.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from signal import Signals
+
+from srearena.cluster.embedded.machine.containers.runtime import Sandbox
+from srearena.cluster.embedded.machine.networking.certificates import TlsIdentity
+from srearena.cluster.embedded.machine.networking.sockets import HttpRequest, HttpResponse
+from srearena.cluster.embedded.machine.processes.process import Process
+from srearena.cluster.embedded.programs.base import Program
+from srearena.cluster.embedded.programs.registry import program
+
+VERSION = "v1.34.0"
+API_PORT = 6443
+
+_HEALTH = ("/healthz", "/livez", "/readyz", "/health")
+_UNAUTHORIZED = (
+    '{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Unauthorized",'
+    '"reason":"Unauthorized","code":401}\n'
+)
+
+
+class ControlPlaneProgram(Program):
+    base = "distroless"
+    follows_tag = False
+    port = 0
+    tls = True
+    names: tuple[str, ...] = ()
+    """What its certificate is valid for, besides the machine itself."""
+    greeting: tuple[str, ...] = ()
+
+    def stamp(self, now: float) -> str:
+        """The head of a log line, as klog writes it."""
+        return datetime.fromtimestamp(now, UTC).strftime("I%m%d %H:%M:%S.%f       1 ")
+
+    async def run(self, process: Process) -> int:
+        stop = process.catch(Signals.SIGTERM, Signals.SIGINT)
+        process.set_memory(self.idle_memory)
+        host = process.container.host
+        served = host.machine.handlers if isinstance(host, Sandbox) else {}
+        authority = host.machine.root_certificate if isinstance(host, Sandbox) else b""
+        names = ("localhost", host.hostname, *self.names)
+        identity = TlsIdentity(names, "kubernetes", authority) if self.tls else None
+
+        async def answer(request: HttpRequest) -> HttpResponse:
+            handler = served.get(self.port)
+            # Whoever shows no credentials (the kubelet with its probes) may ask for health, and for nothing else.
+            if handler is None or not request.header("Authorization"):
+                return await self.answer(request)
+            return await handler(request)
+
+        try:
+            process.container.namespace.listen(process, self.port, http=answer, tls=identity)
+        except OSError as error:
+            await process.error(f"failed to listen on 0.0.0.0:{self.port}: {str(error.strerror).lower()}\n")
+            return 1
+        for line in self.greeting:
+            await process.error(f"{self.stamp(process.clock.now)}{line}\n")
+        await stop.wait()
+        return 0
+
+    async def answer(self, request: HttpRequest) -> HttpResponse:
+        if request.path.startswith(_HEALTH):
+            return HttpResponse.text("ok")
+        return HttpResponse(401, _UNAUTHORIZED.encode(), {"Content-Type": "application/json"})
+
+
+@program("kube-apiserver")
+class ApiServerProgram(ControlPlaneProgram):
+    entrypoint = ("kube-apiserver",)
+    binaries = ("/usr/local/bin/kube-apiserver",)
+    port = API_PORT
+    names = (
+        *("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"),
+        "10.96.0.1",
+    )
+    idle_cpu = 0.05
+    idle_memory = 260 * 1024**2
+    greeting = (
+        "options.go:263] external host was not specified, using the advertised address",
+        f"server.go:150] Version: {VERSION}",
+        "secure_serving.go:211] Serving securely on [::]:6443",
+        "controller.go:90] Starting OpenAPI V3 controller",
+        "cache.go:39] Caches are synced for APIServiceRegistrationController controller",
+    )
+
+
+@program("kube-controller-manager")
+class ControllerManagerProgram(ControlPlaneProgram):
+    entrypoint = ("kube-controller-manager",)
+    binaries = ("/usr/local/bin/kube-controller-manager",)
+    port = 10257
+    idle_cpu = 0.02
+    idle_memory = 55 * 1024**2
+    greeting = (
+        f'controllermanager.go:189] "Starting" version="{VERSION}"',
+        "secure_serving.go:211] Serving securely on 127.0.0.1:10257",
+        "leaderelection.go:257] attempting to acquire leader lease kube-system/kube-controller-manager...",
+        "leaderelection.go:271] successfully acquired lease kube-system/kube-controller-manager",
+    )
+
+
+@program("kube-scheduler")
+class SchedulerProgram(ControlPlaneProgram):
+    entrypoint = ("kube-scheduler",)
+    binaries = ("/usr/local/bin/kube-scheduler",)
+    port = 10259
+    idle_cpu = 0.005
+    idle_memory = 26 * 1024**2
+    greeting = (
+        f'server.go:175] "Starting Kubernetes Scheduler" version="{VERSION}"',
+        "secure_serving.go:211] Serving securely on 127.0.0.1:10259",
+        "leaderelection.go:257] attempting to acquire leader lease kube-system/kube-scheduler...",
+        "leaderelection.go:271] successfully acquired lease kube-system/kube-scheduler",
+    )
+
+
+@program("etcd")
+class EtcdProgram(ControlPlaneProgram):
+    entrypoint = ("etcd",)
+    binaries = ("/usr/local/bin/etcd",)
+    port = 2381
+    tls = False
+    idle_cpu = 0.03
+    idle_memory = 48 * 1024**2
+    greeting = (
+        '"caller":"embed/etcd.go:140","msg":"configuring peer listeners"}',
+        '"caller":"etcdserver/server.go:2170","msg":"published local member to cluster through raft"}',
+        '"caller":"embed/serve.go:124","msg":"ready to serve client requests"}',
+    )
+
+    def stamp(self, now: float) -> str:
+        moment = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return f'{{"level":"info","ts":"{moment}",'

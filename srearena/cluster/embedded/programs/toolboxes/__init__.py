@@ -1,0 +1,1 @@
+"""Images that hold tools and language runtimes rather than a server."""

@@ -1,0 +1,1 @@
+"""The shell and the command-line tools that images contain."""

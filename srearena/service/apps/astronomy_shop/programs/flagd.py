@@ -1,0 +1,244 @@
+"""flagd: feature flags from a file, live, over RPC and OFREP; and the demo's page to edit them.
+
+A caller inside the simulation finds the running flagd as `listener.server` of its port and asks `evaluate`; one that
+cannot reach it goes on with its own defaults, as every OpenFeature client does.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from srearena.cluster.embedded.machine.files.file_view import Glance
+from srearena.cluster.embedded.machine.networking.sockets import GrpcHealth, HttpRequest, HttpResponse
+from srearena.cluster.embedded.machine.processes.process import Process
+from srearena.cluster.embedded.programs.base import Program
+from srearena.cluster.embedded.programs.registry import program
+from srearena.cluster.embedded.programs.serving import Flags, go_bind_error, stop_signal, until_stopped
+from srearena.cluster.embedded.programs.timestamps import stamp
+from srearena.service.apps.astronomy_shop.programs.flag_definitions import BadDefinitions, FlagDefinitions, FlagError
+
+RPC_PORT, MANAGEMENT_PORT, SYNC_PORT = 8013, 8014, 8015
+LOOK_SECONDS = 2.0
+"""How often a file is looked at; the real one is told by the kernel."""
+_OFREP = "/ofrep/v1/evaluate/flags"
+_RPC = "/flagd.evaluation.v1.Service/"
+_STATUS = {"FLAG_NOT_FOUND": 404}
+
+
+class FlagServer:
+    """The flags of one running flagd, as the file had them when it was last good."""
+
+    def __init__(self, process: Process, path: str) -> None:
+        self._process = process
+        self.path = path
+        self._glance: Glance | None = None
+        self.definitions = FlagDefinitions({})
+        self._changes = 0
+        self.complaint = ""
+        """What is wrong with the file now; the flags are then those of before."""
+
+    @property
+    def epoch(self) -> int:
+        """Moves when a flag may have another value."""
+        self.refresh()
+        return self._changes
+
+    def refresh(self) -> bool:
+        """Read the file again if it is another one; True where something changed."""
+        if self._glance is not None and self._glance.current():
+            return False
+        glance = self._process.files.glance(self.path)
+        if glance is None or (self._glance is not None and glance.content == self._glance.content):
+            self._glance = glance or self._glance
+            return False
+        self._glance = glance
+        self._changes += 1
+        try:
+            self.definitions = FlagDefinitions.parse(glance.content, self.path)
+            self.complaint = ""
+        except BadDefinitions as problem:
+            self.complaint = str(problem)
+        return True
+
+    def evaluate(self, flag: str, default: Any = None) -> Any:
+        """The value of a flag now; the caller's default where it cannot be evaluated."""
+        self.refresh()
+        try:
+            return self.definitions.evaluate(flag).value
+        except FlagError:
+            return default
+
+    async def answer(self, request: HttpRequest) -> HttpResponse:
+        await self._process.spend(0.0001)
+        self.refresh()
+        if request.path == _OFREP:
+            return _json({"flags": [self._evaluated(name)[1] for name in self.definitions.names]})
+        if request.path.startswith(f"{_OFREP}/"):
+            return _json(*reversed(self._evaluated(request.path.removeprefix(f"{_OFREP}/"))))
+        if request.path.startswith(_RPC):
+            return self._rpc(request)
+        return HttpResponse.text("404 page not found\n", 404)
+
+    def _evaluated(self, name: str) -> tuple[int, dict[str, Any]]:
+        try:
+            found = self.definitions.evaluate(name)
+        except FlagError as error:
+            return _STATUS.get(error.code, 400), {"key": name, "errorCode": error.code, "errorDetails": str(error)}
+        return 200, {"value": found.value, "key": name, "reason": found.reason, "variant": found.variant}
+
+    def _rpc(self, request: HttpRequest) -> HttpResponse:
+        """Connect's JSON form of the RPC: `ResolveBoolean` and its like, `ResolveAll`."""
+        try:
+            name = str(json.loads(request.body or b"{}").get("flagKey", ""))
+        except (ValueError, AttributeError):
+            return _json({"code": "invalid_argument", "message": "unmarshal message"}, 400)
+        status, answer = self._evaluated(name)
+        if status != 200:
+            return _json({"code": "not_found", "message": answer["errorDetails"]}, status)
+        return _json({key: answer[key] for key in ("value", "reason", "variant")})
+
+
+def _json(value: Any, status: int = 200) -> HttpResponse:
+    return HttpResponse(status, json.dumps(value).encode(), {"Content-Type": "application/json"})
+
+
+@program("open-feature/flagd")
+class Flagd(Program):
+    entrypoint = ("/flagd-build",)
+    cmd = ("start",)
+    base = "distroless"
+    follows_tag = False
+    binaries = ("/flagd-build",)
+    ports = (RPC_PORT, MANAGEMENT_PORT, SYNC_PORT)
+    idle_cpu = 0.002
+    idle_memory = 18 * 1024 * 1024
+    default_version = "0.12.9"
+
+    async def run(self, process: Process) -> int:
+        flags = Flags(process.argv[2:])
+        short = {"p": "port", "m": "management-port", "f": "uri", "r": "ofrep-port", "g": "sync-port"}
+        for letter, name in short.items():
+            if letter in flags.values:
+                flags.values.setdefault(name, flags.values[letter])
+        stop = stop_signal(process)
+        process.set_memory(self.idle_memory)
+        await self._log(
+            process, "info", "cmd/start.go:132", f"flagd version: v{self.version} (HEAD), built at: unknown"
+        )
+        kind, colon, path = flags.get("uri").partition(":")
+        if not colon or kind != "file":
+            why = "no sync implementation set" if not colon else f"invalid sync uri argument: {flags.get('uri')}"
+            await self._log(process, "fatal", "cmd/start.go:174", why)
+            return 1
+        full = path if path.startswith("/") else f"{process.cwd.rstrip('/')}/{path.removeprefix('./')}"
+        server = FlagServer(process, full)
+        if process.files.glance(full) is None:
+            where = f"error adding watcher {path}: no such file or directory"
+            await self._log(process, "fatal", "cmd/start.go:183", f"sync provider Init returned error: {where}")
+            return 1
+        try:
+            listeners = self._listen(process, server, flags)
+        except OSError as error:
+            await self._log(process, "fatal", "cmd/start.go:183", go_bind_error(flags.port("port", RPC_PORT), error))
+            return 1
+        await self._log(process, "info", "file/filepath_sync.go:78", f"watching filepath: {path}")
+        for listener in listeners:
+            where = "Flag IResolver" if listener.port == flags.port("port", RPC_PORT) else "service"
+            text = f"{where} listening at [::]:{listener.port}"
+            await self._log(process, "info", "flag-evaluation/connect_service.go:250", text)
+        server.refresh()
+        await self._tell(process, server)
+        process.spawn_thread(self._follow(process, server))
+        await until_stopped(process, stop, listeners, grace=0.0)
+        return 0
+
+    def _listen(self, process: Process, server: FlagServer, flags: Flags) -> list[Any]:
+        async def manage(request: HttpRequest) -> HttpResponse:
+            known = request.path in ("/healthz", "/readyz", "/metrics")
+            return HttpResponse(200) if known else HttpResponse.text("404 page not found\n", 404)
+
+        async def health(service: str) -> GrpcHealth:
+            return GrpcHealth.SERVING
+
+        namespace = process.container.namespace
+        rpc = namespace.listen(process, flags.port("port", RPC_PORT), http=server.answer, grpc_health=health)
+        listeners = [rpc, namespace.listen(process, flags.port("management-port", MANAGEMENT_PORT), http=manage)]
+        listeners.append(
+            namespace.listen(process, flags.port("sync-port", SYNC_PORT), http=server.answer, grpc_health=health)
+        )
+        if "ofrep-port" in flags.values:
+            listeners.append(namespace.listen(process, flags.port("ofrep-port", 8016), http=server.answer))
+        for listener in listeners:
+            listener.server = server
+        return listeners
+
+    async def _follow(self, process: Process, server: FlagServer) -> None:
+        seen = server.definitions, server.complaint
+        while True:
+            await process.sleep(LOOK_SECONDS)
+            server.refresh()
+            if (server.definitions, server.complaint) != seen:
+                seen = server.definitions, server.complaint
+                await self._log(process, "info", "file/filepath_sync.go:118", "filepath event: " + server.path)
+                await self._tell(process, server)
+
+    async def _tell(self, process: Process, server: FlagServer) -> None:
+        if server.complaint:
+            await self._log(process, "error", "runtime/runtime.go:153", f"set state: {server.complaint}")
+
+    @staticmethod
+    async def _log(process: Process, level: str, caller: str, text: str) -> None:
+        moment = stamp(process, "%Y-%m-%dT%H:%M:%S.%LZ")
+        line = {"level": level, "ts": moment, "caller": caller, "msg": text}
+        await process.error(json.dumps(line, separators=(",", ":")) + "\n")
+
+
+class FlagdUi(Program):
+    """The demo's page to edit flags: it reads and writes the file that flagd watches."""
+
+    entrypoint = ("/app/bin/server",)
+    working_dir = "/app"
+    base = "debian"
+    follows_tag = False
+    binaries = ("/app/bin/server",)
+    idle_cpu = 0.003
+    idle_memory = 110 * 1024 * 1024
+    file = "/app/data/demo.flagd.json"
+
+    async def run(self, process: Process) -> int:
+        stop = stop_signal(process)
+        process.set_memory(self.idle_memory)
+        text = process.env.get("FLAGD_UI_PORT", "4000")
+        port = int(text) if text.isdigit() else 4000
+
+        async def answer(request: HttpRequest) -> HttpResponse:
+            await process.spend(0.001)
+            return self._answer(process, request)
+
+        try:
+            listener = process.container.namespace.listen(process, port, http=answer)
+        except OSError as error:
+            await process.error(f"[error] Failed to start Ranch listener on port {port}: {error.strerror}\n")
+            return 1
+        clock = stamp(process, "%H:%M:%S.%L")
+        await process.write(f"{clock} [info] Running FlagdUiWeb.Endpoint with Bandit at :::{port} (http)\n")
+        await until_stopped(process, stop, [listener])
+        return 0
+
+    def _answer(self, process: Process, request: HttpRequest) -> HttpResponse:
+        path = request.path.removeprefix("/feature")
+        try:
+            if path == "/api/read":
+                return HttpResponse(200, process.files.read_bytes(self.file), {"Content-Type": "application/json"})
+            if path == "/api/write" and request.method == "POST":
+                given = json.loads(request.body)
+                data = json.dumps(given.get("data", given), indent=2).encode()
+                process.files.write_bytes(self.file, data)
+                return HttpResponse(200)
+        except (OSError, ValueError, AttributeError) as problem:
+            return HttpResponse.text(f"{problem}\n", 500)
+        if path in ("", "/", "/advanced"):
+            page = "<!DOCTYPE html><html><head><title>Flagd Configurator</title></head><body></body></html>\n"
+            return HttpResponse.text(page, content_type="text/html; charset=utf-8")
+        return HttpResponse.text("Not Found\n", 404)

@@ -1,0 +1,71 @@
+"""What the stores of TiKV hold, and the SQL server that each TiDB puts in front of it.
+
+The data belong to the stores' volumes: each volume has a mark, and data can be reached as long as a store with one of
+the marks that took part in them is up. So TiDB servers share them, one lost store of several loses nothing, and a
+cluster whose every volume is gone begins anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from srearena.cluster.embedded.machine.processes.process import Process
+from srearena.cluster.embedded.programs.datastores.datastore import Login, Refusal
+from srearena.service.products.mysql.errors import MysqlError
+from srearena.service.products.mysql.server import Account, MysqlServer
+
+UNAVAILABLE = "PD server timeout"
+
+
+class TikvData:
+    """The data of all TiKV clusters, by the marks of the volumes they are on."""
+
+    def __init__(self) -> None:
+        self._by_mark: dict[str, MysqlServer] = {}
+
+    def find(self, marks: Sequence[str]) -> MysqlServer | None:
+        """The server whose data these stores hold; stores that have joined them hold the data too from now on."""
+        server = next((self._by_mark[mark] for mark in marks if mark in self._by_mark), None)
+        if server is not None:
+            self.begin(marks, server)
+        return server
+
+    def begin(self, marks: Sequence[str], server: MysqlServer) -> None:
+        """The first server over stores that hold nothing yet."""
+        for mark in marks:
+            self._by_mark.setdefault(mark, server)
+
+
+class TidbSql(MysqlServer):
+    """The SQL of one TiDB server; it needs PD and a store to say anything."""
+
+    def __init__(self, process: Process, version: str, port: int, shared: MysqlServer | None) -> None:
+        super().__init__(
+            process, version=f"8.0.11-TiDB-v{version}", port=port, product="TiDB", daemon="tidb-server", shared=shared
+        )
+        self.variables["version_comment"] = "TiDB Server (Apache License 2.0) Community Edition, MySQL 8.0 compatible"
+        self.variables["max_connections"] = "2147483647"
+        if shared is None:
+            self.accounts.append(Account("root", "%", "", {"*.*": {"ALL"}}))
+        self._available = True
+
+    @property
+    def available(self) -> bool:
+        return self._available
+
+    @available.setter
+    def available(self, now: bool) -> None:
+        if now != self._available:
+            self._available = now
+            self._moved()
+
+    def admits(self, login: Login, host: str) -> MysqlError | None:
+        if not self._available:
+            return MysqlError(9001, "HY000", UNAVAILABLE)
+        return super().admits(login, host)
+
+    def refuses(self, login: Login | None, action: str, target: str) -> Refusal | None:
+        """Without its stores a statement waits until its client gives up."""
+        if not self._available and not self.process.done.is_set:
+            return Refusal("locked", UNAVAILABLE)
+        return super().refuses(login, action, target)

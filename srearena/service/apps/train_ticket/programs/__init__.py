@@ -1,0 +1,1 @@
+"""What the images of this application's own products do on a simulated machine."""

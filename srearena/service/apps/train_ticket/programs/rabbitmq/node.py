@@ -1,0 +1,166 @@
+"""A running RabbitMQ node: virtual host `/`, its queues, users and connections, and the memory alarm.
+
+Above the high watermark (a share of the memory it may use) publishers are held back until consumers have made room:
+they are told "locked", for a blocked connection is silent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from srearena.cluster.embedded.machine.processes.process import Process
+from srearena.cluster.embedded.programs.datastores.datastore import Login, Record, Refusal
+from srearena.cluster.embedded.programs.log_lines import write_now
+from srearena.cluster.embedded.programs.timestamps import stamp
+
+OVERHEAD = 700
+"""Bytes a waiting message costs beyond its body."""
+WATERMARK = 0.6
+
+
+@dataclass(slots=True)
+class Queue:
+    name: str
+    messages: int = 0
+    size: int = 0
+    published: int = 0
+    delivered: int = 0
+    consumers: dict[str, int] = field(default_factory=dict)
+    durable: bool = True
+
+
+@dataclass(slots=True)
+class User:
+    name: str
+    password: str
+    tags: list[str] = field(default_factory=list)
+    permitted: bool = True
+    """Has permissions on the virtual host."""
+
+
+class RabbitNode:
+    def __init__(self, process: Process, *, version: str, memory: int) -> None:
+        self.process = process
+        self.version = version
+        self.memory_limit = int(memory * WATERMARK)
+        self.epoch = 0
+        self.queues: dict[str, Queue] = {}
+        self.pools: dict[str, tuple[int, str]] = {}
+        """By client: connections, and the user they logged in as."""
+        name = process.env.get("RABBITMQ_DEFAULT_USER", "guest")
+        password = process.env.get("RABBITMQ_DEFAULT_PASS", "guest")
+        self.users: dict[str, User] = {name: User(name, password, ["administrator"])}
+        self.base_memory = process.memory
+        self.alarm = False
+
+    def log(self, text: str, level: str = "info") -> None:
+        when = stamp(self.process, "%Y-%m-%d %H:%M:%S.%f")
+        write_now(self.process, f"{when}+00:00 [{level}] <0.230.0> {text}\n")
+
+    # --- traffic -----------------------------------------------------------------------------------------------
+
+    def refuses(self, login: Login | None, action: str, target: str) -> Refusal | None:
+        if self.process.done.is_set:
+            return Refusal("closed", "java.net.ConnectException: Connection refused")
+        who = login if login is not None and login.user else Login("guest", "guest")
+        user = self.users.get(who.user)
+        if user is None or (action == "connect" and user.password != who.password):
+            text = "ACCESS_REFUSED - Login was refused using authentication mechanism PLAIN. "
+            return Refusal("auth", f"{text}For details see the broker logfile.")
+        if not user.permitted:
+            text = f"access to vhost '/' refused for user '{who.user}'"
+            return Refusal("permission", f"NOT_ALLOWED - {text}")
+        if action == "read" and target and target not in self.queues:
+            return Refusal("missing", f"NOT_FOUND - no queue '{target}' in vhost '/'")
+        if action == "write" and self.alarm:
+            return Refusal("locked", "connection blocked: low on memory")
+        return None
+
+    def declare(self, name: str) -> Queue:
+        if name not in self.queues:
+            self.queues[name] = Queue(name)
+            self.epoch += 1
+        return self.queues[name]
+
+    def publish(self, queue: str, count: int, size: int) -> Refusal | None:
+        """So many messages of `size` bytes into a queue, which is made if there is none."""
+        refusal = self.refuses(self._anybody(), "write", queue)
+        if refusal is not None:
+            return refusal
+        held = self.declare(queue)
+        held.messages += count
+        held.size += count * size
+        held.published += count
+        self._account()
+        return None
+
+    def consume(self, queue: str, at_most: int) -> int:
+        """Take up to so many messages; how many there were."""
+        held = self.queues.get(queue)
+        if held is None or not held.messages:
+            return 0
+        taken = min(at_most, held.messages)
+        held.size -= held.size * taken // held.messages
+        held.messages -= taken
+        held.delivered += taken
+        self._account()
+        return taken
+
+    def subscribe(self, queue: str, client: str, consumers: int) -> None:
+        """So many consumers of a client read the queue from now on; 0: none."""
+        held = self.declare(queue)
+        if consumers > 0:
+            held.consumers[client] = consumers
+        else:
+            held.consumers.pop(client, None)
+
+    def _anybody(self) -> Login:
+        user = next(iter(self.users.values()), User("", ""))
+        return Login(user.name, user.password)
+
+    def _account(self) -> None:
+        waiting = sum(queue.size + queue.messages * OVERHEAD for queue in self.queues.values())
+        self.process.set_memory(self.base_memory + waiting)
+        above = self.process.memory > self.memory_limit
+        if above != self.alarm:
+            self.alarm = above
+            self.epoch += 1
+            name = f"rabbit@{self.process.container.host.hostname}"
+            if above:
+                self.log(
+                    f"vm_memory_high_watermark set. Memory used:{self.process.memory} allowed:{self.memory_limit}",
+                    "warning",
+                )
+                self.log(f"memory resource limit alarm set on node {name}.", "warning")
+            else:
+                self.log(f"memory resource limit alarm cleared on node '{name}'", "warning")
+
+    def put(self, database: str, target: str, records: Sequence[Record]) -> Refusal | None:
+        return self.publish(target, len(records), 200)
+
+    def count(self, database: str, target: str) -> int:
+        return self.queues[target].messages if target in self.queues else 0
+
+    def attach(self, client: str, login: Login | None, sessions: int, address: str = "") -> Refusal | None:
+        held = self.pools.get(client, (0, ""))[0]
+        if sessions <= 0:
+            self.pools.pop(client, None)
+            for queue in self.queues.values():
+                queue.consumers.pop(client, None)
+            return None
+        refusal = self.refuses(login, "connect", "") if sessions > held else None
+        who = login.user if login is not None and login.user else "guest"
+        if refusal is not None:
+            self.log(f"Error on AMQP connection ({client} -> 0.0.0.0:5672, state: starting):", "error")
+            self.log(f"PLAIN login refused: user '{who}' - invalid credentials", "error")
+            return refusal
+        if sessions > held:
+            self.log(
+                f"connection ({client} -> 0.0.0.0:5672): user '{who}' authenticated and granted access to vhost '/'"
+            )
+        self.pools[client] = (sessions, who)
+        return None
+
+    def attached(self, client: str) -> int:
+        return self.pools.get(client, (0, ""))[0]

@@ -1,0 +1,162 @@
+"""xenon: keeps one leader among the MySQL servers of a StatefulSet, and tells the world by running scripts.
+
+The leader calls on the others every few seconds; a member that has not heard from one for a while looks around itself.
+A leader that a majority follows stays; without one, the able member with the lowest name becomes it. The scripts named
+in the environment are really run, with the pod's own shell, network and token, so what they do to the pod's labels is
+up to them (and to RBAC).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, ClassVar
+
+from srearena.cluster.embedded.machine.networking.reachability import Outcome
+from srearena.cluster.embedded.machine.networking.sockets import HttpRequest, HttpResponse
+from srearena.cluster.embedded.machine.processes.execution import ExecError
+from srearena.cluster.embedded.machine.processes.process import Process
+from srearena.cluster.embedded.programs.base import PATH, Program
+from srearena.cluster.embedded.programs.registry import program
+from srearena.cluster.embedded.programs.serving import go_bind_error, stop_signal
+from srearena.cluster.embedded.programs.timestamps import stamp
+
+RPC_PORT = 8801
+MYSQL_PORT = 3306
+HEARTBEAT_SECONDS = 5.0
+ELECTION_SECONDS = 15.0
+"""How long a follower waits for its leader before it looks for another."""
+_LEADER = "X-Leader"
+_PATIENCE = 1.0
+
+
+class Member:
+    """One xenon: whom it knows, whom it follows."""
+
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        self.name = f"{process.env.get('HOST') or process.container.host.hostname}:{RPC_PORT}"
+        self.peers: list[str] = [self.name]
+        self.leader = ""
+        self.healthy = False
+        self._heard_at = float("-inf")
+        self._role = ""
+
+    async def answer(self, request: HttpRequest) -> HttpResponse:
+        if request.path == "/cluster/add" and request.method == "POST":
+            given = [peer.strip() for peer in request.body.decode(errors="replace").split(",") if peer.strip()]
+            if not all(peer.rpartition(":")[2].isdigit() for peer in given):
+                return HttpResponse.text("cluster.add.error[missing port in address]\n", 400)
+            self.peers = sorted({*self.peers, *given})
+            return HttpResponse.text("OK\n")
+        if request.path in ("/ping", "/status"):
+            if leader := request.header(_LEADER):
+                self.leader, self._heard_at = leader, self.process.clock.now
+            view = {"name": self.name, "leader": self.leader, "healthy": self.healthy, "peers": self.peers}
+            return HttpResponse(200, json.dumps(view).encode(), {"Content-Type": "application/json"})
+        return HttpResponse.text("not found\n", 404)
+
+    async def beat(self) -> None:
+        if self.leader == self.name or self.process.clock.now - self._heard_at > ELECTION_SECONDS:
+            await self._look_around()
+        await self._play("leader" if self.leader == self.name else "follower")
+
+    async def _look_around(self) -> None:
+        """Who is there, who leads, and am I that."""
+        network = self.process.container.network
+        own = await network.connect("127.0.0.1", MYSQL_PORT, timeout=_PATIENCE)
+        self.healthy = own.outcome is Outcome.CONNECTED
+        if own.connection is not None:
+            own.connection.close()
+        views: dict[str, Any] = {}
+        for peer in self.peers:
+            if peer != self.name and (view := await self._ask(peer)) is not None:
+                views[peer] = view
+        able = sorted([peer for peer, view in views.items() if view["healthy"]] + [self.name] * self.healthy)
+        if len(able) * 2 <= len(self.peers):
+            self.leader = ""
+        else:
+            followed = [view["leader"] for view in views.values()] + [self.leader]
+            kept = [name for name in able if followed.count(name) * 2 > len(self.peers)]
+            self.leader = kept[0] if kept else able[0]
+
+    async def _ask(self, peer: str) -> Any:
+        host, _, port = peer.rpartition(":")
+        headers = {"Host": peer, **({_LEADER: self.name} if self.leader == self.name else {})}
+        request = HttpRequest("GET", "/ping", headers)
+        result = await self.process.container.network.http(host, int(port), request, timeout=_PATIENCE)
+        if result.response is None or result.response.status != 200:
+            return None
+        return json.loads(result.response.body)
+
+    async def _play(self, role: str) -> None:
+        """Run the script that goes with a role, once, when the role changes."""
+        if role == self._role:
+            return
+        variable = "LEADER_START_COMMAND" if role == "leader" else "LEADER_STOP_COMMAND"
+        command = self.process.env.get(variable, "")
+        when = stamp(self.process, "%Y/%m/%d %H:%M:%S.%f")
+        await self.process.error(f"{when}  [INFO]  {role.upper()}[ID:{self.name}, L:{self.leader}].state.init\n")
+        if command:
+            try:
+                status = await self.process.wait(self.process.spawn(["sh", "-c", command]))
+            except ExecError as problem:
+                status = problem.status
+            if status:
+                await self.process.error(f"{when}  [ERROR]  {variable.lower()}[{command}].exit.status[{status}]\n")
+                return
+        self._role = role
+
+
+@program("radondb/xenon")
+class Xenon(Program):
+    entrypoint = ("/docker-entrypoint.sh",)
+    cmd = ("xenon", "-c", "/etc/xenon/xenon.json")
+    base = "debian"
+    follows_tag = False
+    env: ClassVar = {"PATH": PATH}
+    tools = ("curl", "ps", "pgrep", "pkill", "kill")
+    binaries = ("/docker-entrypoint.sh", "/usr/local/bin/xenon", "/usr/local/bin/xenoncli")
+    ports = (RPC_PORT,)
+    idle_cpu = 0.004
+    idle_memory = 30 * 1024 * 1024
+    default_version = "1.1.5"
+
+    async def run(self, process: Process) -> int:
+        if process.binary == "xenoncli":
+            return await self._client(process)
+        if process.binary == "docker-entrypoint.sh":
+            process.execute(process.argv[1:] or list(self.cmd), process.env)
+        stop = stop_signal(process)
+        process.set_memory(self.idle_memory)
+        member = Member(process)
+        try:
+            process.container.namespace.listen(process, RPC_PORT, http=member.answer)
+        except OSError as error:
+            await process.error(f"{go_bind_error(RPC_PORT, error)}\n")
+            return 1
+        when = stamp(process, "%Y/%m/%d %H:%M:%S.%f")
+        await process.error(
+            f"{when}  [INFO]  raft.start...\n{when}  [INFO]  rpc.server.listening[0.0.0.0:{RPC_PORT}]\n"
+        )
+        while not stop.is_set:
+            await member.beat()
+            await stop.wait(HEARTBEAT_SECONDS)
+        return 0
+
+    async def _client(self, process: Process) -> int:
+        words = process.argv[1:]
+        asked = {("xenon", "ping"): ("GET", "/ping"), ("cluster", "add"): ("POST", "/cluster/add")}
+        asked |= {("cluster", "status"): ("GET", "/status"), ("raft", "status"): ("GET", "/status")}
+        found = asked.get((words[0], words[1])) if len(words) > 1 else None
+        if found is None:
+            await process.error("xenoncli: this command is not supported by this simulation\n")
+            return 1
+        body = words[2].encode() if len(words) > 2 else b""
+        request = HttpRequest(found[0], found[1], {"Host": f"127.0.0.1:{RPC_PORT}"}, body)
+        result = await process.container.network.http("127.0.0.1", RPC_PORT, request, timeout=5.0)
+        if result.response is None or result.response.status != 200:
+            await process.error(f"rpc.call.error[dial tcp 127.0.0.1:{RPC_PORT}: connect: {result.outcome}]\n")
+            return 1
+        text = result.response.body.decode() if found[1] == "/status" else "OK"
+        await process.write(f"{text}\n")
+        return 0

@@ -1,0 +1,1 @@
+"""Programs of third-party products that several applications deploy."""

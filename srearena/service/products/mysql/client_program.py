@@ -1,0 +1,21 @@
+"""Images that hold the mysql client and no server of their own to start."""
+
+from __future__ import annotations
+
+from srearena.cluster.embedded.machine.processes.process import Process
+from srearena.cluster.embedded.programs.base import Program
+from srearena.cluster.embedded.programs.registry import program
+from srearena.service.products.mysql.program import Mysql
+
+
+@program("codewisdom/mysqlclient", "imega/mysql-client", "arey/mysql-client")
+class MysqlClient(Program):
+    cmd = ("bash",)
+    follows_tag = False
+    binaries = ("/usr/bin/mysql", "/usr/bin/mysqladmin")
+    idle_cpu = 0.0
+    idle_memory = 6 * 1024 * 1024
+
+    async def run(self, process: Process) -> int:
+        """Whatever the client is called by, it is the one of the server's image."""
+        return await Mysql(self.reference).run(process)

@@ -1,0 +1,54 @@
+"""MySQL's errors: a number, a SQLSTATE, a text, and what SQLite's complaints are called here."""
+
+from __future__ import annotations
+
+from srearena.cluster.embedded.programs.datastores.sql.engine import TableError
+
+
+class MysqlError(Exception):
+    def __init__(self, number: int, state: str, message: str) -> None:
+        super().__init__(message)
+        self.number = number
+        self.state = state
+        self.message = message
+
+    @property
+    def shown(self) -> str:
+        """As client libraries show it."""
+        return f"Error {self.number} ({self.state}): {self.message}"
+
+
+def not_supported(what: str) -> MysqlError:
+    return MysqlError(1235, "42000", f"{what} is not supported by this simulation")
+
+
+def translated(error: TableError, statement: str, database: str) -> MysqlError:
+    name = error.name.strip('"`')
+    if error.kind == "missing table":
+        full = name if "." in name else f"{database}.{name}"
+        return MysqlError(1146, "42S02", f"Table '{full}' doesn't exist")
+    if error.kind == "missing column":
+        return MysqlError(1054, "42S22", f"Unknown column '{name}' in 'field list'")
+    if error.kind == "missing function":
+        return MysqlError(1305, "42000", f"FUNCTION {database}.{name} does not exist")
+    if error.kind == "exists":
+        return MysqlError(1050, "42S01", f"Table '{name.rpartition('.')[2]}' already exists")
+    if error.kind == "duplicate":
+        return MysqlError(
+            1062, "23000", f"Duplicate entry for key '{name.rpartition('.')[0].rpartition('.')[2]}.PRIMARY'"
+        )
+    if error.kind == "null":
+        return MysqlError(1364, "HY000", f"Field '{name.rpartition('.')[2]}' doesn't have a default value")
+    if error.kind == "schema":
+        return MysqlError(1049, "42000", f"Unknown database '{name}'")
+    if error.kind == "limit":
+        return not_supported(error.text)
+    if error.kind == "syntax":
+        near = statement[max(0, statement.find(name)) :][:80]
+        text = (
+            "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for "
+        )
+        return MysqlError(1064, "42000", f"{text}the right syntax to use near '{near}' at line 1")
+    if "values for" in error.text or "values were supplied" in error.text:
+        return MysqlError(1136, "21S01", "Column count doesn't match value count at row 1")
+    return MysqlError(1105, "HY000", f"{error.text} (this simulation understands simple SQL only)")

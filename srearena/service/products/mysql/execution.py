@@ -1,0 +1,280 @@
+"""Running a session's statements: privileges, locks, transactions, SHOW, and the commands SQLite knows nothing of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from srearena.cluster.embedded.programs.datastores.sql.engine import Rows, TableError
+from srearena.cluster.embedded.programs.datastores.sql.statements import literal, tables_of, words_of
+from srearena.service.products.mysql import listings
+from srearena.service.products.mysql.accounts import ACCOUNT_COMMANDS
+from srearena.service.products.mysql.dialect import translated
+from srearena.service.products.mysql.errors import MysqlError, not_supported
+from srearena.service.products.mysql.errors import translated as translated_error
+from srearena.service.products.mysql.server import SYSTEM, MysqlServer, Session
+
+STATEMENT_COST = 0.0003
+_SLEEP = re.compile(r"\bSLEEP\s*\(\s*([\d.]+)\s*\)", re.IGNORECASE)
+_LOCKS = {
+    "SELECT": "AccessShareLock",
+    "INSERT": "RowExclusiveLock",
+    "UPDATE": "RowExclusiveLock",
+    "DELETE": "RowExclusiveLock",
+}
+_LOCKS |= {"REPLACE": "RowExclusiveLock"}
+_UNSUPPORTED = frozenset(("LOAD", "EXPLAIN", "PREPARE", "EXECUTE", "CALL", "HANDLER", "CHANGE", "XA", "SAVEPOINT"))
+_ACKNOWLEDGED = frozenset(("ANALYZE", "OPTIMIZE", "DO"))
+
+
+@dataclass(slots=True)
+class Answer:
+    columns: list[str] = field(default_factory=list)
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+    affected: int = 0
+    database: str = ""
+    """The database that is now in use, where it changed."""
+
+
+class Execution:
+    def __init__(self, server: MysqlServer, session: Session) -> None:
+        self.server = server
+        self.session = session
+
+    async def run(self, statement: str) -> Answer:
+        session, server = self.session, self.server
+        server.questions += 1
+        session.command, session.query, session.since = "Query", statement, server.process.clock.now
+        try:
+            return await self._dispatch(next(iter(words_of(statement, 1)), ""), statement)
+        except (IndexError, ValueError, KeyError):
+            text = (
+                "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version"
+            )
+            raise MysqlError(1064, "42000", f"{text} for the right syntax to use near '' at line 1") from None
+        except TableError as error:
+            raise translated_error(error, statement, session.database) from None
+        finally:
+            session.command, session.state, session.query, session.waiting = "Sleep", "", "", None
+            session.since = server.process.clock.now
+
+    async def _dispatch(self, first: str, statement: str) -> Answer:
+        commands: dict[str, Callable[[str], Answer]] = {
+            "USE": self._use,
+            "SHOW": self._show,
+            "SET": self._set,
+            "KILL": self._kill,
+            "BEGIN": self._begin,
+            "START": self._begin,
+            "COMMIT": self._finish,
+            "ROLLBACK": self._finish,
+            "DESC": self._describe,
+            "DESCRIBE": self._describe,
+            "UNLOCK": self._unlock,
+        }
+        if first in commands:
+            return commands[first](statement)
+        if first == "LOCK" or statement.upper().startswith("FLUSH TABLES WITH READ LOCK"):
+            return await self._lock(statement)
+        if first in _UNSUPPORTED:
+            raise not_supported(first)
+        if first in _ACKNOWLEDGED or first == "FLUSH":
+            return Answer()
+        for pattern, command in ACCOUNT_COMMANDS:
+            found = re.match(pattern, statement, re.IGNORECASE | re.DOTALL)
+            if found is not None:
+                self._may_write()
+                affected = command(self.server, self.session, found)
+                self.server.changed()
+                return Answer(affected=affected)
+        return await self._tables(first, statement)
+
+    # --- small commands ----------------------------------------------------------------------------------------
+
+    def _use(self, statement: str) -> Answer:
+        name = statement.split(None, 1)[1].strip().strip("`")
+        if name not in (*self.server.databases, *SYSTEM):
+            raise MysqlError(1049, "42000", f"Unknown database '{name}'")
+        self.session.database = name
+        return Answer(database=name)
+
+    def _show(self, statement: str) -> Answer:
+        columns, rows = listings.show(self.server, self.session, statement)
+        return Answer(columns, rows, len(rows))
+
+    def _describe(self, statement: str) -> Answer:
+        table = statement.split(None, 1)[1].strip().strip("`")
+        columns, rows = listings.columns(self.server, self.session, table)
+        return Answer(columns, rows, len(rows))
+
+    def _set(self, statement: str) -> Answer:
+        pattern = r"SET\s+(GLOBAL\s+|SESSION\s+|PERSIST\s+|@@GLOBAL\.|@@)?(\w+)\s*=\s*(.+)$"
+        found = re.match(pattern, statement, re.IGNORECASE | re.DOTALL)
+        if found is None:
+            return Answer()
+        scope, name, value = (found.group(1) or "").strip().upper(), found.group(2).lower(), found.group(3).strip()
+        value = literal(value) if value[:1] in "'\"" else value
+        value = (
+            {"1": "ON", "0": "OFF", "TRUE": "ON", "FALSE": "OFF"}.get(value.upper(), value)
+            if name == "read_only"
+            else value
+        )
+        if scope in ("GLOBAL", "PERSIST", "@@GLOBAL."):
+            if self.session.account is None or not self.session.account.superuser:
+                needed = "SUPER or SYSTEM_VARIABLES_ADMIN"
+                text = f"Access denied; you need (at least one of) the {needed} privilege(s) for this operation"
+                raise MysqlError(1227, "42000", text)
+            if name not in self.server.variables:
+                raise MysqlError(1193, "HY000", f"Unknown system variable '{name}'")
+            self.server.variables[name] = value
+            self.server.changed()
+        else:
+            self.session.variables[name] = value
+        return Answer()
+
+    def _kill(self, statement: str) -> Answer:
+        number = int(re.sub(r"\D", "", statement) or 0)
+        if not self.server.kill(number):
+            raise MysqlError(1094, "HY000", f"Unknown thread id: {number}")
+        return Answer()
+
+    def _begin(self, statement: str) -> Answer:
+        self._finish("COMMIT")
+        self.session.in_transaction = True
+        return Answer()
+
+    def _finish(self, statement: str) -> Answer:
+        session = self.session
+        if statement.upper().startswith("COMMIT"):
+            if session.before is not None:
+                self.server.changed()
+            session.before, session.in_transaction = None, False
+        else:
+            self.server.rollback(session)
+        self.server.locks.release(session)
+        return Answer()
+
+    def _unlock(self, statement: str) -> Answer:
+        self.server.locks.release(self.session)
+        return Answer()
+
+    # --- locks -------------------------------------------------------------------------------------------------
+
+    async def _lock(self, statement: str) -> Answer:
+        self.server.locks.release(self.session)
+        if statement.upper().startswith("FLUSH"):
+            for database in self.server.databases:
+                for table in self.server.tables.tables(database):
+                    await self._acquire(f"{database}.{table}", "ShareLock")
+            return Answer()
+        for part in re.sub(r"^LOCK\s+TABLES?\s+", "", statement, flags=re.IGNORECASE).split(","):
+            words = part.split()
+            name = words[0].replace("`", "")
+            database, _, table = name.rpartition(".")
+            mode = "AccessExclusiveLock" if words[-1].upper() == "WRITE" else "ShareLock"
+            await self._acquire(f"{database or self.session.database}.{table}", mode)
+        return Answer()
+
+    async def _acquire(self, table: str, mode: str) -> None:
+        session, locks, clock = self.session, self.server.locks, self.server.process.clock
+        request = locks.request(session, table, mode)
+        session.waiting = request
+        name = "lock_wait_timeout"
+        limit = float(session.variables.get(name, self.server.variables[name]))
+        deadline = clock.now + limit
+        while not request.granted:
+            session.state = "Waiting for table metadata lock"
+            await self.server.moved.wait(max(0.0, deadline - clock.now))
+            self._heed(request)
+            if not request.granted and clock.now >= deadline:
+                locks.withdraw(request)
+                raise MysqlError(1205, "HY000", "Lock wait timeout exceeded; try restarting transaction")
+        session.waiting = None
+
+    def _heed(self, request: Any = None) -> None:
+        if self.session.killed:
+            if request is not None:
+                self.server.locks.withdraw(request)
+            raise MysqlError(1317, "70100", "Query execution was interrupted")
+
+    # --- tables ------------------------------------------------------------------------------------------------
+
+    def _place(self, name: str) -> tuple[str, str]:
+        database, _, table = name.rpartition(".")
+        return database or self.session.database, table
+
+    def _permit(self, first: str, database: str, table: str) -> None:
+        account = self.session.account
+        word = {"REPLACE": "INSERT", "TRUNCATE": "DROP"}.get(first, first)
+        if account is None or not account.may(word, database, table):
+            user, host = self.session.user, self.session.host
+            raise MysqlError(1142, "42000", f"{word} command denied to user '{user}'@'{host}' for table '{table}'")
+
+    def _may_write(self) -> None:
+        state = self.server.disk.look() if self.server.disk is not None else ""
+        if state == "full":
+            raise MysqlError(1114, "HY000", "The table is full")
+        account = self.session.account
+        if state == "readonly" or (self.server.variables["read_only"] == "ON" and not (account and account.superuser)):
+            text = "The MySQL server is running with the --read-only option so it cannot execute this statement"
+            raise MysqlError(1290, "HY000", text)
+
+    async def _tables(self, first: str, statement: str) -> Answer:
+        server, session = self.server, self.session
+        places = [self._place(name) for name in tables_of(statement)]
+        held = [request for request in server.locks.requests if request.owner is session]
+        for database, table in places:
+            if database in SYSTEM:
+                listings.refresh(server, session)
+                continue
+            if not database:
+                raise MysqlError(1046, "3D000", "No database selected")
+            if database not in server.databases:
+                raise MysqlError(1049, "42000", f"Unknown database '{database}'")
+            self._permit(first, database, table)
+            if table in server.tables.tables(database):
+                await self._acquire(f"{database}.{table}", _LOCKS.get(first, "AccessExclusiveLock"))
+        try:
+            await self._sleep(statement)
+            listings.define_functions(server, session)
+            writes = first not in ("SELECT", "WITH", "VALUES", "TABLE")
+            if writes:
+                self._may_write()
+                if session.in_transaction and session.before is None:
+                    session.before = {name: server.tables.saved(name) for name in server.databases}
+            rows = self._compute(_SLEEP.sub("0", statement))
+        finally:
+            if not session.in_transaction and not held:
+                server.locks.release(session)
+        await server.process.spend(STATEMENT_COST)
+        if writes and not session.in_transaction:
+            server.changed()
+        columns = [_title(name, statement) for name in rows.columns]
+        return Answer(columns, list(rows.rows), len(rows.rows) if columns else rows.count)
+
+    def _compute(self, statement: str) -> Rows:
+        try:
+            return self.server.tables.execute(translated(statement, self.session.database))
+        except TableError as error:
+            raise translated_error(error, statement, self.session.database) from None
+
+    async def _sleep(self, statement: str) -> None:
+        found = _SLEEP.search(statement)
+        if found is None:
+            return
+        self.session.state = "User sleep"
+        clock = self.server.process.clock
+        until = clock.now + float(found.group(1))
+        while clock.now < until:
+            await self.server.moved.wait(until - clock.now)
+            self._heed()
+
+
+def _title(name: str, statement: str) -> str:
+    """Columns without a name of their own are called by their text."""
+    renamed = re.sub(r"\bmy_variable\('(\w+)'\)", r"@@\1", name)
+    renamed = re.sub(r"\bmy_(\w+)\(\)", r"\1()", renamed)
+    found = _SLEEP.search(statement)
+    return found.group() if found is not None and renamed == "0" else renamed

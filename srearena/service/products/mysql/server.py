@@ -1,0 +1,344 @@
+"""A running MySQL (Percona, MariaDB, TiDB) server: databases, accounts, sessions, locks, and what traffic may do.
+
+`serve` speaks with the simulated clients; a real one gets the greeting of the real protocol and is then turned away.
+With a `folder` the databases are kept there and found again by the next start; without one (TiDB, whose data are in
+TiKV) they live as long as the object does.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from srearena.cluster.embedded.clock import Timer
+from srearena.cluster.embedded.machine.files.streams import Change
+from srearena.cluster.embedded.machine.processes.process import Process
+from srearena.cluster.embedded.programs.datastores.connection_pools import cut_down, occupied, pool_of
+from srearena.cluster.embedded.programs.datastores.datastore import Login, Record, Refusal, RefusalKind
+from srearena.cluster.embedded.programs.datastores.disk_watch import DiskWatch
+from srearena.cluster.embedded.programs.datastores.sql.engine import TableError, Tables
+from srearena.cluster.embedded.programs.datastores.sql.locks import LockTable, Request
+from srearena.cluster.embedded.programs.log_lines import write_now
+from srearena.cluster.embedded.programs.timestamps import stamp
+from srearena.service.products.mysql.errors import MysqlError
+from srearena.service.products.mysql.exporter import EXPORTER
+
+FLUSH_SECONDS = 0.2
+SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
+ALL = frozenset(
+    {"SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "INDEX", "LOCK TABLES", "REFERENCES"}
+)
+_NEEDS = {"read": "SELECT", "write": "INSERT", "create": "CREATE"}
+_MODES = {"read": "AccessShareLock", "write": "RowExclusiveLock", "create": "AccessExclusiveLock"}
+
+
+@dataclass(slots=True)
+class Account:
+    name: str
+    host: str
+    password: str
+    granted: dict[str, set[str]] = field(default_factory=dict)
+    """"*.*", "database.*" or "database.table" → privileges; "SUPER" for an administrator."""
+
+    def may(self, privilege: str, database: str, table: str) -> bool:
+        for place in ("*.*", f"{database}.*", f"{database}.{table}"):
+            held = self.granted.get(place, set())
+            if privilege in held or "ALL" in held:
+                return True
+        return False
+
+    @property
+    def superuser(self) -> bool:
+        return bool({"ALL", "SUPER"} & self.granted.get("*.*", set()))
+
+    def stored(self) -> dict[str, Any]:
+        granted = {place: sorted(held) for place, held in self.granted.items()}
+        return {"name": self.name, "host": self.host, "password": self.password, "granted": granted}
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    number: int
+    user: str
+    host: str
+    database: str
+    started: float
+    client: str = ""
+    command: str = "Sleep"
+    state: str = ""
+    query: str = ""
+    since: float = 0.0
+    waiting: Request[Session] | None = None
+    killed: bool = False
+    target: str = ""
+    account: Account | None = None
+    variables: dict[str, str] = field(default_factory=dict)
+    in_transaction: bool = False
+    before: dict[str, bytes] | None = None
+    affected: int = 0
+
+
+class MysqlServer:
+    def __init__(
+        self,
+        process: Process,
+        *,
+        version: str,
+        port: int,
+        folder: str = "",
+        product: str = "MySQL",
+        daemon: str = "mysqld",
+        shared: MysqlServer | None = None,
+    ) -> None:
+        """`shared` is another server over the same data (TiDB servers over one TiKV)."""
+        self.process = process
+        self.version = version
+        self.port = port
+        self.folder = folder
+        # TiDB speaks the same protocol, but keeps its data elsewhere and has metrics of its own.
+        self.exporter = EXPORTER if folder else None
+        self.product = product
+        self.daemon = daemon
+        self.epoch = 0
+        self.accounts: list[Account] = [] if shared is None else shared.accounts
+        self.sessions: dict[int, Session] = {}
+        self.tables: Tables = Tables(process.container.host.random, self.time_text) if shared is None else shared.tables
+        self.variables: dict[str, str] = {
+            "max_connections": "151",
+            "wait_timeout": "28800",
+            "lock_wait_timeout": "31536000",
+            "innodb_lock_wait_timeout": "50",
+            "version": version,
+            "version_comment": f"{product} Community Server - GPL",
+            "port": str(port),
+            "datadir": f"{folder}/",
+            "read_only": "OFF",
+            "innodb_buffer_pool_size": "134217728",
+            "character_set_server": "utf8mb4",
+            "sql_mode": "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES",
+        }
+        self.questions = 0
+        self.connected = 0
+        self.most = 0
+        self._family: list[MysqlServer] = [] if shared is None else shared._family
+        """All servers over these data, this one too."""
+        self._family.append(self)
+        self.locks: LockTable[Session] = LockTable(self._moved) if shared is None else shared.locks
+        self.moved = Change(process.clock)
+        self.base_memory = process.memory
+        self._flush: Timer | None = None
+        self.disk = DiskWatch(process, folder, self._moved) if folder else None
+
+    def _moved(self) -> None:
+        for server in self._family:
+            server.epoch += 1
+            server.moved.notify()
+
+    def time_text(self, moment: float | None = None) -> str:
+        at = datetime.fromtimestamp(self.process.clock.now if moment is None else moment, UTC)
+        return at.strftime("%Y-%m-%d %H:%M:%S")
+
+    def note(self, text: str, level: str = "Note", number: int = 0) -> None:
+        when = stamp(self.process, "%Y-%m-%dT%H:%M:%S.%fZ")
+        write_now(self.process, f"{when} {number} [{level}] {text}\n", 2)
+
+    # --- contents ----------------------------------------------------------------------------------------------
+
+    @property
+    def databases(self) -> list[str]:
+        return sorted(schema for schema in self.tables.schemas if schema not in ("main", *SYSTEM))
+
+    def create_database(self, name: str) -> None:
+        try:
+            self.tables.add_schema(name)
+        except TableError as error:
+            raise MysqlError(1235, "42000", error.text) from None
+
+    def changed(self) -> None:
+        self._moved()
+        if self._flush is None and self.folder:
+            self._flush = self.process.clock.after(FLUSH_SECONDS, self.flush)
+
+    def flush(self) -> None:
+        self._flush = None
+        if self.process.done.is_set or not self.folder:
+            return
+        total = 0
+        files = self.process.files
+        try:
+            for name in self.databases:
+                data = self.tables.saved(name)
+                total += len(data)
+                files.mkdir(f"{self.folder}/{name}", 0o750, parents=True)
+                files.write_bytes(f"{self.folder}/{name}/{name}.ibd", data)
+            for name in files.listdir(self.folder):
+                if files.is_file(f"{self.folder}/{name}/{name}.ibd") and name not in self.databases:
+                    files.unlink(f"{self.folder}/{name}/{name}.ibd")
+            files.mkdir(f"{self.folder}/mysql", 0o750, parents=True)
+            accounts = [account.stored() for account in self.accounts]
+            files.write_bytes(f"{self.folder}/mysql/user.json", json.dumps(accounts).encode())
+        except OSError as error:
+            text = f"[MY-012814] [InnoDB] Write to file ./ib_logfile0 failed at offset 4096. {error.strerror}"
+            self.note(text, "ERROR")
+            return
+        self.process.set_memory(self.base_memory + total)
+
+    def load(self) -> bool:
+        """What the last server left; False where there is nothing yet."""
+        files = self.process.files
+        path = f"{self.folder}/mysql/user.json"
+        if not files.is_file(path):
+            return False
+        for stored in json.loads(files.read_bytes(path)):
+            granted = {place: set(held) for place, held in stored["granted"].items()}
+            self.accounts.append(Account(stored["name"], stored["host"], stored["password"], granted))
+        for name in sorted(files.listdir(self.folder)):
+            data = f"{self.folder}/{name}/{name}.ibd"
+            if files.is_file(data):
+                self.tables.restore(name, files.read_bytes(data))
+        return True
+
+    # --- sessions ----------------------------------------------------------------------------------------------
+
+    def account_of(self, user: str, host: str) -> Account | None:
+        """The account that a user from that host is: the exact host comes before the pattern."""
+        local = host in ("localhost", "127.0.0.1")
+        ranked = [
+            (0 if account.host == host else 1, account)
+            for account in self.accounts
+            if account.name == user
+            and (account.host in ("%", host) or (local and account.host in ("localhost", "127.0.0.1")))
+        ]
+        return min(ranked, key=lambda pair: pair[0])[1] if ranked else None
+
+    def admits(self, login: Login, host: str) -> MysqlError | None:
+        account = self.account_of(login.user, host)
+        if len(self.sessions) >= int(self.variables["max_connections"]) + (1 if account and account.superuser else 0):
+            return MysqlError(1040, "HY000", "Too many connections")
+        if account is None or account.password != login.password:
+            using = "YES" if login.password else "NO"
+            return MysqlError(
+                1045, "28000", f"Access denied for user '{login.user}'@'{host}' (using password: {using})"
+            )
+        if login.database and login.database not in (*self.databases, *SYSTEM):
+            return MysqlError(1049, "42000", f"Unknown database '{login.database}'")
+        return None
+
+    def open(self, login: Login, host: str, client: str = "") -> Session:
+        self.connected += 1
+        now = self.process.clock.now
+        session = Session(self.connected + 7, login.user, host, login.database, now, client, since=now)
+        session.account = self.account_of(login.user, host)
+        self.sessions[session.number] = session
+        self.most = max(self.most, len(self.sessions))
+        return session
+
+    def close(self, session: Session) -> None:
+        if self.sessions.pop(session.number, None) is not None:
+            self.epoch += len(self.sessions) >= int(self.variables["max_connections"]) - 1
+            self.rollback(session)
+            self.locks.release(session)
+
+    def rollback(self, session: Session) -> None:
+        if session.before is not None:
+            for schema, data in session.before.items():
+                self.tables.restore(schema, data)
+            session.before = None
+            self.changed()
+        session.in_transaction = False
+
+    def kill(self, number: int) -> bool:
+        session = self.sessions.get(number)
+        if session is None:
+            return False
+        session.killed = True
+        if session.client:
+            self.close(session)
+        else:
+            self.locks.release(session)
+        self._moved()
+        return True
+
+    # --- traffic -----------------------------------------------------------------------------------------------
+
+    def refuses(self, login: Login | None, action: str, target: str) -> Refusal | None:
+        """`target` may name columns too: `contacts(document_num)`."""
+        if self.process.done.is_set:
+            return Refusal("closed", "Communications link failure")
+        who = login if login is not None else Login("root")
+        if action == "connect":
+            error = self.admits(who, "10.0.0.1")
+            kinds: dict[int, RefusalKind] = {1040: "busy", 1049: "missing"}
+            return None if error is None else Refusal(kinds.get(error.number, "auth"), error.message)
+        name, _, rest = target.partition("(")
+        database, _, table = name.rpartition(".")
+        database = database or who.database
+        account = self.account_of(who.user, "10.0.0.1")
+        if account is None or not account.may(_NEEDS.get(action, "SELECT"), database, table):
+            command = _NEEDS.get(action, "SELECT")
+            text = f"{command} command denied to user '{who.user}'@'10.0.0.1' for table '{table}'"
+            return Refusal("permission", text)
+        missing = self._missing(action, database, table, rest)
+        if missing is not None:
+            return missing
+        if self.locks.waits(f"{database}.{table}", _MODES.get(action, "AccessShareLock")):
+            return Refusal("locked", "Lock wait timeout exceeded; try restarting transaction")
+        return None if action == "read" else self._disk_refuses()
+
+    def _missing(self, action: str, database: str, table: str, columns: str) -> Refusal | None:
+        if action == "create":
+            known = database in self.databases
+            return None if known else Refusal("missing", f"Unknown database '{database}'")
+        if table not in self.tables.tables(database):
+            return Refusal("missing", f"Table '{database}.{table}' doesn't exist")
+        have = {column[0].lower() for column in self.tables.columns(database, table)}
+        for column in re.findall(r"\w+", columns):
+            if column.lower() not in have:
+                return Refusal("missing", f"Unknown column '{column}' in 'field list'")
+        return None
+
+    def _disk_refuses(self) -> Refusal | None:
+        state = self.disk.look() if self.disk is not None else ""
+        if self.variables["read_only"] == "ON" or state == "readonly":
+            text = "The MySQL server is running with the --read-only option so it cannot execute this statement"
+            return Refusal("readonly", text)
+        return Refusal("full", "The table is full") if state == "full" else None
+
+    def put(self, database: str, target: str, records: Sequence[Record]) -> Refusal | None:
+        refusal = self._disk_refuses()
+        if refusal is not None:
+            return refusal
+        try:
+            self.tables.insert(database, target, records)
+        except TableError as error:
+            return Refusal("missing", error.text)
+        self.changed()
+        return None
+
+    def count(self, database: str, target: str) -> int:
+        return self.tables.count(database, target)
+
+    def attach(self, client: str, login: Login | None, sessions: int, address: str = "") -> Refusal | None:
+        who = login if login is not None else Login("root")
+        for _ in range(cut_down(self.sessions.values(), client, sessions, self.close)):
+            refusal = self.refuses(who, "connect", "")
+            if refusal is not None:
+                if refusal.kind == "auth":
+                    self.note(f"[MY-010926] [Server] {refusal.message}", "Note", self.connected + 8)
+                return refusal
+            self.open(who, address or "10.0.0.1", client)
+        return None
+
+    def attached(self, client: str) -> int:
+        return len(pool_of(self.sessions.values(), client))
+
+    def occupy(self, client: str, sessions: int, statement: str, target: str) -> None:
+        """So many of a pool's connections are busy with a statement now; operators see them in the process list."""
+        for session, busy in occupied(self.sessions.values(), client, sessions, target):
+            if busy and session.command != "Query":
+                session.since = self.process.clock.now
+            session.command, session.query = ("Query", statement) if busy else ("Sleep", "")
