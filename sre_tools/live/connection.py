@@ -59,9 +59,9 @@ class Connection:
     def submit(self, solution: Any) -> dict[str, Any]:
         return self._ask("POST", "/submit", {"solution": solution})
 
-    def act(self, action: str) -> str:
-        """One of the episode's own actions, as text."""
-        return str(self._ask("POST", "/act", {"action": action})["state"])
+    def wait(self, seconds: float) -> str:
+        """Let time pass in the environment."""
+        return str(self._ask("POST", "/act", {"action": f"wait({seconds!r})"})["state"])
 
     def audit(self, **entry: Any) -> None:
         """Write a call into the episode's record."""

@@ -1,98 +1,99 @@
-"""The tools of one server, and the one way to call them: arguments checked, answers in pages, every call on record."""
+"""The toolset of the MCP server over a running episode: replies in pages, every call in the episode's record."""
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from difflib import get_close_matches
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from time import monotonic
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
 from sre_tools.errors import ToolError
-from sre_tools.live.paging import Pages
+from sre_tools.live.context import LiveContext
+from sre_tools.offline_incident_analysis import all_tools, call_tool
+from sre_tools.registry import Tool, ToolArguments, lookup, tools_in
 from srearena.errors import SreArenaError
 
-Audit = Callable[..., None]
+_ANALYSIS_ORDER = 1000  # the diagnostic tools are listed after the live ones, before `more`
 
 
-@dataclass(frozen=True, slots=True)
-class LiveTool:
-    name: str
-    description: str
-    arguments: type[BaseModel]
-    run: Callable[[Any], str]
-    reads: bool
-    """It changes nothing in the environment."""
-    bounded: bool = False
-    """It keeps its answers short itself, with cursors of its own."""
+class LiveToolset:
+    """All tools over one episode, as a `Toolset`: the live ones, and the diagnostic ones over the environment."""
 
-    @property
-    def schema(self) -> dict[str, Any]:
-        schema = self.arguments.model_json_schema()
-        schema.pop("title", None)
-        schema.pop("description", None)
-        return schema
+    name = "srearena"
+    instructions = (
+        "You are the engineer on call for a running system that may be broken. `task` says what is asked. Look with "
+        "kubectl, prometheus_*, loki_*, jaeger_* and the analysis tools; answer each question with `submit`."
+    )
+    concurrency: int | None = None
 
-
-class MoreArguments(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    cursor: str
-
-
-class Toolset:
-    def __init__(self, tools: Iterable[LiveTool], audit: Audit) -> None:
-        self._pages = Pages()
-        self._audit = audit
-        self._turn = threading.Lock()
-        more = LiveTool(
-            "more",
-            "The next part of a long answer.",
-            MoreArguments,
-            lambda given: self._pages.more(given.cursor),
-            reads=True,
-        )
-        self.tools = {tool.name: tool for tool in (*tools, more)}
+    def __init__(self, context: LiveContext) -> None:
+        self._context = context
+        self._change_lock = threading.Lock()
+        tools = sorted([*_live_tools(context.mode), *_analysis_tools()], key=lambda tool: tool.order)
+        self.tools = {tool.name: tool for tool in tools}
 
     def call(self, name: str, arguments: Mapping[str, Any] | None) -> str:
-        """What a tool answers; ToolError tells the agent what to do instead. Either is on record."""
+        """A tool's reply, or its first page; ToolError tells the agent what to do instead. Both are recorded."""
         began = monotonic()
-        given = dict(arguments or {})
+        plain = dict(arguments or {})
         try:
-            answer = self._answer(name, given)
+            reply = self._reply(name, plain)
         except Exception as problem:
-            self._record(name, given, began, error=str(problem) or type(problem).__name__)
+            self._record(name, plain, began, error=str(problem) or type(problem).__name__)
             if isinstance(problem, SreArenaError):
                 raise ToolError(str(problem)) from problem
             raise
-        self._record(name, given, began, characters=len(answer))
-        return answer
+        self._record(name, plain, began, characters=len(reply))
+        return reply
 
-    def _answer(self, name: str, given: dict[str, Any]) -> str:
-        tool = self.tools.get(name)
-        if tool is None:
-            near = get_close_matches(name, self.tools, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(self.tools))}"
-            raise ToolError(f"there is no tool {name!r}: {hint}")
-        try:
-            checked = tool.arguments.model_validate(given)
-        except ValidationError as problem:
-            parts = [f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg'].lower()}" for e in problem.errors()]
-            raise ToolError(
-                f"{name}: {'; '.join(parts)}. It takes: {', '.join(tool.arguments.model_fields)}"
-            ) from problem
-        if name == "more" or tool.bounded:
-            return tool.run(checked)
-        if tool.reads:
-            return self._pages.first(tool.run(checked))
-        with self._turn:  # changes are remembered in their order
-            return self._pages.first(tool.run(checked))
+    def _reply(self, name: str, arguments: dict[str, Any]) -> str:
+        tool = lookup(self.tools, name)
+        checked = tool.validate(arguments)
+        if tool.bounded:
+            return str(tool.run(self._context, checked))
+        if tool.read_only:
+            return self._context.pages.first(tool.run(self._context, checked))
+        with self._change_lock:  # changes are numbered in the order in which they are made
+            return self._context.pages.first(tool.run(self._context, checked))
 
-    def _record(self, name: str, given: dict[str, Any], began: float, **facts: Any) -> None:
+    def _record(self, name: str, arguments: dict[str, Any], began: float, **facts: Any) -> None:
         try:
-            self._audit(tool=name, arguments=given, seconds=round(monotonic() - began, 4), **facts)
+            self._context.connection.audit(
+                tool=name, arguments=arguments, seconds=round(monotonic() - began, 4), **facts
+            )
         except ToolError:
             if name != "submit":  # after the last submission there is no episode to write to
                 raise
+
+
+def _live_tools(mode: str) -> Iterator[Tool]:
+    for tool in tools_in("sre_tools.live.tools").values():
+        adapted = tool.for_mode(tool, mode) if tool.for_mode else tool
+        if adapted is not None:
+            yield adapted
+
+
+def _analysis_tools() -> Iterator[Tool]:
+    for tool in all_tools().values():
+        yield replace(
+            tool,
+            run=_over_environment(tool.name),
+            title="",
+            output_schema=None,
+            order=_ANALYSIS_ORDER + tool.order,
+            read_only=True,
+            destructive=False,
+            bounded=True,
+        )
+
+
+def _over_environment(name: str) -> Callable[[LiveContext, ToolArguments], str]:
+    """A diagnostic tool that works on the running environment and replies with text."""
+
+    def run(live: LiveContext, arguments: ToolArguments) -> str:
+        reply = call_tool(live.workspace(), name, arguments.model_dump(exclude_unset=True))
+        return json.dumps(reply, default=str)
+
+    return run

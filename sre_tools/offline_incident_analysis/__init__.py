@@ -7,7 +7,8 @@ with Workspace("Scenario-3") as workspace:
 from __future__ import annotations
 
 from sre_tools.errors import ToolError
-from sre_tools.offline_incident_analysis.registry import Tool, all_tools, call_tool
+from sre_tools.offline_incident_analysis.calls import all_tools, call_tool
 from sre_tools.offline_incident_analysis.workspace import Workspace
+from sre_tools.registry import Tool
 
 __all__ = ["Tool", "ToolError", "Workspace", "all_tools", "call_tool"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import socket
 import sys
 from pathlib import Path
 
@@ -16,17 +15,16 @@ from srearena.errors import SreArenaError
 
 
 def _serve_http(workspace: Workspace, host: str, port: int) -> None:
-    import uvicorn
-
-    from sre_tools.offline_incident_analysis.server import http_app
+    from sre_tools.offline_incident_analysis.server import RecordedIncidentTools
+    from sre_tools.server import serve_http
 
     token = os.environ.get("SRE_TOOLS_TOKEN") or secrets.token_urlsafe(32)
-    listener = socket.create_server((host, port))
-    place = f"http://{host}:{listener.getsockname()[1]}/mcp"
     shown = "from SRE_TOOLS_TOKEN" if os.environ.get("SRE_TOOLS_TOKEN") else token
-    click.echo(f"Serving {workspace.root} at {place}; bearer token: {shown}", err=True)
-    server = uvicorn.Server(uvicorn.Config(http_app(workspace, token, host), log_level="warning"))
-    server.run(sockets=[listener])
+
+    def announce(url: str) -> None:
+        click.echo(f"Serving {workspace.root} at {url}; bearer token: {shown}", err=True)
+
+    serve_http(RecordedIncidentTools(workspace), token, host, port, announce)
 
 
 def _live(kubeconfig: Path, prometheus: str, loki: str, jaeger: str, output: Path | None) -> Workspace:
@@ -72,9 +70,8 @@ def main(
     """Serve the diagnostic tools over a recorded incident, or over a live cluster (with $TELEMETRY_TOKEN, if its
     Prometheus, Loki and Jaeger ask for one)."""
     try:
-        import anyio
-
-        from sre_tools.offline_incident_analysis.server import serve_stdio
+        from sre_tools.offline_incident_analysis.server import RecordedIncidentTools
+        from sre_tools.server import serve_stdio
     except ImportError as problem:
         click.echo(f"Error: the server needs {problem.name}: pip install 'srearena[tools]'", err=True)
         sys.exit(1)
@@ -87,7 +84,7 @@ def main(
             if http:
                 _serve_http(workspace, host, port)
             else:
-                anyio.run(serve_stdio, workspace)
+                serve_stdio(RecordedIncidentTools(workspace))
     except (SreArenaError, OSError) as problem:
         click.echo(f"Error: {problem}", err=True)
         sys.exit(1)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from sre_tools.errors import ToolError
-from sre_tools.offline_incident_analysis.registry import Timed, instant
+from sre_tools.offline_incident_analysis.arguments import Timed, instant
 from srearena.snapshots.errors import DataError
 
 

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from sre_tools.errors import ToolError
+from sre_tools.offline_incident_analysis.arguments import Timed
+from sre_tools.offline_incident_analysis.calls import Call
 from sre_tools.offline_incident_analysis.conditions import Conditions
 from sre_tools.offline_incident_analysis.identity import nearest, parse_identifier
-from sre_tools.offline_incident_analysis.log_tools import pods_of
-from sre_tools.offline_incident_analysis.registry import Call, Timed
 from sre_tools.offline_incident_analysis.statistics import Floats, alike, increases, is_counter
+from sre_tools.offline_incident_analysis.topology import pods_and_owners
 from srearena.snapshots import Snapshot
 from srearena.snapshots.attributes import parse_attributes
 
@@ -144,7 +145,7 @@ def metric_objects(call: Call, text: str) -> list[tuple[str, str]]:
         exact = [pair for pair in exact if pair[0] == (wanted.kind or "").lower()]
         if exact:
             return exact
-    pods, names = pods_of(call, text)
+    pods, names = pods_and_owners(call.snapshot, text)
     behind = [(k, n) for k, n in known if (k == "pod" and n in pods) or (k == "service" and n in names)]
     found = sorted({*exact, *behind})
     if not found:

@@ -161,7 +161,7 @@ def envelope(
     }
 
 
-def envelope_schema(fields: dict[str, str]) -> Row:
+def reply_schema(fields: dict[str, str]) -> Row:
     """The JSON Schema of a tool's envelope; `fields` describes what a row of `data` may hold."""
     text, number, nothing = {"type": "string"}, {"type": "integer"}, {"type": "null"}
     properties: Row = {

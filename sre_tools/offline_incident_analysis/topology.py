@@ -285,3 +285,13 @@ def build(snapshot: Snapshot, architecture: Obj | None = None) -> Topology:
 
 def topology_of(snapshot: Snapshot) -> Topology:
     return snapshot.derived(build, "objects", "spans")
+
+
+def pods_and_owners(snapshot: Snapshot, text: str) -> tuple[list[str], list[str]]:
+    """The names of the pods that an identifier stands for, and of the Services and workloads they belong to."""
+    graph = topology_of(snapshot)
+    members = {member for node in graph.find(text)[:3] for member in graph.aliases(node)}
+    nodes = [graph.nodes[member] for member in members]
+    pods = sorted(node.name for node in nodes if node.kind == "Pod")
+    owners = sorted({node.name for node in nodes if node.kind != "Pod"} | {parse_identifier(text).name})
+    return pods, owners

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from sre_tools.errors import ToolError
 from sre_tools.live import kubectl_modes
 from sre_tools.live.connection import Connection
+from sre_tools.live.context import LiveContext
 from sre_tools.live.paging import Pages
-from sre_tools.live.server import toolset
-from sre_tools.live.toolset import Toolset
+from sre_tools.live.toolset import LiveToolset
 from srearena.conductor.actions.kubectl_process import KubectlProcess
 from srearena.errors import SreArenaError
 from srearena.service.kubernetes import Kubernetes
@@ -148,18 +148,18 @@ def served() -> Iterator[Served]:
 
 
 @pytest.fixture
-def tools(served: Served, request: pytest.FixtureRequest) -> Iterator[Toolset]:
+def tools(served: Served, request: pytest.FixtureRequest) -> Iterator[LiveToolset]:
     connection = Connection(served.url, TOKEN)
-    with toolset(connection, getattr(request, "param", "safe")) as found:
-        yield found
+    with LiveContext(connection, getattr(request, "param", "safe")) as context:
+        yield LiveToolset(context)
     connection.close()
 
 
-def kubectl(tools: Toolset, command: str, stdin: str = "") -> str:
+def kubectl(tools: LiveToolset, command: str, stdin: str = "") -> str:
     return tools.call("kubectl", {"command": command, "stdin": stdin})
 
 
-def spec(tools: Toolset, what: str) -> Any:
+def spec(tools: LiveToolset, what: str) -> Any:
     return json.loads(kubectl(tools, f"get {what} -n {NS} -o json"))["spec"]
 
 
@@ -169,7 +169,7 @@ def without_addresses(found: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.kubectl
 @pytest.mark.parametrize("tools", ["read-only"], indirect=True)
-def test_every_spelling_runs_and_readers_change_nothing(tools: Toolset) -> None:
+def test_every_spelling_runs_and_readers_change_nothing(tools: LiveToolset) -> None:
     for line in READS:
         assert kubectl(tools, line)
     for line in WRITES:
@@ -202,7 +202,7 @@ def test_every_spelling_runs_and_readers_change_nothing(tools: Toolset) -> None:
         (f"delete deploy,svc --all -n {NS} --cascade=foreground --timeout=50s", "deploy/web"),
     ],
 )
-def test_a_change_in_safe_mode_can_be_put_back(tools: Toolset, command: str, what: str) -> None:
+def test_a_change_in_safe_mode_can_be_put_back(tools: LiveToolset, command: str, what: str) -> None:
     before = spec(tools, what)
     assert "`rollback` puts it back" in kubectl(tools, command)
     try:
@@ -217,7 +217,7 @@ def test_a_change_in_safe_mode_can_be_put_back(tools: Toolset, command: str, wha
 
 @pytest.mark.kubectl
 def test_a_controller_that_writes_meanwhile_does_not_stop_a_rollback(
-    tools: Toolset, monkeypatch: pytest.MonkeyPatch
+    tools: LiveToolset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = spec(tools, "deploy/api")
     assert "change 1" in kubectl(tools, f"scale deploy/api --replicas=5 -n {NS}")
@@ -234,7 +234,7 @@ def test_a_controller_that_writes_meanwhile_does_not_stop_a_rollback(
 
 
 @pytest.mark.kubectl
-def test_what_was_not_there_is_gone_again(tools: Toolset) -> None:
+def test_what_was_not_there_is_gone_again(tools: LiveToolset) -> None:
     manifest = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: fresh, namespace: {NS}}}\ndata: {{a: b}}\n"
     assert "change 1" in kubectl(tools, "apply -f -", manifest)
     assert "fresh" in kubectl(tools, f"get cm -n {NS}")
@@ -244,7 +244,7 @@ def test_what_was_not_there_is_gone_again(tools: Toolset) -> None:
 
 
 @pytest.mark.kubectl
-def test_each_of_many_objects_is_put_back(tools: Toolset) -> None:
+def test_each_of_many_objects_is_put_back(tools: LiveToolset) -> None:
     def manifest(value: str) -> str:
         one = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME, namespace: SHOP}\ndata: {a: VALUE}\n"
         return "---\n".join(
@@ -267,7 +267,7 @@ def test_each_of_many_objects_is_put_back(tools: Toolset) -> None:
 
 
 @pytest.mark.kubectl
-def test_input_reaches_commands_and_a_pod_may_be_run_for_one_answer(tools: Toolset) -> None:
+def test_input_reaches_commands_and_a_pod_may_be_run_for_one_answer(tools: LiveToolset) -> None:
     tools.call("wait", {"seconds": 120})  # other tests have just replaced the pods
     assert kubectl(tools, f"exec -it -n {NS} deploy/api -- cat", "from here").startswith("from here")
     said = kubectl(tools, f"run once -n {NS} --rm -it --restart=Never --image=busybox:1.36 -- echo hello")
@@ -278,7 +278,7 @@ def test_input_reaches_commands_and_a_pod_may_be_run_for_one_answer(tools: Tools
 
 
 @pytest.mark.kubectl
-def test_a_change_that_the_server_would_refuse_is_not_begun(tools: Toolset) -> None:
+def test_a_change_that_the_server_would_refuse_is_not_begun(tools: LiveToolset) -> None:
     with pytest.raises(ToolError, match="nothing was changed"):
         kubectl(tools, f'patch deploy api -n {NS} -p \'{{"spec":{{"replicas":-1}}}}\'')
     with pytest.raises(ToolError, match="--raw cannot be tried"):
@@ -291,7 +291,7 @@ def test_a_change_that_the_server_would_refuse_is_not_begun(tools: Toolset) -> N
 
 @pytest.mark.kubectl
 @pytest.mark.parametrize("tools", ["full"], indirect=True)
-def test_full_mode_executes_in_pods(tools: Toolset) -> None:
+def test_full_mode_executes_in_pods(tools: LiveToolset) -> None:
     tools.call("wait", {"seconds": 120})  # other tests have just replaced the pods
     assert kubectl(tools, f"exec -i -n {NS} deploy/api -- echo hello").strip() == "hello"
     assert "rollback" not in tools.tools

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sre_tools.offline_incident_analysis import Workspace, call_tool, metric_series, metric_tools, trace_tree
+from sre_tools.offline_incident_analysis import Workspace, call_tool, metric_series, trace_tree
+from sre_tools.offline_incident_analysis.tools import metrics
 from srearena.snapshots import Snapshot
 from tests.snapshots import samples
 from tests.sre_tools.conftest import Ask
@@ -31,7 +32,7 @@ def test_metric_analysis_without_arguments_reads_no_points(ask: Ask, monkeypatch
 def test_metric_analysis_over_a_time_range_looks_at_so_many_series(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = ask("metric_analysis", **BEFORE)
     assert {row["count"] for row in whole["data"]} == {6} and whole["notes"] == []
-    monkeypatch.setattr(metric_tools, "_MOST_SERIES", 2)
+    monkeypatch.setattr(metrics, "_MOST_SERIES", 2)
     part = ask("metric_analysis", **BEFORE)
     assert part["total_count"] == 2
     assert any("the first 2 were looked at" in note for note in part["notes"])
@@ -48,7 +49,7 @@ def test_pages_of_metric_analysis_are_the_whole(ask: Ask) -> None:
 def test_single_samples_are_of_so_many_series(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ask("metric_analysis", verbosity="raw")["total_count"] == 4 * 20 + 2 * 100
     assert ask("metric_analysis", verbosity="raw", **BEFORE)["total_count"] == 4 * 6 + 2 * 30
-    monkeypatch.setattr(metric_tools, "_MOST_RAW", 1)
+    monkeypatch.setattr(metrics, "_MOST_RAW", 1)
     reply = ask("metric_analysis", verbosity="raw")
     assert reply["total_count"] == 20
     assert "narrow by object" in reply["notes"][0]

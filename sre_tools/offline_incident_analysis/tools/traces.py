@@ -10,11 +10,13 @@ from typing import Literal
 from pydantic import Field
 
 from sre_tools.errors import ToolError
+from sre_tools.offline_incident_analysis.arguments import Arguments, instant
+from sre_tools.offline_incident_analysis.calls import Call
 from sre_tools.offline_incident_analysis.identity import nearest
-from sre_tools.offline_incident_analysis.registry import Arguments, Call, instant, tool
-from sre_tools.offline_incident_analysis.replies import Answer, Row, when
+from sre_tools.offline_incident_analysis.replies import Answer, Row, reply_schema, when
 from sre_tools.offline_incident_analysis.statistics import change_point
 from sre_tools.offline_incident_analysis.trace_tree import ARROW, call_tree
+from sre_tools.registry import tool
 from srearena.snapshots import Snapshot
 
 _DELTA = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)")
@@ -102,18 +104,20 @@ def _pivot(snapshot: Snapshot, service: str | None) -> tuple[datetime, str] | No
 
 
 @tool(
-    "get_trace_error_tree",
-    "Where requests fail",
-    TraceArguments,
-    {
-        "path": "services from the entry to this one",
-        "service": "the last of them",
-        "severity": "CRITICAL, WARNING, NEW, DISAPPEARED, ERRORS (no pivot) or OK",
-        "own_errors": "failed spans none of whose children failed: the failure starts here",
-        "pre": "before the pivot: spans, rate_per_s, error_pct, p50_ms, p99_ms, self_ms (mean time not spent in calls)",
-        "post": "after the pivot, the same",
-        "sample_errors": "status messages",
-    },
+    title="Where requests fail",
+    order=70,
+    output_schema=reply_schema(
+        {
+            "path": "services from the entry to this one",
+            "service": "the last of them",
+            "severity": "CRITICAL, WARNING, NEW, DISAPPEARED, ERRORS (no pivot) or OK",
+            "own_errors": "failed spans none of whose children failed: the failure starts here",
+            "pre": "before the pivot: spans, rate_per_s, error_pct, p50_ms, p99_ms, "
+            "self_ms (mean time not spent in calls)",
+            "post": "after the pivot, the same",
+            "sample_errors": "status messages",
+        }
+    ),
 )
 def get_trace_error_tree(call: Call, arguments: TraceArguments) -> Answer:
     """The call tree by path with errors, latency and self time, before and after a pivot. Without pivot_time the

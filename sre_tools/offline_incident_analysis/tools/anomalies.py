@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
+from sre_tools.offline_incident_analysis.arguments import Timed
+from sre_tools.offline_incident_analysis.calls import Call
 from sre_tools.offline_incident_analysis.conditions import Conditions, checked_regex
 from sre_tools.offline_incident_analysis.metric_series import (
     NO_BUCKETS,
@@ -15,9 +17,9 @@ from sre_tools.offline_incident_analysis.metric_series import (
     moment,
     prepared,
 )
-from sre_tools.offline_incident_analysis.registry import Call, Timed, tool
-from sre_tools.offline_incident_analysis.replies import Answer, Row, when
+from sre_tools.offline_incident_analysis.replies import Answer, Row, reply_schema, when
 from sre_tools.offline_incident_analysis.statistics import Anomalies, Floats, judged
+from sre_tools.registry import tool
 
 _SHOWN_POINTS = 10
 
@@ -64,19 +66,20 @@ def _short(value: float) -> float:
 
 
 @tool(
-    "get_metric_anomalies",
-    "Metrics that left their usual",
-    AnomalyArguments,
-    {
-        "object": "Pod/name or Service/name",
-        "metric_name": "",
-        "labels": "that tell this series from others of the metric",
-        "score": "0 to 100, how far it went",
-        "unit": "`value` of a gauge; `per second` for counters, which are differentiated first",
-        "baseline": "median of the usual part",
-        "shift": "a lasting step: when, from, to, and the share of variance it explains",
-        "anomalies": "single points, with how many robust standard deviations they are away",
-    },
+    title="Metrics that left their usual",
+    order=60,
+    output_schema=reply_schema(
+        {
+            "object": "Pod/name or Service/name",
+            "metric_name": "",
+            "labels": "that tell this series from others of the metric",
+            "score": "0 to 100, how far it went",
+            "unit": "`value` of a gauge; `per second` for counters, which are differentiated first",
+            "baseline": "median of the usual part",
+            "shift": "a lasting step: when, from, to, and the share of variance it explains",
+            "anomalies": "single points, with how many robust standard deviations they are away",
+        }
+    ),
 )
 def get_metric_anomalies(call: Call, arguments: AnomalyArguments) -> Answer:
     """Series of an object with outliers or lasting steps, worst first, each judged against itself alone. Counters are

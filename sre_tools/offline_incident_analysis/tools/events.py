@@ -7,9 +7,11 @@ from typing import Any, Literal
 from pydantic import Field
 
 from sre_tools.errors import ToolError
+from sre_tools.offline_incident_analysis.arguments import Paged
+from sre_tools.offline_incident_analysis.calls import Call
 from sre_tools.offline_incident_analysis.conditions import Conditions, group_columns
-from sre_tools.offline_incident_analysis.registry import Call, Paged, tool
-from sre_tools.offline_incident_analysis.replies import Answer
+from sre_tools.offline_incident_analysis.replies import Answer, reply_schema
+from sre_tools.registry import tool
 
 _DEPLOYMENT = (
     "CASE WHEN kind = 'Pod' THEN regexp_replace(name, '-[^-]+-[^-]+$', '') "
@@ -40,20 +42,21 @@ class EventArguments(Paged):
 
 
 @tool(
-    "event_analysis",
-    "Kubernetes events",
-    EventArguments,
-    {
-        "event_time": "last time it happened",
-        "event_kind": "Normal or Warning",
-        "reason": "",
-        "message": "",
-        "object_kind": "",
-        "object_name": "",
-        "namespace": "",
-        "deployment": "workload the pod's name points to",
-        "count": "how often, as Kubernetes counted (rows, with group_by)",
-    },
+    title="Kubernetes events",
+    order=30,
+    output_schema=reply_schema(
+        {
+            "event_time": "last time it happened",
+            "event_kind": "Normal or Warning",
+            "reason": "",
+            "message": "",
+            "object_kind": "",
+            "object_name": "",
+            "namespace": "",
+            "deployment": "workload the pod's name points to",
+            "count": "how often, as Kubernetes counted (rows, with group_by)",
+        }
+    ),
 )
 def event_analysis(call: Call, arguments: EventArguments) -> Answer:
     """Kubernetes events, warnings first and newest first, or grouped.

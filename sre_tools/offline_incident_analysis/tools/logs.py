@@ -7,12 +7,14 @@ from typing import Any
 from pydantic import Field
 
 from sre_tools.errors import ToolError
+from sre_tools.offline_incident_analysis.arguments import Paged
+from sre_tools.offline_incident_analysis.calls import Call
 from sre_tools.offline_incident_analysis.conditions import Conditions, checked_regex
 from sre_tools.offline_incident_analysis.identity import nearest, parse_identifier
 from sre_tools.offline_incident_analysis.log_patterns import Pattern, find_lines, join
-from sre_tools.offline_incident_analysis.registry import Call, Paged, tool
-from sre_tools.offline_incident_analysis.replies import Answer
-from sre_tools.offline_incident_analysis.topology import topology_of
+from sre_tools.offline_incident_analysis.replies import Answer, reply_schema
+from sre_tools.offline_incident_analysis.topology import pods_and_owners
+from sre_tools.registry import tool
 
 _MAX_TEMPLATES = 20_000
 _RANK = {"FATAL": 0, "ERROR": 1, "WARN": 2}
@@ -30,19 +32,8 @@ class LogArguments(Paged):
     limit: int | None = Field(100, ge=0)
 
 
-def pods_of(call: Call, text: str) -> tuple[list[str], list[str]]:
-    """Names of pods, and of services and workloads, that a name stands for."""
-    graph = topology_of(call.snapshot)
-    hits = graph.find(text)
-    members = {member for hit in hits[:3] for member in graph.aliases(hit)}
-    nodes = [graph.nodes[member] for member in members]
-    pods = sorted(node.name for node in nodes if node.kind == "Pod")
-    names = sorted({node.name for node in nodes if node.kind != "Pod"} | {parse_identifier(text).name})
-    return pods, names
-
-
 def _about(call: Call, where: Conditions, text: str) -> None:
-    pods, names = pods_of(call, text)
+    pods, names = pods_and_owners(call.snapshot, text)
     wanted = parse_identifier(text)
     if wanted.kind == "Pod":
         where.add("pod = ?", wanted.name)
@@ -52,18 +43,19 @@ def _about(call: Call, where: Conditions, text: str) -> None:
 
 
 @tool(
-    "log_analysis",
-    "Logs and their patterns",
-    LogArguments,
-    {
-        "pattern": "lines that say the same, with what differs taken out",
-        "count": "lines",
-        "percentage": "of all lines selected",
-        "severity_breakdown": "",
-        "service_breakdown": "",
-        "time_range": "first and last",
-        "example": "one whole line",
-    },
+    title="Logs and their patterns",
+    order=40,
+    output_schema=reply_schema(
+        {
+            "pattern": "lines that say the same, with what differs taken out",
+            "count": "lines",
+            "percentage": "of all lines selected",
+            "severity_breakdown": "",
+            "service_breakdown": "",
+            "time_range": "first and last",
+            "example": "one whole line",
+        }
+    ),
 )
 def log_analysis(call: Call, arguments: LogArguments) -> Answer:
     """Log lines grouped into patterns, errors first, or single lines (pattern_analysis=false).

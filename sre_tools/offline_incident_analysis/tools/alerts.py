@@ -7,9 +7,11 @@ from typing import Any, Literal
 from pydantic import Field
 
 from sre_tools.errors import ToolError
+from sre_tools.offline_incident_analysis.arguments import Paged
+from sre_tools.offline_incident_analysis.calls import Call
 from sre_tools.offline_incident_analysis.conditions import Conditions, group_columns
-from sre_tools.offline_incident_analysis.registry import Call, Paged, tool
-from sre_tools.offline_incident_analysis.replies import Answer
+from sre_tools.offline_incident_analysis.replies import Answer, reply_schema
+from sre_tools.registry import tool
 from srearena.snapshots import Snapshot
 from srearena.snapshots.alert_files import time_in_name
 from srearena.snapshots.attributes import parse_attributes
@@ -33,22 +35,23 @@ def first_capture(snapshot: Snapshot) -> str | None:
 
 
 @tool(
-    "alert_summary",
-    "Alerts at a glance",
-    SummaryArguments,
-    {
-        "alertname": "name of the alerting rule",
-        "entity": "what it is about, from its labels",
-        "namespace": "",
-        "severity": "",
-        "state": "firing if it ever was",
-        "first_seen": "first capture that shows it",
-        "last_seen": "last capture that shows it",
-        "active_since": "when the rule says it began",
-        "duration_min": "minutes from active_since (or first_seen) to last_seen",
-        "occurrences": "captures that show it",
-        "began_during_recording": "false for alerts that were active before the recording began (often noise)",
-    },
+    title="Alerts at a glance",
+    order=10,
+    output_schema=reply_schema(
+        {
+            "alertname": "name of the alerting rule",
+            "entity": "what it is about, from its labels",
+            "namespace": "",
+            "severity": "",
+            "state": "firing if it ever was",
+            "first_seen": "first capture that shows it",
+            "last_seen": "last capture that shows it",
+            "active_since": "when the rule says it began",
+            "duration_min": "minutes from active_since (or first_seen) to last_seen",
+            "occurrences": "captures that show it",
+            "began_during_recording": "false for alerts that were active before the recording began (often noise)",
+        }
+    ),
 )
 def alert_summary(call: Call, arguments: SummaryArguments) -> Answer:
     """START HERE. One row per alert and entity: since when, how long, how often. Alerts that began during the
@@ -128,16 +131,17 @@ def _columns(names: list[str]) -> dict[str, str]:
 
 
 @tool(
-    "alert_analysis",
-    "Alerts in detail",
-    AnalysisArguments,
-    {
-        "snapshot_timestamp": "when the alert was captured",
-        "active_at": "when it became active",
-        "duration_active_min": "minutes between the two; null if negative",
-        "value": "of the alert's expression",
-        "labels": "all labels",
-    },
+    title="Alerts in detail",
+    order=20,
+    output_schema=reply_schema(
+        {
+            "snapshot_timestamp": "when the alert was captured",
+            "active_at": "when it became active",
+            "duration_active_min": "minutes between the two; null if negative",
+            "value": "of the alert's expression",
+            "labels": "all labels",
+        }
+    ),
 )
 def alert_analysis(call: Call, arguments: AnalysisArguments) -> Answer:
     """Single captures of alerts, filtered, or grouped and counted. For the overview use alert_summary.

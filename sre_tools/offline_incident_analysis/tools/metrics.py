@@ -12,6 +12,8 @@ from typing import Any, Literal
 from pydantic import Field
 
 from sre_tools.errors import ToolError
+from sre_tools.offline_incident_analysis.arguments import Timed
+from sre_tools.offline_incident_analysis.calls import Call
 from sre_tools.offline_incident_analysis.conditions import Conditions
 from sre_tools.offline_incident_analysis.expressions import metric_identifier, parse_expression
 from sre_tools.offline_incident_analysis.identity import nearest
@@ -23,9 +25,9 @@ from sre_tools.offline_incident_analysis.metric_series import (
     metric_objects,
     telling_labels,
 )
-from sre_tools.offline_incident_analysis.registry import Call, Timed, tool
-from sre_tools.offline_incident_analysis.replies import Answer, Row, when
+from sre_tools.offline_incident_analysis.replies import Answer, Row, reply_schema, when
 from sre_tools.offline_incident_analysis.statistics import is_counter
+from sre_tools.registry import tool
 from srearena.snapshots.series import summarised
 
 _GROUPS = {
@@ -155,17 +157,18 @@ def _wanted(call: Call, arguments: MetricArguments) -> list[str] | None:
 
 
 @tool(
-    "metric_analysis",
-    "Metrics, summarised and combined",
-    MetricArguments,
-    {
-        "object": "Pod/name or Service/name",
-        "metric_name": "",
-        "mean": "over the time range, like min, max and last_value in the metric's own unit",
-        "rate_per_s": "of counters: mean increase per second",
-        "labels": "that tell this series from others",
-        "duration_ms": "of histograms: p50, p90, p95, p99 over the time range",
-    },
+    title="Metrics, summarised and combined",
+    order=50,
+    output_schema=reply_schema(
+        {
+            "object": "Pod/name or Service/name",
+            "metric_name": "",
+            "mean": "over the time range, like min, max and last_value in the metric's own unit",
+            "rate_per_s": "of counters: mean increase per second",
+            "labels": "that tell this series from others",
+            "duration_ms": "of histograms: p50, p90, p95, p99 over the time range",
+        }
+    ),
 )
 def metric_analysis(call: Call, arguments: MetricArguments) -> Answer:
     """Metrics per series: mean, min, max, last, and the rate of counters. Groups them (group_by, agg) or combines them

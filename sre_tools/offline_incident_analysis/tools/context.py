@@ -8,17 +8,19 @@ from typing import Any
 from pydantic import Field
 
 from sre_tools.errors import ToolError
-from sre_tools.offline_incident_analysis.alert_tools import SummaryArguments, alert_summary
-from sre_tools.offline_incident_analysis.anomaly_tool import AnomalyArguments, get_metric_anomalies
+from sre_tools.offline_incident_analysis.arguments import Timed
+from sre_tools.offline_incident_analysis.calls import Call
 from sre_tools.offline_incident_analysis.identity import parse_identifier
-from sre_tools.offline_incident_analysis.log_tools import LogArguments, log_analysis
-from sre_tools.offline_incident_analysis.object_tools import SpecArguments, get_k8_spec
 from sre_tools.offline_incident_analysis.object_versions import all_changes, change_text
-from sre_tools.offline_incident_analysis.registry import Call, Timed, tool
-from sre_tools.offline_incident_analysis.replies import Answer, Row, fit
+from sre_tools.offline_incident_analysis.replies import Answer, Row, fit, reply_schema
+from sre_tools.offline_incident_analysis.tools.alerts import SummaryArguments, alert_summary
+from sre_tools.offline_incident_analysis.tools.anomalies import AnomalyArguments, get_metric_anomalies
+from sre_tools.offline_incident_analysis.tools.logs import LogArguments, log_analysis
+from sre_tools.offline_incident_analysis.tools.objects import SpecArguments, get_k8_spec
+from sre_tools.offline_incident_analysis.tools.topology import TopologyArguments, app_side, resolve, topology_analysis
+from sre_tools.offline_incident_analysis.tools.traces import TraceArguments, get_trace_error_tree, services_with_spans
 from sre_tools.offline_incident_analysis.topology import Topology, topology_of
-from sre_tools.offline_incident_analysis.topology_tools import TopologyArguments, app_side, resolve, topology_analysis
-from sre_tools.offline_incident_analysis.trace_tools import TraceArguments, get_trace_error_tree, services_with_spans
+from sre_tools.registry import tool
 
 _CHARS_PER_PART = 2500
 
@@ -114,15 +116,16 @@ def _part(name: str, make: Callable[[], Any]) -> Row:
 
 
 @tool(
-    "get_context_contract",
-    "All about one object",
-    ContextArguments,
-    {
-        "part": "topology, alerts, events, spec_changes, trace_errors, metric_anomalies, log_patterns, k8s_spec, "
-        "or a dependency",
-        "content": "the most telling of it; the tool of that name gives more",
-        "unavailable": "why there is none",
-    },
+    title="All about one object",
+    order=120,
+    output_schema=reply_schema(
+        {
+            "part": "topology, alerts, events, spec_changes, trace_errors, metric_anomalies, log_patterns, k8s_spec, "
+            "or a dependency",
+            "content": "the most telling of it; the tool of that name gives more",
+            "unavailable": "why there is none",
+        }
+    ),
 )
 def get_context_contract(call: Call, arguments: ContextArguments) -> Answer:
     """Everything about one object: topology, alerts, events, changes, failing traces, metric anomalies, log patterns

@@ -9,13 +9,22 @@ import orjson
 from pydantic import Field
 
 from sre_tools.errors import ToolError
+from sre_tools.offline_incident_analysis.arguments import Arguments
+from sre_tools.offline_incident_analysis.calls import Call
 from sre_tools.offline_incident_analysis.identity import nearest
-from sre_tools.offline_incident_analysis.registry import Arguments, Call, tool
-from sre_tools.offline_incident_analysis.replies import Answer
+from sre_tools.offline_incident_analysis.replies import Answer, reply_schema
 from sre_tools.offline_incident_analysis.topology import Topology, build, topology_of
+from sre_tools.registry import tool
 
 _MAX_DEPTH, _MAX_CHAINS = 10, 20
-_RELATIONS = "contains, selects, depends_on, targets, is_alias, calls"
+_EDGE_SCHEMA = reply_schema(
+    {
+        "source": "node id",
+        "relation": "contains, selects, depends_on, targets, is_alias, calls",
+        "target": "node id",
+        "meta": "calls and errors seen in traces",
+    }
+)
 
 
 class BuildArguments(Arguments):
@@ -37,10 +46,11 @@ def _architecture(call: Call, given: str | None) -> Any:
 
 
 @tool(
-    "build_topology",
-    "Graph of the system",
-    BuildArguments,
-    {"source": "node id", "relation": _RELATIONS, "target": "node id", "meta": "calls and errors seen in traces"},
+    title="Graph of the system",
+    order=80,
+    read_only=False,
+    destructive=False,
+    output_schema=_EDGE_SCHEMA,
 )
 def build_topology(call: Call, arguments: BuildArguments) -> Answer:
     """The graph of the whole system from the snapshot's objects and traces (and its architecture file): counts by
@@ -117,10 +127,9 @@ def app_side(graph: Topology, node: str) -> str:
 
 
 @tool(
-    "topology_analysis",
-    "What an object is connected to",
-    TopologyArguments,
-    {"source": "node id", "relation": _RELATIONS, "target": "node id", "meta": "calls and errors seen in traces"},
+    title="What an object is connected to",
+    order=90,
+    output_schema=_EDGE_SCHEMA,
 )
 def topology_analysis(call: Call, arguments: TopologyArguments) -> Answer:
     """Callers, callees, chains to the edge and to the leaves, aliases (Service, Deployment, ReplicaSet, Pod) and what

@@ -8,10 +8,12 @@ from typing import Any, Literal
 from pydantic import Field
 
 from sre_tools.errors import ToolError
+from sre_tools.offline_incident_analysis.arguments import Arguments, Paged, instant
+from sre_tools.offline_incident_analysis.calls import Call
 from sre_tools.offline_incident_analysis.identity import entity_id, nearest, parse_identifier
 from sre_tools.offline_incident_analysis.object_versions import Change, all_changes, change_text, parse_body
-from sre_tools.offline_incident_analysis.registry import Arguments, Call, Paged, instant, tool
-from sre_tools.offline_incident_analysis.replies import Answer
+from sre_tools.offline_incident_analysis.replies import Answer, reply_schema
+from sre_tools.registry import tool
 
 _NO_EFFECT = "taken for older prompts' sake, without effect: objects say themselves when they came and went"
 _FILE = Field(None, description="the objects table; leave out for the server's snapshot")
@@ -37,21 +39,22 @@ class ChangeArguments(Paged):
 
 
 @tool(
-    "k8s_spec_change_analysis",
-    "What was changed",
-    ChangeArguments,
-    {
-        "entity": "namespace/Kind/name",
-        "kind": "",
-        "namespace": "",
-        "name": "",
-        "change": "in one line",
-        "type": "modified, added or removed",
-        "timestamp": "when; see time_exact",
-        "from_timestamp": "the last look at the object before the change",
-        "time_exact": "true if the object itself says when; else the time it was first seen changed",
-        "changes": "path, type, old, new",
-    },
+    title="What was changed",
+    order=100,
+    output_schema=reply_schema(
+        {
+            "entity": "namespace/Kind/name",
+            "kind": "",
+            "namespace": "",
+            "name": "",
+            "change": "in one line",
+            "type": "modified, added or removed",
+            "timestamp": "when; see time_exact",
+            "from_timestamp": "the last look at the object before the change",
+            "time_exact": "true if the object itself says when; else the time it was first seen changed",
+            "changes": "path, type, old, new",
+        }
+    ),
 )
 def k8s_spec_change_analysis(call: Call, arguments: ChangeArguments) -> Answer:
     """Objects whose spec, data, labels or annotations changed, that were created or deleted. Status and resource
@@ -168,18 +171,19 @@ class SpecArguments(Arguments):
 
 
 @tool(
-    "get_k8_spec",
-    "An object's manifest",
-    SpecArguments,
-    {
-        "entity": "namespace/Kind/name",
-        "kind": "",
-        "namespace": "",
-        "name": "",
-        "timestamp": "when it was seen so",
-        "observation_count": "looks there are in the recording",
-        "spec": "the manifest",
-    },
+    title="An object's manifest",
+    order=110,
+    output_schema=reply_schema(
+        {
+            "entity": "namespace/Kind/name",
+            "kind": "",
+            "namespace": "",
+            "name": "",
+            "timestamp": "when it was seen so",
+            "observation_count": "looks there are in the recording",
+            "spec": "the manifest",
+        }
+    ),
 )
 def get_k8_spec(call: Call, arguments: SpecArguments) -> Answer:
     """The manifest of an object as last seen. Example: get_k8_spec(k8_object_name="otel-demo/Deployment/checkout").

@@ -8,17 +8,19 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from sre_tools.offline_incident_analysis.alert_tools import first_capture
+from sre_tools.offline_incident_analysis.arguments import Arguments, Paged, instant
+from sre_tools.offline_incident_analysis.calls import Call
 from sre_tools.offline_incident_analysis.conditions import Conditions
 from sre_tools.offline_incident_analysis.identity import entity_id
 from sre_tools.offline_incident_analysis.log_patterns import find_lines
 from sre_tools.offline_incident_analysis.metric_series import NO_BUCKETS, SeriesReader, moment, prepared
 from sre_tools.offline_incident_analysis.object_versions import Change, all_changes, change_text
-from sre_tools.offline_incident_analysis.registry import Arguments, Call, Paged, instant, tool
-from sre_tools.offline_incident_analysis.replies import Answer, Row, when
+from sre_tools.offline_incident_analysis.replies import Answer, Row, reply_schema, when
 from sre_tools.offline_incident_analysis.statistics import judged
+from sre_tools.offline_incident_analysis.tools.alerts import first_capture
+from sre_tools.offline_incident_analysis.tools.traces import error_onset, failing_services
 from sre_tools.offline_incident_analysis.topology import Topology, topology_of
-from sre_tools.offline_incident_analysis.trace_tools import error_onset, failing_services
+from sre_tools.registry import tool
 from srearena.snapshots import Snapshot
 
 _MOST_SAMPLES = 3_000_000  # beyond this, metrics are left to get_metric_anomalies
@@ -134,16 +136,17 @@ class TimelineArguments(Paged):
 
 
 @tool(
-    "incident_timeline",
-    "What happened, in order",
-    TimelineArguments,
-    {
-        "time": "when it began",
-        "source": f"one of {', '.join(_READERS)}",
-        "entity": "what it is about",
-        "what": "in one line",
-        "symptom": "false for changes: causes are among them",
-    },
+    title="What happened, in order",
+    order=130,
+    output_schema=reply_schema(
+        {
+            "time": "when it began",
+            "source": f"one of {', '.join(_READERS)}",
+            "entity": "what it is about",
+            "what": "in one line",
+            "symptom": "false for changes: causes are among them",
+        }
+    ),
 )
 def incident_timeline(call: Call, arguments: TimelineArguments) -> Answer:
     """What changed, fired, failed and shifted, across alerts, events, objects, logs, traces and metrics, in order of
@@ -226,18 +229,19 @@ def _score(change: Change, symptom: datetime, window: timedelta, hops: int | Non
 
 
 @tool(
-    "change_impact",
-    "Which change is to blame",
-    ImpactArguments,
-    {
-        "score": "0 to 100, how suspicious",
-        "entity": "what was changed",
-        "change": "in one line",
-        "time": "when; see time_exact",
-        "time_exact": "false if only the look that first showed it is known",
-        "minutes_before_symptom": "negative if it was first seen after the symptom but may have happened before",
-        "hops_to_symptom": "in the topology; null if not connected",
-    },
+    title="Which change is to blame",
+    order=140,
+    output_schema=reply_schema(
+        {
+            "score": "0 to 100, how suspicious",
+            "entity": "what was changed",
+            "change": "in one line",
+            "time": "when; see time_exact",
+            "time_exact": "false if only the look that first showed it is known",
+            "minutes_before_symptom": "negative if it was first seen after the symptom but may have happened before",
+            "hops_to_symptom": "in the topology; null if not connected",
+        }
+    ),
 )
 def change_impact(call: Call, arguments: ImpactArguments) -> Answer:
     """What changed shortly before the first symptom, most suspicious first: by nearness in time, nearness in the

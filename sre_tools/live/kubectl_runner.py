@@ -1,0 +1,48 @@
+"""Runs kubectl commands in one of the three modes; in safe mode a change is tried first and the objects are saved."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from sre_tools.errors import ToolError
+from sre_tools.live import kubectl_modes
+from sre_tools.live.changes import Changes
+from srearena.conductor.actions.kubectl_line import KubectlLine
+from srearena.conductor.actions.kubectl_process import KubectlProcess
+
+
+class KubectlRunner:
+    """One identity and one mode."""
+
+    def __init__(self, process: KubectlProcess, changes: Changes, mode: str) -> None:
+        if mode not in kubectl_modes.MODES:
+            raise ToolError(f"there is no mode {mode!r}: choose from {', '.join(kubectl_modes.MODES)}")
+        self._process = process
+        self._changes = changes
+        self._mode = mode
+
+    def run(self, words: Sequence[str], stdin: str) -> tuple[int, str]:
+        """Exit status and output of a command, given as its words without `kubectl`."""
+        line = kubectl_modes.parse(words)
+        kubectl_modes.allow(line, self._mode)
+        if self._mode != "safe" or kubectl_modes.reads(line):
+            return self._process.run(line.words, stdin)
+        return self._run_safely(line, stdin)
+
+    def _run_safely(self, line: KubectlLine, stdin: str) -> tuple[int, str]:
+        trial = kubectl_modes.trial(line)
+        if trial is not None:
+            status, printed = self._process.run(trial, stdin)
+            if status:
+                return status, f"{printed.rstrip()}\n(this was the server's dry run: nothing was changed)\n"
+        preview = kubectl_modes.preview(line)
+        change = None
+        if preview is not None:
+            _, objects = self._process.run(preview, stdin)
+            change = self._changes.saved(f"kubectl {shlex.join(line.words)}", objects)
+        status, printed = self._process.run(line.words, stdin)
+        if change is None:
+            return status, printed + ("" if line.verb in ("exec", "logs") else "(this cannot be rolled back)\n")
+        self._changes.keep(change)  # also after a failure: the command may have changed some of the objects
+        return status, f"{printed.rstrip()}\n(change {change.number}; `rollback` puts it back)\n"

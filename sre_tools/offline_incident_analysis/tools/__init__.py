@@ -1,0 +1,1 @@
+"""The diagnostic tools. Every module here is imported when tools are listed; see `sre_tools.registry`."""
