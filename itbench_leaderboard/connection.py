@@ -1,11 +1,12 @@
-"""Before money is spent: is everything there that the runs need, and does it answer?
+"""Connection test: check before money is spent that everything the runs need is installed and reachable.
 
 Coding CLIs: Zero prepares a run (program, prompt, key, sandbox), and the model is asked for one word. HTTP agents must
-answer HTTP. Python agents must come into being. The judge is asked for one word too.
+respond to HTTP. Python agents must be constructed without error. The judge is asked for one word too.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import tempfile
 from collections.abc import Mapping
@@ -23,38 +24,51 @@ from itbench_leaderboard.configuration import AgentTable
 from itbench_leaderboard.errors import Unreachable
 from itbench_leaderboard.incidents import Incident
 from srearena.errors import SreArenaError
+from srearena.llm.client import CallStats, RetryPolicy
+from srearena.llm.endpoint import Endpoint
+from srearena.llm.errors import ModelError, ModelUnavailable
+from srearena.llm.messages import Message, ModelRequest
+from srearena.llm.wires import WIRES, GeminiWire
+from srearena.llm.wires.base import bearer
 from zero.adapters.registry import find
 from zero.providers import Provider, choose
 
-_SECONDS = 60.0
-_WORD = [{"role": "user", "content": "Reply with the word ready."}]
-
-
-def _question(wire: str, model: str) -> tuple[str, dict[str, object]]:
-    if wire == "responses":
-        return "responses", {"model": model, "input": "Reply with the word ready.", "max_output_tokens": 64}
-    if wire == "messages":
-        return "v1/messages", {"model": model, "max_tokens": 16, "messages": _WORD}
-    if wire == "gemini":
-        contents = [{"parts": [{"text": "Reply with the word ready."}]}]
-        return f"v1beta/models/{model}:generateContent", {"contents": contents}
-    return "chat/completions", {"model": model, "messages": _WORD, "max_tokens": 16}
+_SECONDS = 60.0  # chosen: longer than a model takes for one word, also when it reasons first
+_QUESTION = Message("user", "Reply with the word ready.")
+_MAX_TOKENS = {"responses": 64, "messages": 16, "chat": 16}  # reasoning models refuse fewer in responses
 
 
 def ask(provider: Provider, model: str, key: str, who: str) -> None:
-    """One word from a model; Unreachable says what came instead."""
-    path, body = _question(provider.wire_api, model)
-    headers = {"authorization": f"Bearer {key}"} if key else {}
-    if key and provider.wire_api in ("messages", "gemini"):
-        headers |= {"x-api-key": key, "x-goog-api-key": key, "anthropic-version": "2023-06-01"}
-    url = f"{provider.base_url.rstrip('/')}/{path}"
+    """Request one word from a model; raises `Unreachable` with what the endpoint reports."""
+    wire = GeminiWire() if provider.wire_api == "gemini" else WIRES.get(provider.wire_api, WIRES["chat"])
+    endpoint = Endpoint(
+        wire,
+        provider.base_url,
+        key,
+        headers=bearer(key),  # proxies in front of any format take it
+        query=dict(provider.query),
+        policy=RetryPolicy(tries=1, silence=_SECONDS, whole=_SECONDS),
+    )
+    request = ModelRequest(model, "", (_QUESTION,), max_tokens=_MAX_TOKENS.get(wire.name), stream=False)
     try:
-        reply = httpx.post(url, json=body, headers=headers, params=dict(provider.query), timeout=_SECONDS)
-    except httpx.HTTPError as problem:
-        raise Unreachable(f"{who}: {url} does not answer: {problem or type(problem).__name__}") from problem
-    if reply.status_code >= 400:
-        said = " ".join(reply.text.split())[:200]
-        raise Unreachable(f"{who}: {model} at {url} answers {reply.status_code}: {said}")
+        asyncio.run(_complete(endpoint, request))
+    except ModelError as problem:
+        url = endpoint.url(model)
+        if problem.status:
+            text = f"{model} at {url} answers {problem.status}: {problem.detail}"
+        else:
+            text = f"{url} does not answer: {problem.detail}"
+        raise Unreachable(f"{who}: {text}") from problem
+
+
+async def _complete(endpoint: Endpoint, request: ModelRequest) -> None:
+    try:
+        await endpoint.complete(request, CallStats())
+    except ModelUnavailable as problem:
+        if problem.status != 200:  # a response in an unknown format still shows that the endpoint is there
+            raise
+    finally:
+        await endpoint.aclose()
 
 
 def _requests(agent: AgentTable, incidents: list[Incident], folder: Path) -> list[zero.Request]:

@@ -1,7 +1,6 @@
-"""The agent with a large language model inside (`--agent llm --model NAME`).
+"""The agent with a large language model (`--agent llm --model NAME`).
 
-`wires` speak with endpoints, `endpoint` asks until there is an answer, `providers` knows who serves which model, and
-`agent` is the loop. Nothing here knows a problem or an application.
+`agent` is the loop; the model client is `srearena.llm`. Nothing here depends on a problem or an application.
 """
 
 from clients.llm.agent import LlmAgent

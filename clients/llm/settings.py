@@ -1,4 +1,4 @@
-"""What the LLM agent can be told, from flags (`--agent-option KEY=VALUE`), the environment and `.env`."""
+"""Settings of the LLM agent, from flags (`--agent-option KEY=VALUE`), the environment and `.env`."""
 
 from __future__ import annotations
 
@@ -6,69 +6,72 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from clients.llm.endpoint import Endpoint, Patience
-from clients.llm.prices import Price
-from clients.llm.providers import Served, served
-from clients.llm.through_litellm import LiteLlm
-from clients.llm.wires import WIRES
 from srearena.conductor.errors import ArenaError
 from srearena.dotenv import environment
+from srearena.llm.client import ModelClient, RetryPolicy
+from srearena.llm.endpoint import Endpoint
+from srearena.llm.litellm_library import LiteLlmLibrary
+from srearena.llm.prices import Price
+from srearena.llm.providers import Route, find_route
+from srearena.llm.wires import WIRES
 
-_NO_OPTIONS = {"served", "patience", "price", "variables"}
+_NO_OPTIONS = {"route", "policy", "price", "variables"}
 _FALSE = ("", "0", "false", "no", "off")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
+    """Everything about an agent that is not about an episode."""
+
     model: str
-    served: Served
+    route: Route
     variant: str = "react"
     tools: str = ""
     prompt: str = ""
     protocol: str = "auto"
-    """`tools`, `text`, or `auto`: tools, unless the model turns out not to take them."""
+    """`tools`, `text`, or `auto`: tools, unless the model does not take them."""
     effort: str = ""
     temperature: float | None = None
     max_tokens: int | None = None
     context_tokens: int = 100_000
-    """About how long a conversation may become before its old parts are shortened."""
+    """Approximate length of a conversation from which its old parts are shortened."""
     mistakes: int = 4
-    """How often in a row the model may answer without a usable call."""
+    """How many replies in a row may have no usable call."""
     stream: bool = True
     transcript: bool = False
     price: Price | None = None
-    patience: Patience = field(default_factory=Patience)
+    policy: RetryPolicy = field(default_factory=RetryPolicy)
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """The environment and `.env`, for a library that looks for its keys itself."""
+    """The environment and `.env`, for a library that reads its keys itself."""
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any], variables: Mapping[str, str] | None = None) -> Settings:
-        """From texts as a command line gives them; ArenaError names what cannot be used."""
-        given = dict(options)
-        known = variables if variables is not None else environment()
-        model = str(given.pop("model", "") or known.get("SREARENA_MODEL", ""))
-        where = served(
+        """Parse options in the form of a command line; raises `ArenaError` with the option that is invalid."""
+        remaining = dict(options)
+        variables = variables if variables is not None else environment()
+        model = str(remaining.pop("model", "") or variables.get("SREARENA_MODEL", ""))
+        route = find_route(
             model,
-            known,
-            wire=str(given.pop("wire", "")),
-            base_url=str(given.pop("base_url", "") or known.get("SREARENA_MODEL_BASE_URL", "")),
+            variables,
+            wire=str(remaining.pop("wire", "")),
+            base_url=str(remaining.pop("base_url", "") or variables.get("SREARENA_MODEL_BASE_URL", "")),
         )
-        price = _price(given.pop("price_in", None), given.pop("price_cached", None), given.pop("price_out", None))
-        waits = {item.name: item.type for item in fields(Patience)}
-        told: dict[str, Any] = {
-            name: _typed(name, given.pop(name), str(waits[name])) for name in waits if name in given
+        price = _price(*(remaining.pop(name, None) for name in ("price_in", "price_cached", "price_out")))
+        retry_types = {item.name: str(item.type) for item in fields(RetryPolicy)}
+        retry_options: dict[str, Any] = {
+            name: _typed(name, remaining.pop(name), kind) for name, kind in retry_types.items() if name in remaining
         }
-        patience = Patience(**told)
-        chosen: dict[str, Any] = {}
+        own_options: dict[str, Any] = {}
         types = {item.name: item.type for item in fields(cls)}
-        for name, value in given.items():
+        for name, value in remaining.items():
             if name not in types or name in _NO_OPTIONS:
-                options_there = sorted({*types} - _NO_OPTIONS)
-                raise ArenaError(f"the LLM agent has no option {name!r}: there are {', '.join(options_there)}")
-            chosen[name] = _typed(name, value, str(types[name]))
-        if chosen.get("protocol", "auto") not in ("auto", "tools", "text"):
-            raise ArenaError(f"protocol is auto, tools or text, not {chosen['protocol']!r}")
-        return cls(model, where, price=price, patience=patience, variables=known, **chosen)
+                valid = sorted({*types} - _NO_OPTIONS)
+                raise ArenaError(f"the LLM agent has no option {name!r}: there are {', '.join(valid)}")
+            own_options[name] = _typed(name, value, str(types[name]))
+        if own_options.get("protocol", "auto") not in ("auto", "tools", "text"):
+            raise ArenaError(f"protocol is auto, tools or text, not {own_options['protocol']!r}")
+        policy = RetryPolicy(**retry_options)
+        return cls(model, route, price=price, policy=policy, variables=variables, **own_options)
 
 
 def _typed(name: str, value: Any, kind: str) -> Any:
@@ -84,20 +87,22 @@ def _typed(name: str, value: Any, kind: str) -> Any:
     return str(value)
 
 
-def _price(plain: Any, cached: Any, output: Any) -> Price | None:
-    if plain is None and output is None:
+def _price(input_price: Any, cached_price: Any, output_price: Any) -> Price | None:
+    if input_price is None and output_price is None:
         return None
     try:
-        first = float(plain or 0)
-        return Price(first, float(cached) if cached is not None else first, float(output or 0))
+        uncached = float(input_price or 0)
+        cached = float(cached_price) if cached_price is not None else uncached
+        return Price(uncached, cached, float(output_price or 0))
     except ValueError as problem:
         raise ArenaError(f"a price is a number of dollars per million tokens: {problem}") from problem
 
 
-def make_model(settings: Settings) -> Endpoint | LiteLlm:
-    where = settings.served
-    if where.wire == "litellm":
-        return LiteLlm(where.key, where.base_url, variables=settings.variables, patience=settings.patience)
-    headers = {where.key_header: where.key} if where.key_header and where.key else {}
-    key = "" if where.key_header else where.key
-    return Endpoint(WIRES[where.wire], where.base_url, key, headers=headers, patience=settings.patience)
+def make_client(settings: Settings) -> ModelClient:
+    """The client of the settings' model."""
+    route = settings.route
+    if route.wire == "litellm":
+        return LiteLlmLibrary(route.key, route.base_url, variables=settings.variables, policy=settings.policy)
+    headers = {route.key_header: route.key} if route.key_header and route.key else {}
+    key = "" if route.key_header else route.key
+    return Endpoint(WIRES[route.wire], route.base_url, key, headers=headers, policy=settings.policy)

@@ -1,4 +1,4 @@
-"""For models without tools: an action is a call in a fenced block of the model's text."""
+"""Protocol for models without tools: an action is a call in a fenced code block of the model's text."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 _BLOCK = re.compile(r"```[ \t]*\w*[ \t]*\n?(.*?)```", re.DOTALL)
 
 
-def described(template: str, actions: Mapping[str, str]) -> str:
-    """The prompt with every action in it."""
+def with_actions(template: str, actions: Mapping[str, str]) -> str:
+    """The prompt with the descriptions of all actions."""
     return template.replace("{actions}", "\n\n".join(actions.values()))
 
 
 def action_in(text: str, names: Sequence[str]) -> str | None:
-    """The first block that is an action; a model that writes on may make up answers, and those do not count.
+    """The first code block that is an action. Later ones are ignored: they may follow invented results.
 
-    A block that is a call of anything else is an action too: the episode says what is wrong with it.
+    A block that calls anything else is an action too: the episode reports what is wrong with it.
     """
     blocks: list[str] = [block.strip() for block in _BLOCK.findall(text) if block.strip()]
     for block in blocks:
@@ -25,5 +25,5 @@ def action_in(text: str, names: Sequence[str]) -> str | None:
     for block in blocks:
         if re.match(r"[A-Za-z_]\w*\s*\(.*\)$", block, re.DOTALL):
             return block
-    bare = text.strip()
-    return bare if bare.partition("(")[0].strip() in names and bare.endswith(")") else None
+    unfenced = text.strip()
+    return unfenced if unfenced.partition("(")[0].strip() in names and unfenced.endswith(")") else None

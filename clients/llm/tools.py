@@ -1,17 +1,17 @@
-"""The episode's actions as tools of a model, and a model's calls as actions.
+"""Convert the episode's actions to tools of a model, and a model's tool calls to actions.
 
-What an action takes is read from the description that every agent gets, so an action that is added there is a tool here
-at once. Arguments are checked for being a JSON object, no more: the episode says what else is wrong with them.
+Parameters are parsed from the action's description that every agent gets, so a new action becomes a tool without a
+change here. Arguments are only checked to be a JSON object: the episode reports what else is wrong with them.
 """
 
 from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from clients.llm.messages import Tool, ToolCall
+from srearena.llm.messages import Tool, ToolCall
 
 _TYPES: dict[str, dict[str, Any]] = {
     "str": {"type": "string"},
@@ -23,38 +23,38 @@ _TYPES: dict[str, dict[str, Any]] = {
 
 
 class BadArguments(Exception):
-    """A call whose arguments cannot be used; the text goes back to the model."""
+    """A call with invalid arguments; the text is sent back to the model."""
 
 
-def tools_from(actions: Mapping[str, str], names: Sequence[str] | None = None) -> tuple[Tool, ...]:
-    """The tools for the actions described (`name(arguments)` and a text below); only those named, if some are."""
-    return tuple(_tool(name, text) for name, text in actions.items() if names is None or name in names)
+def tools_from(actions: Mapping[str, str]) -> tuple[Tool, ...]:
+    """The tools for actions by their descriptions: `name(parameters)`, and a text below."""
+    return tuple(_tool(name, text) for name, text in actions.items())
 
 
-def _tool(name: str, described: str) -> Tool:
-    signature, _, text = described.partition("\n")
+def _tool(name: str, description: str) -> Tool:
+    signature, _, text = description.partition("\n")
     function = ast.parse(f"def {signature}: ...").body[0]
     assert isinstance(function, ast.FunctionDef)
-    taken = function.args.args
-    required = [argument.arg for argument in taken[: len(taken) - len(function.args.defaults)]]
-    properties = {argument.arg: dict(_TYPES.get(_type(argument), {})) for argument in taken}
-    for argument, value in zip(reversed(taken), reversed(function.args.defaults), strict=False):
+    parameters = function.args.args
+    required = [argument.arg for argument in parameters[: len(parameters) - len(function.args.defaults)]]
+    properties = {argument.arg: dict(_TYPES.get(_type(argument), {})) for argument in parameters}
+    for argument, value in zip(reversed(parameters), reversed(function.args.defaults), strict=False):
         default = ast.literal_eval(value)
         if default is not None:
             properties[argument.arg]["default"] = default
-    parameters = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-    return Tool(name, text.strip(), parameters)
+    schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    return Tool(name, text.strip(), schema)
 
 
 def _type(argument: ast.arg) -> str:
-    note = argument.annotation
-    if isinstance(note, ast.Constant):
-        return str(note.value)
-    return ast.unparse(note) if note is not None else "Any"
+    annotation = argument.annotation
+    if isinstance(annotation, ast.Constant):
+        return str(annotation.value)
+    return ast.unparse(annotation) if annotation is not None else "Any"
 
 
 def arguments_of(call: ToolCall) -> dict[str, Any]:
-    """A call's arguments; BadArguments where they are no JSON object."""
+    """A call's arguments; raises `BadArguments` if they are no JSON object."""
     try:
         value = json.loads(call.arguments or "{}")
     except ValueError as problem:
@@ -65,7 +65,7 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
 
 
 def action_of(call: ToolCall) -> str:
-    """The call as an agent writes it; values as the literals that the episode reads."""
-    written = ", ".join(f"{key}={value!r}" for key, value in arguments_of(call).items())
-    # Backticks are in texts only, and a fence within one would look like the block that an action stands in.
-    return f"{call.name}({written})".replace("`", "\\x60")
+    """The call in the syntax of actions, with Python literals as values."""
+    arguments = ", ".join(f"{key}={value!r}" for key, value in arguments_of(call).items())
+    # Backticks occur in string values only; a fence in one would look like the code block around an action.
+    return f"{call.name}({arguments})".replace("`", "\\x60")

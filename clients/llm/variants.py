@@ -1,4 +1,4 @@
-"""Kinds of the agent, as a table (`variants.toml`): which prompts, which tools. Prompts are files."""
+"""Variants of the agent, as a table (`variants.toml`): prompts and tools. Prompts are files."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ _TABLE = Path(__file__).parent / "variants.toml"
 
 @dataclass(frozen=True, slots=True)
 class Variant:
+    """Prompts and tools of an agent."""
+
     name: str
     prompt: str
     tools: tuple[str, ...]
@@ -23,25 +25,25 @@ class Variant:
 
 
 def variant(name: str, tools: str = "", prompt: str = "") -> Variant:
-    """A variant by name; `tools` names another set of tools, `prompt` another file."""
+    """Load a variant by name; `tools` selects another set of tools, `prompt` another file."""
     table: dict[str, Any] = tomllib.loads(_TABLE.read_text(encoding="utf-8"))
-    chosen = table["variants"].get(name)
-    if chosen is None:
+    row = table["variants"].get(name)
+    if row is None:
         raise ArenaError(f"there is no variant {name!r}: choose from {', '.join(table['variants'])}")
-    wanted = tools or chosen["tools"]
-    if wanted not in table["tools"]:
-        raise ArenaError(f"there is no set of tools {wanted!r}: choose from {', '.join(table['tools'])}")
+    tool_set = tools or row["tools"]
+    if tool_set not in table["tools"]:
+        raise ArenaError(f"there is no set of tools {tool_set!r}: choose from {', '.join(table['tools'])}")
     return Variant(
         name,
-        read_prompt(prompt or chosen["prompt"]),
-        tuple(table["tools"][wanted]),
-        read_prompt(chosen["plan"]) if "plan" in chosen else "",
-        read_prompt(chosen["verify"]) if "verify" in chosen else "",
+        read_prompt(prompt or row["prompt"]),
+        tuple(table["tools"][tool_set]),
+        read_prompt(row["plan"]) if "plan" in row else "",
+        read_prompt(row["verify"]) if "verify" in row else "",
     )
 
 
 def read_prompt(name: str) -> str:
-    """A prompt of ours by its file's name, or any file by its path."""
+    """Read a prompt: one of `clients/prompts` by its name, or any file by its path."""
     path = PROMPTS / name if (PROMPTS / name).is_file() else Path(name)
     try:
         return path.read_text(encoding="utf-8").strip()

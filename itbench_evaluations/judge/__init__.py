@@ -1,9 +1,8 @@
 """The part of a grade that needs meaning: a model reads explanations, and nothing else.
 
-settings   which endpoint, models and limits
-rubric     what is asked, the controls that keep a judge honest, how replies are read
-pacing     rate limits, pauses and back-off
-cache      replies by content, so that asking again is free and a stopped run goes on
-client     an OpenAI-compatible endpoint, with retries
-panel      several judges and votes, put together
+settings   endpoint, models and limits
+rubric     the questions, the controls that detect an unreliable judge, parsing of replies
+cache      replies by content, so that judging again is free and a stopped run can continue
+client     requests through the model client (`srearena.llm`), with cache and retries
+panel      several judges and votes, combined
 """

@@ -1,62 +1,43 @@
-"""An OpenAI-compatible chat endpoint as a judge: asked politely, until it answers or clearly will not.
+"""The judge's requests: cached, paced, retried until a reply can be used.
 
-A question is paid for once: replies come from the cache if they are there, and two trials that ask the same thing at
-the same time share one request. Timeouts, dropped connections, 429 and 5xx are retried with back-off; a reply that
-cannot be read is retried with a word on what was wrong; a cut-off one with more room. A refusal (key, credit, model)
-stops all further requests at once. At most `max_concurrent` requests are under way at any time.
+A question is paid for once: replies come from the cache if they are there, and two trials with the same question at the
+same time share one request. Timeouts, dropped connections, 429 and 5xx are retried with back-off; a reply that cannot
+be read is retried with the reason; a cut-off one with a higher token limit. A refusal (key, credit, model) stops all
+further requests at once. At most `max_concurrent` requests are in flight at any time.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from itbench_evaluations.errors import InputError, JudgeError, JudgeRefused
+from itbench_evaluations.errors import JudgeError, JudgeRefused
 from itbench_evaluations.judge.cache import ReplyCache, content_key
-from itbench_evaluations.judge.pacing import Pace, backoff, retry_after
 from itbench_evaluations.judge.rubric import BadReply, FailedControl, Question
 from itbench_evaluations.judge.settings import JudgeSettings
+from srearena.llm.client import CallStats, RetryPolicy
+from srearena.llm.errors import ModelError, ParameterRejected, TransientError
+from srearena.llm.messages import Message, ModelRequest, Reply, Usage
+from srearena.llm.pacing import Pace, backoff
+from srearena.llm.prices import Price
+from srearena.llm.wires import WIRES
+from srearena.llm.wires.base import count
 
 if TYPE_CHECKING:
     import httpx
 
+    from srearena.llm.endpoint import Endpoint
+
 T = TypeVar("T")
 
-_RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 _REFUSED = frozenset({401, 402, 403, 404})
 
 
 @dataclass(slots=True)
-class _Dialect:
-    """What a model's endpoint turned out to accept; learnt from its complaints, once per model."""
-
-    formats: list[str] = field(default_factory=lambda: ["json_schema", "json_object", "none"])
-    tokens: str = "max_tokens"
-    temperature: bool = True
-    seed: bool = True
-
-    def concede(self, complaint: str) -> bool:
-        """Give up what the endpoint complains about; False if there is nothing to give up."""
-        if re.search(r"response_format|json_schema|json_object", complaint) and len(self.formats) > 1:
-            self.formats.pop(0)
-        elif "max_completion_tokens" in complaint and self.tokens == "max_tokens":
-            self.tokens = "max_completion_tokens"
-        elif "temperature" in complaint and self.temperature:
-            self.temperature = False
-        elif "seed" in complaint and self.seed:
-            self.seed = False
-        else:
-            return False
-        return True
-
-
-@dataclass(slots=True)
 class Ledger:
-    """What judging took."""
+    """Counts of requests and tokens of a whole evaluation."""
 
     requests: int = 0
     replies: int = 0
@@ -75,34 +56,18 @@ class Ledger:
         return asdict(self)
 
 
-class _Retry(Exception):
-    """Worth another try: why, and how long the server wants us to wait."""
-
-    def __init__(self, why: str, wait: float | None = None) -> None:
-        super().__init__(why)
-        self.wait = wait
-
-
 @dataclass(slots=True)
-class _Attempt:
-    """What changes from one try to the next."""
+class _Progress:
+    """What changes from one try of a question to the next."""
 
+    max_tokens: int
     complaint: str = ""
-    max_tokens: int = 0
-    controls_failed: int = 0
+    failed_controls: int = 0
     failures: list[str] = field(default_factory=list)
 
 
-def _import_httpx() -> Any:
-    try:
-        import httpx
-    except ImportError as problem:
-        raise InputError("the LLM judge needs httpx: pip install 'srearena[judge]' (or use --judge none)") from problem
-    return httpx
-
-
 class JudgeClient:
-    """Asks questions; use as an async context manager."""
+    """Sends questions to the judge's endpoint; use as an async context manager."""
 
     def __init__(
         self,
@@ -119,39 +84,45 @@ class JudgeClient:
         self._pace = pace or Pace(settings.requests_per_minute)
         self._replay = replay
         self._transport = transport
-        self._http: httpx.AsyncClient | None = None
-        self._places = asyncio.Semaphore(settings.max_concurrent)
-        self._under_way: dict[str, asyncio.Lock] = {}
-        self._dialects: dict[str, _Dialect] = {}
-        self._refused: str | None = None
+        self._endpoint: Endpoint | None = None
+        self._slots = asyncio.Semaphore(settings.max_concurrent)
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._refusal: str | None = None
+        self._price: Price | None = None
+        if settings.price_input is not None:
+            self._price = Price(settings.price_input, settings.price_input, settings.price_output or 0.0)
 
     async def __aenter__(self) -> JudgeClient:
         if not self._replay:
-            httpx = _import_httpx()
-            limits = httpx.Limits(max_connections=self.settings.max_concurrent)
-            headers = {"Authorization": f"Bearer {self.settings.api_key}"} if self.settings.api_key else {}
-            self._http = httpx.AsyncClient(
-                timeout=self.settings.timeout, limits=limits, headers=headers, transport=self._transport
+            from srearena.llm.endpoint import Endpoint  # it imports httpx, which a replay does not need
+
+            timeout = self.settings.timeout
+            self._endpoint = Endpoint(
+                WIRES["chat"],
+                self.settings.base_url,
+                self.settings.api_key,
+                policy=RetryPolicy(silence=timeout, whole=timeout),
+                transport=self._transport,
             )
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._http is not None:
-            await self._http.aclose()
+        if self._endpoint is not None:
+            await self._endpoint.aclose()
 
     async def ask(self, question: Question, read: Callable[[Question, str], T], model: str, sample: int = 0) -> T:
-        """One reply to one question, read by `read`; raises `JudgeError` when none could be had."""
+        """One reply to one question, parsed by `read`; raises `JudgeError` if there is none."""
         key = content_key({"model": model, "messages": question.messages, "schema": question.schema, "sample": sample})
-        lock = self._under_way.setdefault(key, asyncio.Lock())
+        lock = self._locks.setdefault(key, asyncio.Lock())
         async with lock:
-            remembered = self._remembered(key, question, read)
-            if remembered is not None:
-                return remembered[0]
+            cached = self._from_cache(key, question, read)
+            if cached is not None:
+                return cached[0]
             if self._replay:
                 raise JudgeError(f"replay: no recorded reply of {model} for this question in the cache")
             return await self._obtain(key, question, read, model, sample)
 
-    def _remembered(self, key: str, question: Question, read: Callable[[Question, str], T]) -> tuple[T] | None:
+    def _from_cache(self, key: str, question: Question, read: Callable[[Question, str], T]) -> tuple[T] | None:
         record = self._cache.get(key)
         if record is None:
             return None
@@ -160,139 +131,105 @@ class JudgeClient:
         except BadReply:
             self._cache.drop(key)
             return None
-        usage = record.get("usage") if isinstance(record.get("usage"), Mapping) else {}
+        usage = record.get("usage")
         self.ledger.from_cache += 1
-        self.ledger.cached_prompt_tokens += _count(usage, "prompt_tokens")
-        self.ledger.cached_completion_tokens += _count(usage, "completion_tokens")
+        self.ledger.cached_prompt_tokens += count(usage, "prompt_tokens")
+        self.ledger.cached_completion_tokens += count(usage, "completion_tokens")
         return (value,)
 
     async def _obtain(
         self, key: str, question: Question, read: Callable[[Question, str], T], model: str, sample: int
     ) -> T:
-        attempt = _Attempt(max_tokens=self.settings.max_tokens)
+        progress = _Progress(self.settings.max_tokens)
         for number in range(self.settings.max_retries + 1):
             try:
-                content, usage = await self._send(question, model, sample, attempt)
-                value = read(question, content)
+                reply = await self._send(question, model, sample, progress)
+                value = read(question, reply.text)
             except FailedControl as problem:
                 self.ledger.failed_controls += 1
-                attempt.controls_failed += 1
-                attempt.failures.append(str(problem))
-                if attempt.controls_failed >= 2:
+                progress.failed_controls += 1
+                progress.failures.append(str(problem))
+                if progress.failed_controls >= 2:
                     raise JudgeError(f"{model} cannot be trusted with this question: {problem}") from problem
             except BadReply as problem:
                 self.ledger.bad_replies += 1
-                attempt.complaint = str(problem)
-                attempt.failures.append(str(problem))
-            except _Retry as problem:
-                attempt.failures.append(str(problem))
+                progress.complaint = str(problem)
+                progress.failures.append(str(problem))
+            except TransientError as problem:
+                progress.failures.append(str(problem))
                 if problem.wait is not None:
-                    self._pace.quiet_for(problem.wait)
+                    self._pace.pause(problem.wait)
                 elif number < self.settings.max_retries:
-                    await self._pace.rest(backoff(self.settings.backoff, number, key))
+                    await self._pace.sleep(backoff(self.settings.backoff, number, key))
             else:
-                self._cache.put(key, {"model": model, "sample": sample, "content": content, "usage": usage})
+                record = {"model": model, "sample": sample, "content": reply.text, "usage": dict(reply.usage.reported)}
+                self._cache.put(key, record)
                 return value
             if number < self.settings.max_retries:
                 self.ledger.retries += 1
-        raise JudgeError(f"no verdict from {model} after {len(attempt.failures)} tries; last: {attempt.failures[-1]}")
+        raise JudgeError(f"no verdict from {model} after {len(progress.failures)} tries; last: {progress.failures[-1]}")
 
-    # --- one request ----------------------------------------------------------------------------------------------
+    def _request(self, question: Question, model: str, sample: int, progress: _Progress) -> ModelRequest:
+        messages = [Message("user", question.user)]
+        if progress.complaint:
+            text = f"Your last reply could not be used: {progress.complaint}. Reply again with the JSON object only."
+            messages.append(Message("user", text))
+        return ModelRequest(
+            model,
+            question.system,
+            messages,
+            max_tokens=progress.max_tokens,
+            # The first vote is the model's most likely answer; further votes carry information only if they can differ.
+            temperature=0 if sample == 0 else 0.7,
+            seed=sample,
+            schema=question.schema,
+            stream=False,
+        )
 
-    def _body(self, question: Question, model: str, sample: int, attempt: _Attempt) -> dict[str, Any]:
-        messages = list(question.messages)
-        if attempt.complaint:
-            text = f"Your last reply could not be used: {attempt.complaint}. Reply again with the JSON object only."
-            messages.append({"role": "user", "content": text})
-        dialect = self._dialects.setdefault(model, _Dialect())
-        body: dict[str, Any] = {"model": model, "messages": messages, dialect.tokens: attempt.max_tokens}
-        if dialect.temperature:
-            # The first vote is the model's best guess; further ones must be free to differ to mean anything.
-            body["temperature"] = 0 if sample == 0 else 0.7
-        if dialect.seed:
-            body["seed"] = sample
-        if dialect.formats[0] == "json_schema":
-            schema = {"name": "reply", "strict": True, "schema": question.schema}
-            body["response_format"] = {"type": "json_schema", "json_schema": schema}
-        elif dialect.formats[0] == "json_object":
-            body["response_format"] = {"type": "json_object"}
-        return body
-
-    async def _send(self, question: Question, model: str, sample: int, attempt: _Attempt) -> tuple[str, dict[str, Any]]:
-        httpx = _import_httpx()
-        assert self._http is not None, "use the client as a context manager"
-        url = self.settings.base_url.rstrip("/").removesuffix("/chat/completions") + "/chat/completions"
+    async def _send(self, question: Question, model: str, sample: int, progress: _Progress) -> Reply:
+        """Send a question once, or again at once without a parameter that the endpoint rejects."""
+        assert self._endpoint is not None, "use the client as a context manager"
+        request = self._request(question, model, sample, progress)
         while True:
-            async with self._places:
+            async with self._slots:
                 await self._pace.turn()
-                if self._refused:
-                    raise JudgeRefused(self._refused)
+                if self._refusal:
+                    raise JudgeRefused(self._refusal)
                 self.ledger.requests += 1
-                body = self._body(question, model, sample, attempt)
-                sending = self._http.post(url, json=body)
                 try:
-                    # A server that drips one byte at a time never trips a read timeout; the whole exchange has one too.
-                    response = await asyncio.wait_for(sending, self.settings.timeout)
-                except (TimeoutError, httpx.TimeoutException):
-                    raise _Retry(f"no answer within {self.settings.timeout:g} s") from None
-                except httpx.TransportError as problem:
-                    raise _Retry(f"connection failed: {problem or type(problem).__name__}") from None
-            if response.status_code in (400, 422):
-                # A request sent before the endpoint's dialect was learnt is simply sent again in it.
-                learnt = body != self._body(question, model, sample, attempt)
-                if learnt or self._dialects[model].concede(response.text):
+                    reply = await self._endpoint.attempt(request, CallStats())
+                except ParameterRejected:
                     continue
-            return self._read_response(response, model, attempt)
+                except TransientError as problem:
+                    if problem.status == 429:
+                        self.ledger.rate_limited += 1
+                    raise
+                except ModelError as problem:
+                    raise self._refused(problem) from problem
+            return self._checked(reply, progress)
 
-    def _read_response(self, response: httpx.Response, model: str, attempt: _Attempt) -> tuple[str, dict[str, Any]]:
-        status = response.status_code
-        if status in _REFUSED:
-            self._refused = f"the judge's endpoint refuses us: HTTP {status} {_excerpt(response.text)}"
-            raise JudgeRefused(self._refused)
-        if status in _RETRIED or status >= 500:
-            if status == 429:
-                self.ledger.rate_limited += 1
-            raise _Retry(f"HTTP {status} {_excerpt(response.text)}", retry_after(response.headers.get("retry-after")))
-        if status != 200:
-            raise JudgeError(f"the judge's endpoint rejects the request: HTTP {status} {_excerpt(response.text)}")
-        try:
-            document = response.json()
-            choice = document["choices"][0]
-            content = choice["message"]["content"]
-        except (ValueError, LookupError, TypeError):
-            raise _Retry(f"not a chat completion: {_excerpt(response.text)}") from None
-        usage = document.get("usage") if isinstance(document.get("usage"), dict) else {}
-        self._account(usage)
+    def _refused(self, problem: ModelError) -> JudgeError:
+        if problem.status not in _REFUSED:
+            reason = f"HTTP {problem.status} {problem.detail}" if problem.status else problem.detail
+            return JudgeError(f"the judge's endpoint rejects the request: {reason}")
+        self._refusal = f"the judge's endpoint refuses us: HTTP {problem.status} {problem.detail}"
+        return JudgeRefused(self._refusal)
+
+    def _checked(self, reply: Reply, progress: _Progress) -> Reply:
         self.ledger.replies += 1
-        if choice.get("finish_reason") == "length":
-            attempt.max_tokens *= 2
+        self._count(reply.usage)
+        if reply.stop == "length":
+            progress.max_tokens *= 2
             raise BadReply("the reply was cut off; be brief")
-        if not isinstance(content, str) or not content.strip():
+        if not reply.text.strip():
             raise BadReply("the reply was empty")
-        return content, usage
+        return reply
 
-    def _account(self, usage: Mapping[str, Any]) -> None:
-        spent_in, spent_out = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
-        self.ledger.prompt_tokens += spent_in
-        self.ledger.completion_tokens += spent_out
-        cost = usage.get("cost")
-        if not isinstance(cost, int | float) and self.settings.price_input is not None:
-            cost = (spent_in * self.settings.price_input + spent_out * (self.settings.price_output or 0.0)) / 1e6
-        if isinstance(cost, int | float):
-            self.ledger.cost_usd = (self.ledger.cost_usd or 0.0) + float(cost)
-
-
-def _count(usage: Any, name: str) -> int:
-    value = usage.get(name) if isinstance(usage, Mapping) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
-
-
-def _excerpt(text: str) -> str:
-    """The start of an error body, on one line."""
-    try:
-        document = json.loads(text)
-        message = document["error"]["message"] if isinstance(document["error"], dict) else document["error"]
-        text = str(message)
-    except (ValueError, LookupError, TypeError):
-        pass
-    return " ".join(text.split())[:200]
+    def _count(self, usage: Usage) -> None:
+        self.ledger.prompt_tokens += usage.tokens_in
+        self.ledger.completion_tokens += usage.tokens_out
+        cost = usage.cost
+        if cost is None and self._price is not None:
+            cost = self._price.cost(usage)
+        if cost is not None:
+            self.ledger.cost_usd = (self.ledger.cost_usd or 0.0) + cost

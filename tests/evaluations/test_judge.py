@@ -22,9 +22,9 @@ from itbench_evaluations.grading import prepare
 from itbench_evaluations.judge import rubric
 from itbench_evaluations.judge.cache import ReplyCache
 from itbench_evaluations.judge.client import JudgeClient
-from itbench_evaluations.judge.pacing import Pace, backoff, retry_after
 from itbench_evaluations.judge.panel import Panel, lower_median
 from itbench_evaluations.judge.settings import JudgeSettings, environment, read_dotenv
+from srearena.llm.pacing import Pace, backoff, retry_after
 
 from .judge_server import ScriptedJudge, fenced, serving
 from .samples import SHOP, answer, itbench_eval, write_trial
@@ -339,7 +339,7 @@ class _Time:
 
 
 def _ask_until_done(script: Iterator[httpx.Response], **settings: Any) -> tuple[_Time, Any]:
-    """Ask one question of a transport that gives these responses, on a clock of our own."""
+    """ModelRequest one question of a transport that gives these responses, on a clock of our own."""
     case = prepare(TruthView.of(TRUTHS["1"]), read_value(answer("shop/ConfigMap/flags", why=FULL)), Options())
     virtual = _Time()
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from clients.llm import LlmAgent, Settings
-from clients.llm.wires import WIRES
 from srearena.conductor import Conductor
 from srearena.conductor.agents import make_agent
 from srearena.conductor.episode.outcome import Limits
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.session import read_session
 from srearena.conductor.stages import USUAL
+from srearena.llm.wires import WIRES
 from tests.arena.stage import TIMELINE, ZERO
 from tests.llm.model_server import TOKENS_IN, TOKENS_OUT, ModelServer, Script, Turn, call, results_in, serving
 
@@ -273,6 +273,6 @@ def test_models_find_their_endpoints() -> None:
         "bedrock/anthropic.claude": ("litellm", "", "bedrock/anthropic.claude"),
     }
     for model, (wire, base, name) in expected.items():
-        where = Settings.from_options({"model": model}, keys).served
+        where = Settings.from_options({"model": model}, keys).route
         assert (where.wire, where.base_url, where.model) == (wire, base, name)
         assert "key=" not in repr(where)

@@ -9,26 +9,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clients.llm.endpoint import Account, Endpoint, Patience
-from clients.llm.errors import ContextTooLong, ModelError, ModelRefused, ModelUnavailable, ToolsUnsupported
-from clients.llm.events import events
-from clients.llm.messages import Ask, Message, Reply, Tool, ToolCall
-from clients.llm.wires import WIRES
+from srearena.llm.client import CallStats, RetryPolicy
+from srearena.llm.endpoint import Endpoint
+from srearena.llm.errors import ContextTooLong, ModelError, ModelRefused, ModelUnavailable, ToolsUnsupported
+from srearena.llm.messages import Message, ModelRequest, Reply, Tool, ToolCall
+from srearena.llm.server_sent_events import parse_events
+from srearena.llm.wires import WIRES
 from tests.llm.model_server import TOKENS_CACHED, TOKENS_IN, TOKENS_OUT, Script, Turn, call, results_in, serving
 
 TOOL = Tool("kubectl", "runs kubectl", {"type": "object", "properties": {"arguments": {"type": "string"}}})
 ODD = "two lines\u2028and more\x85 \N{SNOWMAN}"
 
 
-async def _asked(script: Script, wire: str, ask: Ask, waits: list[float], patience: Patience) -> tuple[Reply, Account]:
+async def _asked(
+    script: Script, wire: str, request: ModelRequest, waits: list[float], policy: RetryPolicy
+) -> tuple[Reply, CallStats]:
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    account = Account()
+    stats = CallStats()
     with serving(script) as model:
-        endpoint = Endpoint(WIRES[wire], model.base(wire), "key-4711", patience=patience, sleep=sleep)
+        endpoint = Endpoint(WIRES[wire], model.base(wire), "key-4711", policy=policy, sleep=sleep)
         try:
-            return await endpoint.ask(ask, account), account
+            return await endpoint.complete(request, stats), stats
         finally:
             await endpoint.aclose()
 
@@ -41,22 +44,22 @@ def asked(
     messages: tuple[Message, ...] = (Message("user", "hello"),),
     waits: list[float] | None = None,
     **patience: Any,
-) -> tuple[Reply, Account]:
-    ask = Ask("scripted", "be good", messages, (TOOL,), stream=stream)
-    return asyncio.run(_asked(script, wire, ask, waits if waits is not None else [], Patience(**patience)))
+) -> tuple[Reply, CallStats]:
+    request = ModelRequest("scripted", "be good", messages, (TOOL,), stream=stream)
+    return asyncio.run(_asked(script, wire, request, waits if waits is not None else [], RetryPolicy(**patience)))
 
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("stream", [True, False])
 def test_words_calls_and_tokens_come_through(wire: str, stream: bool) -> None:
     turn = Turn(ODD, (("kubectl", {"arguments": "get pods"}), ("kubectl", {"arguments": ODD})))
-    reply, account = asked(lambda body, number: turn, wire, stream=stream)
+    reply, stats = asked(lambda body, number: turn, wire, stream=stream)
     assert reply.text == ODD and reply.stop == "calls"
     assert [call.name for call in reply.calls] == ["kubectl", "kubectl"]
     assert len({call.id for call in reply.calls}) == 2
     used = (reply.usage.tokens_in, reply.usage.tokens_out, reply.usage.cached)
     assert used == (TOKENS_IN, TOKENS_OUT, TOKENS_CACHED)
-    assert account.tries == 1
+    assert stats.tries == 1
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -66,7 +69,7 @@ def test_one_connection_carries_a_whole_conversation(wire: str, stream: bool) ->
         with serving(lambda body, number: Turn("yes"), keep_open=True) as model:
             endpoint = Endpoint(WIRES[wire], model.base(wire))
             for _ in range(3):
-                await endpoint.ask(Ask("m", "s", (Message("user", "hello"),), stream=stream), Account())
+                await endpoint.complete(ModelRequest("m", "s", (Message("user", "hello"),), stream=stream), CallStats())
             await endpoint.aclose()
             return len(set(model.clients))
 
@@ -111,17 +114,17 @@ def test_a_conversation_with_tools_goes_back_whole(wire: str) -> None:
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_stream_that_breaks_off_is_asked_for_again(wire: str) -> None:
     waits: list[float] = []
-    reply, account = asked(lambda body, n: Turn("whole", cut=2 if n == 1 else None), wire, waits=waits)
-    assert reply.text == "whole" and account.tries == 2 and len(waits) == 1
+    reply, stats = asked(lambda body, n: Turn("whole", cut=2 if n == 1 else None), wire, waits=waits)
+    assert reply.text == "whole" and stats.tries == 2 and len(waits) == 1
     # Anthropic says at the beginning what the input was: that was paid for.
-    assert account.lost.tokens_in == (TOKENS_IN if wire == "messages" else 0)
+    assert stats.lost.tokens_in == (TOKENS_IN if wire == "messages" else 0)
 
 
 def test_a_server_that_says_when_to_come_back_is_obeyed() -> None:
     waits: list[float] = []
     turns = [Turn(status=429, headers={"retry-after": "7"}), Turn(status=500), Turn(status=529), Turn("at last")]
-    reply, account = asked(lambda body, number: turns[number - 1], waits=waits)
-    assert reply.text == "at last" and account.tries == 4
+    reply, stats = asked(lambda body, number: turns[number - 1], waits=waits)
+    assert reply.text == "at last" and stats.tries == 4
     assert waits[0] == 7 and 0.5 <= waits[1] <= 4 and len(waits) == 3
 
 
@@ -131,8 +134,8 @@ def test_it_gives_up_after_a_while() -> None:
 
 
 def test_silence_is_a_failure_too() -> None:
-    reply, account = asked(lambda body, n: Turn("here", hang=n == 1), silence=0.3)
-    assert reply.text == "here" and account.failures == ["no answer in time"]
+    reply, stats = asked(lambda body, n: Turn("here", hang=n == 1), silence=0.3)
+    assert reply.text == "here" and stats.failures == ["no answer in time"]
 
 
 @pytest.mark.parametrize(
@@ -161,8 +164,8 @@ def test_a_field_the_endpoint_does_not_know_is_left_out() -> None:
     def script(body: dict[str, Any], number: int) -> Turn:
         return Turn(status=400, error="unknown field stream_options") if "stream_options" in body else Turn("fine")
 
-    reply, account = asked(script)
-    assert reply.text == "fine" and account.tries == 2
+    reply, stats = asked(script)
+    assert reply.text == "fine" and stats.tries == 2
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -176,7 +179,9 @@ def test_refusals_and_short_answers_are_told_apart(wire: str, stream: bool) -> N
 def test_arguments_that_are_no_json_come_through_as_they_are(wire: str) -> None:
     reply, _ = asked(lambda body, n: Turn("", (("kubectl", '{"arguments": "get'),)), wire)
     assert reply.calls[0].arguments == '{"arguments": "get'
-    again = WIRES[wire].body(Ask("m", "s", (reply.as_message(), Message("tool", "bad", call_id=reply.calls[0].id))))
+    again = WIRES[wire].body(
+        ModelRequest("m", "s", (reply.as_message(), Message("tool", "bad", call_id=reply.calls[0].id)))
+    )
     assert reply.calls[0].id in str(again)
 
 
@@ -193,7 +198,7 @@ def test_events_do_not_depend_on_how_bytes_are_cut(text: str, size: int) -> None
             yield stream[start : start + size]
 
     async def collected() -> list[Any]:
-        return [event async for event in events(chunks())]
+        return [event async for event in parse_events(chunks())]
 
     assert asyncio.run(collected()) == [("a", {"t": text})]
 
@@ -201,5 +206,5 @@ def test_events_do_not_depend_on_how_bytes_are_cut(text: str, size: int) -> None
 def test_calls_without_text_are_written_in_every_tongue() -> None:
     turn = Message("assistant", "", (ToolCall("c1", "kubectl", ""),))
     for wire in WIRES.values():
-        body = wire.body(Ask("m", "s", (Message("user", "hi"), turn, Message("tool", "ok", call_id="c1"))))
+        body = wire.body(ModelRequest("m", "s", (Message("user", "hi"), turn, Message("tool", "ok", call_id="c1"))))
         assert "c1" in str(body)

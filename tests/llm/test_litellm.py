@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
-from clients.llm.endpoint import Account, Patience
-from clients.llm.errors import ModelError, ModelRefused, ModelUnavailable
-from clients.llm.messages import Ask, Message, Reply, Tool
-from clients.llm.prices import Price, price_of
-from clients.llm.settings import Settings, make_model
-from clients.llm.through_litellm import LiteLlm
+from clients.llm.settings import Settings, make_client
 from srearena.conductor.stages import USUAL
+from srearena.llm.client import CallStats, RetryPolicy
+from srearena.llm.errors import ModelError, ModelRefused, ModelUnavailable
+from srearena.llm.litellm_library import LiteLlmLibrary
+from srearena.llm.messages import Message, ModelRequest, Reply, Tool
+from srearena.llm.prices import Price, price_of
 from tests.llm.model_server import TOKENS_IN, TOKENS_OUT, Script, Turn, call, results_in, serving
 from tests.llm.test_agent import episode, solver
 
@@ -98,27 +98,27 @@ def at(url: str, told: Mapping[str, str]) -> dict[str, str]:
     return {name: value.replace("URL", url) for name, value in told.items()}
 
 
-def asked(script: Script) -> tuple[Reply | ModelError, Account, list[float]]:
+def asked(script: Script) -> tuple[Reply | ModelError, CallStats, list[float]]:
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    account = Account()
+    stats = CallStats()
     with serving(script) as model:
-        client = LiteLlm("k", f"{model.url}/v1", patience=Patience(tries=3), sleep=sleep)
-        ask = Ask("hosted_vllm/mine", "be good", (Message("user", "hello"),), (TOOL,))
+        client = LiteLlmLibrary("k", f"{model.url}/v1", policy=RetryPolicy(tries=3), sleep=sleep)
+        request = ModelRequest("hosted_vllm/mine", "be good", (Message("user", "hello"),), (TOOL,))
         try:
-            return asyncio.run(client.ask(ask, account)), account, waits
+            return asyncio.run(client.complete(request, stats)), stats, waits
         except ModelError as problem:
-            return problem, account, waits
+            return problem, stats, waits
 
 
 def test_a_model_nobody_else_serves_goes_to_litellm() -> None:
     for model in ("bedrock/anthropic.claude", "dashscope/qwen-plus", "vertex_ai/gemini-2.5-pro", "mistral/large"):
-        assert isinstance(make_model(Settings.from_options({"model": model}, {})), LiteLlm)
+        assert isinstance(make_client(Settings.from_options({"model": model}, {})), LiteLlmLibrary)
     chosen = Settings.from_options({"model": "azure/mine", "wire": "litellm"}, {})
-    assert isinstance(make_model(chosen), LiteLlm) and chosen.served.model == "azure/mine"
+    assert isinstance(make_client(chosen), LiteLlmLibrary) and chosen.route.model == "azure/mine"
 
 
 @needs_litellm
@@ -132,11 +132,15 @@ def test_a_conversation_reaches_each_provider_with_its_key(model: str) -> None:
 
     async def talk(variables: dict[str, str]) -> tuple[Reply, Reply]:
         settings = Settings.from_options({"model": model, "wire": "litellm"}, variables)
-        client = make_model(settings)
-        first = await client.ask(Ask(settings.served.model, "be good", (Message("user", "hello"),), (TOOL,)), Account())
+        client = make_client(settings)
+        first = await client.complete(
+            ModelRequest(settings.route.model, "be good", (Message("user", "hello"),), (TOOL,)), CallStats()
+        )
         answer = Message("tool", "three pods", call_id=first.calls[0].id)
         messages = (Message("user", "hello"), first.as_message(), answer)
-        return first, await client.ask(Ask(settings.served.model, "be good", messages, (TOOL,)), Account())
+        return first, await client.complete(
+            ModelRequest(settings.route.model, "be good", messages, (TOOL,)), CallStats()
+        )
 
     with serving(script) as server:
         first, second = asyncio.run(talk(at(server.url, told)))
@@ -169,11 +173,11 @@ def test_errors_are_tried_again_and_refusals_are_not() -> None:
     def flaky(body: dict[str, Any], number: int) -> Turn:
         return Turn(status=500) if number == 1 else Turn("fine")
 
-    reply, account, waits = asked(flaky)
-    assert isinstance(reply, Reply) and reply.text == "fine" and account.tries == 2 and len(waits) == 1
+    reply, stats, waits = asked(flaky)
+    assert isinstance(reply, Reply) and reply.text == "fine" and stats.tries == 2 and len(waits) == 1
     assert isinstance(asked(lambda body, n: Turn(status=429))[0], ModelUnavailable)
-    refused, account, _ = asked(lambda body, n: Turn(status=401, error="no such key"))
-    assert isinstance(refused, ModelRefused) and account.tries == 1
+    refused, stats, _ = asked(lambda body, n: Turn(status=401, error="no such key"))
+    assert isinstance(refused, ModelRefused) and stats.tries == 1
 
 
 @pytest.mark.skipif(find_spec("litellm") is not None, reason="it is installed")
@@ -186,7 +190,7 @@ def test_without_the_library_it_is_said_what_to_install() -> None:
 @needs_litellm
 def test_its_prices_are_defaults_where_it_is_installed() -> None:
     known = price_of("gpt-4.1")
-    assert known is not None and (known.plain, known.output) == (pytest.approx(2.0), pytest.approx(8.0))
+    assert known is not None and (known.input, known.output) == (pytest.approx(2.0), pytest.approx(8.0))
     assert price_of("openai/gpt-4.1") == price_of("gpt-4.1")
     assert price_of("deepseek/deepseek-chat") is not None  # in no table of ours
     assert price_of("bedrock/anthropic.claude-3-5-sonnet-20240620-v1:0") is not None

@@ -19,9 +19,9 @@ import httpx
 import pytest
 import yaml
 
-from clients.llm.endpoint import Account
-from clients.llm.messages import Ask, Message, Reply, Tool
-from clients.llm.settings import Settings, make_model
+from clients.llm.settings import Settings, make_client
+from srearena.llm.client import CallStats
+from srearena.llm.messages import Message, ModelRequest, Reply, Tool
 from tests.llm.model_server import TOKENS_IN, Turn, call, results_in, serving
 
 EXAMPLE = Path(__file__).parents[2] / "litellm_config.yaml.example"
@@ -86,15 +86,17 @@ def test_every_model_of_the_example_is_reached_through_the_proxy(tmp_path: Path)
     async def talk(place: str, name: str) -> Reply:
         told = {"LITELLM_BASE_URL": f"{place}/v1", "LITELLM_MASTER_KEY": MASTER}
         settings = Settings.from_options({"model": f"litellm_proxy/{name}"}, told)
-        client = make_model(settings)
+        client = make_client(settings)
         try:
             hello = Message("user", "hello")
             # Not streamed: that is how the scripted model speaks Gemini's and Bedrock's tongues.
-            ask = Ask(settings.served.model, "be good", (hello,), (TOOL,), stream=False)
-            first = await client.ask(ask, Account())
+            request = ModelRequest(settings.route.model, "be good", (hello,), (TOOL,), stream=False)
+            first = await client.complete(request, CallStats())
             answer = Message("tool", "three pods", call_id=first.calls[0].id)
             messages = (hello, first.as_message(), answer)
-            return await client.ask(Ask(settings.served.model, "be good", messages, (TOOL,), stream=False), Account())
+            return await client.complete(
+                ModelRequest(settings.route.model, "be good", messages, (TOOL,), stream=False), CallStats()
+            )
         finally:
             await client.aclose()
 

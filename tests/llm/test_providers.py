@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
-from clients.llm import LlmAgent, providers
-from clients.llm.endpoint import Account, Endpoint
-from clients.llm.errors import ModelRefused
-from clients.llm.messages import Ask, Message, Reply, Tool, ToolCall, Usage
-from clients.llm.prices import price_of
-from clients.llm.settings import Settings, make_model
+from clients.llm import LlmAgent
+from clients.llm.settings import Settings, make_client
 from srearena.dotenv import environment
+from srearena.llm import providers
+from srearena.llm.client import CallStats
+from srearena.llm.endpoint import Endpoint
+from srearena.llm.errors import ModelRefused
+from srearena.llm.messages import Message, ModelRequest, Reply, Tool, ToolCall, Usage
+from srearena.llm.prices import price_of
 from tests.llm.model_server import TOKENS_IN, Turn, call, results_in, serving
 
 TOOL = Tool("kubectl", "runs kubectl", {"type": "object", "properties": {"arguments": {"type": "string"}}})
@@ -73,13 +75,13 @@ def test_a_conversation_goes_where_dotenv_says_with_its_key(
 
     async def talk() -> Reply:
         settings = Settings.from_options({"model": model}, environment(tmp_path))
-        client = make_model(settings)
+        client = make_client(settings)
         try:
             hello = Message("user", "hello")
-            first = await client.ask(Ask(settings.served.model, "be good", (hello,), (TOOL,)), Account())
+            first = await client.complete(ModelRequest(settings.route.model, "be good", (hello,), (TOOL,)), CallStats())
             answer = Message("tool", "three pods", call_id=first.calls[0].id)
             messages = (hello, first.as_message(), answer)
-            return await client.ask(Ask(settings.served.model, "be good", messages, (TOOL,)), Account())
+            return await client.complete(ModelRequest(settings.route.model, "be good", messages, (TOOL,)), CallStats())
         finally:
             await client.aclose()
 
@@ -111,7 +113,7 @@ def test_a_missing_key_is_named_and_another_providers_is_not_sent(model: str) ->
 def test_azure_takes_the_resource_alone(given: str, asked: str) -> None:
     told = {"AZURE_API_BASE": given, "AZURE_API_KEY": KEY}
     settings = Settings.from_options({"model": "azure/mine"}, told)
-    assert settings.served.base_url == asked and isinstance(make_model(settings), Endpoint)
+    assert settings.route.base_url == asked and isinstance(make_client(settings), Endpoint)
     assert KEY not in repr(settings)
 
 
@@ -119,7 +121,7 @@ def test_prices_are_defaults_that_the_user_overrides() -> None:
     assert price_of("local/nobody-knows") is None
     told = {"model": "gpt-4.1", "price_in": "7", "price_cached": "3", "price_out": "9"}
     price = Settings.from_options(told, {"OPENAI_API_KEY": KEY}).price
-    assert price is not None and (price.plain, price.cached, price.output) == (7, 3, 9)
+    assert price is not None and (price.input, price.cached, price.output) == (7, 3, 9)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +140,7 @@ def test_the_user_is_believed_before_the_endpoint_and_both_before_a_table(
     model: str, told: dict[str, str], said: float | None, expected: float
 ) -> None:
     class Answers:
-        async def ask(self, ask: Ask, account: Account, show: Any = None) -> Reply:
+        async def complete(self, request: ModelRequest, stats: CallStats, on_text: Any = None) -> Reply:
             return Reply("", (ToolCall("1", "submit", "{}"),), "calls", Usage(tokens_in=1_000_000, cost=said))
 
         async def aclose(self) -> None: ...

@@ -1,7 +1,8 @@
-"""When the next request may leave: rate limits, pauses asked for by the server, back-off with jitter.
+"""Rate limits, pauses requested by the server, and back-off with jitter.
 
-One `Pace` is shared by all requests to an endpoint, so that a 429 to one quietens all. Clock and sleeper are given,
-which lets tests run hours of waiting in no time. Jitter comes from a generator seeded by the request's own key.
+One `Pace` is shared by all requests to an endpoint, so that a 429 response to one request delays all. Clock and sleep
+function are parameters, so that tests run hours of waiting in no time. Jitter comes from a generator seeded with the
+request's key.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-MAX_WAIT = 300.0  # seconds; a server that asks for more is obeyed only this far, then asked again
+MAX_WAIT = 300.0  # seconds; chosen: a longer Retry-After is cut to this, and the request sent again after it
 
 Sleeper = Callable[[float], Awaitable[object]]
 Clock = Callable[[], float]
 
 
 def retry_after(value: str | None, now: datetime | None = None) -> float | None:
-    """Seconds to wait by a Retry-After header: a number, or a date."""
+    """Seconds to wait according to a Retry-After header, which holds a number or a date."""
     if not value:
         return None
     try:
@@ -38,13 +39,16 @@ def retry_after(value: str | None, now: datetime | None = None) -> float | None:
 
 
 def backoff(base: float, attempt: int, seed: str) -> float:
-    """Exponential, with the upper half of the wait left to chance so that clients do not return in step."""
+    """Exponential delay whose upper half is random, so that clients do not retry in step.
+
+    It stops growing at 60 seconds (chosen: rate limits of providers count per minute).
+    """
     ceiling = min(60.0, math.ldexp(base, attempt))
     return ceiling * (0.5 + random.Random(f"{seed}:{attempt}").random() / 2)
 
 
 class Pace:
-    """Gate that every request passes."""
+    """Rate limiter for all requests to one endpoint."""
 
     def __init__(
         self, requests_per_minute: float | None = None, sleep: Sleeper = asyncio.sleep, clock: Clock = time.monotonic
@@ -55,7 +59,7 @@ class Pace:
         self._next = 0.0
 
     async def turn(self) -> None:
-        """Wait for the next free place."""
+        """Wait until the next request may be sent."""
         while True:
             now = self._clock()
             if now >= self._next:
@@ -63,9 +67,10 @@ class Pace:
                 return
             await self._sleep(self._next - now)
 
-    def quiet_for(self, seconds: float) -> None:
-        """Nobody sends for a while: the server said so."""
+    def pause(self, seconds: float) -> None:
+        """Send no request for this long, as the server asked."""
         self._next = max(self._next, self._clock() + seconds)
 
-    async def rest(self, seconds: float) -> None:
+    async def sleep(self, seconds: float) -> None:
+        """Sleep in the caller only; other requests go on."""
         await self._sleep(seconds)

@@ -1,31 +1,34 @@
-"""OpenAI's responses: the conversation travels whole with every request, reasoning encrypted along with it.
+"""OpenAI's responses. Every request carries the whole conversation, including encrypted reasoning.
 
-Nothing is kept at the endpoint (`store: false`), so a conversation can be shortened here and goes on.
+Nothing is stored at the endpoint (`store: false`), so the client can shorten a conversation and continue it.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from clients.llm.messages import Ask, Message, Reply, Stop, ToolCall, Usage
-from clients.llm.wires.base import BrokenStream, bearer, count
+from srearena.llm.errors import InvalidResponse
+from srearena.llm.messages import Message, ModelRequest, Reply, Stop, ToolCall, Usage
+from srearena.llm.wires.base import bearer, count
 
 
 class ResponsesWire:
+    """Responses (`/responses`)."""
+
     name = "responses"
     path = "/responses"
 
     def headers(self, key: str) -> dict[str, str]:
         return bearer(key)
 
-    def body(self, ask: Ask) -> dict[str, Any]:
+    def body(self, request: ModelRequest) -> dict[str, Any]:
         body: dict[str, Any] = {
-            "model": ask.model,
-            "instructions": ask.system,
-            "input": [item for message in ask.messages for item in _items(message)],
+            "model": request.model,
+            **({"instructions": request.system} if request.system else {}),
+            "input": [item for message in request.messages for item in _items(message)],
             "store": False,
         }
-        if ask.tools:
+        if request.tools:
             body["tools"] = [
                 {
                     "type": "function",
@@ -34,26 +37,26 @@ class ResponsesWire:
                     "parameters": tool.parameters,
                     "strict": False,
                 }
-                for tool in ask.tools
+                for tool in request.tools
             ]
-        if ask.max_tokens is not None:
-            body["max_output_tokens"] = ask.max_tokens
-        if ask.temperature is not None and "temperature" not in ask.left_out:
-            body["temperature"] = ask.temperature
-        if ask.effort and "reasoning" not in ask.left_out:
-            body["reasoning"] = {"effort": ask.effort}
+        if request.max_tokens is not None:
+            body["max_output_tokens"] = request.max_tokens
+        if request.temperature is not None and "temperature" not in request.unsupported:
+            body["temperature"] = request.temperature
+        if request.effort and "reasoning" not in request.unsupported:
+            body["reasoning"] = {"effort": request.effort}
             body["include"] = ["reasoning.encrypted_content"]
-        if ask.cache_key and "prompt_cache_key" not in ask.left_out:
-            body["prompt_cache_key"] = ask.cache_key
-        if ask.stream:
+        if request.cache_key and "prompt_cache_key" not in request.unsupported:
+            body["prompt_cache_key"] = request.cache_key
+        if request.stream:
             body["stream"] = True
         return body
 
     def whole(self, document: Any) -> Reply:
         if not isinstance(document, dict) or not isinstance(document.get("output"), list):
-            raise BrokenStream("the answer is no response")
+            raise InvalidResponse("the answer is no response", status=200)
         if document.get("status") == "failed":
-            raise BrokenStream(f"the endpoint broke off: {document.get('error')}")
+            raise InvalidResponse(f"the endpoint reported an error: {document.get('error')}")
         texts: list[str] = []
         calls: list[ToolCall] = []
         refused = False
@@ -77,6 +80,8 @@ class ResponsesWire:
 
 
 class ResponsesReader:
+    """Collects the events of a streamed response."""
+
     def __init__(self, wire: ResponsesWire) -> None:
         self.usage = Usage()
         self._wire = wire
@@ -88,7 +93,7 @@ class ResponsesReader:
             return ""
         kind = data.get("type") or event
         if kind == "error":
-            raise BrokenStream(f"the endpoint broke off: {data.get('message') or data.get('error')}")
+            raise InvalidResponse(f"the endpoint reported an error: {data.get('message') or data.get('error')}")
         if kind == "response.output_text.delta":
             return str(data.get("delta") or "")
         if kind == "response.output_item.done":
@@ -101,15 +106,16 @@ class ResponsesReader:
 
     def reply(self) -> Reply:
         if self._final is None:
-            raise BrokenStream("the stream ended before the answer did")
+            raise InvalidResponse("the stream ended before the answer did")
         return self._wire.whole({**self._final, "output": self._final.get("output") or self._items})
 
 
-def _usage(told: Any) -> Usage:
+def _usage(reported: Any) -> Usage:
     return Usage(
-        count(told, "input_tokens"),
-        count(told, "output_tokens"),
-        count(told, "input_tokens_details", "cached_tokens"),
+        count(reported, "input_tokens"),
+        count(reported, "output_tokens"),
+        count(reported, "input_tokens_details", "cached_tokens"),
+        reported=reported if isinstance(reported, dict) else {},
     )
 
 
@@ -125,6 +131,6 @@ def _items(message: Message) -> list[dict[str, Any]]:
         content = [{"type": "output_text", "text": message.text}]
         items.append({"type": "message", "role": "assistant", "content": content})
     for call in message.calls:
-        one = {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments or "{}"}
-        items.append(one)
+        item = {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments or "{}"}
+        items.append(item)
     return items

@@ -1,48 +1,52 @@
-"""Anthropic's messages. What stays the same from turn to turn is marked for its prompt cache."""
+"""Anthropic's messages. The parts that stay the same from turn to turn are marked for the prompt cache."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from clients.llm.messages import Ask, Message, Reply, Stop, ToolCall, Usage
-from clients.llm.wires.base import BrokenStream, count
+from srearena.llm.errors import InvalidResponse
+from srearena.llm.messages import Message, ModelRequest, Reply, Stop, ToolCall, Usage
+from srearena.llm.wires.base import count
 
 VERSION = "2023-06-01"
-DEFAULT_MAX_TOKENS = 8192
+DEFAULT_MAX_TOKENS = 8192  # the format requires a limit; chosen: every current model allows it
 _CACHED = {"type": "ephemeral"}
 _STOPS: dict[str, Stop] = {"tool_use": "calls", "max_tokens": "length", "refusal": "refusal"}
 
 
 class MessagesWire:
+    """Messages (`/v1/messages`)."""
+
     name = "messages"
     path = "/v1/messages"
 
     def headers(self, key: str) -> dict[str, str]:
         return {"anthropic-version": VERSION, **({"x-api-key": key} if key else {})}
 
-    def body(self, ask: Ask) -> dict[str, Any]:
+    def body(self, request: ModelRequest) -> dict[str, Any]:
         body: dict[str, Any] = {
-            "model": ask.model,
-            "max_tokens": ask.max_tokens or DEFAULT_MAX_TOKENS,
-            # Tools come before the system prompt in what is cached, so one mark covers both.
-            "system": [{"type": "text", "text": ask.system, "cache_control": _CACHED}],
-            "messages": _turns(ask.messages),
+            "model": request.model,
+            "max_tokens": request.max_tokens or DEFAULT_MAX_TOKENS,
+            "messages": _turns(request.messages),
         }
-        if ask.tools:
+        if request.system:
+            # Tools precede the system prompt in the cached prefix, so one mark covers both.
+            body["system"] = [{"type": "text", "text": request.system, "cache_control": _CACHED}]
+        if request.tools:
             body["tools"] = [
                 {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
-                for tool in ask.tools
+                for tool in request.tools
             ]
-        if ask.temperature is not None and "temperature" not in ask.left_out:
-            body["temperature"] = ask.temperature
-        if ask.stream:
+        if request.temperature is not None and "temperature" not in request.unsupported:
+            body["temperature"] = request.temperature
+        if request.stream:
             body["stream"] = True
         return body
 
     def whole(self, document: Any) -> Reply:
         if not isinstance(document, dict) or not isinstance(document.get("content"), list):
-            raise BrokenStream("the answer is no message")
+            raise InvalidResponse("the answer is no message", status=200)
         return _reply(document["content"], document.get("stop_reason") or "", _usage(document.get("usage")))
 
     def reader(self) -> MessagesReader:
@@ -50,6 +54,8 @@ class MessagesWire:
 
 
 class MessagesReader:
+    """Collects the events of a streamed message."""
+
     def __init__(self) -> None:
         self.usage = Usage()
         self._blocks: dict[int, dict[str, Any]] = {}
@@ -62,13 +68,13 @@ class MessagesReader:
             return ""
         kind = data.get("type") or event
         if kind == "error":
-            raise BrokenStream(f"the endpoint broke off: {(data.get('error') or {}).get('message')}")
+            raise InvalidResponse(f"the endpoint reported an error: {(data.get('error') or {}).get('message')}")
         if kind == "message_start":
             self.usage = _usage((data.get("message") or {}).get("usage"))
         elif kind == "content_block_start":
             self._blocks[data["index"]] = dict(data["content_block"])
         elif kind == "content_block_delta":
-            return self._take_delta(data["index"], data["delta"])
+            return self._add_delta(data["index"], data["delta"])
         elif kind == "message_delta":
             self._stop = (data.get("delta") or {}).get("stop_reason") or self._stop
             self.usage.tokens_out = count(data, "usage", "output_tokens") or self.usage.tokens_out
@@ -76,7 +82,7 @@ class MessagesReader:
             self._ended = True
         return ""
 
-    def _take_delta(self, index: int, delta: dict[str, Any]) -> str:
+    def _add_delta(self, index: int, delta: dict[str, Any]) -> str:
         block = self._blocks.setdefault(index, {"type": "text", "text": ""})
         if delta.get("type") == "text_delta":
             block["text"] = block.get("text", "") + delta["text"]
@@ -91,29 +97,29 @@ class MessagesReader:
 
     def reply(self) -> Reply:
         if not self._ended:
-            raise BrokenStream("the stream ended before the answer did")
+            raise InvalidResponse("the stream ended before the answer did")
         blocks = [block for _, block in sorted(self._blocks.items())]
-        for index, written in self._inputs.items():
-            self._blocks[index]["raw"] = written
+        for index, arguments in self._inputs.items():
+            self._blocks[index]["raw"] = arguments
         return _reply(blocks, self._stop, self.usage)
 
 
 def _reply(blocks: list[dict[str, Any]], reason: str, usage: Usage) -> Reply:
     calls: list[ToolCall] = []
     native: list[dict[str, Any]] = []
-    sound = True
+    valid = True
     for block in blocks:
         raw = block.pop("raw", None)
         if block.get("type") == "tool_use":
             text = raw if raw is not None else json.dumps(block.get("input") or {})
             calls.append(ToolCall(str(block.get("id", "")), str(block.get("name", "")), text))
-            given = _object(text)
-            sound = sound and given is not None
-            block = {**block, "input": given or {}}
+            arguments = _object(text)
+            valid = valid and arguments is not None
+            block = {**block, "input": arguments or {}}
         native.append(block)
     text = "".join(str(block.get("text", "")) for block in blocks if block.get("type") == "text")
     stop = _STOPS.get(reason, "calls" if calls else "end")
-    return Reply(text, tuple(calls), stop, usage, ("messages", native) if sound and native else None)
+    return Reply(text, tuple(calls), stop, usage, ("messages", native) if valid and native else None)
 
 
 def _object(text: str) -> dict[str, Any] | None:
@@ -124,13 +130,15 @@ def _object(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _usage(told: Any) -> Usage:
-    read, written = count(told, "cache_read_input_tokens"), count(told, "cache_creation_input_tokens")
-    return Usage(count(told, "input_tokens") + read + written, count(told, "output_tokens"), read, written)
+def _usage(reported: Any) -> Usage:
+    read, written = count(reported, "cache_read_input_tokens"), count(reported, "cache_creation_input_tokens")
+    tokens_in = count(reported, "input_tokens") + read + written
+    raw = reported if isinstance(reported, dict) else {}
+    return Usage(tokens_in, count(reported, "output_tokens"), read, written, reported=raw)
 
 
 def _turns(messages: Any) -> list[dict[str, Any]]:
-    """Turns that alternate, as this wire wants them, the last marked for the cache."""
+    """Alternating turns, as this format requires; the last one is marked for the cache."""
     turns: list[dict[str, Any]] = []
     for message in messages:
         role = "assistant" if message.role == "assistant" else "user"

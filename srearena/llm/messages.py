@@ -1,37 +1,43 @@
-"""A conversation with a model, whatever its endpoint speaks: what is asked, what comes back, what it took.
+"""Requests to a model and its replies, independent of the wire format.
 
-`native` is an assistant's turn as its endpoint wrote it (reasoning, signatures); it goes back unchanged to an endpoint
-of the same kind and is ignored by others.
+`native` is an assistant's turn in the form of its endpoint (reasoning, signatures). It is sent back unchanged to an
+endpoint with the same wire format and ignored by others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
+    """A tool call of the model."""
+
     id: str
     name: str
     arguments: str
-    """As the model wrote them: JSON if all is well."""
+    """As the model wrote them, normally JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
+    """One turn of a conversation."""
+
     role: Literal["user", "assistant", "tool"]
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     call_id: str = ""
-    """Of the call that a tool's message answers."""
+    """In a message of a tool: the id of the call that it is the result of."""
     native: tuple[str, Any] | None = None
-    """The wire's name, and the turn in its words."""
+    """The name of the wire format, and the turn in that format."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
+    """A tool that the model may call."""
+
     name: str
     description: str
     parameters: dict[str, Any]
@@ -46,7 +52,9 @@ class Usage:
     cached: int = 0
     cache_written: int = 0
     cost: float | None = None
-    """In US dollars, where the endpoint says it."""
+    """In US dollars, if the endpoint reports it."""
+    reported: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """The endpoint's own record of the usage."""
 
     def add(self, other: Usage) -> None:
         self.tokens_in += other.tokens_in
@@ -62,6 +70,8 @@ Stop = Literal["end", "calls", "length", "refusal"]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
+    """A complete reply of the model."""
+
     text: str
     calls: tuple[ToolCall, ...]
     stop: Stop
@@ -73,8 +83,8 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """One question to a model: the whole conversation so far."""
+class ModelRequest:
+    """One request to a model: the whole conversation so far, and how to reply."""
 
     model: str
     system: str
@@ -82,9 +92,12 @@ class Ask:
     tools: Sequence[Tool] = ()
     max_tokens: int | None = None
     temperature: float | None = None
+    seed: int | None = None
+    schema: Mapping[str, Any] | None = None
+    """JSON Schema of the reply, for wire formats with structured output."""
     effort: str = ""
-    """How hard to think, where the model takes it: low, medium, high."""
+    """Reasoning effort, if the model takes it: low, medium, high."""
     stream: bool = True
     cache_key: str = ""
-    left_out: frozenset[str] = field(default_factory=frozenset)
-    """Optional fields that this endpoint has complained about."""
+    unsupported: frozenset[str] = field(default_factory=frozenset)
+    """Optional parameters that this endpoint has rejected."""

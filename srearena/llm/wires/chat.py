@@ -1,42 +1,52 @@
-"""OpenAI's chat completions, which most servers of models speak too."""
+"""OpenAI's chat completions, which most model servers support too."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from clients.llm.messages import Ask, Message, Reply, Stop, ToolCall, Usage
-from clients.llm.wires.base import BrokenStream, bearer, count
+from srearena.llm.errors import InvalidResponse
+from srearena.llm.messages import Message, ModelRequest, Reply, Stop, ToolCall, Usage
+from srearena.llm.wires.base import bearer, count
 
 _STOPS: dict[str, Stop] = {"length": "length", "content_filter": "refusal", "tool_calls": "calls"}
 
 
 class ChatWire:
+    """Chat completions (`/chat/completions`)."""
+
     name = "chat"
     path = "/chat/completions"
 
     def headers(self, key: str) -> dict[str, str]:
         return bearer(key)
 
-    def body(self, ask: Ask) -> dict[str, Any]:
-        messages = [{"role": "system", "content": ask.system}, *(_written(message) for message in ask.messages)]
-        body: dict[str, Any] = {"model": ask.model, "messages": messages}
-        if ask.tools:
+    def body(self, request: ModelRequest) -> dict[str, Any]:
+        system = [{"role": "system", "content": request.system}] if request.system else []
+        messages = [*system, *(_encode(message) for message in request.messages)]
+        body: dict[str, Any] = {"model": request.model, "messages": messages}
+        if request.tools:
             body["tools"] = [
                 {
                     "type": "function",
                     "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
                 }
-                for tool in ask.tools
+                for tool in request.tools
             ]
-        if ask.max_tokens is not None:
-            body["max_tokens" if "max_tokens" not in ask.left_out else "max_completion_tokens"] = ask.max_tokens
-        if ask.temperature is not None and "temperature" not in ask.left_out:
-            body["temperature"] = ask.temperature
-        if ask.effort and "reasoning_effort" not in ask.left_out:
-            body["reasoning_effort"] = ask.effort
-        if ask.stream:
+        if request.max_tokens is not None:
+            body["max_tokens" if "max_tokens" not in request.unsupported else "max_completion_tokens"] = (
+                request.max_tokens
+            )
+        if request.temperature is not None and "temperature" not in request.unsupported:
+            body["temperature"] = request.temperature
+        if request.seed is not None and "seed" not in request.unsupported:
+            body["seed"] = request.seed
+        if request.schema is not None and "response_format" not in request.unsupported:
+            body["response_format"] = _response_format(request)
+        if request.effort and "reasoning_effort" not in request.unsupported:
+            body["reasoning_effort"] = request.effort
+        if request.stream:
             body["stream"] = True
-            if "stream_options" not in ask.left_out:
+            if "stream_options" not in request.unsupported:
                 body["stream_options"] = {"include_usage": True}
         return body
 
@@ -45,9 +55,10 @@ class ChatWire:
             choice = document["choices"][0]
             message = choice["message"]
         except (LookupError, TypeError) as problem:
-            raise BrokenStream("the answer is no chat completion") from problem
+            raise InvalidResponse("the answer is no chat completion", status=200) from problem
         calls = tuple(_call(place, entry) for place, entry in enumerate(message.get("tool_calls") or ()))
-        text = message.get("content") or ""
+        content = message.get("content")
+        text = content if isinstance(content, str) else ""
         refusal = message.get("refusal") or ""
         return _reply(text, refusal, calls, choice.get("finish_reason") or "", _usage(document.get("usage")))
 
@@ -56,6 +67,8 @@ class ChatWire:
 
 
 class ChatReader:
+    """Collects the chunks of a streamed chat completion."""
+
     def __init__(self) -> None:
         self.usage = Usage()
         self._text: list[str] = []
@@ -67,21 +80,21 @@ class ChatReader:
         if not isinstance(data, dict):
             return ""
         if data.get("error"):
-            raise BrokenStream(f"the endpoint broke off: {data['error']}")
+            raise InvalidResponse(f"the endpoint reported an error: {data['error']}")
         if data.get("usage"):
             self.usage = _usage(data["usage"])
-        shown = ""
+        text = ""
         for choice in (data.get("choices") or ())[:1]:
             delta = choice.get("delta") or {}
-            shown = delta.get("content") or ""
-            self._text.append(shown)
+            text = delta.get("content") or ""
+            self._text.append(text)
             self._refusal.append(delta.get("refusal") or "")
             for entry in delta.get("tool_calls") or ():
-                self._take_call(entry)
+                self._add_call(entry)
             self._finish = choice.get("finish_reason") or self._finish
-        return shown
+        return text
 
-    def _take_call(self, entry: dict[str, Any]) -> None:
+    def _add_call(self, entry: dict[str, Any]) -> None:
         place = entry.get("index", len(self._calls))
         call = self._calls.setdefault(place, {"id": "", "name": "", "arguments": ""})
         function = entry.get("function") or {}
@@ -91,7 +104,7 @@ class ChatReader:
 
     def reply(self) -> Reply:
         if not self._finish:
-            raise BrokenStream("the stream ended before the answer did")
+            raise InvalidResponse("the stream ended before the answer did")
         calls = tuple(
             ToolCall(call["id"] or f"call_{place}", call["name"], call["arguments"])
             for place, call in sorted(self._calls.items())
@@ -109,23 +122,30 @@ def _call(place: int, entry: dict[str, Any]) -> ToolCall:
     return ToolCall(entry.get("id") or f"call_{place}", function.get("name") or "", function.get("arguments") or "")
 
 
-def _usage(told: Any) -> Usage:
-    cost = told.get("cost") if isinstance(told, dict) else None
+def _usage(reported: Any) -> Usage:
+    cost = reported.get("cost") if isinstance(reported, dict) else None
     return Usage(
-        count(told, "prompt_tokens"),
-        count(told, "completion_tokens"),
-        count(told, "prompt_tokens_details", "cached_tokens"),
+        count(reported, "prompt_tokens"),
+        count(reported, "completion_tokens"),
+        count(reported, "prompt_tokens_details", "cached_tokens"),
         cost=float(cost) if isinstance(cost, int | float) else None,
+        reported=reported if isinstance(reported, dict) else {},
     )
 
 
-def _written(message: Message) -> dict[str, Any]:
+def _response_format(request: ModelRequest) -> dict[str, Any]:
+    if "json_schema" in request.unsupported:
+        return {"type": "json_object"}
+    return {"type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": request.schema}}
+
+
+def _encode(message: Message) -> dict[str, Any]:
     if message.role == "tool":
         return {"role": "tool", "tool_call_id": message.call_id, "content": message.text}
-    written: dict[str, Any] = {"role": message.role, "content": message.text}
+    encoded: dict[str, Any] = {"role": message.role, "content": message.text}
     if message.calls:
-        written["tool_calls"] = [
+        encoded["tool_calls"] = [
             {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments or "{}"}}
             for call in message.calls
         ]
-    return written
+    return encoded

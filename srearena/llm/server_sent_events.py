@@ -1,4 +1,4 @@
-"""Server-sent events from bytes. Lines end at a line feed only: JSON may hold every other separator there is."""
+"""A parser for server-sent events. Lines end at a line feed only: JSON may contain every other line separator."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-from clients.llm.wires.base import BrokenStream
+from srearena.llm.errors import InvalidResponse
 
-_END_SECONDS = 0.5
-_LONGEST = 16 * 1024 * 1024
+_END_SECONDS = 0.5  # chosen: a server that closes its response does so within one round trip
+_LONGEST_LINE = 16 * 1024 * 1024  # chosen: far more than any model writes
 
 
-async def events(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[str, Any]]:
-    """Each event's name and its data as JSON; ends at `[DONE]` or with the bytes."""
+async def parse_events(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[str, Any]]:
+    """Yield each event's name and its data as JSON, up to `[DONE]` or the end of the bytes."""
     name = ""
     data: list[str] = []
     lines = _lines(chunks)
@@ -23,7 +23,7 @@ async def events(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[str, Any]]
             if data:
                 text = "\n".join(data)
                 if text.strip() == "[DONE]":
-                    await _rest(lines)
+                    await _drain(lines)
                     return
                 yield name, _json(text)
             name, data = "", []
@@ -36,8 +36,8 @@ async def events(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[str, Any]]
             data.append(value)
 
 
-async def _rest(lines: AsyncIterator[str]) -> None:
-    """Read on to the end, if it comes soon: only then can the connection carry the next question."""
+async def _drain(lines: AsyncIterator[str]) -> None:
+    """Read to the end of the response if it comes soon: only then can the connection be reused."""
     try:
         async with asyncio.timeout(_END_SECONDS):
             async for _ in lines:
@@ -47,12 +47,12 @@ async def _rest(lines: AsyncIterator[str]) -> None:
 
 
 async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
-    rest = b""
+    partial = b""
     async for chunk in chunks:
-        *whole, rest = (rest + chunk).split(b"\n")
-        if len(rest) > _LONGEST:
-            raise BrokenStream("one event is larger than any answer should be")
-        for line in whole:
+        *complete, partial = (partial + chunk).split(b"\n")
+        if len(partial) > _LONGEST_LINE:
+            raise InvalidResponse("one event is larger than any reply should be")
+        for line in complete:
             yield line.rstrip(b"\r").decode("utf-8", "replace")
 
 
@@ -60,4 +60,4 @@ def _json(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as problem:
-        raise BrokenStream(f"an event is not JSON: {text[:100]!r}") from problem
+        raise InvalidResponse(f"an event is not JSON: {text[:100]!r}") from problem
