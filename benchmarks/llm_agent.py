@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from clients.llm import LlmAgent, Settings
-from srearena.conductor import Conductor
+from srearena.conductor import Conductor, EpisodeSpec
 from srearena.conductor.actions.toolbox import Toolbox
 from srearena.conductor.episode.outcome import Limits
 
@@ -123,7 +123,8 @@ def measure(wire: str, steps: int, characters: int) -> list[float]:
         url = f"http://127.0.0.1:{int(model.stdout.readline())}"
         told = {"model": "gpt-4.1", "wire": wire, "base_url": url if wire == "messages" else f"{url}/v1"}
         agent = Watched(Settings.from_options(told, {}))
-        conductor = Conductor(limits=Limits(steps=steps), results=Path(place) / "run", stages=("detection",))
+        spec = EpisodeSpec(stages=("detection",), limits=Limits(steps=steps))
+        conductor = Conductor(spec, results=Path(place) / "run")
         conductor.register_agent(agent, "llm")
         conductor.init_problem(PROBLEM)
         result = asyncio.run(conductor.start_problem())

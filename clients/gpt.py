@@ -20,6 +20,7 @@ if __name__ == "__main__":  # run as a file, the project itself need not be inst
 
 from srearena.conductor.conductor import Conductor
 from srearena.conductor.episode.outcome import Limits
+from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.results.store import results_root, totals
 from srearena.dotenv import environment
@@ -90,13 +91,9 @@ def _one(problem: str, told: dict[str, str], limits: Limits, seed: int, stages: 
             f"a budget in dollars needs prices, and {settings.model} has none here: give "
             "--agent-option price_in=... --agent-option price_out=... (dollars per million tokens)"
         )
-    conductor = Conductor(
-        seed=seed,
-        limits=limits,
-        stages=stages.split(",") if stages else None,
-        in_process=True,
-        say=lambda text: click.echo(f"... {text}", err=True),
-    )
+    asked = tuple(stages.split(",")) if stages else None
+    spec = EpisodeSpec(seed=seed, stages=asked, limits=limits, in_process=True)
+    conductor = Conductor(spec, say=lambda text: click.echo(f"... {text}", err=True))
     conductor.register_agent(LlmAgent(settings), "llm")
     conductor.init_problem(problem)
     result = asyncio.run(conductor.start_problem())

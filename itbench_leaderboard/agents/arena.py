@@ -18,6 +18,7 @@ from itbench_leaderboard.jobs import Job
 from itbench_leaderboard.outcomes import Outcome, Report
 from itbench_leaderboard.runs import OUTPUT
 from srearena.conductor.episode.outcome import Limits
+from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.session import read_session
 from srearena.conductor.trials.trial import Trial, perform
 from zero.trajectory import Trajectory
@@ -37,14 +38,9 @@ _OUTCOMES = {
 def carry_out(job: Job) -> Report:
     table = job.table
     with tempfile.TemporaryDirectory(prefix="run-") as folder:
-        trial = Trial(
-            job.incident.name,
-            "contestant",
-            folder,
-            seed=job.seed,
-            stages=job.stages or None,
-            limits=Limits(steps=table.max_steps, cost=table.max_cost, wall_seconds=table.timeout or job.timeout),
-        )
+        limits = Limits(steps=table.max_steps, cost=table.max_cost, wall_seconds=table.timeout or job.timeout)
+        spec = EpisodeSpec(job.seed, job.stages or None, limits)
+        trial = Trial(job.incident.name, "contestant", folder, spec=spec)
         document = perform(trial, create_agent=lambda: conversation.make(table, job.label))
         result = json.loads(json.dumps(document, default=str))
         place = Path(job.workspace)

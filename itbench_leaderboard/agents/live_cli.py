@@ -23,6 +23,7 @@ from itbench_leaderboard.outcomes import Outcome, Report
 from srearena.conductor.conductor import Conductor
 from srearena.conductor.episode.outcome import Limits
 from srearena.conductor.episode.outcome import Outcome as Ending
+from srearena.conductor.episode.spec import EpisodeSpec
 
 # How an episode ends that its agent did not bring to its end.
 _ENDINGS = {
@@ -54,12 +55,8 @@ def carry_out(job: Job) -> Report:
     with tempfile.TemporaryDirectory(prefix="run-") as folder:
         results, workspace = Path(folder) / "results", Path(folder) / "work"
         workspace.mkdir()
-        conductor = Conductor(
-            seed=job.seed,
-            stages=job.stages or None,
-            limits=Limits(steps=None, wall_seconds=limit),
-            results=results,
-        )
+        limits = Limits(steps=None, wall_seconds=limit)
+        conductor = Conductor(EpisodeSpec(job.seed, job.stages or None, limits), results=results)
         conductor.agent_name = job.agent_name
         try:
             conductor.init_problem(job.incident.name)

@@ -7,10 +7,12 @@ import json
 import click
 
 from srearena.conductor.episode.episode import Episode
-from srearena.conductor.episode.preparation import Timeline, embedded_cluster
+from srearena.conductor.episode.preparation import embedded_cluster
+from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.conductor.validity.leaks import leaks
+from srearena.config import Config
 
 
 @click.command()
@@ -38,8 +40,8 @@ def command(ids: tuple[str, ...], everything: bool, seed: int, as_json: bool) ->
 
 
 def _found(registry: ProblemRegistry, name: str, seed: int) -> list[str]:
-    problem, timeline = registry.get_problem(name), Timeline()
-    episode = Episode(problem, embedded_cluster(problem, seed, timeline, in_process=True), timeline=timeline)
+    problem, spec = registry.get_problem(name), EpisodeSpec(seed=seed, in_process=True, config=Config())
+    episode = Episode(problem, embedded_cluster(problem, spec), spec)
     try:
         episode.prepare()
         return leaks(episode)

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from srearena.backends import backend_options, chosen_config
-from srearena.conductor.episode.preparation import Timeline
+from srearena.conductor.episode.spec import Timeline
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.conductor.trials.processes import in_processes

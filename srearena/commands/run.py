@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import click
 from srearena.backends import backend_options, chosen_config
 from srearena.conductor.agents import agent_names, make_agent
 from srearena.conductor.episode.outcome import Limits
+from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.conductor.results.store import results_root, totals
@@ -93,8 +95,9 @@ def command(
     if not config.embedded:
         asked_for.append([config.k8s_host, config.kubeconfig, config.context])
     run = _run_folder(name, fresh, agent, asked_for)
+    spec = EpisodeSpec(stages=asked, limits=limits, noise=noise, config=config)
     plan = [
-        Trial(problem, agent, str(run), number, seed + number, given, asked, limits, noise=noise, config=config)
+        Trial(problem, agent, str(run), number, given, replace(spec, seed=seed + number))
         for number in range(trials)
         for problem in chosen
     ]

@@ -12,6 +12,7 @@ import click
 from srearena.backends import backend_options, chosen_config
 from srearena.conductor.conductor import Conductor
 from srearena.conductor.episode.outcome import Limits
+from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.serving.http_api import EpisodeApp, addresses, serve
 from srearena.conductor.serving.mcp_server import ToolServer
@@ -45,13 +46,13 @@ def command(
     **where: Any,
 ) -> None:
     """Set the stage for PROBLEM, print how an agent connects, and grade when it has submitted everything."""
-    conductor = Conductor(
+    spec = EpisodeSpec(
         seed=seed,
-        stages=stages.split(",") if stages else None,
+        stages=tuple(stages.split(",")) if stages else None,
         limits=Limits(steps=None, wall_seconds=max_seconds),
         config=chosen_config(**where),
-        say=lambda text: None if as_json else click.echo(f"... {text}"),
     )
+    conductor = Conductor(spec, say=lambda text: None if as_json else click.echo(f"... {text}"))
     conductor.agent_name = agent
     try:
         description, instructions, actions = conductor.init_problem(problem)

@@ -1,5 +1,6 @@
 """Runs episodes: an agent, a broken system, and an honest grade at the end."""
 
 from srearena.conductor.conductor import Conductor
+from srearena.conductor.episode.spec import EpisodeSpec
 
-__all__ = ["Conductor"]
+__all__ = ["Conductor", "EpisodeSpec"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,9 @@ from typing import Any
 from srearena.conductor.agents import Agent
 from srearena.conductor.episode.environment import open_cluster
 from srearena.conductor.episode.episode import Episode
-from srearena.conductor.episode.outcome import Limits, Outcome
-from srearena.conductor.episode.preparation import Say, Timeline
+from srearena.conductor.episode.outcome import Outcome
+from srearena.conductor.episode.preparation import Say
+from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.conductor.results.store import (
@@ -31,7 +32,6 @@ from srearena.conductor.results.store import (
     write_trial,
 )
 from srearena.conductor.session import Session
-from srearena.config import Config, load_config
 from srearena.dotenv import environment
 from srearena.tracking.otlp import export_result
 
@@ -41,16 +41,10 @@ class Conductor:
 
     def __init__(
         self,
+        spec: EpisodeSpec | None = None,
         *,
-        seed: int = 0,
-        stages: Sequence[str] | None = None,
-        limits: Limits | None = None,
-        timeline: Timeline | None = None,
         results: Path | None = None,
         trial: int = 0,
-        in_process: bool = False,
-        noise: bool = False,
-        config: Config | None = None,
         say: Say = lambda text: None,
     ) -> None:
         self.problems = ProblemRegistry()
@@ -58,15 +52,9 @@ class Conductor:
         self.agent_name = ""
         self.episode: Episode | None = None
         self.result: dict[str, Any] | None = None
-        self._seed = seed
-        self._stages = stages
-        self._limits = limits or Limits()
-        self._timeline = timeline or Timeline()
+        self.spec = spec or EpisodeSpec()
         self._results = results
         self._trial = trial
-        self._in_process = in_process
-        self._noise = noise
-        self._config = config
         self._say = say
 
     def register_agent(self, agent: Agent, name: str = "agent") -> None:
@@ -80,21 +68,11 @@ class Conductor:
         self.close()
         selection = self.problems.resolve(problem_id)
         problem = self.problems.get_problem(problem_id)
-        config = self._config or load_config()
-        cluster = open_cluster(problem, self._seed, self._timeline, config, in_process=self._in_process, say=self._say)
+        spec = replace(self.spec, stages=self.spec.stages or selection.stages, config=self.spec.backend)
+        cluster = open_cluster(problem, spec, say=self._say)
         session = Session((self._results or results_root()) / ".live")
         try:
-            self.episode = Episode(
-                problem,
-                cluster,
-                stages=self._stages or selection.stages,
-                limits=self._limits,
-                timeline=self._timeline,
-                session=session,
-                say=self._say,
-                noise=self._seed if self._noise else None,
-                keeps_cluster=not config.embedded,
-            )
+            self.episode = Episode(problem, cluster, spec, session=session, say=self._say)
             self.episode.prepare()
         except BaseException:
             self.close()
@@ -159,7 +137,7 @@ class Conductor:
     def finish(self, episode: Episode) -> dict[str, Any]:
         """Write the result; from here on the problem may be named."""
         run = self._results or results_root() / episode.session.session_id
-        document = trial_document(episode, agent=self.agent_name, seed=self._seed, trial=self._trial, run=run.name)
+        document = trial_document(episode, agent=self.agent_name, seed=self.spec.seed, trial=self._trial, run=run.name)
         episode.session.moved(folder_of(run, document["problem"], self._trial) / "session.jsonl")
         write_state(run, document, episode.state)
         write_trial(run, document)

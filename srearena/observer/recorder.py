@@ -22,7 +22,8 @@ import yaml
 from srearena.cluster import Cluster, start_embedded
 from srearena.conductor.episode.agent_access import grant, revoke
 from srearena.conductor.episode.environment import open_cluster
-from srearena.conductor.episode.preparation import Stage, TimeKeeper, Timeline
+from srearena.conductor.episode.preparation import Preparation, TimeKeeper
+from srearena.conductor.episode.spec import EpisodeSpec, Timeline
 from srearena.conductor.problems.base import Problem
 from srearena.config import Config
 from srearena.observer.errors import ObserverError
@@ -83,7 +84,7 @@ class _Watched(TimeKeeper):
         super().wait(max(until - self.passed, 0.0))
 
 
-class _QuietStage(Stage):
+class _UnprobedPreparation(Preparation):
     """Nothing will be judged, so nothing need be tried out beforehand: probes would be seen in the recording."""
 
     def _remembered(self) -> dict[str, Any]:
@@ -143,7 +144,7 @@ class Recorder:
             watched.close()
 
     def _on_a_real_cluster(self, problem: Problem, draft: Path, answers: Path, say: Say) -> Recording:
-        opened = open_cluster(problem, self.seed, self.timeline, self.config, say=say)
+        opened = open_cluster(problem, EpisodeSpec(self.seed, timeline=self.timeline, config=self.config), say=say)
         watched = _Watched(opened.inner, self.every)
         try:
             try:
@@ -161,7 +162,7 @@ class Recorder:
 
     def _run(self, problem: Problem, cluster: _Watched, draft: Path, answers: Path, say: Say) -> Recording:
         timeline = replace(self.timeline, before=self.timeline.before + _WARM_UP)
-        stage = _QuietStage(problem, cluster, timeline, say)
+        stage = _UnprobedPreparation(problem, cluster, timeline, say)
         stage.deploy()
         endpoints = cluster.telemetry
         with (

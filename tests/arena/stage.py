@@ -9,7 +9,8 @@ from typing import Any
 
 from srearena.conductor.episode.episode import Episode
 from srearena.conductor.episode.outcome import Limits
-from srearena.conductor.episode.preparation import Timeline, embedded_cluster
+from srearena.conductor.episode.preparation import embedded_cluster
+from srearena.conductor.episode.spec import EpisodeSpec, Timeline
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.injected import InjectedProblem
 from srearena.conductor.problems.noop import Noop
@@ -17,6 +18,7 @@ from srearena.conductor.problems.registry import problem
 from srearena.conductor.problems.scheduling import ScalePodZero
 from srearena.conductor.problems.target_port import TargetPort
 from srearena.conductor.session import Session
+from srearena.config import Config
 
 SHOP = str(Path(__file__).parent / "corner_shop")
 TIMELINE = Timeline(before=60, after=120, deployment=300)
@@ -43,8 +45,8 @@ def staged(
     session: Session | None = None,
 ) -> Iterator[Episode]:
     """An episode whose agent could begin."""
-    cluster = embedded_cluster(of, 1, TIMELINE, in_process=True)
-    episode = Episode(of, cluster, stages=stages, limits=limits, timeline=TIMELINE, session=session)
+    spec = EpisodeSpec(1, stages, limits or Limits(), TIMELINE, in_process=True, config=Config())
+    episode = Episode(of, embedded_cluster(of, spec), spec, session=session)
     try:
         episode.prepare()
         yield episode

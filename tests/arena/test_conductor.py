@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from clients.nothing import NothingAgent
 from clients.scripted import ScriptedAgent, actions_in
 from srearena.commands.regrade import command as regrade_command
-from srearena.conductor import Conductor
+from srearena.conductor import Conductor, EpisodeSpec
 from srearena.conductor.episode.outcome import Limits
 from srearena.conductor.errors import ArenaError
 from srearena.session import read_session
@@ -34,7 +34,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(agent: Any, problem: str = PORT, **options: Any) -> dict[str, Any]:
-    conductor = Conductor(timeline=TIMELINE, in_process=True, **options)
+    conductor = Conductor(EpisodeSpec(timeline=TIMELINE, in_process=True, **options))
     conductor.register_agent(agent)
     conductor.init_problem(problem)
     return asyncio.run(conductor.start_problem())

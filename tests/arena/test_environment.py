@@ -10,7 +10,7 @@ from srearena.cluster import ClusterError, NodeAccessError, start_embedded
 from srearena.cluster.kubernetes import KubernetesCluster, default_kubeconfig
 from srearena.conductor.episode.environment import open_cluster
 from srearena.conductor.episode.episode import Episode
-from srearena.conductor.episode.preparation import Timeline
+from srearena.conductor.episode.spec import EpisodeSpec, Timeline
 from srearena.conductor.errors import ProblemError
 from srearena.conductor.problems.scheduling import ScalePodZero
 from srearena.config import Config, ConfigError, TelemetryConfig, load_config
@@ -51,7 +51,7 @@ def test_a_problem_that_does_not_run_there_says_so() -> None:
     problem = shop_problem(ScalePodZero, "store")
     problem.runs_on = ("embedded",)
     with pytest.raises(ProblemError, match="does not run on kubernetes"):
-        open_cluster(problem, 0, Timeline(), Config(k8s_host="kind"))
+        open_cluster(problem, EpisodeSpec(config=Config(k8s_host="kind")))
 
 
 def test_somebody_elses_cluster_is_left_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,11 +62,11 @@ def test_somebody_elses_cluster_is_left_as_it_was(tmp_path: Path, monkeypatch: p
         roles = {obj["metadata"]["name"] for obj in api.list("clusterroles")}
         problem = shop_problem(ScalePodZero, "store")
         config = Config(k8s_host="kubernetes", kubeconfig=str(theirs.kubeconfig), telemetry=TelemetryConfig())
-        timeline = Timeline(before=1, after=1)
-        cluster = open_cluster(problem, 0, timeline, config)
+        spec = EpisodeSpec(timeline=Timeline(before=1, after=1), config=config)
+        cluster = open_cluster(problem, spec)
         with pytest.raises(NodeAccessError):
             cluster.nodes.perform("reboot", "worker-1")
-        episode = Episode(problem, cluster, timeline=timeline, keeps_cluster=True)
+        episode = Episode(problem, cluster, spec)
         try:
             episode.prepare()
             assert episode.stage == "detection"

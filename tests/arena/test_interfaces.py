@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from srearena.commands.problems import command as problems_command
 from srearena.commands.results import command as results_command
 from srearena.conductor.episode.outcome import Limits
+from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.problems.scheduling import ScalePodZero
 from srearena.conductor.results.comparison import compare
 from srearena.conductor.results.store import read_trials, totals
@@ -119,11 +120,8 @@ def test_the_console_completes_ids_and_verbs() -> None:
 
 
 def trials(run: Path, count: int) -> list[Trial]:
-    limits = Limits(steps=5)
-    return [
-        Trial("wrong_id", "nothing", str(run), number, number, limits=limits, timeline=TIMELINE)
-        for number in range(count)
-    ]
+    specs = [EpisodeSpec(number, limits=Limits(steps=5), timeline=TIMELINE) for number in range(count)]
+    return [Trial("wrong_id", "nothing", str(run), spec.seed, spec=spec) for spec in specs]
 
 
 def test_a_suite_resumes_and_an_environment_error_is_no_zero(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from clients.rules import RulesAgent
-from srearena.conductor import Conductor
+from srearena.conductor import Conductor, EpisodeSpec
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.service.apps import all_applications
 from tests.arena.stage import PORT, QUIET, TIMELINE, ZERO
@@ -33,7 +33,7 @@ def test_it_needs_no_kubectl(problem: str, tmp_path: Path, monkeypatch: pytest.M
 
 def passes(problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SREARENA_RESULTS", str(tmp_path))
-    conductor = Conductor(timeline=TIMELINE, in_process=True)
+    conductor = Conductor(EpisodeSpec(timeline=TIMELINE, in_process=True))
     conductor.register_agent(RulesAgent())
     conductor.init_problem(problem)
     result = asyncio.run(conductor.start_problem(max_steps=40))

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from srearena.backends import backend_options, chosen_config
 from srearena.cli import cli
 from srearena.cluster import Cluster
+from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.shared_cluster import all_ledgers
 from srearena.conductor.shared_cluster.inventory import take_inventory
 from srearena.conductor.trials.trial import Trial
@@ -81,7 +82,7 @@ def test_every_command_that_needs_a_cluster_offers_it(command: str) -> None:
 
 def test_a_trial_in_another_process_runs_where_it_was_told() -> None:
     config = Config(k8s_host="kind", context="kind-shop")
-    trial = Trial("x", "nothing", "run", config=config)
+    trial = Trial("x", "nothing", "run", spec=EpisodeSpec(config=config))
     assert Trial.from_document(trial.as_document()) == trial
 
 

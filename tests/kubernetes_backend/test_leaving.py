@@ -317,15 +317,15 @@ from pathlib import Path
 from srearena.conductor.episode.environment import open_cluster
 from srearena.conductor.episode.episode import Episode
 from srearena.conductor.problems.scheduling import ScalePodZero
-from srearena.conductor.episode.preparation import Timeline
+from srearena.conductor.episode.spec import EpisodeSpec, Timeline
 from srearena.config import Config, TelemetryConfig
 from srearena.service.kubernetes import Kubernetes
 from tests.arena.stage import shop_problem
 
 problem = shop_problem(ScalePodZero, "store")
 config = Config(k8s_host="kubernetes", kubeconfig=sys.argv[1], telemetry=TelemetryConfig())
-timeline = Timeline(before=1, after=1)
-episode = Episode(problem, open_cluster(problem, 0, timeline, config), timeline=timeline, keeps_cluster=True)
+spec = EpisodeSpec(timeline=Timeline(before=1, after=1), config=config)
+episode = Episode(problem, open_cluster(problem, spec), spec)
 episode.prepare()
 with Kubernetes(sys.argv[1]) as api:
     api.patch("nodes", "worker-1", {"spec": {"unschedulable": True}})

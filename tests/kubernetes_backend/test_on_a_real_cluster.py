@@ -18,7 +18,7 @@ from srearena.cluster.kubernetes import KubernetesCluster
 from srearena.conductor.episode.agent_access import NAMESPACE, grant
 from srearena.conductor.episode.environment import open_cluster
 from srearena.conductor.episode.episode import Episode
-from srearena.conductor.episode.preparation import Timeline
+from srearena.conductor.episode.spec import EpisodeSpec, Timeline
 from srearena.conductor.grading.baseline import Baseline
 from srearena.conductor.oracles.base import Verdict
 from srearena.conductor.oracles.checks import FreshPods, FrontDoor, Intent, Reachability, Readiness
@@ -134,12 +134,11 @@ def test_a_fault_is_seen_repaired_and_leaves_no_trace(level: str) -> None:
 
     print(f"\n{level}: {problem.fault}", flush=True)
     config = Config(k8s_host="kubernetes", kubeconfig=os.environ[VARIABLE], telemetry=TelemetryConfig())
-    cluster = open_cluster(problem, 0, timeline, config, nodes=machines(), say=tell)
+    spec = EpisodeSpec(stages=("noop", *problem.stages), timeline=timeline, config=config)
+    cluster = open_cluster(problem, spec, nodes=machines(), say=tell)
     assert isinstance(cluster.inner, GuestCluster)
     before = cluster.inner.ledger.inventory
-    episode = Episode(
-        problem, cluster, timeline=timeline, keeps_cluster=True, stages=("noop", *problem.stages), say=tell
-    )
+    episode = Episode(problem, cluster, spec, say=tell)
     try:
         episode.prepare()
         healthy = [

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from clients.llm import LlmAgent, Settings
-from srearena.conductor import Conductor
+from srearena.conductor import Conductor, EpisodeSpec
 from srearena.conductor.agents import make_agent
 from srearena.conductor.episode.outcome import Limits
 from srearena.conductor.errors import ArenaError
@@ -46,9 +46,8 @@ def episode(
     told: dict[str, Any], folder: Path, limits: Limits = QUICK, stages: tuple[str, ...] | None = None
 ) -> dict[str, Any]:
     """The same with an agent that is told whom to ask."""
-    conductor = Conductor(
-        seed=1, limits=limits, timeline=TIMELINE, results=folder / "run", in_process=True, stages=stages
-    )
+    spec = EpisodeSpec(1, stages, limits, TIMELINE, in_process=True)
+    conductor = Conductor(spec, results=folder / "run")
     conductor.register_agent(make_agent("llm", told), "llm")
     conductor.init_problem(ZERO)
     return asyncio.run(conductor.start_problem())

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from srearena.conductor.episode.preparation import Stage, Timeline, embedded_cluster
+from srearena.conductor.episode.preparation import Preparation, embedded_cluster
+from srearena.conductor.episode.spec import EpisodeSpec, Timeline
 from srearena.conductor.oracles.base import Verdict
 from srearena.conductor.oracles.mitigation import MitigationOracle
 from srearena.conductor.problems.base import Problem
@@ -19,16 +20,16 @@ _TIMELINE = Timeline(before=120, after=120)
 def broken(problem_id: str) -> Iterator[Problem]:
     """The problem, its application deployed and under load, its fault injected."""
     problem = ProblemRegistry().get_problem(problem_id)
-    cluster = embedded_cluster(problem, 1, _TIMELINE, in_process=True)
+    cluster = embedded_cluster(problem, EpisodeSpec(1, timeline=_TIMELINE, in_process=True))
     try:
-        stage = Stage(problem, cluster, _TIMELINE)
-        stage.deploy()
-        stage.settle()
+        preparation = Preparation(problem, cluster, _TIMELINE)
+        preparation.deploy()
+        preparation.settle()
         oracle = problem.mitigation_oracle
         assert isinstance(oracle, MitigationOracle)
         complaints = [line for check in oracle.checks if not check.disturbs for line in check.complaints(problem)]
         assert not complaints, "a healthy system is to be content"
-        stage.break_it()
+        preparation.break_it()
         yield problem
     finally:
         problem.kubernetes.close()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from srearena.conductor.episode.preparation import Timeline
+from srearena.conductor.episode.spec import Timeline
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.observer.recorder import Recorder, Recording

@@ -10,7 +10,7 @@ import yaml
 from click.testing import CliRunner
 
 from srearena.cli import cli
-from srearena.conductor.episode.preparation import Timeline
+from srearena.conductor.episode.spec import Timeline
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.errors import SreArenaError
 from srearena.observer.recorder import Recorder

@@ -10,7 +10,8 @@ from srearena.cluster.base import NodeAccess, TelemetryEndpoints
 from srearena.cluster.kubernetes import KubernetesCluster
 from srearena.cluster.kubernetes.machines import KindMachines, LocalMachine, SshMachines
 from srearena.conductor.episode.agent_access import NAMESPACE as IDENTITY
-from srearena.conductor.episode.preparation import Say, TimeKeeper, Timeline, embedded_cluster
+from srearena.conductor.episode.preparation import Say, TimeKeeper, embedded_cluster
+from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ProblemError
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.shared_cluster import GuestCluster, Needs, enter
@@ -25,20 +26,18 @@ _KIND = "kind"
 
 def open_cluster(
     problem: Problem,
-    seed: int,
-    timeline: Timeline,
-    config: Config,
+    spec: EpisodeSpec,
     *,
-    in_process: bool = False,
     nodes: NodeAccess | None = None,
     say: Say = lambda text: None,
 ) -> TimeKeeper:
     """A cluster for the problem; ProblemError where it cannot run there."""
+    config = spec.backend
     place = "embedded" if config.embedded else "kubernetes"
     if place not in problem.runs_on:
         raise ProblemError(f"{problem.id} does not run on {place}: it runs on {', '.join(problem.runs_on)}")
     if config.embedded:
-        return embedded_cluster(problem, seed, timeline, in_process=in_process)
+        return embedded_cluster(problem, spec)
     return TimeKeeper(real_cluster([problem.app], config, beside=problem.beside, nodes=nodes, say=say))
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -20,8 +19,9 @@ from srearena.conductor.actions.parsing import Call, parse
 from srearena.conductor.actions.toolbox import Toolbox
 from srearena.conductor.episode.agent_access import grant, revoke
 from srearena.conductor.episode.noise import Noise
-from srearena.conductor.episode.outcome import LimitReached, Limits, Outcome, Usage
-from srearena.conductor.episode.preparation import Say, Stage, TimeKeeper, Timeline
+from srearena.conductor.episode.outcome import LimitReached, Outcome, Usage
+from srearena.conductor.episode.preparation import Preparation, Say, TimeKeeper
+from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import BadAction, BadSubmission, EnvironmentFailure
 from srearena.conductor.grading.baseline import collateral
 from srearena.conductor.grading.stored_state import kept_state
@@ -73,20 +73,15 @@ class Episode:
         self,
         problem: Problem,
         cluster: TimeKeeper,
+        spec: EpisodeSpec,
         *,
-        stages: Sequence[str] | None = None,
-        limits: Limits | None = None,
-        timeline: Timeline | None = None,
         session: Session | None = None,
         say: Say = lambda text: None,
-        keeps_cluster: bool = False,
-        noise: int | None = None,
     ) -> None:
-        """`noise` is the seed of harmless things that happen beside the fault; None for none."""
         self.problem = problem
         self.cluster = cluster
-        self.stages = chosen(problem.stages, stages)
-        self.limits = limits or Limits()
+        self.stages = chosen(problem.stages, spec.stages)
+        self.limits = spec.limits
         self.session = session or Session()
         self.usage = Usage()
         self.records: list[StageRecord] = []
@@ -94,9 +89,9 @@ class Episode:
         self.kubeconfig: Path | None = None
         self.state: dict[str, Any] = {}
         """What a later grading needs of the cluster as the agent left it."""
-        self._staging = Stage(problem, cluster, timeline or Timeline(), say)
-        self._keeps_cluster = keeps_cluster
-        self.noise = None if noise is None else Noise(problem, noise)
+        self._preparation = Preparation(problem, cluster, spec.timeline, say)
+        self._keeps_cluster = not spec.backend.embedded
+        self.noise = Noise(problem, spec.seed) if spec.noise else None
         self._folder = Path(tempfile.mkdtemp(prefix="episode-"))
         self._toolbox: Toolbox | None = None
         self._position = -1
@@ -110,23 +105,23 @@ class Episode:
 
     def prepare(self) -> None:
         """Set the stage; EnvironmentFailure where that is not possible."""
-        self._staging.deploy()
+        self._preparation.deploy()
         try:
             self.kubeconfig = grant(self.cluster, self.problem.kubernetes, self.problem.app.namespaces, self._folder)
         except SreArenaError as failure:
             raise EnvironmentFailure(f"the agent could not be given an identity: {failure}") from failure
-        self._staging.settle()
+        self._preparation.settle()
         if self.noise is not None:
             self.session.note("noise", acts=self.noise.happen())
         if self.stages[:1] != ("noop",):
             self._break()
-        self._staging.hand_over()
+        self._preparation.hand_over()
         self._toolbox = Toolbox(self.cluster, self.kubeconfig, self.problem.namespace)
         self._began, self._began_virtual = monotonic(), self.cluster.passed
         self._open_next()
 
     def _break(self) -> None:
-        self._staging.break_it()
+        self._preparation.break_it()
         self._broken = True
 
     @property
@@ -293,9 +288,9 @@ class Episode:
         return ending
 
     def _grade_mitigation(self, ending: Ending) -> None:
-        before, handed_over = self.problem.baseline, self._staging.handed_over
+        before, handed_over = self.problem.baseline, self._preparation.handed_over
         if before is not None and handed_over is not None:
-            ending.collateral = [str(d) for d in collateral(before, handed_over, self._staging.captured())]
+            ending.collateral = [str(d) for d in collateral(before, handed_over, self._preparation.captured())]
         if "mitigation" not in self.stages or not self._broken:
             return
         verdict = Verdict.from_answer(self.problem.oracle_for("mitigation").evaluate(None))

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from srearena.cluster import Cluster, start_embedded
 from srearena.cluster.base import DelegatingCluster, Hurry
+from srearena.conductor.episode.spec import EpisodeSpec, Timeline
 from srearena.conductor.errors import EnvironmentFailure
 from srearena.conductor.grading.baseline import Baseline, capture
 from srearena.conductor.oracles.checks.probing import ProbeFailed
@@ -22,22 +22,6 @@ from srearena.errors import SreArenaError
 from srearena.generators.fault.testbed import acting_on
 
 Say = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Timeline:
-    """How much of the cluster's time each part of the past takes, in seconds."""
-
-    before: float = 300.0
-    """Healthy life under load before the fault."""
-    after: float = 240.0
-    """Life with the fault before the agent is called."""
-    deployment: float = 180.0
-    """What deploying may take; a cluster starts this much earlier."""
-
-    @property
-    def total(self) -> float:
-        return self.deployment + self.before + self.after
 
 
 class TimeKeeper(DelegatingCluster[Cluster]):
@@ -61,14 +45,16 @@ class TimeKeeper(DelegatingCluster[Cluster]):
             self.passed += hurry.flown
 
 
-def embedded_cluster(problem: Problem, seed: int, timeline: Timeline, *, in_process: bool = False) -> TimeKeeper:
-    """A cluster that starts far enough behind for the whole timeline, and knows what the application's images do."""
+def embedded_cluster(problem: Problem, spec: EpisodeSpec) -> TimeKeeper:
+    """Start an embedded cluster far enough in the past for the whole timeline, with the application's model."""
     model = problem.app.model_path
     models = [model.parent] if model is not None else []
-    return TimeKeeper(start_embedded(seed=seed, behind=timeline.total, models=models, in_process=in_process))
+    return TimeKeeper(
+        start_embedded(seed=spec.seed, behind=spec.timeline.total, models=models, in_process=spec.in_process)
+    )
 
 
-class Stage:
+class Preparation:
     """One problem on one cluster, from nothing to the moment the agent takes over."""
 
     def __init__(self, problem: Problem, cluster: TimeKeeper, timeline: Timeline, say: Say = lambda text: None) -> None:

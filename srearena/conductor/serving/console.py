@@ -17,6 +17,7 @@ from srearena.conductor.actions.toolbox import Toolbox
 from srearena.conductor.conductor import Conductor
 from srearena.conductor.episode.episode import Episode
 from srearena.conductor.episode.outcome import Limits
+from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ArenaError, BadAction
 from srearena.config import Config
 from srearena.errors import SreArenaError
@@ -43,13 +44,9 @@ class Console:
         config: Config | None = None,
     ) -> None:
         self._say = say
-        self._conductor = Conductor(
-            seed=seed,
-            limits=Limits(steps=None, wall_seconds=None, virtual_seconds=None),
-            in_process=in_process,
-            config=config,
-            say=lambda text: say(f"... {text}"),
-        )
+        limits = Limits(steps=None, wall_seconds=None, virtual_seconds=None)
+        spec = EpisodeSpec(seed=seed, limits=limits, in_process=in_process, config=config)
+        self._conductor = Conductor(spec, say=lambda text: say(f"... {text}"))
         self._conductor.agent_name = "human"
 
     @property

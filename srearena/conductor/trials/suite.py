@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -73,10 +73,10 @@ class Suite:
                     entry = waiting[0]
                     if shared is not None:
                         places = min(max(1, self.parallel) - len(running), len(waiting))
-                        part = shared.lend(entry.trial.folder, places, entry.trial.limits.cost)
+                        part = shared.lend(entry.trial.folder, places, entry.trial.spec.limits.cost)
                         if part is None:
                             break
-                        entry.trial = replace(entry.trial, limits=replace(entry.trial.limits, cost=part))
+                        entry.trial = entry.trial.with_cost_limit(part)
                     waiting.pop(0)
                     entry.began, entry.state = monotonic(), "starting"
                     running[entry.trial.folder] = _Worker(entry, changes)
@@ -155,7 +155,7 @@ class _Worker:
             result = failed_document(
                 trial.problem,
                 agent=trial.agent,
-                seed=trial.seed,
+                seed=trial.spec.seed,
                 trial=trial.number,
                 run=Path(trial.run).name,
                 reason=f"the process of the trial ended: {last[0]}",
@@ -172,7 +172,7 @@ class _Worker:
 
     def stop(self) -> None:
         self._process.terminate()
-        config = self._entry.trial.config
+        config = self._entry.trial.spec.config
         try:
             self._process.wait(_STOP_SECONDS if config is None or config.embedded else _LEAVING_SECONDS)
         except subprocess.TimeoutExpired:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from srearena.conductor.agents import Agent, make_agent
 from srearena.conductor.conductor import Conductor
-from srearena.conductor.episode.outcome import Limits
-from srearena.conductor.episode.preparation import Say, Timeline
+from srearena.conductor.episode.preparation import Say
+from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.results.store import failed_document, folder_of, write_trial
-from srearena.config import Config
 from srearena.errors import SreArenaError
 
 AGENT_WORKS = "the agent works"
@@ -27,14 +26,8 @@ class Trial:
     run: str
     """The folder of the run."""
     number: int = 0
-    seed: int = 0
     agent_options: dict[str, Any] = field(default_factory=dict)
-    stages: tuple[str, ...] | None = None
-    limits: Limits = field(default_factory=Limits)
-    timeline: Timeline = field(default_factory=Timeline)
-    noise: bool = False
-    config: Config | None = None
-    """Where it runs; as `config.yml` says where this says nothing."""
+    spec: EpisodeSpec = field(default_factory=EpisodeSpec)
 
     @property
     def folder(self) -> Path:
@@ -44,18 +37,22 @@ class Trial:
     def done(self) -> bool:
         return (self.folder / "result.json").is_file()
 
+    def with_cost_limit(self, cost: float) -> Trial:
+        return replace(self, spec=replace(self.spec, limits=replace(self.spec.limits, cost=cost)))
+
     def as_document(self) -> dict[str, Any]:
-        told = self.config.model_dump() if self.config is not None else None
-        return {**asdict(replace(self, config=None)), "config": told}
+        return {
+            "problem": self.problem,
+            "agent": self.agent,
+            "run": self.run,
+            "number": self.number,
+            "agent_options": self.agent_options,
+            "spec": self.spec.as_document(),
+        }
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Trial:
-        chosen = dict(document)
-        chosen["limits"] = Limits(**chosen["limits"])
-        chosen["timeline"] = Timeline(**chosen["timeline"])
-        chosen["stages"] = tuple(chosen["stages"]) if chosen["stages"] is not None else None
-        chosen["config"] = Config(**chosen["config"]) if chosen["config"] is not None else None
-        return cls(**chosen)
+        return cls(**{**document, "spec": EpisodeSpec.from_document(document["spec"])})
 
 
 def perform(
@@ -65,18 +62,8 @@ def perform(
 
     `create_agent` is for an agent that is not registered under the trial's agent name.
     """
-    conductor = Conductor(
-        seed=trial.seed,
-        stages=trial.stages,
-        limits=trial.limits,
-        timeline=trial.timeline,
-        results=Path(trial.run),
-        trial=trial.number,
-        in_process=True,
-        noise=trial.noise,
-        config=trial.config,
-        say=say,
-    )
+    spec = replace(trial.spec, in_process=True)
+    conductor = Conductor(spec, results=Path(trial.run), trial=trial.number, say=say)
     try:
         agent = create_agent() if create_agent is not None else make_agent(trial.agent, trial.agent_options)
         conductor.register_agent(agent, trial.agent)
@@ -87,7 +74,7 @@ def perform(
         document = failed_document(
             trial.problem,
             agent=trial.agent,
-            seed=trial.seed,
+            seed=trial.spec.seed,
             trial=trial.number,
             run=Path(trial.run).name,
             reason=str(failure),

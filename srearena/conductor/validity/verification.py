@@ -21,7 +21,7 @@ from typing import Any
 from srearena.conductor.actions.telemetry import Telemetry
 from srearena.conductor.episode.environment import open_cluster
 from srearena.conductor.episode.episode import Episode
-from srearena.conductor.episode.preparation import Timeline
+from srearena.conductor.episode.spec import EpisodeSpec, Timeline
 from srearena.conductor.grading.baseline import WORKLOADS
 from srearena.conductor.oracles.base import Verdict
 from srearena.conductor.oracles.mitigation import MitigationOracle
@@ -92,8 +92,8 @@ def verify(problem_id: str, seed: int = 0, config: Config | None = None) -> dict
 def _episode(
     problem: Problem, seed: int, config: Config, stages: tuple[str, ...] | None = None, timeline: Timeline = _USUAL
 ) -> Iterator[Episode]:
-    cluster = open_cluster(problem, seed, timeline, config, in_process=True)
-    episode = Episode(problem, cluster, stages=stages, timeline=timeline, keeps_cluster=not config.embedded)
+    spec = EpisodeSpec(seed=seed, stages=stages, timeline=timeline, in_process=True, config=config)
+    episode = Episode(problem, open_cluster(problem, spec), spec)
     try:
         yield episode
     finally:

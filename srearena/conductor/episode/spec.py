@@ -1,0 +1,62 @@
+"""`EpisodeSpec`: how one episode is run. A value that is passed on unchanged from a command to the episode.
+
+It says nothing about the problem and the agent, and it can be sent to another process as a JSON document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from srearena.conductor.episode.outcome import Limits
+from srearena.config import Config, load_config
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Durations of the phases before the agent starts, in seconds of the cluster's time."""
+
+    before: float = 300.0
+    """Healthy operation under load, before the fault."""
+    after: float = 240.0
+    """Operation with the fault, before the agent starts."""
+    deployment: float = 180.0
+    """Upper bound for deploying the application; an embedded cluster starts this much earlier."""
+
+    @property
+    def total(self) -> float:
+        return self.deployment + self.before + self.after
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeSpec:
+    seed: int = 0
+    stages: tuple[str, ...] | None = None
+    """The stages to run; None for all stages of the problem."""
+    limits: Limits = field(default_factory=Limits)
+    timeline: Timeline = field(default_factory=Timeline)
+    noise: bool = False
+    """Whether harmless events, drawn from the seed, happen beside the fault."""
+    in_process: bool = False
+    """Whether an embedded cluster runs in this process instead of a child process."""
+    config: Config | None = None
+    """The cluster to run on; None for what `config.yml` says."""
+
+    @property
+    def backend(self) -> Config:
+        """The configuration of the cluster to run on."""
+        return self.config if self.config is not None else load_config()
+
+    def as_document(self) -> dict[str, Any]:
+        config = self.config.model_dump() if self.config is not None else None
+        return {**asdict(replace(self, config=None)), "config": config}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> EpisodeSpec:
+        fields = dict(document)
+        fields["limits"] = Limits(**fields["limits"])
+        fields["timeline"] = Timeline(**fields["timeline"])
+        fields["stages"] = tuple(fields["stages"]) if fields["stages"] is not None else None
+        fields["config"] = Config(**fields["config"]) if fields["config"] is not None else None
+        return cls(**fields)
