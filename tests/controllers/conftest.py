@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.controllers.stage import Stage
+from tests.controllers.bench import Bench
 
 
 @pytest.fixture
-def stage() -> Stage:
+def bench() -> Bench:
     """Three nodes, all controllers, kubelets that do what they should."""
-    return Stage()
+    return Bench()

@@ -10,7 +10,7 @@ import pytest
 
 from srearena.cluster.embedded.controllers.horizontal_autoscaler import HorizontalAutoscaler
 from srearena.cluster.embedded.objects import Obj, name_of
-from tests.controllers.stage import Stage, template, workload
+from tests.controllers.bench import Bench, template, workload
 
 HPA = "horizontalpodautoscalers.autoscaling"
 DEPLOYMENTS = "deployments.apps"
@@ -28,202 +28,202 @@ class Use:
 class Load:
     """A total load in cores, shared by whoever runs."""
 
-    def __init__(self, stage: Stage) -> None:
-        self.stage = stage
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
         self.total = 0.0
         self.memory = 0
         self.unknown: set[str] = set()
 
     def pod_usage(self, pod: Obj) -> Mapping[str, Use] | None:
-        running = [p for p in self.stage.pods() if p["status"]["phase"] == "Running"]
+        running = [p for p in self.bench.pods() if p["status"]["phase"] == "Running"]
         if name_of(pod) in self.unknown or pod["status"]["phase"] != "Running":
             return None
-        return {"main": Use(self.total / len(running), self.memory, self.stage.world.clock.now)}
+        return {"main": Use(self.total / len(running), self.memory, self.bench.world.clock.now)}
 
 
 @pytest.fixture
-def load(stage: Stage) -> Load:
-    found = stage.controllers["horizontal-pod-autoscaler"]
+def load(bench: Bench) -> Load:
+    found = bench.controllers["horizontal-pod-autoscaler"]
     assert isinstance(found, HorizontalAutoscaler)
-    found.metrics = load = Load(stage)
+    found.metrics = load = Load(bench)
     return load
 
 
-def deploy(stage: Stage, replicas: int = 2, requests: Obj | None = None, name: str = "web") -> None:
+def deploy(bench: Bench, replicas: int = 2, requests: Obj | None = None, name: str = "web") -> None:
     body = template(labels={"app": name}, resources={"requests": {"cpu": "1"} if requests is None else requests})
-    stage.create(DEPLOYMENTS, workload(name, replicas=replicas, template=body))
-    stage.advance(60)
+    bench.create(DEPLOYMENTS, workload(name, replicas=replicas, template=body))
+    bench.advance(60)
 
 
-def scale(stage: Stage, name: str = "web", target: str = "web", **spec: Any) -> None:
+def scale(bench: Bench, name: str = "web", target: str = "web", **spec: Any) -> None:
     reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": target}
     body = {"scaleTargetRef": reference, "minReplicas": 1, "maxReplicas": 10, "metrics": [CPU], **spec}
-    stage.create(HPA, {"metadata": {"name": name}, "spec": body})
+    bench.create(HPA, {"metadata": {"name": name}, "spec": body})
 
 
-def replicas(stage: Stage) -> int:
-    found: int = stage.the(DEPLOYMENTS, "web")["spec"]["replicas"]
+def replicas(bench: Bench) -> int:
+    found: int = bench.the(DEPLOYMENTS, "web")["spec"]["replicas"]
     return found
 
 
-def test_load_above_target_adds_replicas(stage: Stage, load: Load) -> None:
-    deploy(stage)
+def test_load_above_target_adds_replicas(bench: Bench, load: Load) -> None:
+    deploy(bench)
     load.total = 2.0  # two pods at 100 %, wanted 50 %
-    scale(stage)
-    stage.advance(14)
-    assert replicas(stage) == 2
-    stage.advance(2)
-    assert replicas(stage) == 4
-    assert stage.condition(HPA, "web", "AbleToScale") == (
+    scale(bench)
+    bench.advance(14)
+    assert replicas(bench) == 2
+    bench.advance(2)
+    assert replicas(bench) == 4
+    assert bench.condition(HPA, "web", "AbleToScale") == (
         "True",
         "SucceededRescale",
         "the HPA controller was able to update the target scale to 4",
     )
-    assert stage.condition(HPA, "web", "ScalingActive") == (
+    assert bench.condition(HPA, "web", "ScalingActive") == (
         "True",
         "ValidMetricFound",
         "the HPA was able to successfully calculate a replica count from cpu resource utilization "
         "(percentage of request)",
     )
     text = "New size: 4; reason: cpu resource utilization (percentage of request) above target"
-    assert stage.events(HPA, "web") == [("Normal", "SuccessfulRescale", text)]
-    assert stage.sources("SuccessfulRescale") == {"horizontal-pod-autoscaler"}
-    status = stage.the(HPA, "web")["status"]
+    assert bench.events(HPA, "web") == [("Normal", "SuccessfulRescale", text)]
+    assert bench.sources("SuccessfulRescale") == {"horizontal-pod-autoscaler"}
+    status = bench.the(HPA, "web")["status"]
     assert (status["currentReplicas"], status["desiredReplicas"]) == (2, 4)
     assert status["currentMetrics"] == [
         {"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": 100, "averageValue": "1"}}}
     ]
 
 
-def test_within_a_tenth_of_the_target_nothing_moves(stage: Stage, load: Load) -> None:
-    deploy(stage)
+def test_within_a_tenth_of_the_target_nothing_moves(bench: Bench, load: Load) -> None:
+    deploy(bench)
     load.total = 1.09
-    scale(stage)
-    stage.advance(120)
-    assert replicas(stage) == 2
-    assert stage.condition(HPA, "web", "AbleToScale") == (
+    scale(bench)
+    bench.advance(120)
+    assert replicas(bench) == 2
+    assert bench.condition(HPA, "web", "AbleToScale") == (
         "True",
         "ReadyForNewScale",
         "recommended size matches current size",
     )
-    assert stage.condition(HPA, "web", "ScalingLimited") == (
+    assert bench.condition(HPA, "web", "ScalingLimited") == (
         "False",
         "DesiredWithinRange",
         "the desired count is within the acceptable range",
     )
 
 
-def test_without_behavior_it_at_most_doubles_at_once(stage: Stage, load: Load) -> None:
-    deploy(stage, 3)
+def test_without_behavior_it_at_most_doubles_at_once(bench: Bench, load: Load) -> None:
+    deploy(bench, 3)
     load.total = 30.0
-    scale(stage, maxReplicas=50)
-    stage.advance(16)
-    assert replicas(stage) == 6
-    assert stage.condition(HPA, "web", "ScalingLimited") == (
+    scale(bench, maxReplicas=50)
+    bench.advance(16)
+    assert replicas(bench) == 6
+    assert bench.condition(HPA, "web", "ScalingLimited") == (
         "True",
         "ScaleUpLimit",
         "the desired replica count is increasing faster than the maximum scale rate",
     )
 
 
-def test_the_maximum_is_a_limit(stage: Stage, load: Load) -> None:
-    deploy(stage, 3)
+def test_the_maximum_is_a_limit(bench: Bench, load: Load) -> None:
+    deploy(bench, 3)
     load.total = 30.0
-    scale(stage, maxReplicas=5)
-    stage.advance(16)
-    assert replicas(stage) == 5
-    assert stage.condition(HPA, "web", "ScalingLimited") == (
+    scale(bench, maxReplicas=5)
+    bench.advance(16)
+    assert replicas(bench) == 5
+    assert bench.condition(HPA, "web", "ScalingLimited") == (
         "True",
         "TooManyReplicas",
         "the desired replica count is more than the maximum replica count",
     )
 
 
-def test_shrinking_waits_five_minutes(stage: Stage, load: Load) -> None:
-    deploy(stage, 4)
+def test_shrinking_waits_five_minutes(bench: Bench, load: Load) -> None:
+    deploy(bench, 4)
     load.total = 0.1
-    scale(stage, minReplicas=2)
-    stage.advance(280)
-    assert replicas(stage) == 4
-    assert stage.condition(HPA, "web", "AbleToScale") == (
+    scale(bench, minReplicas=2)
+    bench.advance(280)
+    assert replicas(bench) == 4
+    assert bench.condition(HPA, "web", "AbleToScale") == (
         "True",
         "ScaleDownStabilized",
         "recent recommendations were higher than current one, applying the highest recent recommendation",
     )
-    stage.advance(60)
-    assert replicas(stage) == 2
-    assert stage.condition(HPA, "web", "ScalingLimited") == (
+    bench.advance(60)
+    assert replicas(bench) == 2
+    assert bench.condition(HPA, "web", "ScalingLimited") == (
         "True",
         "TooFewReplicas",
         "the desired replica count is less than the minimum replica count",
     )
-    assert ("Normal", "SuccessfulRescale", "New size: 2; reason: All metrics below target") in stage.events(HPA, "web")
+    assert ("Normal", "SuccessfulRescale", "New size: 2; reason: All metrics below target") in bench.events(HPA, "web")
 
 
-def test_policies_set_the_pace(stage: Stage, load: Load) -> None:
-    deploy(stage, 2)
+def test_policies_set_the_pace(bench: Bench, load: Load) -> None:
+    deploy(bench, 2)
     load.total = 30.0
     up = {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 60}]}
-    scale(stage, maxReplicas=50, behavior={"scaleUp": up})
-    stage.advance(16)
-    assert replicas(stage) == 3
-    stage.advance(30)
-    assert replicas(stage) == 3
-    stage.advance(31)
-    assert replicas(stage) == 4
+    scale(bench, maxReplicas=50, behavior={"scaleUp": up})
+    bench.advance(16)
+    assert replicas(bench) == 3
+    bench.advance(30)
+    assert replicas(bench) == 3
+    bench.advance(31)
+    assert replicas(bench) == 4
 
 
-def test_a_short_window_lets_it_shrink_sooner(stage: Stage, load: Load) -> None:
-    deploy(stage, 4)
+def test_a_short_window_lets_it_shrink_sooner(bench: Bench, load: Load) -> None:
+    deploy(bench, 4)
     load.total = 0.1
-    scale(stage, behavior={"scaleDown": {"stabilizationWindowSeconds": 30}})
-    stage.advance(61)
-    assert replicas(stage) == 1
+    scale(bench, behavior={"scaleDown": {"stabilizationWindowSeconds": 30}})
+    bench.advance(61)
+    assert replicas(bench) == 1
 
 
-def test_disabled_shrinking_never_happens(stage: Stage, load: Load) -> None:
-    deploy(stage, 4)
+def test_disabled_shrinking_never_happens(bench: Bench, load: Load) -> None:
+    deploy(bench, 4)
     load.total = 0.1
-    scale(stage, behavior={"scaleDown": {"selectPolicy": "Disabled", "stabilizationWindowSeconds": 0}})
-    stage.advance(600)
-    assert replicas(stage) == 4
+    scale(bench, behavior={"scaleDown": {"selectPolicy": "Disabled", "stabilizationWindowSeconds": 0}})
+    bench.advance(600)
+    assert replicas(bench) == 4
 
 
-def test_a_missing_request_is_named(stage: Stage, load: Load) -> None:
-    deploy(stage, 1, requests={})
+def test_a_missing_request_is_named(bench: Bench, load: Load) -> None:
+    deploy(bench, 1, requests={})
     load.total = 1.0
-    scale(stage)
-    stage.advance(16)
-    (pod,) = stage.pods()
+    scale(bench)
+    bench.advance(16)
+    (pod,) = bench.pods()
     cause = f"failed to get cpu utilization: missing request for cpu in container main of Pod {name_of(pod)}"
-    assert stage.condition(HPA, "web", "ScalingActive") == (
+    assert bench.condition(HPA, "web", "ScalingActive") == (
         "False",
         "FailedGetResourceMetric",
         f"the HPA was unable to compute the replica count: {cause}",
     )
     summary = f"invalid metrics (1 invalid out of 1), first error is: failed to get cpu resource metric value: {cause}"
-    assert stage.events(HPA, "web") == [
+    assert bench.events(HPA, "web") == [
         ("Warning", "FailedGetResourceMetric", cause),
         ("Warning", "FailedComputeMetricsReplicas", summary),
     ]
 
 
-def test_without_measurements_it_says_so(stage: Stage, load: Load) -> None:
-    deploy(stage)
-    load.unknown = {name_of(pod) for pod in stage.pods()}
-    scale(stage)
-    stage.advance(16)
-    found = stage.condition(HPA, "web", "ScalingActive")
+def test_without_measurements_it_says_so(bench: Bench, load: Load) -> None:
+    deploy(bench)
+    load.unknown = {name_of(pod) for pod in bench.pods()}
+    scale(bench)
+    bench.advance(16)
+    found = bench.condition(HPA, "web", "ScalingActive")
     assert found is not None
     assert found[2].endswith("unable to get metrics for resource cpu: no metrics returned from resource metrics API")
-    assert replicas(stage) == 2
+    assert replicas(bench) == 2
 
 
-def test_without_a_metrics_server_the_api_is_not_found(stage: Stage) -> None:
-    deploy(stage)
-    scale(stage)
-    stage.advance(16)
-    found = stage.condition(HPA, "web", "ScalingActive")
+def test_without_a_metrics_server_the_api_is_not_found(bench: Bench) -> None:
+    deploy(bench)
+    scale(bench)
+    bench.advance(16)
+    found = bench.condition(HPA, "web", "ScalingActive")
     assert found is not None
     assert found[2].endswith(
         "unable to fetch metrics from resource metrics API: "
@@ -231,82 +231,82 @@ def test_without_a_metrics_server_the_api_is_not_found(stage: Stage) -> None:
     )
 
 
-def test_pods_that_are_still_starting_do_not_count(stage: Stage, load: Load) -> None:
-    deploy(stage, 2)
-    stage.kubelets.fails = lambda pod: True
+def test_pods_that_are_still_starting_do_not_count(bench: Bench, load: Load) -> None:
+    deploy(bench, 2)
+    bench.kubelets.fails = lambda pod: True
     load.total = 1.0
-    scale(stage, minReplicas=1)
-    stage.change(DEPLOYMENTS, "web", spec__replicas=4)
-    stage.advance(16)
+    scale(bench, minReplicas=1)
+    bench.change(DEPLOYMENTS, "web", spec__replicas=4)
+    bench.advance(16)
     load.total = 4.0  # each of four runs at 100 %, but two are not ready
-    stage.advance(15)
-    assert replicas(stage) == 4  # 2 x 100 % over 4 pods is just the target
+    bench.advance(15)
+    assert replicas(bench) == 4  # 2 x 100 % over 4 pods is just the target
 
 
-def test_unmeasured_pods_count_against_shrinking(stage: Stage, load: Load) -> None:
-    deploy(stage, 4)
-    load.unknown = {name_of(pod) for pod in stage.pods()[:2]}
+def test_unmeasured_pods_count_against_shrinking(bench: Bench, load: Load) -> None:
+    deploy(bench, 4)
+    load.unknown = {name_of(pod) for pod in bench.pods()[:2]}
     load.total = 0.4  # 10 % each
-    scale(stage, behavior={"scaleDown": {"stabilizationWindowSeconds": 0}})
-    stage.advance(31)
-    assert replicas(stage) == 4
+    scale(bench, behavior={"scaleDown": {"stabilizationWindowSeconds": 0}})
+    bench.advance(31)
+    assert replicas(bench) == 4
 
 
-def test_a_scale_of_zero_switches_it_off(stage: Stage, load: Load) -> None:
-    deploy(stage, 0)
-    scale(stage)
-    stage.advance(31)
-    assert stage.condition(HPA, "web", "ScalingActive") == (
+def test_a_scale_of_zero_switches_it_off(bench: Bench, load: Load) -> None:
+    deploy(bench, 0)
+    scale(bench)
+    bench.advance(31)
+    assert bench.condition(HPA, "web", "ScalingActive") == (
         "False",
         "ScalingDisabled",
         "scaling is disabled since the replica count of the target is zero",
     )
-    assert replicas(stage) == 0
+    assert replicas(bench) == 0
 
 
-def test_sizes_out_of_bounds_are_corrected(stage: Stage, load: Load) -> None:
-    deploy(stage, 1)
-    scale(stage, minReplicas=3)
-    stage.advance(16)
-    assert replicas(stage) == 3
+def test_sizes_out_of_bounds_are_corrected(bench: Bench, load: Load) -> None:
+    deploy(bench, 1)
+    scale(bench, minReplicas=3)
+    bench.advance(16)
+    assert replicas(bench) == 3
     text = "New size: 3; reason: Current number of replicas below Spec.MinReplicas"
-    assert stage.events(HPA, "web") == [("Normal", "SuccessfulRescale", text)]
+    assert bench.events(HPA, "web") == [("Normal", "SuccessfulRescale", text)]
 
 
-def test_a_missing_target_is_reported(stage: Stage) -> None:
-    scale(stage, target="ghost")
-    stage.advance(16)
+def test_a_missing_target_is_reported(bench: Bench) -> None:
+    scale(bench, target="ghost")
+    bench.advance(16)
     message = 'deployments.apps "ghost" not found'
-    assert stage.condition(HPA, "web", "AbleToScale") == (
+    assert bench.condition(HPA, "web", "AbleToScale") == (
         "False",
         "FailedGetScale",
         f"the HPA controller was unable to get the target's current scale: {message}",
     )
-    assert stage.events(HPA, "web") == [("Warning", "FailedGetScale", message)]
+    assert bench.events(HPA, "web") == [("Warning", "FailedGetScale", message)]
 
 
-def test_two_autoscalers_for_the_same_pods_are_refused(stage: Stage, load: Load) -> None:
-    deploy(stage)
-    scale(stage, "one")
-    scale(stage, "two")
-    stage.advance(16)
-    assert stage.condition(HPA, "one", "ScalingActive") == (
+def test_two_autoscalers_for_the_same_pods_are_refused(bench: Bench, load: Load) -> None:
+    deploy(bench)
+    scale(bench, "one")
+    scale(bench, "two")
+    bench.advance(16)
+    assert bench.condition(HPA, "one", "ScalingActive") == (
         "False",
         "AmbiguousSelector",
         "pods by selector app=web are controlled by multiple HPAs: [default/one default/two]",
     )
 
 
-def test_memory_by_value_and_by_container(stage: Stage, load: Load) -> None:
-    deploy(stage, 2)
+def test_memory_by_value_and_by_container(bench: Bench, load: Load) -> None:
+    deploy(bench, 2)
     load.memory = 300 * 2**20
     by_value = {"name": "memory", "target": {"type": "AverageValue", "averageValue": "100Mi"}}
-    scale(stage, metrics=[{"type": "ContainerResource", "containerResource": {**by_value, "container": "main"}}])
-    stage.advance(16)
-    assert replicas(stage) == 4
-    stage.advance(60)
-    assert replicas(stage) == 10
-    (shown,) = stage.the(HPA, "web")["status"]["currentMetrics"]
+    scale(bench, metrics=[{"type": "ContainerResource", "containerResource": {**by_value, "container": "main"}}])
+    bench.advance(16)
+    assert replicas(bench) == 4
+    bench.advance(60)
+    assert replicas(bench) == 10
+    (shown,) = bench.the(HPA, "web")["status"]["currentMetrics"]
     assert shown == {
         "type": "ContainerResource",
         "containerResource": {"name": "memory", "container": "main", "current": {"averageValue": "314572800"}},
@@ -336,34 +336,34 @@ def test_memory_by_value_and_by_container(stage: Stage, load: Load) -> None:
         ),
     ],
 )
-def test_metrics_nobody_serves_are_told(stage: Stage, load: Load, metric: Obj, reason: str, message: str) -> None:
-    deploy(stage)
-    scale(stage, metrics=[metric])
-    stage.advance(16)
+def test_metrics_nobody_serves_are_told(bench: Bench, load: Load, metric: Obj, reason: str, message: str) -> None:
+    deploy(bench)
+    scale(bench, metrics=[metric])
+    bench.advance(16)
     text = f"the HPA was unable to compute the replica count: {message}"
-    assert stage.condition(HPA, "web", "ScalingActive") == ("False", reason, text)
+    assert bench.condition(HPA, "web", "ScalingActive") == ("False", reason, text)
 
 
-def test_one_failing_metric_still_lets_it_grow(stage: Stage, load: Load) -> None:
-    deploy(stage)
+def test_one_failing_metric_still_lets_it_grow(bench: Bench, load: Load) -> None:
+    deploy(bench)
     load.total = 2.0
     pods = {"metric": {"name": "rps"}, "target": {"type": "AverageValue", "averageValue": "10"}}
-    scale(stage, metrics=[{"type": "Pods", "pods": pods}, CPU])
-    stage.advance(16)
-    assert replicas(stage) == 4
+    scale(bench, metrics=[{"type": "Pods", "pods": pods}, CPU])
+    bench.advance(16)
+    assert replicas(bench) == 4
 
 
-def test_a_container_metric_that_fails_is_named_by_its_container(stage: Stage, load: Load) -> None:
-    deploy(stage, requests={"memory": "1Gi"})
+def test_a_container_metric_that_fails_is_named_by_its_container(bench: Bench, load: Load) -> None:
+    deploy(bench, requests={"memory": "1Gi"})
     target = {"type": "Utilization", "averageUtilization": 50}
     scale(
-        stage,
+        bench,
         metrics=[
             {"type": "ContainerResource", "containerResource": {"name": "cpu", "container": "main", "target": target}}
         ],
     )
-    stage.advance(60)
-    told = {message for _, reason, message in stage.events(HPA, "web") if reason == "FailedComputeMetricsReplicas"}
+    bench.advance(60)
+    told = {message for _, reason, message in bench.events(HPA, "web") if reason == "FailedComputeMetricsReplicas"}
     assert told and all(
         "failed to get main container metric value: failed to get cpu utilization: missing request for cpu in container"
         in message
@@ -371,12 +371,12 @@ def test_a_container_metric_that_fails_is_named_by_its_container(stage: Stage, l
     )
 
 
-def test_a_pod_that_asks_as_a_whole_is_measured_as_a_whole(stage: Stage, load: Load) -> None:
+def test_a_pod_that_asks_as_a_whole_is_measured_as_a_whole(bench: Bench, load: Load) -> None:
     body = template(labels={"app": "web"})
     body["spec"]["resources"] = {"requests": {"cpu": "1"}}
-    stage.create(DEPLOYMENTS, workload("web", replicas=2, template=body))
-    stage.advance(360)
+    bench.create(DEPLOYMENTS, workload("web", replicas=2, template=body))
+    bench.advance(360)
     load.total = 2.0
-    scale(stage)
-    stage.advance(60)
-    assert stage.the(DEPLOYMENTS, "web")["spec"]["replicas"] == 4
+    scale(bench)
+    bench.advance(60)
+    assert bench.the(DEPLOYMENTS, "web")["spec"]["replicas"] == 4

@@ -10,34 +10,34 @@ from hypothesis import strategies as st
 
 from srearena.cluster.embedded.controllers.deployment_rollout import bounds_of, scaled_sizes
 from srearena.cluster.embedded.objects import Obj, annotations_of, condition, dig, labels_of, name_of, uid_of
-from tests.controllers.stage import Stage, template, workload
+from tests.controllers.bench import Bench, template, workload
 
 DEPLOYMENTS = "deployments.apps"
 SETS = "replicasets.apps"
 REVISION = "deployment.kubernetes.io/revision"
 
 
-def sizes(stage: Stage) -> dict[str, int]:
+def sizes(bench: Bench) -> dict[str, int]:
     """Size of each generation, by its revision."""
-    return {annotations_of(s)[REVISION]: s["spec"]["replicas"] for s in stage.list(SETS)}
+    return {annotations_of(s)[REVISION]: s["spec"]["replicas"] for s in bench.list(SETS)}
 
 
-def set_image(stage: Stage, image: str, name: str = "web") -> None:
-    stage.edit(DEPLOYMENTS, name, lambda obj: obj["spec"]["template"]["spec"]["containers"][0].update(image=image))
+def set_image(bench: Bench, image: str, name: str = "web") -> None:
+    bench.edit(DEPLOYMENTS, name, lambda obj: obj["spec"]["template"]["spec"]["containers"][0].update(image=image))
 
 
-def scaling(stage: Stage, name: str = "web") -> list[str]:
+def scaling(bench: Bench, name: str = "web") -> list[str]:
     return [
         re.sub(r"web-\w+ ", "", text)
-        for _, reason, text in stage.events(DEPLOYMENTS, name)
+        for _, reason, text in bench.events(DEPLOYMENTS, name)
         if reason == "ScalingReplicaSet"
     ]
 
 
-def test_a_new_deployment_becomes_available(stage: Stage) -> None:
-    stage.create(DEPLOYMENTS, workload(replicas=3))
-    stage.advance(0.1)
-    (made,) = stage.list(SETS)
+def test_a_new_deployment_becomes_available(bench: Bench) -> None:
+    bench.create(DEPLOYMENTS, workload(replicas=3))
+    bench.advance(0.1)
+    (made,) = bench.list(SETS)
     mark = labels_of(made)["pod-template-hash"]
     assert name_of(made) == f"web-{mark}"
     assert re.fullmatch("[456789bcdf]{6,10}", mark)
@@ -47,13 +47,13 @@ def test_a_new_deployment_becomes_available(stage: Stage) -> None:
         "deployment.kubernetes.io/max-replicas": "4",
         REVISION: "1",
     }
-    assert stage.condition(DEPLOYMENTS, "web", "Available") == (
+    assert bench.condition(DEPLOYMENTS, "web", "Available") == (
         "False",
         "MinimumReplicasUnavailable",
         "Deployment does not have minimum availability.",
     )
-    stage.advance(5)
-    deployment = stage.the(DEPLOYMENTS, "web")
+    bench.advance(5)
+    deployment = bench.the(DEPLOYMENTS, "web")
     assert {k: v for k, v in deployment["status"].items() if k != "conditions"} == {
         "observedGeneration": 1,
         "replicas": 3,
@@ -64,32 +64,32 @@ def test_a_new_deployment_becomes_available(stage: Stage) -> None:
     assert deployment["metadata"]["generation"] == 1
     assert annotations_of(deployment)[REVISION] == "1"
     assert [c["type"] for c in deployment["status"]["conditions"]] == ["Available", "Progressing"]
-    assert stage.condition(DEPLOYMENTS, "web", "Progressing") == (
+    assert bench.condition(DEPLOYMENTS, "web", "Progressing") == (
         "True",
         "NewReplicaSetAvailable",
         f'ReplicaSet "{name_of(made)}" has successfully progressed.',
     )
-    assert stage.events(DEPLOYMENTS, "web") == [
+    assert bench.events(DEPLOYMENTS, "web") == [
         ("Normal", "ScalingReplicaSet", f"Scaled up replica set {name_of(made)} from 0 to 3")
     ]
-    assert stage.sources("ScalingReplicaSet") == {"deployment-controller"}
+    assert bench.sources("ScalingReplicaSet") == {"deployment-controller"}
 
 
-def test_a_rolling_update_surges_and_shrinks_within_its_bounds(stage: Stage) -> None:
+def test_a_rolling_update_surges_and_shrinks_within_its_bounds(bench: Bench) -> None:
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 3, "maxUnavailable": 2}}
-    stage.create(DEPLOYMENTS, workload(replicas=10, strategy=strategy))
-    stage.advance(5)
+    bench.create(DEPLOYMENTS, workload(replicas=10, strategy=strategy))
+    bench.advance(5)
     seen: list[tuple[int, int]] = []
-    set_image(stage, "nginx:1.26")
+    set_image(bench, "nginx:1.26")
     for _ in range(200):
-        stage.advance(0.05)
-        alive = [pod for pod in stage.pods() if not pod["metadata"].get("deletionTimestamp")]
+        bench.advance(0.05)
+        alive = [pod for pod in bench.pods() if not pod["metadata"].get("deletionTimestamp")]
         ready = [pod for pod in alive if (condition(pod, "Ready") or {}).get("status") == "True"]
         seen.append((len(alive), len(ready)))
     assert max(total for total, _ in seen) == 13
     assert min(ready for _, ready in seen) >= 8
-    assert sizes(stage) == {"1": 0, "2": 10}
-    steps = scaling(stage)
+    assert sizes(bench) == {"1": 0, "2": 10}
+    steps = scaling(bench)
     assert steps[:3] == [
         "Scaled up replica set from 0 to 10",
         "Scaled up replica set from 0 to 3",
@@ -98,193 +98,193 @@ def test_a_rolling_update_surges_and_shrinks_within_its_bounds(stage: Stage) -> 
     assert steps[-1].endswith("to 0")
 
 
-def test_a_broken_image_stops_the_rollout_and_exceeds_the_deadline(stage: Stage) -> None:
-    stage.create(DEPLOYMENTS, workload(replicas=4, progressDeadlineSeconds=60))
-    stage.advance(5)
-    stage.kubelets.fails = lambda pod: dig(pod, "spec", "containers", 0, "image") == "nginx:broken"
-    set_image(stage, "nginx:broken")
-    stage.advance(55)
-    assert sizes(stage) == {"1": 3, "2": 2}  # one over, one under: 25 % of four each
-    assert stage.condition(DEPLOYMENTS, "web", "Available") == (
+def test_a_broken_image_stops_the_rollout_and_exceeds_the_deadline(bench: Bench) -> None:
+    bench.create(DEPLOYMENTS, workload(replicas=4, progressDeadlineSeconds=60))
+    bench.advance(5)
+    bench.kubelets.fails = lambda pod: dig(pod, "spec", "containers", 0, "image") == "nginx:broken"
+    set_image(bench, "nginx:broken")
+    bench.advance(55)
+    assert sizes(bench) == {"1": 3, "2": 2}  # one over, one under: 25 % of four each
+    assert bench.condition(DEPLOYMENTS, "web", "Available") == (
         "True",
         "MinimumReplicasAvailable",
         "Deployment has minimum availability.",
     )
-    newest = next(s for s in stage.list(SETS) if annotations_of(s)[REVISION] == "2")
-    progressing = stage.condition(DEPLOYMENTS, "web", "Progressing")
+    newest = next(s for s in bench.list(SETS) if annotations_of(s)[REVISION] == "2")
+    progressing = bench.condition(DEPLOYMENTS, "web", "Progressing")
     assert progressing == ("True", "ReplicaSetUpdated", f'ReplicaSet "{name_of(newest)}" is progressing.')
-    stage.advance(4)
-    assert stage.condition(DEPLOYMENTS, "web", "Progressing") == progressing
-    stage.advance(4)
-    assert stage.condition(DEPLOYMENTS, "web", "Progressing") == (
+    bench.advance(4)
+    assert bench.condition(DEPLOYMENTS, "web", "Progressing") == progressing
+    bench.advance(4)
+    assert bench.condition(DEPLOYMENTS, "web", "Progressing") == (
         "False",
         "ProgressDeadlineExceeded",
         f'ReplicaSet "{name_of(newest)}" has timed out progressing.',
     )
-    set_image(stage, "nginx:1.27")
-    stage.advance(15)
-    assert stage.condition(DEPLOYMENTS, "web", "Progressing")[1] == "NewReplicaSetAvailable"  # type: ignore[index]
-    assert sizes(stage) == {"1": 0, "2": 0, "3": 4}
+    set_image(bench, "nginx:1.27")
+    bench.advance(15)
+    assert bench.condition(DEPLOYMENTS, "web", "Progressing")[1] == "NewReplicaSetAvailable"  # type: ignore[index]
+    assert sizes(bench) == {"1": 0, "2": 0, "3": 4}
 
 
-def test_undo_brings_the_old_generation_back_under_a_new_number(stage: Stage) -> None:
-    stage.create(DEPLOYMENTS, workload(replicas=2))
-    stage.advance(5)
-    (first,) = stage.list(SETS)
-    set_image(stage, "nginx:1.26")
-    stage.advance(10)
-    set_image(stage, "nginx:1.25")
-    stage.advance(10)
-    assert sizes(stage) == {"2": 0, "3": 2}
-    back = stage.the(SETS, name_of(first))
+def test_undo_brings_the_old_generation_back_under_a_new_number(bench: Bench) -> None:
+    bench.create(DEPLOYMENTS, workload(replicas=2))
+    bench.advance(5)
+    (first,) = bench.list(SETS)
+    set_image(bench, "nginx:1.26")
+    bench.advance(10)
+    set_image(bench, "nginx:1.25")
+    bench.advance(10)
+    assert sizes(bench) == {"2": 0, "3": 2}
+    back = bench.the(SETS, name_of(first))
     assert annotations_of(back)[REVISION] == "3"
     assert annotations_of(back)["deployment.kubernetes.io/revision-history"] == "1"
-    assert annotations_of(stage.the(DEPLOYMENTS, "web"))[REVISION] == "3"
+    assert annotations_of(bench.the(DEPLOYMENTS, "web"))[REVISION] == "3"
 
 
-def test_a_paused_deployment_does_not_roll_but_resizes(stage: Stage) -> None:
-    stage.create(DEPLOYMENTS, workload(replicas=2))
-    stage.advance(5)
-    stage.change(DEPLOYMENTS, "web", spec__paused=True)
-    set_image(stage, "nginx:1.26")
-    stage.advance(5)
-    assert stage.condition(DEPLOYMENTS, "web", "Progressing") == ("Unknown", "DeploymentPaused", "Deployment is paused")
-    stage.change(DEPLOYMENTS, "web", spec__replicas=5)
-    stage.advance(5)
-    assert sizes(stage) == {"1": 5}
-    assert stage.the(DEPLOYMENTS, "web")["status"].get("updatedReplicas", 0) == 0
-    stage.change(DEPLOYMENTS, "web", spec__paused=False)
-    stage.advance(0.02)
-    assert stage.condition(DEPLOYMENTS, "web", "Progressing")[1] in ("DeploymentResumed", "NewReplicaSetCreated")  # type: ignore[index]
-    stage.advance(15)
-    assert sizes(stage) == {"1": 0, "2": 5}
+def test_a_paused_deployment_does_not_roll_but_resizes(bench: Bench) -> None:
+    bench.create(DEPLOYMENTS, workload(replicas=2))
+    bench.advance(5)
+    bench.change(DEPLOYMENTS, "web", spec__paused=True)
+    set_image(bench, "nginx:1.26")
+    bench.advance(5)
+    assert bench.condition(DEPLOYMENTS, "web", "Progressing") == ("Unknown", "DeploymentPaused", "Deployment is paused")
+    bench.change(DEPLOYMENTS, "web", spec__replicas=5)
+    bench.advance(5)
+    assert sizes(bench) == {"1": 5}
+    assert bench.the(DEPLOYMENTS, "web")["status"].get("updatedReplicas", 0) == 0
+    bench.change(DEPLOYMENTS, "web", spec__paused=False)
+    bench.advance(0.02)
+    assert bench.condition(DEPLOYMENTS, "web", "Progressing")[1] in ("DeploymentResumed", "NewReplicaSetCreated")  # type: ignore[index]
+    bench.advance(15)
+    assert sizes(bench) == {"1": 0, "2": 5}
 
 
-def test_time_spent_paused_does_not_count_against_the_deadline(stage: Stage) -> None:
-    stage.create(DEPLOYMENTS, workload(replicas=2, progressDeadlineSeconds=30))
-    stage.advance(5)
-    stage.kubelets.fails = lambda pod: True
-    set_image(stage, "nginx:broken")
-    stage.advance(5)
-    stage.change(DEPLOYMENTS, "web", spec__paused=True)
-    stage.advance(300)
-    stage.change(DEPLOYMENTS, "web", spec__paused=False)
-    stage.advance(20)
-    assert stage.condition(DEPLOYMENTS, "web", "Progressing") == (
+def test_time_spent_paused_does_not_count_against_the_deadline(bench: Bench) -> None:
+    bench.create(DEPLOYMENTS, workload(replicas=2, progressDeadlineSeconds=30))
+    bench.advance(5)
+    bench.kubelets.fails = lambda pod: True
+    set_image(bench, "nginx:broken")
+    bench.advance(5)
+    bench.change(DEPLOYMENTS, "web", spec__paused=True)
+    bench.advance(300)
+    bench.change(DEPLOYMENTS, "web", spec__paused=False)
+    bench.advance(20)
+    assert bench.condition(DEPLOYMENTS, "web", "Progressing") == (
         "Unknown",
         "DeploymentResumed",
         "Deployment is resumed",
     )
-    stage.advance(15)
-    assert stage.condition(DEPLOYMENTS, "web", "Progressing")[1] == "ProgressDeadlineExceeded"  # type: ignore[index]
+    bench.advance(15)
+    assert bench.condition(DEPLOYMENTS, "web", "Progressing")[1] == "ProgressDeadlineExceeded"  # type: ignore[index]
 
 
-def test_recreate_waits_until_the_last_old_pod_is_gone(stage: Stage) -> None:
-    stage.create(DEPLOYMENTS, workload(replicas=3, strategy={"type": "Recreate"}))
-    stage.advance(5)
-    old = {uid_of(pod) for pod in stage.pods()}
-    stage.kubelets.stop_seconds = 20
-    set_image(stage, "nginx:1.26")
-    stage.advance(19)
-    assert {uid_of(pod) for pod in stage.pods()} == old
-    assert stage.condition(DEPLOYMENTS, "web", "Available")[0] == "False"  # type: ignore[index]
-    stage.advance(5)
-    assert len(stage.pods()) == 3
-    assert not old & {uid_of(pod) for pod in stage.pods()}
-    assert sizes(stage) == {"1": 0, "2": 3}
+def test_recreate_waits_until_the_last_old_pod_is_gone(bench: Bench) -> None:
+    bench.create(DEPLOYMENTS, workload(replicas=3, strategy={"type": "Recreate"}))
+    bench.advance(5)
+    old = {uid_of(pod) for pod in bench.pods()}
+    bench.kubelets.stop_seconds = 20
+    set_image(bench, "nginx:1.26")
+    bench.advance(19)
+    assert {uid_of(pod) for pod in bench.pods()} == old
+    assert bench.condition(DEPLOYMENTS, "web", "Available")[0] == "False"  # type: ignore[index]
+    bench.advance(5)
+    assert len(bench.pods()) == 3
+    assert not old & {uid_of(pod) for pod in bench.pods()}
+    assert sizes(bench) == {"1": 0, "2": 3}
 
 
-def test_a_resize_in_the_middle_of_a_rollout_is_shared(stage: Stage) -> None:
+def test_a_resize_in_the_middle_of_a_rollout_is_shared(bench: Bench) -> None:
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 3, "maxUnavailable": 2}}
-    stage.create(DEPLOYMENTS, workload(replicas=10, strategy=strategy))
-    stage.advance(5)
-    stage.kubelets.fails = lambda pod: dig(pod, "spec", "containers", 0, "image") == "nginx:broken"
-    set_image(stage, "nginx:broken")
-    stage.advance(10)
-    assert sizes(stage) == {"1": 8, "2": 5}
-    stage.change(DEPLOYMENTS, "web", spec__replicas=15)
-    stage.advance(5)
-    assert sizes(stage) == {"1": 11, "2": 7}  # the well-known example of the documentation
+    bench.create(DEPLOYMENTS, workload(replicas=10, strategy=strategy))
+    bench.advance(5)
+    bench.kubelets.fails = lambda pod: dig(pod, "spec", "containers", 0, "image") == "nginx:broken"
+    set_image(bench, "nginx:broken")
+    bench.advance(10)
+    assert sizes(bench) == {"1": 8, "2": 5}
+    bench.change(DEPLOYMENTS, "web", spec__replicas=15)
+    bench.advance(5)
+    assert sizes(bench) == {"1": 11, "2": 7}  # the well-known example of the documentation
 
 
-def test_only_as_many_old_generations_are_kept_as_asked_for(stage: Stage) -> None:
-    stage.create(DEPLOYMENTS, workload(replicas=1, revisionHistoryLimit=2))
+def test_only_as_many_old_generations_are_kept_as_asked_for(bench: Bench) -> None:
+    bench.create(DEPLOYMENTS, workload(replicas=1, revisionHistoryLimit=2))
     for minor in range(25, 30):
-        set_image(stage, f"nginx:1.{minor}")
-        stage.advance(10)
-    assert sizes(stage) == {"3": 0, "4": 0, "5": 1}
+        set_image(bench, f"nginx:1.{minor}")
+        bench.advance(10)
+    assert sizes(bench) == {"3": 0, "4": 0, "5": 1}
 
 
-def test_scaling_to_zero_and_back_keeps_the_generation(stage: Stage) -> None:
-    stage.create(DEPLOYMENTS, workload(replicas=2))
-    stage.advance(5)
-    stage.change(DEPLOYMENTS, "web", spec__replicas=0)
-    stage.advance(5)
-    assert stage.pods() == []
-    deployment = stage.the(DEPLOYMENTS, "web")
+def test_scaling_to_zero_and_back_keeps_the_generation(bench: Bench) -> None:
+    bench.create(DEPLOYMENTS, workload(replicas=2))
+    bench.advance(5)
+    bench.change(DEPLOYMENTS, "web", spec__replicas=0)
+    bench.advance(5)
+    assert bench.pods() == []
+    deployment = bench.the(DEPLOYMENTS, "web")
     assert {k for k in deployment["status"] if k != "conditions"} == {"observedGeneration"}
-    stage.change(DEPLOYMENTS, "web", spec__replicas=4)
-    stage.advance(5)
-    assert sizes(stage) == {"1": 4}
-    assert scaling(stage) == [
+    bench.change(DEPLOYMENTS, "web", spec__replicas=4)
+    bench.advance(5)
+    assert sizes(bench) == {"1": 4}
+    assert scaling(bench) == [
         "Scaled up replica set from 0 to 2",
         "Scaled down replica set from 2 to 0",
         "Scaled up replica set from 0 to 4",
     ]
 
 
-def test_orphaned_generations_are_adopted_again(stage: Stage) -> None:
-    stage.create(DEPLOYMENTS, workload(replicas=2))
-    stage.advance(5)
-    (before,) = stage.list(SETS)
-    stage.delete(DEPLOYMENTS, "web", propagation="Orphan")
-    stage.advance(5)
-    (orphan,) = stage.list(SETS)
+def test_orphaned_generations_are_adopted_again(bench: Bench) -> None:
+    bench.create(DEPLOYMENTS, workload(replicas=2))
+    bench.advance(5)
+    (before,) = bench.list(SETS)
+    bench.delete(DEPLOYMENTS, "web", propagation="Orphan")
+    bench.advance(5)
+    (orphan,) = bench.list(SETS)
     assert not orphan["metadata"].get("ownerReferences")
-    assert len(stage.pods()) == 2
-    stage.create(DEPLOYMENTS, workload(replicas=2))
-    stage.advance(5)
-    (after,) = stage.list(SETS)
+    assert len(bench.pods()) == 2
+    bench.create(DEPLOYMENTS, workload(replicas=2))
+    bench.advance(5)
+    (after,) = bench.list(SETS)
     assert uid_of(after) == uid_of(before)
     assert after["metadata"]["ownerReferences"][0]["name"] == "web"
 
 
-def test_pods_that_cannot_be_created_show_up_as_replica_failure(stage: Stage) -> None:
-    stage.create("resourcequotas", {"metadata": {"name": "few"}, "spec": {"hard": {"pods": "1"}}})
-    stage.advance(2)
-    stage.create(DEPLOYMENTS, workload(replicas=3))
-    stage.advance(10)
-    status, reason, message = stage.condition(DEPLOYMENTS, "web", "ReplicaFailure")  # type: ignore[misc]
+def test_pods_that_cannot_be_created_show_up_as_replica_failure(bench: Bench) -> None:
+    bench.create("resourcequotas", {"metadata": {"name": "few"}, "spec": {"hard": {"pods": "1"}}})
+    bench.advance(2)
+    bench.create(DEPLOYMENTS, workload(replicas=3))
+    bench.advance(10)
+    status, reason, message = bench.condition(DEPLOYMENTS, "web", "ReplicaFailure")  # type: ignore[misc]
     assert (status, reason) == ("True", "FailedCreate")
     assert "is forbidden: exceeded quota: few, requested: pods=1, used: pods=1, limited: pods=1" in message
-    stage.delete("resourcequotas", "few")
-    stage.edit(
-        SETS, name_of(stage.list(SETS)[0]), lambda obj: obj["metadata"].setdefault("labels", {}).update(touch="1")
+    bench.delete("resourcequotas", "few")
+    bench.edit(
+        SETS, name_of(bench.list(SETS)[0]), lambda obj: obj["metadata"].setdefault("labels", {}).update(touch="1")
     )
-    stage.advance(10)
-    assert stage.condition(DEPLOYMENTS, "web", "ReplicaFailure") is None
-    assert len(stage.pods()) == 3
+    bench.advance(10)
+    assert bench.condition(DEPLOYMENTS, "web", "ReplicaFailure") is None
+    assert len(bench.pods()) == 3
 
 
-def test_min_ready_seconds_hold_availability_back(stage: Stage) -> None:
-    stage.create(DEPLOYMENTS, workload(replicas=1, minReadySeconds=30))
-    stage.advance(25)
-    status = stage.the(DEPLOYMENTS, "web")["status"]
+def test_min_ready_seconds_hold_availability_back(bench: Bench) -> None:
+    bench.create(DEPLOYMENTS, workload(replicas=1, minReadySeconds=30))
+    bench.advance(25)
+    status = bench.the(DEPLOYMENTS, "web")["status"]
     assert (status["readyReplicas"], status.get("availableReplicas", 0)) == (1, 0)
-    stage.advance(10)
-    assert stage.the(DEPLOYMENTS, "web")["status"]["availableReplicas"] == 1
+    bench.advance(10)
+    assert bench.the(DEPLOYMENTS, "web")["status"]["availableReplicas"] == 1
 
 
-def test_annotations_of_the_deployment_reach_the_newest_generation(stage: Stage) -> None:
+def test_annotations_of_the_deployment_reach_the_newest_generation(bench: Bench) -> None:
     body = workload(replicas=1)
     body["metadata"]["annotations"] = {"kubernetes.io/change-cause": "first"}
-    stage.create(DEPLOYMENTS, body)
-    stage.advance(5)
-    assert annotations_of(stage.list(SETS)[0])["kubernetes.io/change-cause"] == "first"
-    stage.edit(DEPLOYMENTS, "web", lambda o: o["metadata"]["annotations"].update({"kubernetes.io/change-cause": "2nd"}))
-    stage.advance(5)
-    assert annotations_of(stage.list(SETS)[0])["kubernetes.io/change-cause"] == "2nd"
-    assert annotations_of(stage.list(SETS)[0])[REVISION] == "1"
+    bench.create(DEPLOYMENTS, body)
+    bench.advance(5)
+    assert annotations_of(bench.list(SETS)[0])["kubernetes.io/change-cause"] == "first"
+    bench.edit(DEPLOYMENTS, "web", lambda o: o["metadata"]["annotations"].update({"kubernetes.io/change-cause": "2nd"}))
+    bench.advance(5)
+    assert annotations_of(bench.list(SETS)[0])["kubernetes.io/change-cause"] == "2nd"
+    assert annotations_of(bench.list(SETS)[0])[REVISION] == "1"
 
 
 @pytest.mark.parametrize(
@@ -335,11 +335,11 @@ def test_shares_add_up_to_what_the_deployment_may_have(wanted: int, before: list
 
 
 def test_a_thousand_replicas_are_created_without_fuss() -> None:
-    stage = Stage(kubelets=False)
-    stage.create(DEPLOYMENTS, workload(replicas=1000, template=template(labels={"app": "web"})))
-    stage.advance(5)
-    assert len(stage.pods()) == 1000
-    (made,) = stage.list(SETS)
+    bench = Bench(kubelets=False)
+    bench.create(DEPLOYMENTS, workload(replicas=1000, template=template(labels={"app": "web"})))
+    bench.advance(5)
+    assert len(bench.pods()) == 1000
+    (made,) = bench.list(SETS)
     assert made["status"]["replicas"] == 1000
-    told = [text for _, reason, text in stage.events(SETS, name_of(made)) if reason == "SuccessfulCreate"]
+    told = [text for _, reason, text in bench.events(SETS, name_of(made)) if reason == "SuccessfulCreate"]
     assert len(told) <= 26  # the recorder does not say it a thousand times

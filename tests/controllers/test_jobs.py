@@ -10,179 +10,179 @@ from hypothesis import strategies as st
 
 from srearena.cluster.embedded.controllers.job_indexes import format_indexes, parse_indexes
 from srearena.cluster.embedded.objects import Obj, annotations_of, is_terminating, labels_of, meta, name_of, uid_of
-from tests.controllers.stage import Stage, template
+from tests.controllers.bench import Bench, template
 
 JOBS = "jobs.batch"
 TRACKING = "batch.kubernetes.io/job-tracking"
 INDEX = "batch.kubernetes.io/job-completion-index"
 
 
-def make(stage: Stage, *, restart: str = "Never", **spec: Any) -> None:
+def make(bench: Bench, *, restart: str = "Never", **spec: Any) -> None:
     body = template(labels={"task": "t"}, restartPolicy=restart)
-    stage.create(JOBS, {"metadata": {"name": "work"}, "spec": {"template": body, **spec}})
+    bench.create(JOBS, {"metadata": {"name": "work"}, "spec": {"template": body, **spec}})
 
 
-def active(stage: Stage) -> list[Obj]:
-    return [p for p in stage.pods() if p["status"]["phase"] in ("Pending", "Running") and not is_terminating(p)]
+def active(bench: Bench) -> list[Obj]:
+    return [p for p in bench.pods() if p["status"]["phase"] in ("Pending", "Running") and not is_terminating(p)]
 
 
-def end(stage: Stage, phase: str, count: int | None = None, exit_code: int = 0) -> None:
-    for pod in active(stage)[:count]:
-        stage.finish(pod, phase, exit_code=exit_code or (1 if phase == "Failed" else 0))
-    stage.advance(1.5)
+def end(bench: Bench, phase: str, count: int | None = None, exit_code: int = 0) -> None:
+    for pod in active(bench)[:count]:
+        bench.finish(pod, phase, exit_code=exit_code or (1 if phase == "Failed" else 0))
+    bench.advance(1.5)
 
 
-def status(stage: Stage) -> Obj:
-    found: Obj = stage.the(JOBS, "work")["status"]
+def status(bench: Bench) -> Obj:
+    found: Obj = bench.the(JOBS, "work")["status"]
     return found
 
 
-def conditions(stage: Stage) -> list[tuple[str, str, str]]:
-    return [(c["type"], c["reason"], c["message"]) for c in status(stage).get("conditions") or ()]
+def conditions(bench: Bench) -> list[tuple[str, str, str]]:
+    return [(c["type"], c["reason"], c["message"]) for c in status(bench).get("conditions") or ()]
 
 
-def test_a_job_runs_its_pod_and_completes(stage: Stage) -> None:
-    make(stage)
-    stage.advance(3)
-    (pod,) = stage.pods()
+def test_a_job_runs_its_pod_and_completes(bench: Bench) -> None:
+    make(bench)
+    bench.advance(3)
+    (pod,) = bench.pods()
     assert meta(pod)["finalizers"] == [TRACKING]
     assert labels_of(pod)["batch.kubernetes.io/job-name"] == "work"
-    assert {k: status(stage)[k] for k in ("active", "ready", "terminating")} == {
+    assert {k: status(bench)[k] for k in ("active", "ready", "terminating")} == {
         "active": 1,
         "ready": 1,
         "terminating": 0,
     }
-    end(stage, "Succeeded")
+    end(bench, "Succeeded")
     reached = ("CompletionsReached", "Reached expected number of succeeded pods")
-    assert conditions(stage) == [("SuccessCriteriaMet", *reached), ("Complete", *reached)]
-    done = status(stage)
+    assert conditions(bench) == [("SuccessCriteriaMet", *reached), ("Complete", *reached)]
+    done = status(bench)
     assert (done["succeeded"], done["uncountedTerminatedPods"]) == (1, {})
     assert "active" not in done
     assert done["completionTime"] >= done["startTime"]
-    assert not meta(stage.pods()[0]).get("finalizers")
-    assert stage.events(JOBS, "work") == [
+    assert not meta(bench.pods()[0]).get("finalizers")
+    assert bench.events(JOBS, "work") == [
         ("Normal", "SuccessfulCreate", f"Created pod: {name_of(pod)}"),
         ("Normal", "Completed", "Job completed"),
     ]
 
 
-def test_completions_are_worked_off_in_parallel(stage: Stage) -> None:
-    make(stage, completions=5, parallelism=2)
-    stage.advance(3)
+def test_completions_are_worked_off_in_parallel(bench: Bench) -> None:
+    make(bench, completions=5, parallelism=2)
+    bench.advance(3)
     for running, done in ((2, 2), (2, 4), (1, 5)):
-        assert len(active(stage)) == running
-        end(stage, "Succeeded")
-        stage.advance(2)
-        assert status(stage)["succeeded"] == done
-    assert conditions(stage)[-1][0] == "Complete"
+        assert len(active(bench)) == running
+        end(bench, "Succeeded")
+        bench.advance(2)
+        assert status(bench)["succeeded"] == done
+    assert conditions(bench)[-1][0] == "Complete"
 
 
-def test_a_work_queue_ends_with_its_first_success_and_last_pod(stage: Stage) -> None:
-    make(stage, parallelism=3)
-    stage.edit(JOBS, "work", lambda job: None)
-    stage.advance(3)
-    assert "completions" not in stage.the(JOBS, "work")["spec"]
-    end(stage, "Succeeded", 1)
-    stage.advance(5)
-    assert len(active(stage)) == 2
-    end(stage, "Succeeded")
-    assert conditions(stage)[-1][0] == "Complete"
-    assert status(stage)["succeeded"] == 3
+def test_a_work_queue_ends_with_its_first_success_and_last_pod(bench: Bench) -> None:
+    make(bench, parallelism=3)
+    bench.edit(JOBS, "work", lambda job: None)
+    bench.advance(3)
+    assert "completions" not in bench.the(JOBS, "work")["spec"]
+    end(bench, "Succeeded", 1)
+    bench.advance(5)
+    assert len(active(bench)) == 2
+    end(bench, "Succeeded")
+    assert conditions(bench)[-1][0] == "Complete"
+    assert status(bench)["succeeded"] == 3
 
 
-def test_failures_are_retried_later_and_later_until_the_limit(stage: Stage) -> None:
-    make(stage, backoffLimit=2)
-    stage.advance(3)
-    end(stage, "Failed")
-    assert status(stage)["failed"] == 1
-    assert active(stage) == []
-    stage.advance(7)
-    assert active(stage) == []
-    stage.advance(3)
-    assert len(active(stage)) == 1  # after ten seconds
-    end(stage, "Failed")
-    stage.advance(17)
-    assert active(stage) == []
-    stage.advance(4)
-    assert len(active(stage)) == 1  # after twenty
-    end(stage, "Failed")
+def test_failures_are_retried_later_and_later_until_the_limit(bench: Bench) -> None:
+    make(bench, backoffLimit=2)
+    bench.advance(3)
+    end(bench, "Failed")
+    assert status(bench)["failed"] == 1
+    assert active(bench) == []
+    bench.advance(7)
+    assert active(bench) == []
+    bench.advance(3)
+    assert len(active(bench)) == 1  # after ten seconds
+    end(bench, "Failed")
+    bench.advance(17)
+    assert active(bench) == []
+    bench.advance(4)
+    assert len(active(bench)) == 1  # after twenty
+    end(bench, "Failed")
     reason = ("BackoffLimitExceeded", "Job has reached the specified backoff limit")
-    assert conditions(stage) == [("FailureTarget", *reason), ("Failed", *reason)]
-    assert status(stage)["failed"] == 3
-    assert ("Warning", *reason) in stage.events(JOBS, "work")
-    stage.advance(120)
-    assert len(stage.pods()) == 3
+    assert conditions(bench) == [("FailureTarget", *reason), ("Failed", *reason)]
+    assert status(bench)["failed"] == 3
+    assert ("Warning", *reason) in bench.events(JOBS, "work")
+    bench.advance(120)
+    assert len(bench.pods()) == 3
 
 
-def test_restarts_within_a_pod_count_as_well(stage: Stage) -> None:
-    make(stage, restart="OnFailure", backoffLimit=3)
-    stage.advance(3)
-    (pod,) = stage.pods()
+def test_restarts_within_a_pod_count_as_well(bench: Bench) -> None:
+    make(bench, restart="OnFailure", backoffLimit=3)
+    bench.advance(3)
+    (pod,) = bench.pods()
     for count in (2, 3):
-        pod = stage.the("pods", name_of(pod))
+        pod = bench.the("pods", name_of(pod))
         restarted = [{"name": "main", "restartCount": count, "state": {"running": {}}}]
-        stage.client.set_status("pods", pod, {**pod["status"], "containerStatuses": restarted})
-        stage.advance(1.5)
-        assert bool(conditions(stage)) is (count == 3)
-    stage.advance(3)
-    assert [c[0] for c in conditions(stage)] == ["FailureTarget", "Failed"]
-    assert stage.pods() == []  # it was still running, so it was stopped
+        bench.client.set_status("pods", pod, {**pod["status"], "containerStatuses": restarted})
+        bench.advance(1.5)
+        assert bool(conditions(bench)) is (count == 3)
+    bench.advance(3)
+    assert [c[0] for c in conditions(bench)] == ["FailureTarget", "Failed"]
+    assert bench.pods() == []  # it was still running, so it was stopped
 
 
-def test_a_deadline_stops_the_job(stage: Stage) -> None:
-    make(stage, activeDeadlineSeconds=30, parallelism=2, completions=2)
-    stage.advance(29)
-    assert len(active(stage)) == 2
-    stage.advance(4)
+def test_a_deadline_stops_the_job(bench: Bench) -> None:
+    make(bench, activeDeadlineSeconds=30, parallelism=2, completions=2)
+    bench.advance(29)
+    assert len(active(bench)) == 2
+    bench.advance(4)
     reason = ("DeadlineExceeded", "Job was active longer than specified deadline")
-    assert conditions(stage) == [("FailureTarget", *reason), ("Failed", *reason)]
-    assert stage.pods() == []
-    assert status(stage)["failed"] == 2
+    assert conditions(bench) == [("FailureTarget", *reason), ("Failed", *reason)]
+    assert bench.pods() == []
+    assert status(bench)["failed"] == 2
 
 
-def test_the_end_is_final_only_when_the_last_pod_is_gone(stage: Stage) -> None:
-    stage.kubelets.stop_seconds = 20
-    make(stage, activeDeadlineSeconds=5)
-    stage.advance(7)
-    assert [c[0] for c in conditions(stage)] == ["FailureTarget"]
-    assert status(stage)["terminating"] == 1
-    stage.advance(25)
-    assert [c[0] for c in conditions(stage)] == ["FailureTarget", "Failed"]
-    assert status(stage)["terminating"] == 0
+def test_the_end_is_final_only_when_the_last_pod_is_gone(bench: Bench) -> None:
+    bench.kubelets.stop_seconds = 20
+    make(bench, activeDeadlineSeconds=5)
+    bench.advance(7)
+    assert [c[0] for c in conditions(bench)] == ["FailureTarget"]
+    assert status(bench)["terminating"] == 1
+    bench.advance(25)
+    assert [c[0] for c in conditions(bench)] == ["FailureTarget", "Failed"]
+    assert status(bench)["terminating"] == 0
 
 
-def test_a_deleted_pod_is_a_failed_one(stage: Stage) -> None:
-    make(stage)
-    stage.advance(3)
-    stage.delete("pods", name_of(stage.pods()[0]))
-    stage.advance(3)
-    assert status(stage)["failed"] == 1
-    stage.advance(12)
-    assert len(active(stage)) == 1
+def test_a_deleted_pod_is_a_failed_one(bench: Bench) -> None:
+    make(bench)
+    bench.advance(3)
+    bench.delete("pods", name_of(bench.pods()[0]))
+    bench.advance(3)
+    assert status(bench)["failed"] == 1
+    bench.advance(12)
+    assert len(active(bench)) == 1
 
 
-def test_a_suspended_job_has_no_pods_and_starts_anew(stage: Stage) -> None:
-    make(stage, suspend=True, activeDeadlineSeconds=60)
-    stage.advance(10)
-    assert stage.pods() == []
-    assert conditions(stage) == [("Suspended", "JobSuspended", "Job suspended")]
-    assert "startTime" not in status(stage)
-    stage.change(JOBS, "work", spec__suspend=False)
-    stage.advance(3)
-    assert len(active(stage)) == 1
-    assert conditions(stage) == [("Suspended", "JobResumed", "Job resumed")]
-    stage.advance(30)
-    stage.change(JOBS, "work", spec__suspend=True)
-    stage.advance(3)
-    assert active(stage) == []
-    assert status(stage).get("failed", 0) == 0
-    assert [reason for _, reason, _ in stage.events(JOBS, "work")][:3] == ["Suspended", "SuccessfulCreate", "Resumed"]
+def test_a_suspended_job_has_no_pods_and_starts_anew(bench: Bench) -> None:
+    make(bench, suspend=True, activeDeadlineSeconds=60)
+    bench.advance(10)
+    assert bench.pods() == []
+    assert conditions(bench) == [("Suspended", "JobSuspended", "Job suspended")]
+    assert "startTime" not in status(bench)
+    bench.change(JOBS, "work", spec__suspend=False)
+    bench.advance(3)
+    assert len(active(bench)) == 1
+    assert conditions(bench) == [("Suspended", "JobResumed", "Job resumed")]
+    bench.advance(30)
+    bench.change(JOBS, "work", spec__suspend=True)
+    bench.advance(3)
+    assert active(bench) == []
+    assert status(bench).get("failed", 0) == 0
+    assert [reason for _, reason, _ in bench.events(JOBS, "work")][:3] == ["Suspended", "SuccessfulCreate", "Resumed"]
 
 
-def test_indexed_pods_know_their_number(stage: Stage) -> None:
-    make(stage, completionMode="Indexed", completions=3, parallelism=3)
-    stage.advance(3)
-    pods = {annotations_of(pod)[INDEX]: pod for pod in stage.pods()}
+def test_indexed_pods_know_their_number(bench: Bench) -> None:
+    make(bench, completionMode="Indexed", completions=3, parallelism=3)
+    bench.advance(3)
+    pods = {annotations_of(pod)[INDEX]: pod for pod in bench.pods()}
     assert sorted(pods) == ["0", "1", "2"]
     pod = pods["1"]
     assert name_of(pod).startswith("work-1-")
@@ -194,141 +194,141 @@ def test_indexed_pods_know_their_number(stage: Stage) -> None:
             "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{INDEX}']"}},
         }
     ]
-    stage.finish(pods["0"], "Succeeded")
-    stage.finish(pods["2"], "Succeeded")
-    stage.advance(2)
-    assert (status(stage)["completedIndexes"], status(stage)["succeeded"]) == ("0,2", 2)
-    stage.finish(pods["1"], "Failed", exit_code=1)
-    stage.advance(12)
-    (again,) = active(stage)
+    bench.finish(pods["0"], "Succeeded")
+    bench.finish(pods["2"], "Succeeded")
+    bench.advance(2)
+    assert (status(bench)["completedIndexes"], status(bench)["succeeded"]) == ("0,2", 2)
+    bench.finish(pods["1"], "Failed", exit_code=1)
+    bench.advance(12)
+    (again,) = active(bench)
     assert annotations_of(again)[INDEX] == "1"
-    stage.finish(again, "Succeeded")
-    stage.advance(2)
-    assert status(stage)["completedIndexes"] == "0-2"
-    assert conditions(stage)[-1][0] == "Complete"
+    bench.finish(again, "Succeeded")
+    bench.advance(2)
+    assert status(bench)["completedIndexes"] == "0-2"
+    assert conditions(bench)[-1][0] == "Complete"
 
 
-def test_each_index_has_retries_of_its_own(stage: Stage) -> None:
-    make(stage, completionMode="Indexed", completions=2, parallelism=2, backoffLimitPerIndex=1)
-    stage.advance(3)
-    first, second = sorted(stage.pods(), key=lambda pod: annotations_of(pod)[INDEX])
+def test_each_index_has_retries_of_its_own(bench: Bench) -> None:
+    make(bench, completionMode="Indexed", completions=2, parallelism=2, backoffLimitPerIndex=1)
+    bench.advance(3)
+    first, second = sorted(bench.pods(), key=lambda pod: annotations_of(pod)[INDEX])
     assert annotations_of(first)["batch.kubernetes.io/job-index-failure-count"] == "0"
-    stage.finish(second, "Succeeded")
-    stage.finish(first, "Failed", exit_code=1)
-    stage.advance(12)
-    (again,) = active(stage)
+    bench.finish(second, "Succeeded")
+    bench.finish(first, "Failed", exit_code=1)
+    bench.advance(12)
+    (again,) = active(bench)
     assert annotations_of(again)["batch.kubernetes.io/job-index-failure-count"] == "1"
-    stage.finish(again, "Failed", exit_code=1)
-    stage.advance(3)
-    assert (status(stage)["completedIndexes"], status(stage)["failedIndexes"]) == ("1", "0")
+    bench.finish(again, "Failed", exit_code=1)
+    bench.advance(3)
+    assert (status(bench)["completedIndexes"], status(bench)["failedIndexes"]) == ("1", "0")
     reason = ("FailedIndexes", "Job has failed indexes")
-    assert conditions(stage) == [("FailureTarget", *reason), ("Failed", *reason)]
-    assert status(stage)["failed"] == 2
+    assert conditions(bench) == [("FailureTarget", *reason), ("Failed", *reason)]
+    assert status(bench)["failed"] == 2
 
 
-def test_too_many_failed_indexes_end_the_job_early(stage: Stage) -> None:
-    make(stage, completionMode="Indexed", completions=5, parallelism=5, backoffLimitPerIndex=0, maxFailedIndexes=1)
-    stage.advance(3)
-    end(stage, "Failed", 2)
-    assert conditions(stage)[0][1:] == (
+def test_too_many_failed_indexes_end_the_job_early(bench: Bench) -> None:
+    make(bench, completionMode="Indexed", completions=5, parallelism=5, backoffLimitPerIndex=0, maxFailedIndexes=1)
+    bench.advance(3)
+    end(bench, "Failed", 2)
+    assert conditions(bench)[0][1:] == (
         "MaxFailedIndexesExceeded",
         "Job has exceeded the specified maximal number of failed indexes",
     )
-    stage.advance(5)
-    assert active(stage) == []
+    bench.advance(5)
+    assert active(bench) == []
 
 
-def test_a_failure_policy_ends_ignores_or_counts(stage: Stage) -> None:
+def test_a_failure_policy_ends_ignores_or_counts(bench: Bench) -> None:
     rules = [
         {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
         {"action": "FailJob", "onExitCodes": {"containerName": "main", "operator": "In", "values": [42]}},
     ]
-    make(stage, podFailurePolicy={"rules": rules}, backoffLimit=3)
-    stage.advance(3)
-    (pod,) = active(stage)
+    make(bench, podFailurePolicy={"rules": rules}, backoffLimit=3)
+    bench.advance(3)
+    (pod,) = active(bench)
     disrupted = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
-    stage.client.set_status("pods", pod, {**pod["status"], "conditions": [disrupted]})
-    stage.finish(stage.the("pods", name_of(pod)), "Failed", exit_code=137)
-    stage.advance(15)
-    assert status(stage).get("failed", 0) == 0
-    (pod,) = active(stage)
-    stage.finish(pod, "Failed", exit_code=42)
-    stage.advance(3)
+    bench.client.set_status("pods", pod, {**pod["status"], "conditions": [disrupted]})
+    bench.finish(bench.the("pods", name_of(pod)), "Failed", exit_code=137)
+    bench.advance(15)
+    assert status(bench).get("failed", 0) == 0
+    (pod,) = active(bench)
+    bench.finish(pod, "Failed", exit_code=42)
+    bench.advance(3)
     message = f"Container main for pod default/{name_of(pod)} failed with exit code 42 matching FailJob rule at index 1"
-    assert conditions(stage) == [
+    assert conditions(bench) == [
         ("FailureTarget", "PodFailurePolicy", message),
         ("Failed", "PodFailurePolicy", message),
     ]
-    assert status(stage)["failed"] == 1
+    assert status(bench)["failed"] == 1
 
 
-def test_a_success_policy_is_content_with_less(stage: Stage) -> None:
+def test_a_success_policy_is_content_with_less(bench: Bench) -> None:
     policy = {"rules": [{"succeededIndexes": "0"}]}
-    make(stage, completionMode="Indexed", completions=3, parallelism=3, successPolicy=policy)
-    stage.advance(3)
-    leader = next(pod for pod in stage.pods() if annotations_of(pod)[INDEX] == "0")
-    stage.finish(leader, "Succeeded")
-    stage.advance(5)
+    make(bench, completionMode="Indexed", completions=3, parallelism=3, successPolicy=policy)
+    bench.advance(3)
+    leader = next(pod for pod in bench.pods() if annotations_of(pod)[INDEX] == "0")
+    bench.finish(leader, "Succeeded")
+    bench.advance(5)
     reason = ("SuccessPolicy", "Matched rules at index 0")
-    assert conditions(stage) == [("SuccessCriteriaMet", *reason), ("Complete", *reason)]
-    assert [name_of(pod) for pod in stage.pods()] == [name_of(leader)]
+    assert conditions(bench) == [("SuccessCriteriaMet", *reason), ("Complete", *reason)]
+    assert [name_of(pod) for pod in bench.pods()] == [name_of(leader)]
 
 
-def test_a_finished_job_goes_when_its_time_is_over(stage: Stage) -> None:
-    make(stage, ttlSecondsAfterFinished=60)
-    stage.advance(3)
-    end(stage, "Succeeded")
-    stage.advance(55)
-    assert stage.get(JOBS, "work") is not None
-    stage.advance(10)
-    assert stage.get(JOBS, "work") is None
-    assert stage.pods() == []
+def test_a_finished_job_goes_when_its_time_is_over(bench: Bench) -> None:
+    make(bench, ttlSecondsAfterFinished=60)
+    bench.advance(3)
+    end(bench, "Succeeded")
+    bench.advance(55)
+    assert bench.get(JOBS, "work") is not None
+    bench.advance(10)
+    assert bench.get(JOBS, "work") is None
+    assert bench.pods() == []
 
 
 @pytest.mark.parametrize("propagation", ["Background", "Foreground"])
-def test_deleting_a_job_takes_its_pods_along(stage: Stage, propagation: str) -> None:
-    make(stage, parallelism=2, completions=2)
-    stage.advance(3)
-    stage.delete(JOBS, "work", propagation=propagation)
-    stage.advance(5)
-    assert stage.get(JOBS, "work") is None
-    assert stage.pods() == []
+def test_deleting_a_job_takes_its_pods_along(bench: Bench, propagation: str) -> None:
+    make(bench, parallelism=2, completions=2)
+    bench.advance(3)
+    bench.delete(JOBS, "work", propagation=propagation)
+    bench.advance(5)
+    assert bench.get(JOBS, "work") is None
+    assert bench.pods() == []
 
 
-def test_parallelism_can_be_lowered_and_raised(stage: Stage) -> None:
-    make(stage, parallelism=4, completions=10)
-    stage.advance(3)
-    stage.change(JOBS, "work", spec__parallelism=1)
-    stage.advance(5)
-    assert len(active(stage)) == 1
-    assert status(stage).get("failed", 0) == 0
-    kept = uid_of(active(stage)[0])
-    stage.change(JOBS, "work", spec__parallelism=3)
-    stage.advance(60)
-    assert len(active(stage)) == 3
-    assert kept in {uid_of(pod) for pod in active(stage)}
+def test_parallelism_can_be_lowered_and_raised(bench: Bench) -> None:
+    make(bench, parallelism=4, completions=10)
+    bench.advance(3)
+    bench.change(JOBS, "work", spec__parallelism=1)
+    bench.advance(5)
+    assert len(active(bench)) == 1
+    assert status(bench).get("failed", 0) == 0
+    kept = uid_of(active(bench)[0])
+    bench.change(JOBS, "work", spec__parallelism=3)
+    bench.advance(60)
+    assert len(active(bench)) == 3
+    assert kept in {uid_of(pod) for pod in active(bench)}
 
 
-def test_only_ended_pods_are_replaced_where_the_job_insists(stage: Stage) -> None:
-    stage.kubelets.stop_seconds = 20
-    make(stage, podReplacementPolicy="Failed")
-    stage.advance(3)
-    stage.delete("pods", name_of(stage.pods()[0]))
-    stage.advance(10)
-    assert len(stage.pods()) == 1
-    assert status(stage).get("failed", 0) == 0
-    stage.finish(stage.pods()[0], "Failed", exit_code=143)
-    stage.advance(30)
-    assert status(stage)["failed"] == 1
-    assert len(active(stage)) == 1
+def test_only_ended_pods_are_replaced_where_the_job_insists(bench: Bench) -> None:
+    bench.kubelets.stop_seconds = 20
+    make(bench, podReplacementPolicy="Failed")
+    bench.advance(3)
+    bench.delete("pods", name_of(bench.pods()[0]))
+    bench.advance(10)
+    assert len(bench.pods()) == 1
+    assert status(bench).get("failed", 0) == 0
+    bench.finish(bench.pods()[0], "Failed", exit_code=143)
+    bench.advance(30)
+    assert status(bench)["failed"] == 1
+    assert len(active(bench)) == 1
 
 
-def test_quota_refusals_are_told(stage: Stage) -> None:
-    stage.create("resourcequotas", {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}})
-    stage.advance(2)
-    make(stage)
-    stage.advance(2)
-    kind, reason, text = stage.events(JOBS, "work")[0]
+def test_quota_refusals_are_told(bench: Bench) -> None:
+    bench.create("resourcequotas", {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}})
+    bench.advance(2)
+    make(bench)
+    bench.advance(2)
+    kind, reason, text = bench.events(JOBS, "work")[0]
     assert (kind, reason) == ("Warning", "FailedCreate")
     assert text.startswith('Error creating: pods "work-')
 

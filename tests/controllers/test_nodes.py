@@ -3,189 +3,189 @@
 from __future__ import annotations
 
 from srearena.cluster.embedded.objects import condition, dig, is_terminating, name_of
-from tests.controllers.stage import Stage, template, workload
+from tests.controllers.bench import Bench, template, workload
 
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
 
 
-def taints(stage: Stage, node: str) -> set[tuple[str, str]]:
-    return {(t["key"], t["effect"]) for t in dig(stage.the("nodes", node), "spec", "taints", default=())}
+def taints(bench: Bench, node: str) -> set[tuple[str, str]]:
+    return {(t["key"], t["effect"]) for t in dig(bench.the("nodes", node), "spec", "taints", default=())}
 
 
-def silence(stage: Stage, *nodes: str) -> None:
+def silence(bench: Bench, *nodes: str) -> None:
     """The kubelets stop: no lease, no status, nobody ends pods."""
-    stage.silent_nodes.update(nodes)
-    stage.kubelets.idle = lambda pod: dig(pod, "spec", "nodeName") in stage.silent_nodes
+    bench.silent_nodes.update(nodes)
+    bench.kubelets.idle = lambda pod: dig(pod, "spec", "nodeName") in bench.silent_nodes
 
 
-def wake(stage: Stage, node: str) -> None:
-    stage.silent_nodes.discard(node)
-    stage.set_ready(stage.the("nodes", node), "True")
+def wake(bench: Bench, node: str) -> None:
+    bench.silent_nodes.discard(node)
+    bench.set_ready(bench.the("nodes", node), "True")
 
 
-def test_new_nodes_are_registered(stage: Stage) -> None:
+def test_new_nodes_are_registered(bench: Bench) -> None:
     text = "Node node-1 event: Registered Node node-1 in Controller"
-    assert stage.events("nodes", "node-1") == [("Normal", "RegisteredNode", text)]
-    assert stage.sources("RegisteredNode") == {"node-controller"}
+    assert bench.events("nodes", "node-1") == [("Normal", "RegisteredNode", text)]
+    assert bench.sources("RegisteredNode") == {"node-controller"}
 
 
-def test_a_silent_node_becomes_unknown_tainted_and_its_pods_unready(stage: Stage) -> None:
-    stage.create("deployments.apps", workload(replicas=3))
-    stage.advance(5)
-    (pod,) = [pod for pod in stage.pods() if pod["spec"]["nodeName"] == "node-2"]
-    silence(stage, "node-2")
-    stage.advance(39)
-    assert stage.condition("nodes", "node-2", "Ready")[0] == "True"  # type: ignore[index]
-    stage.advance(12)
-    node = stage.the("nodes", "node-2")
+def test_a_silent_node_becomes_unknown_tainted_and_its_pods_unready(bench: Bench) -> None:
+    bench.create("deployments.apps", workload(replicas=3))
+    bench.advance(5)
+    (pod,) = [pod for pod in bench.pods() if pod["spec"]["nodeName"] == "node-2"]
+    silence(bench, "node-2")
+    bench.advance(39)
+    assert bench.condition("nodes", "node-2", "Ready")[0] == "True"  # type: ignore[index]
+    bench.advance(12)
+    node = bench.the("nodes", "node-2")
     for kind in ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure"):
-        assert stage.condition("nodes", "node-2", kind) == (
+        assert bench.condition("nodes", "node-2", kind) == (
             "Unknown",
             "NodeStatusUnknown",
             "Kubelet stopped posting node status.",
         )
-    assert taints(stage, "node-2") == {(UNREACHABLE, "NoSchedule"), (UNREACHABLE, "NoExecute")}
+    assert taints(bench, "node-2") == {(UNREACHABLE, "NoSchedule"), (UNREACHABLE, "NoExecute")}
     assert all("timeAdded" in taint for taint in node["spec"]["taints"])
-    assert (condition(stage.the("pods", name_of(pod)), "Ready") or {})["status"] == "False"
-    assert ("Warning", "NodeNotReady", "Node is not ready") in stage.events("pods", name_of(pod))
+    assert (condition(bench.the("pods", name_of(pod)), "Ready") or {})["status"] == "False"
+    assert ("Warning", "NodeNotReady", "Node is not ready") in bench.events("pods", name_of(pod))
     text = "Node node-2 status is now: NodeNotReady"
-    assert ("Normal", "NodeNotReady", text) in stage.events("nodes", "node-2")
+    assert ("Normal", "NodeNotReady", text) in bench.events("nodes", "node-2")
 
 
-def test_pods_leave_an_unreachable_node_after_five_minutes_and_linger(stage: Stage) -> None:
-    stage.create("deployments.apps", workload(replicas=3))
-    stage.advance(5)
-    (pod,) = [pod for pod in stage.pods() if pod["spec"]["nodeName"] == "node-2"]
-    silence(stage, "node-2")
-    stage.advance(340)
-    assert not is_terminating(stage.the("pods", name_of(pod)))
-    stage.advance(20)
-    doomed = stage.the("pods", name_of(pod))
+def test_pods_leave_an_unreachable_node_after_five_minutes_and_linger(bench: Bench) -> None:
+    bench.create("deployments.apps", workload(replicas=3))
+    bench.advance(5)
+    (pod,) = [pod for pod in bench.pods() if pod["spec"]["nodeName"] == "node-2"]
+    silence(bench, "node-2")
+    bench.advance(340)
+    assert not is_terminating(bench.the("pods", name_of(pod)))
+    bench.advance(20)
+    doomed = bench.the("pods", name_of(pod))
     assert is_terminating(doomed)
     text = f"Marking for deletion Pod default/{name_of(pod)}"
-    assert ("Normal", "TaintManagerEviction", text) in stage.events("pods", name_of(pod))
-    assert stage.sources("TaintManagerEviction") == {"taint-eviction-controller"}
+    assert ("Normal", "TaintManagerEviction", text) in bench.events("pods", name_of(pod))
+    assert bench.sources("TaintManagerEviction") == {"taint-eviction-controller"}
     found = condition(doomed, "DisruptionTarget") or {}
     assert (found["reason"], found["message"]) == (
         "DeletionByTaintManager",
         "Taint manager: deleting due to NoExecute taint",
     )
-    stage.advance(5)
-    running = [p for p in stage.pods() if p["status"]["phase"] == "Running" and not is_terminating(p)]
+    bench.advance(5)
+    running = [p for p in bench.pods() if p["status"]["phase"] == "Running" and not is_terminating(p)]
     assert len(running) == 3  # replaced elsewhere
-    stage.advance(600)
-    assert stage.get("pods", name_of(pod)) is not None  # until its kubelet or an operator lets it go
-    stage.delete("nodes", "node-2")
-    stage.advance(61)
-    assert stage.get("pods", name_of(pod)) is None
+    bench.advance(600)
+    assert bench.get("pods", name_of(pod)) is not None  # until its kubelet or an operator lets it go
+    bench.delete("nodes", "node-2")
+    bench.advance(61)
+    assert bench.get("pods", name_of(pod)) is None
 
 
-def test_a_node_that_comes_back_in_time_keeps_its_pods(stage: Stage) -> None:
-    stage.create("deployments.apps", workload(replicas=3))
-    stage.advance(5)
-    before = {name_of(pod) for pod in stage.pods()}
-    silence(stage, "node-2")
-    stage.advance(200)
-    (pod,) = [pod for pod in stage.pods() if pod["spec"]["nodeName"] == "node-2"]
-    wake(stage, "node-2")
-    stage.advance(1)
-    assert taints(stage, "node-2") == set()
+def test_a_node_that_comes_back_in_time_keeps_its_pods(bench: Bench) -> None:
+    bench.create("deployments.apps", workload(replicas=3))
+    bench.advance(5)
+    before = {name_of(pod) for pod in bench.pods()}
+    silence(bench, "node-2")
+    bench.advance(200)
+    (pod,) = [pod for pod in bench.pods() if pod["spec"]["nodeName"] == "node-2"]
+    wake(bench, "node-2")
+    bench.advance(1)
+    assert taints(bench, "node-2") == set()
     text = f"Cancelling deletion of Pod default/{name_of(pod)}"
-    assert ("Normal", "TaintManagerEviction", text) in stage.events("pods", name_of(pod))
-    stage.advance(600)
-    assert {name_of(pod) for pod in stage.pods()} == before
+    assert ("Normal", "TaintManagerEviction", text) in bench.events("pods", name_of(pod))
+    bench.advance(600)
+    assert {name_of(pod) for pod in bench.pods()} == before
 
 
-def test_a_node_that_says_it_is_not_ready_gets_the_other_taint(stage: Stage) -> None:
-    stage.set_ready(stage.the("nodes", "node-1"), "False")
-    stage.advance(1)
-    assert taints(stage, "node-1") == {(NOT_READY, "NoSchedule"), (NOT_READY, "NoExecute")}
-    stage.set_ready(stage.the("nodes", "node-1"), "True")
-    stage.advance(1)
-    assert taints(stage, "node-1") == set()
+def test_a_node_that_says_it_is_not_ready_gets_the_other_taint(bench: Bench) -> None:
+    bench.set_ready(bench.the("nodes", "node-1"), "False")
+    bench.advance(1)
+    assert taints(bench, "node-1") == {(NOT_READY, "NoSchedule"), (NOT_READY, "NoExecute")}
+    bench.set_ready(bench.the("nodes", "node-1"), "True")
+    bench.advance(1)
+    assert taints(bench, "node-1") == set()
 
 
-def test_pressure_and_cordons_keep_new_pods_away(stage: Stage) -> None:
+def test_pressure_and_cordons_keep_new_pods_away(bench: Bench) -> None:
     def press(node: dict[str, object]) -> None:
         status = node["status"]
         assert isinstance(status, dict)
         next(c for c in status["conditions"] if c["type"] == "DiskPressure")["status"] = "True"
 
-    stage.client.modify("nodes", "", "node-1", press, "status")
-    stage.change("nodes", "node-1", spec__unschedulable=True)
-    stage.advance(1)
-    assert taints(stage, "node-1") == {
+    bench.client.modify("nodes", "", "node-1", press, "status")
+    bench.change("nodes", "node-1", spec__unschedulable=True)
+    bench.advance(1)
+    assert taints(bench, "node-1") == {
         ("node.kubernetes.io/disk-pressure", "NoSchedule"),
         ("node.kubernetes.io/unschedulable", "NoSchedule"),
     }
-    stage.change("nodes", "node-1", spec__unschedulable=False)
-    stage.advance(1)
-    assert ("node.kubernetes.io/unschedulable", "NoSchedule") not in taints(stage, "node-1")
+    bench.change("nodes", "node-1", spec__unschedulable=False)
+    bench.advance(1)
+    assert ("node.kubernetes.io/unschedulable", "NoSchedule") not in taints(bench, "node-1")
 
 
-def test_taints_of_others_are_left_alone(stage: Stage) -> None:
+def test_taints_of_others_are_left_alone(bench: Bench) -> None:
     own = {"key": "dedicated", "value": "db", "effect": "NoSchedule"}
-    stage.change("nodes", "node-1", spec__taints=[own])
-    silence(stage, "node-1")
-    stage.advance(70)
-    assert ("dedicated", "NoSchedule") in taints(stage, "node-1")
-    assert (UNREACHABLE, "NoExecute") in taints(stage, "node-1")
-    wake(stage, "node-1")
-    stage.advance(1)
-    assert stage.the("nodes", "node-1")["spec"]["taints"] == [own]
+    bench.change("nodes", "node-1", spec__taints=[own])
+    silence(bench, "node-1")
+    bench.advance(70)
+    assert ("dedicated", "NoSchedule") in taints(bench, "node-1")
+    assert (UNREACHABLE, "NoExecute") in taints(bench, "node-1")
+    wake(bench, "node-1")
+    bench.advance(1)
+    assert bench.the("nodes", "node-1")["spec"]["taints"] == [own]
 
 
-def test_where_every_node_is_silent_nobody_is_driven_out(stage: Stage) -> None:
-    stage.create("deployments.apps", workload(replicas=3))
-    stage.advance(5)
-    silence(stage, "node-1", "node-2", "node-3")
-    stage.advance(900)
+def test_where_every_node_is_silent_nobody_is_driven_out(bench: Bench) -> None:
+    bench.create("deployments.apps", workload(replicas=3))
+    bench.advance(5)
+    silence(bench, "node-1", "node-2", "node-3")
+    bench.advance(900)
     for node in ("node-1", "node-2", "node-3"):
-        assert taints(stage, node) == {(UNREACHABLE, "NoSchedule")}
-    assert not any(is_terminating(pod) for pod in stage.pods())
-    wake(stage, "node-1")
-    stage.advance(30)
-    driven = [n for n in ("node-2", "node-3") if (UNREACHABLE, "NoExecute") in taints(stage, n)]
+        assert taints(bench, node) == {(UNREACHABLE, "NoSchedule")}
+    assert not any(is_terminating(pod) for pod in bench.pods())
+    wake(bench, "node-1")
+    bench.advance(30)
+    driven = [n for n in ("node-2", "node-3") if (UNREACHABLE, "NoExecute") in taints(bench, n)]
     assert driven == ["node-2", "node-3"]
 
 
 def test_most_of_a_small_zone_gone_holds_evictions_back() -> None:
-    stage = Stage(nodes=4)
-    silence(stage, "node-1", "node-2", "node-3")
-    stage.advance(300)
-    assert all((UNREACHABLE, "NoSchedule") in taints(stage, f"node-{n}") for n in (1, 2, 3))
-    assert sum((UNREACHABLE, "NoExecute") in taints(stage, f"node-{n}") for n in (1, 2, 3)) <= 2
+    bench = Bench(nodes=4)
+    silence(bench, "node-1", "node-2", "node-3")
+    bench.advance(300)
+    assert all((UNREACHABLE, "NoSchedule") in taints(bench, f"node-{n}") for n in (1, 2, 3))
+    assert sum((UNREACHABLE, "NoExecute") in taints(bench, f"node-{n}") for n in (1, 2, 3)) <= 2
 
 
 def test_nodes_of_a_zone_are_given_up_one_every_ten_seconds() -> None:
-    stage = Stage(nodes=8)
-    silence(stage, "node-1", "node-2")
-    stage.advance(55)
-    given_up = [n for n in (1, 2) if (UNREACHABLE, "NoExecute") in taints(stage, f"node-{n}")]
+    bench = Bench(nodes=8)
+    silence(bench, "node-1", "node-2")
+    bench.advance(55)
+    given_up = [n for n in (1, 2) if (UNREACHABLE, "NoExecute") in taints(bench, f"node-{n}")]
     assert len(given_up) == 1
-    stage.advance(11)
-    assert all((UNREACHABLE, "NoExecute") in taints(stage, f"node-{n}") for n in (1, 2))
+    bench.advance(11)
+    assert all((UNREACHABLE, "NoExecute") in taints(bench, f"node-{n}") for n in (1, 2))
 
 
-def test_an_intolerable_taint_evicts_at_once_and_a_tolerable_one_later(stage: Stage) -> None:
+def test_an_intolerable_taint_evicts_at_once_and_a_tolerable_one_later(bench: Bench) -> None:
     patient = [{"key": "maintenance", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}]
     steadfast = [{"key": "maintenance", "operator": "Exists", "effect": "NoExecute"}]
     for name, tolerations in (("none", []), ("patient", patient), ("steadfast", steadfast)):
         spec = template(tolerations=tolerations, nodeName="node-1")["spec"]
-        stage.create("pods", {"metadata": {"name": name}, "spec": spec})
-    stage.advance(3)
-    stage.change("nodes", "node-1", spec__taints=[{"key": "maintenance", "effect": "NoExecute"}])
-    stage.advance(3)
-    assert sorted(name_of(pod) for pod in stage.pods()) == ["patient", "steadfast"]
-    stage.advance(56)
-    assert sorted(name_of(pod) for pod in stage.pods()) == ["patient", "steadfast"]
-    stage.advance(5)
-    assert [name_of(pod) for pod in stage.pods()] == ["steadfast"]
+        bench.create("pods", {"metadata": {"name": name}, "spec": spec})
+    bench.advance(3)
+    bench.change("nodes", "node-1", spec__taints=[{"key": "maintenance", "effect": "NoExecute"}])
+    bench.advance(3)
+    assert sorted(name_of(pod) for pod in bench.pods()) == ["patient", "steadfast"]
+    bench.advance(56)
+    assert sorted(name_of(pod) for pod in bench.pods()) == ["patient", "steadfast"]
+    bench.advance(5)
+    assert [name_of(pod) for pod in bench.pods()] == ["steadfast"]
 
 
-def test_a_deleted_node_is_said_goodbye_to(stage: Stage) -> None:
-    stage.delete("nodes", "node-3")
-    stage.advance(1)
+def test_a_deleted_node_is_said_goodbye_to(bench: Bench) -> None:
+    bench.delete("nodes", "node-3")
+    bench.advance(1)
     text = "Node node-3 event: Removing Node node-3 from Controller"
-    assert ("Normal", "RemovingNode", text) in stage.events("nodes", "node-3")
+    assert ("Normal", "RemovingNode", text) in bench.events("nodes", "node-3")

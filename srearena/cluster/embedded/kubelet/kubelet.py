@@ -21,7 +21,7 @@ from srearena.cluster.embedded.kubelet.node.static_pods import StaticPods
 from srearena.cluster.embedded.kubelet.pods.admission import Commitments, Rejection, rejection_of
 from srearena.cluster.embedded.kubelet.pods.fields import FieldSources
 from srearena.cluster.embedded.kubelet.pods.status import FINISHED
-from srearena.cluster.embedded.kubelet.pods.worker import PodWorker, Stage
+from srearena.cluster.embedded.kubelet.pods.worker import PodWorker, WorkerState
 from srearena.cluster.embedded.kubelet.volumes.projections import Projector, TokenProvider
 from srearena.cluster.embedded.kubelet.volumes.refresh import VolumeRefresh
 from srearena.cluster.embedded.kubelet.volumes.volumes import PersistentStorage, VolumePlugins
@@ -147,7 +147,7 @@ class Kubelet:
 
     def active_workers(self) -> list[PodWorker]:
         """Pods that are being run, not taken down."""
-        return [worker for worker in self.workers.values() if worker.stage is Stage.SYNCING]
+        return [worker for worker in self.workers.values() if worker.stage is WorkerState.SYNCING]
 
     def set_pressures(self, pressures: frozenset[str]) -> None:
         """Note which pressure conditions hold; the node's status follows at once."""
@@ -239,7 +239,7 @@ class Kubelet:
         if not finished:
             self.commit(worker)
         else:
-            worker.stage = Stage.TERMINATED
+            worker.stage = WorkerState.TERMINATED
             worker.sandbox = self.machine.sandboxes.get(uid)
             worker.status = pod.get("status")
         worker.begin()
@@ -254,7 +254,7 @@ class Kubelet:
 
     def _reject(self, worker: PodWorker, refused: Rejection) -> None:
         self.event(worker.pod, "Warning", refused.reason, refused.message)
-        worker.stage = Stage.TERMINATED
+        worker.stage = WorkerState.TERMINATED
         worker.status = {
             "phase": "Failed",
             "reason": refused.reason,

@@ -45,7 +45,7 @@ _SHOWN = ("labels", "annotations")
 _KINDS = ("containers", "initContainers", "ephemeralContainers")
 
 
-class Stage(Enum):
+class WorkerState(Enum):
     SYNCING = "syncing"
     TERMINATING = "terminating"
     TERMINATED = "terminated"
@@ -86,7 +86,7 @@ class PodWorker:
         self.static = static
         self.has_storage_limits = _limits_storage(pod["spec"])
         """Whether the pod may not use local storage as it likes."""
-        self.stage = Stage.SYNCING
+        self.stage = WorkerState.SYNCING
         self.sandbox: Sandbox | None = None
         self.disk = Space(parent=kubelet.machine.disk)
         """What the pod takes of the node's disk."""
@@ -162,14 +162,14 @@ class PodWorker:
 
     def removed(self) -> None:
         """The pod object is gone."""
-        if self.stage is Stage.TERMINATED:
+        if self.stage is WorkerState.TERMINATED:
             self.kubelet.forget(self)
-        elif self.stage is Stage.SYNCING:
+        elif self.stage is WorkerState.SYNCING:
             self.terminate(dig(self.pod, "spec", "terminationGracePeriodSeconds", default=30))
 
     def container_changed(self) -> None:
         """A container started or ended; the kubelet hears of it when it next lists containers."""
-        if self.stage is Stage.SYNCING:
+        if self.stage is WorkerState.SYNCING:
             self.sync_at(self.kubelet.next_relist())
 
     def condemn(self, container: str, why: str) -> None:
@@ -207,7 +207,7 @@ class PodWorker:
 
     def sync_at(self, moment: float) -> None:
         """Look at the pod at that moment, or earlier if that was planned."""
-        if self.stage is not Stage.SYNCING:
+        if self.stage is not WorkerState.SYNCING:
             return
         if self._task is not None:
             self._again = True
@@ -224,7 +224,7 @@ class PodWorker:
             self._timer = None
 
     def _round(self) -> None:
-        if self.stage is not Stage.SYNCING or self._task is not None:
+        if self.stage is not WorkerState.SYNCING or self._task is not None:
             return
         self._drop_timer()
         self._check_deadline()
@@ -245,7 +245,7 @@ class PodWorker:
             _log.exception("sync of pod %s failed", key_of(self.pod))
             succeeded = False
         self._task = None
-        if self.stage is Stage.TERMINATING:
+        if self.stage is WorkerState.TERMINATING:
             self._take_down()
         elif self._again:
             self._again = False
@@ -424,13 +424,13 @@ class PodWorker:
 
     def terminate(self, grace: int) -> None:
         """Take the pod down, within so many seconds; called again with less, it hurries."""
-        if self.stage is Stage.TERMINATED:
+        if self.stage is WorkerState.TERMINATED:
             if is_terminating(self.pod):
                 self.kubelet.delete_pod(self)
             return
-        hurried = self.stage is Stage.TERMINATING
+        hurried = self.stage is WorkerState.TERMINATING
         self._grace = grace if self._grace is None else min(grace, self._grace)
-        self.stage = Stage.TERMINATING
+        self.stage = WorkerState.TERMINATING
         self._drop_timer()
         self.stop_signal.set(None)
         if hurried and self._task is not None and grace <= self._grace:
@@ -462,7 +462,7 @@ class PodWorker:
         await clock.sleep(CLEANUP_SECONDS)
         self.kubelet.refresh.forget(self)
         self.volumes.clear()
-        self.stage = Stage.TERMINATED
+        self.stage = WorkerState.TERMINATED
         self._task = None
         if self._deadline is not None:
             self._deadline.cancel()

@@ -20,8 +20,8 @@ from srearena.cluster.embedded.telemetry.logs.logql.syntax import (
     LogRange,
     Matching,
     Metric,
+    PipelineStage,
     RangeAggregation,
-    Stage,
     Unwrap,
     VectorAggregation,
     VectorOf,
@@ -189,7 +189,7 @@ class _Parser:
 
     def _range_parts(
         self,
-    ) -> tuple[tuple[Matcher, ...], tuple[Stage, ...], Unwrap | None, float | None, float]:
+    ) -> tuple[tuple[Matcher, ...], tuple[PipelineStage, ...], Unwrap | None, float | None, float]:
         cursor = self.cursor
         if cursor.accept("("):
             self._depth += 1

@@ -17,7 +17,7 @@ from srearena.cluster.embedded.telemetry.logs.logql.syntax import (
     LineFilter,
     LineFormat,
     Parse,
-    Stage,
+    PipelineStage,
     Unwrap,
 )
 from srearena.cluster.embedded.telemetry.metrics.matchers import Matcher
@@ -36,9 +36,9 @@ def matcher(cursor: Cursor, name: str, operator: str, value: str) -> Matcher:
         raise SyntaxProblem(str(problem)) from problem
 
 
-def stages(cursor: Cursor, *, unwraps: bool = True) -> tuple[tuple[Stage, ...], Unwrap | None]:
+def stages(cursor: Cursor, *, unwraps: bool = True) -> tuple[tuple[PipelineStage, ...], Unwrap | None]:
     """The stages from here on, and what they unwrap at their end."""
-    found: list[Stage] = []
+    found: list[PipelineStage] = []
     while True:
         if cursor.kind in _LINE_FILTERS:
             found.append(_line_filter(cursor))
@@ -95,7 +95,7 @@ def _unwrap(cursor: Cursor) -> Unwrap:
     return Unwrap(label, conversion, tuple(filters))
 
 
-def _stage(cursor: Cursor) -> Stage:
+def _stage(cursor: Cursor) -> PipelineStage:
     match cursor.kind:
         case "json" | "logfmt":
             return _fields(cursor)

@@ -19,7 +19,7 @@ from srearena.cluster.embedded.telemetry.logs.logql.syntax import (
     LineFilter,
     LineFormat,
     Parse,
-    Stage,
+    PipelineStage,
 )
 from srearena.cluster.embedded.telemetry.logs.logql.template_functions import FUNCTIONS, Moment
 from srearena.cluster.embedded.telemetry.metrics.matchers import Matcher
@@ -34,7 +34,7 @@ _TEMPLATE_FAILED = "TemplateFormatErr"
 class Pipeline:
     """Whether a line is wanted, and what becomes of it."""
 
-    def __init__(self, stages: Sequence[Stage]) -> None:
+    def __init__(self, stages: Sequence[PipelineStage]) -> None:
         self._early: list[Test] = []
         self._steps: list[Step] = []
         for index, stage in enumerate(stages):
@@ -66,7 +66,7 @@ class Pipeline:
         return line
 
 
-def _written(stages: Sequence[Stage], index: int) -> str:
+def _written(stages: Sequence[PipelineStage], index: int) -> str:
     """A stage that is wrong, as complaints show it: line filters together with their neighbours."""
     match stages[index]:
         case LineFilter():
@@ -82,11 +82,11 @@ def _written(stages: Sequence[Stage], index: int) -> str:
             return "|"
 
 
-def _is_line_filter(stage: Stage) -> bool:
+def _is_line_filter(stage: PipelineStage) -> bool:
     return isinstance(stage, LineFilter)
 
 
-def _filter_text(stage: Stage) -> str:
+def _filter_text(stage: PipelineStage) -> str:
     assert isinstance(stage, LineFilter)
     texts = [quoted(text) for _, text in stage.patterns]
     if stage.operator.startswith("!"):
@@ -94,7 +94,7 @@ def _filter_text(stage: Stage) -> str:
     return f"{stage.operator} {' or '.join(texts)}"
 
 
-def _step(stage: Stage) -> Step:
+def _step(stage: PipelineStage) -> Step:
     match stage:
         case LineFilter():
             passes = test(stage)

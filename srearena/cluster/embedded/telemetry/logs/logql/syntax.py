@@ -80,7 +80,7 @@ class Unwrap:
     filters: tuple[LabelFilter, ...] = ()
 
 
-Stage = LineFilter | Parse | LineFormat | LabelFormat | Decolorize | Choose | Matcher | Comparison | Both
+PipelineStage = LineFilter | Parse | LineFormat | LabelFormat | Decolorize | Choose | Matcher | Comparison | Both
 
 # Expressions
 
@@ -88,7 +88,7 @@ Stage = LineFilter | Parse | LineFormat | LabelFormat | Decolorize | Choose | Ma
 @dataclass(frozen=True, slots=True)
 class LogQuery:
     matchers: tuple[Matcher, ...]
-    stages: tuple[Stage, ...] = ()
+    stages: tuple[PipelineStage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

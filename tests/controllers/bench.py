@@ -1,4 +1,4 @@
-"""A stage for controllers: a world with all of them, nodes made by hand, and kubelets played by the test.
+"""A bench for controllers: a world with all of them, nodes made by hand, and kubelets played by the test.
 
 The played kubelets bind every pod to a node, start it after a moment and take it down when it is deleted; a test says
 which pods never become ready, or does what it likes with the pods itself.
@@ -39,8 +39,8 @@ LEASES = "leases.coordination.k8s.io"
 class Kubelets:
     """Plays the scheduler and every kubelet: pods start, become ready and end after a moment."""
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
         self._addresses = 0
         self.start_seconds = 1.0
         self.stop_seconds = 1.0
@@ -48,11 +48,11 @@ class Kubelets:
         """Which pods run without ever becoming ready."""
         self.idle: Callable[[Obj], bool] = lambda pod: False
         """Which pods nobody takes care of."""
-        stage.world.on_change("pods", self._heard)
+        bench.world.on_change("pods", self._heard)
 
     def _heard(self, change: Change) -> None:
         pod = change.new
-        clock = self._stage.world.clock
+        clock = self._bench.world.clock
         if change.type == "DELETED" or self.idle(pod):
             return
         if change.type == "ADDED":
@@ -61,7 +61,7 @@ class Kubelets:
             clock.after(self.stop_seconds, self._remove, key_of(pod), uid_of(pod))
 
     def _pod(self, key: str, uid: str) -> Obj | None:
-        pod = self._stage.get("pods", key)
+        pod = self._bench.get("pods", key)
         return pod if pod is not None and uid_of(pod) == uid else None
 
     def _bind(self, key: str, uid: str) -> None:
@@ -69,32 +69,32 @@ class Kubelets:
         if pod is None or is_terminating(pod):
             return
         if not dig(pod, "spec", "nodeName"):
-            fitting = [node for node in self._stage.list("nodes") if matches_node_selector(pod, node)]
+            fitting = [node for node in self._bench.list("nodes") if matches_node_selector(pod, node)]
             if not fitting:
                 return
             load = {name_of(node): 0 for node in fitting}
-            for other in self._stage.list("pods"):
+            for other in self._bench.list("pods"):
                 if dig(other, "spec", "nodeName") in load:
                     load[other["spec"]["nodeName"]] += 1
-            bind(self._stage.world.registry, namespace_of(pod), name_of(pod), min(load, key=lambda n: (load[n], n)))
-        self._stage.world.clock.after(self.start_seconds, self._run, key, uid)
+            bind(self._bench.world.registry, namespace_of(pod), name_of(pod), min(load, key=lambda n: (load[n], n)))
+        self._bench.world.clock.after(self.start_seconds, self._run, key, uid)
 
     def _run(self, key: str, uid: str) -> None:
         pod = self._pod(key, uid)
         if pod is not None and not is_terminating(pod):
-            self._stage.run(pod, ready=not self.fails(pod))
+            self._bench.run(pod, ready=not self.fails(pod))
 
     def _remove(self, key: str, uid: str) -> None:
         pod = self._pod(key, uid)
         if pod is not None:
-            self._stage.client.delete("pods", pod, grace_seconds=0)
+            self._bench.client.delete("pods", pod, grace_seconds=0)
 
     def address(self) -> str:
         self._addresses += 1
         return f"10.244.{self._addresses // 250}.{self._addresses % 250 + 1}"
 
 
-class Stage:
+class Bench:
     def __init__(self, *, nodes: int = 3, kubelets: bool = True, seed: int = 1) -> None:
         self.world = World(seed=seed, start=START)
         install(self.world.registry)
@@ -264,4 +264,4 @@ def workload(name: str = "web", **spec: Any) -> Obj:
     return {"metadata": {"name": name}, "spec": shape}
 
 
-__all__ = ["START", "ApiError", "Kubelets", "Stage", "template", "workload"]
+__all__ = ["START", "ApiError", "Bench", "Kubelets", "template", "workload"]
