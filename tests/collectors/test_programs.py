@@ -123,7 +123,7 @@ def test_hits_and_misses_of_a_cache(cluster: Observed) -> None:
     pod = name_of(cluster.pods("cache")[0])
     server = _server(cluster, pod)
     server.fill("user:", 10, 100)
-    server.looked_up(30, 7)
+    server.statistics.update(cmd_get=37, get_hits=30, get_misses=7)
     cluster.pass_time()
     about = {"job": "memcached-exporter", "pod": pod}
     assert cluster.value("memcached_up", **about) == 1

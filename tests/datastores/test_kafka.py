@@ -154,7 +154,7 @@ def test_retention_drops_the_oldest(machine: Machine) -> None:
     for _ in range(20):
         store.append("orders", 10, 100)
         machine.clock.advance(61)
-    assert store.end_offset("orders") == 200
+    assert store.logs["orders"].end == 200
     assert store.lag("new", "orders") < 100
 
 

@@ -40,7 +40,7 @@ def test_statistics_count_what_traffic_did(machine: Machine) -> None:
     store = cache(machine)
     store.attach("rate-1", None, 4)
     store.fill("hotel:", 80, 400)
-    store.looked_up(900, 100)
+    store.statistics.update(cmd_get=1000, get_hits=900, get_misses=100)
     rows = dict(
         line.split()[1:3] for line in talk(machine, b"stats\r\nquit\r\n").splitlines() if line.startswith("STAT")
     )

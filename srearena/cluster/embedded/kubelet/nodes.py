@@ -150,9 +150,6 @@ class Nodes:
         """The InternalIP of a node."""
         return self.kubelets[node].machine.address
 
-    def machine_at(self, address: str) -> Machine | None:
-        return next((k.machine for k in self.kubelets.values() if k.machine.address == address), None)
-
 
 def start_nodes(world: World, specs: Iterable[NodeSpec]) -> Nodes:
     """Switch the machines of a cluster on; each registers its node and takes care of the pods bound to it."""

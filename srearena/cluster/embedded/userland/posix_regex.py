@@ -94,7 +94,6 @@ class _Parser:
         self.position = 0
         self.groups = 0
         self.depth = 0
-        self.has_back = False
 
     def parse(self) -> _Tree:
         tree = self._either()
@@ -210,7 +209,6 @@ class _Parser:
         if char.isdigit() and char != "0":
             if int(char) > self.groups:
                 raise RegexError("Invalid back reference")
-            self.has_back = True
             return _Back(int(char))
         return _Char({"n": "\n", "t": "\t"}.get(char, char))
 
@@ -456,7 +454,6 @@ class Regex:
         self.groups = parser.groups
         self._ignore_case = ignore_case
         self._open_ended = _unbounded(self._tree)
-        self._has_back = parser.has_back
         self._machine: _Machine | None = None
         try:
             flags = re.DOTALL | (re.IGNORECASE if ignore_case else 0)

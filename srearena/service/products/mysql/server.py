@@ -29,9 +29,6 @@ from srearena.service.products.mysql.exporter import EXPORTER
 
 FLUSH_SECONDS = 0.2
 SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
-ALL = frozenset(
-    {"SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "INDEX", "LOCK TABLES", "REFERENCES"}
-)
 _NEEDS = {"read": "SELECT", "write": "INSERT", "create": "CREATE"}
 _MODES = {"read": "AccessShareLock", "write": "RowExclusiveLock", "create": "AccessExclusiveLock"}
 

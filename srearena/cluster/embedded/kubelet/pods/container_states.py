@@ -18,7 +18,6 @@ CONTAINER_CREATING = "ContainerCreating"
 POD_INITIALIZING = "PodInitializing"
 LOST_EXIT = 137
 _LOST = "The container could not be located when the pod was deleted.  The container used to be Running"
-_LOST_TERMINATED = "The container could not be located when the pod was terminated"
 
 Reasons = Mapping[str, tuple[str, str]]
 """Container name → why it could not be started: reason and message."""
@@ -136,11 +135,6 @@ def _lost(message: str) -> Obj:
         "startedAt": None,
         "finishedAt": None,
     }
-
-
-def lost_state() -> Obj:
-    """The end of a container that was running and of which nobody knows how it ended."""
-    return {"terminated": _lost(_LOST_TERMINATED)}
 
 
 def _of_record(container: Obj, record: ContainerRecord, sandbox: Sandbox | None) -> Obj:

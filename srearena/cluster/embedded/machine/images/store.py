@@ -32,7 +32,6 @@ class Image:
     reference: Reference
     size: int
     digest: str
-    pulled_at: float
     used_at: float
 
     @property
@@ -102,7 +101,7 @@ class ImageStore:
         return self._clock.sleep(moment - self._clock.now)
 
     def _keep(self, reference: Reference, size: int) -> Image:
-        image = Image(reference, size, reference.content_digest, self._clock.now, self._clock.now)
+        image = Image(reference, size, reference.content_digest, self._clock.now)
         try:
             self._disk.take(image.on_disk)
         except OSError as error:

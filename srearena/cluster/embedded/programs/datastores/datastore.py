@@ -155,10 +155,6 @@ class Broker(Protocol):
 
     def lag(self, group: str, topic: str) -> int: ...
 
-    def end_offset(self, topic: str) -> int:
-        """The sum over its partitions."""
-        ...
-
     def committed(self, group: str, topic: str) -> int:
         """The sum over the partitions of what the group has committed."""
         ...

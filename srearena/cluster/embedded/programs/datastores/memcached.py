@@ -314,12 +314,6 @@ class MemcachedServer:
             self.store(f"{prefix}{number}".encode(), Item(b"0", b"", min(size, MAX_VALUE)))
         return keys
 
-    def looked_up(self, hits: int, misses: int) -> None:
-        """So many gets of traffic found, or did not find, what they wanted."""
-        self.statistics["cmd_get"] += hits + misses
-        self.statistics["get_hits"] += hits
-        self.statistics["get_misses"] += misses
-
     def attach(self, client: str, login: Login | None, sessions: int, address: str = "") -> Refusal | None:
         if sessions > self.pools.get(client, 0):
             refusal = self.refuses(login, "connect", "")

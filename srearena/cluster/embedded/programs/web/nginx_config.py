@@ -26,7 +26,6 @@ class Directive:
     place: str
     """file:line"""
     children: list[Directive] = field(default_factory=list)
-    is_block: bool = False
 
     def all(self, name: str) -> Iterator[Directive]:
         return (child for child in self.children if child.name == name)
@@ -101,7 +100,7 @@ class ConfigReader:
         for known in reversed(_known):
             if known.texts[0][0] == path and self._finds(known):
                 return known.tree
-        root = Directive("", [], path, is_block=True)
+        root = Directive("", [], path)
         root.children = self._file(path, 0)
         _known.append(_Known(root, self._texts, self._listings))
         del _known[:-MAX_SHARED]
@@ -163,7 +162,6 @@ class ConfigReader:
             if not free and directive.name not in KNOWN:
                 raise NginxConfigError(f'unknown directive "{directive.name}" in {directive.place}')
             if token == "{":
-                directive.is_block = True
                 inner_free = directive.name in _FREE_BLOCKS - {"events"}
                 directive.children, index = self._block(tokens, index, path, depth + 1, nested=True, free=inner_free)
             if directive.name == "include" and not free:

@@ -28,8 +28,6 @@ class Token:
     kind: str
     """number, string, regex, name, function, keyword, newline, end, or the operator itself."""
     text: str
-    glued: bool = False
-    """Directly followed by a parenthesis."""
 
 
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
@@ -111,7 +109,7 @@ def tokens_of(text: str) -> list[Token]:
             position = name.end()
             word = name.group()
             kind = "keyword" if word in KEYWORDS else "function" if word in FUNCTIONS else "name"
-            result.append(Token(kind, word, text.startswith("(", position)))
+            result.append(Token(kind, word))
         else:
             operator = next((o for o in _OPERATORS if text.startswith(o, position)), None)
             if operator is None:

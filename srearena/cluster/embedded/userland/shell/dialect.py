@@ -91,5 +91,3 @@ BASH = Dialect(
     unterminated="unexpected EOF while looking for matching `{}'",
     bad_substitution="bad substitution",
 )
-
-DIALECTS = {dialect.name: dialect for dialect in (DASH, BUSYBOX, BASH)}

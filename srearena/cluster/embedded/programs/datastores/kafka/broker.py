@@ -253,10 +253,6 @@ class KafkaBroker:
         held = self.positions(reader, found)
         return sum(partition.end - position for partition, position in zip(found.partitions, held, strict=True))
 
-    def end_offset(self, topic: str) -> int:
-        found = self.logs.get(topic)
-        return 0 if found is None else found.end
-
     def committed(self, group: str, topic: str) -> int:
         found, reader = self.logs.get(topic), self.groups.get(group)
         return 0 if found is None or reader is None else sum(self.positions(reader, found))
@@ -278,12 +274,6 @@ class KafkaBroker:
         memory = OUTSIDE_HEAP + self._touched + self._buffers
         if memory != self.process.memory:
             self.process.set_memory(memory)
-
-    @property
-    def heap_used(self) -> int:
-        """Bytes on the heap now, for the exporter."""
-        faded = self._pressure * 0.5 ** ((self.process.clock.now - self._pressed_at) / HALF_LIFE)
-        return int(min(self.heap, IDLE_HEAP * 0.7 + faded))
 
     def _changed(self) -> None:
         if self._flush is None:

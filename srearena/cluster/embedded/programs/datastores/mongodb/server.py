@@ -36,7 +36,6 @@ class Session:
 
     number: int
     remote: str
-    opened_at: float
     client: str = ""
     user: tuple[str, str] | None = None
     """Database and name of the user it authenticated as."""
@@ -151,7 +150,7 @@ class MongoServer:
 
     def accept(self, remote: str, client: str = "") -> Session:
         self.connected += 1
-        session = Session(self.connected, remote, self.process.clock.now, client)
+        session = Session(self.connected, remote, client)
         self.sessions[session.number] = session
         self.journal.line(
             22943,

@@ -28,7 +28,6 @@ from srearena.cluster.embedded.programs.log_lines import write_now
 from srearena.cluster.embedded.programs.timestamps import stamp
 
 FLUSH_SECONDS = 0.2
-FIRST_OID = 16384
 COMPUTED = ("pg_catalog", "information_schema")
 _NEEDS = {"read": "SELECT", "write": "INSERT", "create": "CREATE"}
 _MODES = {"read": "AccessShareLock", "write": "RowExclusiveLock", "create": "AccessExclusiveLock"}

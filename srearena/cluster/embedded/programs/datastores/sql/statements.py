@@ -23,10 +23,6 @@ _TABLES = re.compile(
 _NOT_TABLES = frozenset(("select", "values", "set", "lateral", "if", "only", "unnest", "generate_series"))
 
 
-class Unterminated(Exception):
-    """The text ends inside a quotation or a statement."""
-
-
 def split(text: str) -> tuple[list[str], str]:
     """The complete statements, and what is left after the last semicolon."""
     statements: list[str] = []

@@ -25,7 +25,6 @@ class Queue:
     messages: int = 0
     size: int = 0
     published: int = 0
-    delivered: int = 0
     consumers: dict[str, int] = field(default_factory=dict)
     durable: bool = True
 
@@ -103,7 +102,6 @@ class RabbitNode:
         taken = min(at_most, held.messages)
         held.size -= held.size * taken // held.messages
         held.messages -= taken
-        held.delivered += taken
         self._account()
         return taken
 
