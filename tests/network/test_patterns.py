@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srearena.cluster.embedded.network.patterns import Pattern, PatternError
+from srearena.regular_expressions import Pattern, PatternError
 
 
 @pytest.mark.parametrize(

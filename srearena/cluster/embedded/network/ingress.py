@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from srearena.cluster.embedded.network.patterns import PatternError, pattern
 from srearena.cluster.embedded.objects import Obj, annotations_of, dig, meta, name_of, namespace_of
 from srearena.cluster.embedded.store import Store
+from srearena.regular_expressions import PatternError, pattern
 
 INGRESSES = "ingresses.networking.k8s.io"
 CLASSES = "ingressclasses.networking.k8s.io"
@@ -46,7 +46,7 @@ class PathRule:
         if self.kind == "Exact":
             return path == self.path
         if self.kind == "Regex":
-            return pattern(f"(?i)^{self.path}").search(path) is not None
+            return pattern(f"(?i)^{self.path}").matches(path)
         if self.kind == "ImplementationSpecific":
             return path.startswith(self.path)
         wanted = self.path.rstrip("/")

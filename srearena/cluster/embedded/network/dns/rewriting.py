@@ -9,7 +9,7 @@ from srearena.cluster.embedded.machine.networking.reachability import DnsRecord
 from srearena.cluster.embedded.network.dns.caddyfile import Cursor
 from srearena.cluster.embedded.network.dns.chain import Building, Exchange, Following, Handler
 from srearena.cluster.embedded.network.dns.messages import RCODES, Question, Reply, is_name, qualified
-from srearena.cluster.embedded.network.patterns import Match, Pattern, PatternError, pattern
+from srearena.regular_expressions import Match, Pattern, PatternError, pattern
 
 _MATCHES = ("exact", "prefix", "suffix", "substring", "regex")
 _NAMES = frozenset({"CNAME", "PTR", "NS", "SRV", "MX"})

@@ -26,8 +26,8 @@ from srearena.cluster.embedded.network.dns.messages import (
     qualified,
     zone_of,
 )
-from srearena.cluster.embedded.network.patterns import Pattern, PatternError
-from srearena.cluster.embedded.network.patterns import pattern as compiled
+from srearena.regular_expressions import Pattern, PatternError
+from srearena.regular_expressions import pattern as compiled
 
 _TEMPLATE_PART = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}")
 _TEMPLATE_INDEX = re.compile(r"index\s+\.Match\s+(\d{1,3})")

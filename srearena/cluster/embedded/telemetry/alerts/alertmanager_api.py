@@ -70,7 +70,7 @@ class AlertmanagerApi:
     def _chosen(self, params: Params) -> list[Alert]:
         matchers = [_matcher(text) for text in params.get("filter", ())]
         receiver = first(params, "receiver")
-        if receiver and anchored(receiver).search(RECEIVER) is None:
+        if receiver and not anchored(receiver).matches(RECEIVER):
             return []
         if first(params, "active", "true") == "false":
             return []

@@ -11,13 +11,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from srearena.cluster.embedded.network.patterns import pattern
 from srearena.cluster.embedded.telemetry import templates
 from srearena.cluster.embedded.telemetry.alerts import humanized
 from srearena.cluster.embedded.telemetry.logs.logql.template_functions import FUNCTIONS as COMMON
-from srearena.cluster.embedded.telemetry.metrics.matchers import PatternError
-from srearena.cluster.embedded.telemetry.metrics.promql.label_functions import expanded
 from srearena.cluster.embedded.telemetry.templates import TemplateError
+from srearena.regular_expressions import PatternError, pattern
 
 __all__ = ["Template", "TemplateError"]
 
@@ -26,23 +24,12 @@ _OF_GO = ("printf", "print", "println", "len", "index", "not", "and", "or", "eq"
 
 
 def _replaced(expression: str, replacement: str, text: str) -> str:
-    """reReplaceAll: every match, from the left."""
+    """Prometheus' `reReplaceAll`."""
     try:
         compiled = pattern(expression)
     except PatternError as error:
         raise TemplateError(str(error)) from None
-    done = ""
-    while found := compiled.search(text):
-        # An empty match is followed by one character taken over as it is, or there would be no end to it.
-        end = found.start + len(found.groups[0])
-        step = end if end > found.start else end + 1
-        done += text[: found.start] + expanded(replacement, found) + text[end:step]
-        if step > len(text) or not text[step:]:
-            return done
-        text = text[step:]
-        if expression.startswith("^"):
-            break
-    return done + text
+    return compiled.replace_all(text, lambda match: match.expand(replacement))
 
 
 _FUNCTIONS: dict[str, templates.Function] = {

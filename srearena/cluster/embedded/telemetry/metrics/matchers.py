@@ -1,7 +1,7 @@
 """Label matchers, and the regular expressions in them.
 
 Expressions are Go's (RE2), anchored at both ends, and matched in time proportional to the text (see
-`network.patterns`), so that nobody who may ask a question can hold the cluster up with it.
+`srearena.regular_expressions`), so that nobody who may ask a question can hold the cluster up with it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from srearena.cluster.embedded.go_text import quoted
-from srearena.cluster.embedded.network.patterns import Pattern, PatternError, pattern
+from srearena.regular_expressions import Pattern, PatternError, pattern
 
 __all__ = ["Matcher", "PatternError", "anchored"]
 
@@ -61,7 +61,7 @@ class Matcher:
         elif self._literals is not None:
             matched = value in self._literals
         else:
-            matched = anchored(self.value).search(value) is not None
+            matched = anchored(self.value).matches(value)
         return matched is not self.is_negative
 
     def __str__(self) -> str:

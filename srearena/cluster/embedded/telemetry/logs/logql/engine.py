@@ -13,7 +13,6 @@ from itertools import islice
 
 import numpy as np
 
-from srearena.cluster.embedded.telemetry.logs.line_patterns import pattern
 from srearena.cluster.embedded.telemetry.logs.logql import windows
 from srearena.cluster.embedded.telemetry.logs.logql.errors import QueryError
 from srearena.cluster.embedded.telemetry.logs.logql.lines import Line
@@ -35,6 +34,7 @@ from srearena.cluster.embedded.telemetry.logs.logql.syntax import (
 from srearena.cluster.embedded.telemetry.logs.logql.vectors import Series, Vector, aggregated, combined, with_number
 from srearena.cluster.embedded.telemetry.logs.store import LogStore, LogStream
 from srearena.cluster.embedded.telemetry.metrics.matchers import Matcher
+from srearena.regular_expressions import pattern
 
 MAX_SERIES = 500
 _SKIPPED = ("json", "logfmt", "pattern")
@@ -192,10 +192,10 @@ class _Evaluation:
         expression = pattern(f"^(?:{replace.pattern})$")
         found = []
         for series in self._vector(replace.inner):
-            match = expression.search(series.labels.get(replace.source, "").encode())
+            match = expression.search(series.labels.get(replace.source, ""))
             labels = dict(series.labels)
             if match is not None:
-                value = _expanded(replace.replacement, match)
+                value = match.expand(replace.replacement)
                 labels.pop(replace.target, None)
                 if value:
                     labels[replace.target] = value
@@ -208,29 +208,3 @@ def _absent_labels(matchers: Sequence[Matcher]) -> Labels:
     equal = {matcher.name: matcher.value for matcher in matchers if matcher.operator == "="}
     others = {matcher.name for matcher in matchers if matcher.operator != "="}
     return {name: value for name, value in equal.items() if name not in others and value}
-
-
-def _expanded(template: str, match: object) -> str:
-    """`$1` and `${name}` replaced by what was captured."""
-    expand = pattern(r"\$(?:\{(\w+)\}|(\w+)|(\$))")
-    out: list[bytes] = []
-    text = template.encode()
-    end = 0
-    for found in expand.finditer(text):
-        out.append(text[end : found.start()])
-        end = found.end()
-        if found.group(3):
-            out.append(b"$")
-            continue
-        name = (found.group(1) or found.group(2)).decode()
-        out.append(_group(match, name))
-    out.append(text[end:])
-    return b"".join(out).decode("utf-8", "replace")
-
-
-def _group(match: object, name: str) -> bytes:
-    try:
-        value = match.group(int(name) if name.isdigit() else name)  # type: ignore[attr-defined]
-    except (IndexError, KeyError):
-        return b""
-    return value or b""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from srearena.cluster.embedded.telemetry.logs.line_patterns import named_groups, pattern
+from srearena.cluster.embedded.telemetry.logs.line_patterns import line_pattern
 from srearena.cluster.embedded.telemetry.logs.logql.captures import capture, captures
 from srearena.cluster.embedded.telemetry.logs.logql.errors import SyntaxProblem
 from srearena.cluster.embedded.telemetry.logs.logql.lines import Line, label_name
@@ -235,13 +235,12 @@ def _logfmt(stage: Parse) -> Step:
 
 
 def _regexp(expression: str) -> Step:
-    compiled = pattern(expression)
-    groups = named_groups(expression)
+    compiled = line_pattern(expression)
 
     def step(line: Line) -> bool:
-        found = compiled.search(line.text)
+        found = compiled.program.search(line.text)
         if found is not None:
-            for name, number in groups.items():
+            for name, number in compiled.names.items():
                 value = found.group(number)
                 line.extract(name, value.decode("utf-8", "replace") if value else "")
         return True

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable
 from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_address, ip_network
 
-from srearena.cluster.embedded.telemetry.logs.line_patterns import PatternError, presence
 from srearena.cluster.embedded.telemetry.logs.logql.captures import captures, holds
 from srearena.cluster.embedded.telemetry.logs.logql.errors import QueryError, StageProblem
 from srearena.cluster.embedded.telemetry.logs.logql.syntax import LineFilter
+from srearena.regular_expressions import PatternError, pattern
 
 Test = Callable[[bytes], bool]
 Address = IPv4Address | IPv6Address
@@ -38,7 +38,7 @@ def _one(operator: str, kind: str, text: str) -> Test:
         return lambda line: literal in line
     if operator in ("|~", "!~"):
         try:
-            search = presence(text).search
+            search = pattern(text).presence.search
         except PatternError as problem:
             raise StageProblem(problem) from problem
         return lambda line: search(line) is not None

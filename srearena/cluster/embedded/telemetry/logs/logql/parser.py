@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from srearena.cluster.embedded.telemetry.logs.line_patterns import PatternError, pattern
 from srearena.cluster.embedded.telemetry.logs.logql.arithmetic import fold
 from srearena.cluster.embedded.telemetry.logs.logql.cursor import Cursor
 from srearena.cluster.embedded.telemetry.logs.logql.errors import QueryError, SyntaxProblem
@@ -27,6 +26,7 @@ from srearena.cluster.embedded.telemetry.logs.logql.syntax import (
     VectorOf,
 )
 from srearena.cluster.embedded.telemetry.metrics.matchers import Matcher
+from srearena.regular_expressions import PatternError, pattern
 
 MAX_LENGTH = 131_072
 _MAX_DEPTH = 100

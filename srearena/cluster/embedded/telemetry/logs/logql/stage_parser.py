@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from srearena.cluster.embedded.telemetry.logs.line_patterns import PatternError, named_groups
+from srearena.cluster.embedded.telemetry.logs.line_patterns import line_pattern
 from srearena.cluster.embedded.telemetry.logs.logql.captures import CaptureError, captures
 from srearena.cluster.embedded.telemetry.logs.logql.cursor import Cursor
 from srearena.cluster.embedded.telemetry.logs.logql.errors import SyntaxProblem
@@ -21,7 +21,7 @@ from srearena.cluster.embedded.telemetry.logs.logql.syntax import (
     Unwrap,
 )
 from srearena.cluster.embedded.telemetry.metrics.matchers import Matcher
-from srearena.cluster.embedded.telemetry.metrics.matchers import PatternError as MatcherError
+from srearena.regular_expressions import PatternError
 
 _LINE_FILTERS = ("|=", "|~", "|>", "!=", "!~", "!>")
 _AMOUNTS = {"DURATION": "duration", "BYTES": "bytes", "NUMBER": "number"}
@@ -32,7 +32,7 @@ _AMOUNT_OPERATORS = ("=", "==", "!=", ">", ">=", "<", "<=")
 def matcher(cursor: Cursor, name: str, operator: str, value: str) -> Matcher:
     try:
         return Matcher(name, operator, value)
-    except MatcherError as problem:
+    except PatternError as problem:
         raise SyntaxProblem(str(problem)) from problem
 
 
@@ -143,7 +143,7 @@ def _field(cursor: Cursor) -> tuple[str, str]:
 
 def _regexp(text: str) -> Parse:
     try:
-        named = named_groups(text)
+        named = line_pattern(text).names
     except PatternError as problem:
         raise SyntaxProblem(f"invalid regexp parser: {problem}") from problem
     if not named:

@@ -13,7 +13,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 from urllib.parse import quote_plus, unquote_plus
 
-from srearena.cluster.embedded.telemetry.logs.line_patterns import pattern
+from srearena.cluster.embedded.telemetry.logs.line_patterns import line_pattern
 from srearena.cluster.embedded.telemetry.logs.logql.amounts import go_duration, number, size
 from srearena.cluster.embedded.telemetry.templates import MAX_OUTPUT, TemplateError, printed
 
@@ -123,16 +123,11 @@ def _type_name(value: Any) -> str:
 
 
 def _regex_replace(expression: str, subject: str, replacement: str) -> str:
-    template = re.sub(r"\$(?:\{(\w+)\}|(\w+))", lambda found: rf"\{found[1] or found[2]}", replacement)
-    return _text_of(pattern(expression).sub(template.encode(), subject.encode()))
+    return line_pattern(expression).replace_all(subject, lambda match: match.expand(replacement))
 
 
 def _regex_replace_literal(expression: str, subject: str, replacement: str) -> str:
-    return _text_of(pattern(expression).sub(replacement.replace("\\", r"\\").encode(), subject.encode()))
-
-
-def _text_of(value: bytes) -> str:
-    return value.decode("utf-8", "replace")
+    return line_pattern(expression).replace_all(subject, lambda match: replacement)
 
 
 def _substr(start: Any, end: Any, value: str) -> str:
@@ -249,7 +244,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "TrimSpace": lambda s: text(s).strip(),
     "regexReplaceAll": _regex_replace,
     "regexReplaceAllLiteral": _regex_replace_literal,
-    "count": lambda expression, s: len(pattern(expression).findall(text(s).encode())),
+    "count": lambda expression, s: sum(1 for _ in line_pattern(expression).find_all(text(s))),
     "urldecode": lambda s: unquote_plus(text(s)),
     "urlencode": lambda s: quote_plus(text(s)),
     "bytes": _bytes,

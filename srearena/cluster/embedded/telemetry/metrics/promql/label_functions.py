@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from srearena.cluster.embedded.go_text import quoted
-from srearena.cluster.embedded.network.patterns import Match
 from srearena.cluster.embedded.telemetry.metrics.blocks import Flags
 from srearena.cluster.embedded.telemetry.metrics.labels import NAME, Labels, labels_of, value_of, with_labels
 from srearena.cluster.embedded.telemetry.metrics.matchers import PatternError, anchored
@@ -17,7 +16,6 @@ from srearena.cluster.embedded.telemetry.metrics.promql.nodes import Node, Range
 from srearena.cluster.embedded.telemetry.metrics.promql.values import Vector
 
 LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*", re.ASCII)
-_REFERENCE = re.compile(r"\$(?:(\$)|(\w+)|\{(\w+)\})", re.ASCII)
 
 
 def label_replace(vector: Vector, texts: Sequence[str]) -> Vector:
@@ -31,24 +29,9 @@ def label_replace(vector: Vector, texts: Sequence[str]) -> Vector:
 
     def changed(labels: Labels) -> Labels:
         found = pattern.search(value_of(labels, source))
-        return labels if found is None else with_labels(labels, {target: expanded(replacement, found)})
+        return labels if found is None else with_labels(labels, {target: found.expand(replacement)})
 
     return vector.relabelled(changed).unified()
-
-
-def expanded(template: str, found: Match) -> str:
-    """Go's Regexp.Expand: $1, ${1}, $name, ${name}; $$ is a dollar; what does not exist is empty."""
-
-    def value(reference: re.Match[str]) -> str:
-        if reference[1]:
-            return "$"
-        name = reference[2] or reference[3]
-        if name.isdigit():
-            number = int(name)
-            return found.groups[number] if number < len(found.groups) else ""
-        return found.names.get(name, "")
-
-    return _REFERENCE.sub(value, template)
 
 
 def label_join(vector: Vector, texts: Sequence[str]) -> Vector:
