@@ -24,7 +24,7 @@ VERSION: str = SETTINGS["project"]["version"]
 PACKAGES: list[str] = SETTINGS["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 IGNORED = (ROOT / ".gitignore").read_text().split()
 OFFLINE = re.compile(r"NewConnectionError|NameResolutionError|Temporary failure in name resolution|ConnectTimeout")
-# The user's own Python path and tools stay outside: a release needs nothing but what pip installed.
+# Read before a test moves HOME: pip's cache is the user's own, as it is for scripts/test. PYTHONPATH and the like go.
 INSTALLER_SETTINGS = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 
 
