@@ -1,9 +1,9 @@
-"""What an environment offers, whichever it is: a kubeconfig, a way to let time pass, and access to its nodes.
+"""The interface of an environment: a kubeconfig, control over time, and access to the nodes.
 
 Everything else about a cluster is reached through the Kubernetes API that the kubeconfig points at.
 
     ClusterError
-    ├── ClusterUnavailable   it did not come up, or is gone
+    ├── ClusterUnavailable   it did not start, or has stopped
     └── NodeAccessError      a node operation cannot be done here
 """
 
@@ -22,11 +22,11 @@ from srearena.errors import SreArenaError
 
 
 class ClusterError(SreArenaError):
-    """Something about a cluster that a user can act on; the message says what and what to do next."""
+    """A problem with a cluster that a user can act on; the message says what happened and what to do next."""
 
 
 class ClusterUnavailable(ClusterError):
-    """The cluster did not come up, or cannot be reached any more."""
+    """The cluster did not start, or is no longer reachable."""
 
 
 class NodeAccessError(ClusterError):
@@ -34,39 +34,39 @@ class NodeAccessError(ClusterError):
 
 
 class NodeAccess(ABC):
-    """What Kubernetes has no API for: things done to a machine rather than to an object."""
+    """Operations on a machine that Kubernetes has no API for."""
 
     @abstractmethod
     def operations(self) -> tuple[str, ...]:
-        """The names that `perform` understands here."""
+        """The operations that `perform` supports in this environment."""
 
     @abstractmethod
     def perform(self, operation: str, node: str, **arguments: object) -> None:
-        """Do something to a node; NodeAccessError where it is unknown or fails."""
+        """Run an operation on a node; NodeAccessError where it is unknown or fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class TelemetryEndpoints:
-    """Where a cluster's telemetry is read: base URLs of HTTP APIs, "" where there is none."""
+    """Base URLs of a cluster's telemetry APIs; "" where there is none."""
 
     prometheus: str = ""
     loki: str = ""
     jaeger: str = ""
     alertmanager: str = ""
     token: str = ""
-    """A bearer token for all of them, or the password of any user; "" where none is asked for."""
+    """A bearer token for all of them, or the password for any user name; "" where none is required."""
 
 
 @dataclass(slots=True)
-class Hurry:
-    """A stretch in which a cluster's time need not keep to the wall clock."""
+class FastForward:
+    """A period in which the cluster's clock may run ahead of the wall clock."""
 
-    patience: float
-    """The real seconds after which a client may give up on a request."""
-    flown: float = 0.0
-    """Known at the end: how much more of the cluster's time has passed than would have without."""
-    waited: float = 0.0
-    """Known at the end: how long requests have waited for the cluster, on its time."""
+    client_timeout: float
+    """Real seconds after which a client may give up on a request."""
+    skipped_seconds: float = 0.0
+    """Set at the end: by how much the cluster's clock has run ahead."""
+    waited_seconds: float = 0.0
+    """Set at the end: how long requests waited for the cluster, in its own time."""
 
 
 class Cluster(Closing):
@@ -87,43 +87,44 @@ class Cluster(Closing):
 
     @property
     def telemetry(self) -> TelemetryEndpoints:
-        """Where metrics, logs, traces and alerts are read; ClusterError where the environment has none."""
+        """The APIs for metrics, logs, traces and alerts; ClusterError where the environment has none."""
         raise ClusterError(f"cluster {self.name!r} offers no telemetry")
 
     @abstractmethod
     def wait(self, seconds: float) -> None:
-        """Let that much of the cluster's time pass: sleeps where time is real, advances the clock where it is not."""
+        """Wait for so many seconds of the cluster's time: sleeps on a real cluster, advances the clock of another."""
 
     @contextmanager
-    def hurrying(self, limit: float) -> Iterator[Hurry]:
-        """For one request whose answer needs time in the cluster: where time is ours, it flies while the request waits.
+    def fast_forward(self, limit: float) -> Iterator[FastForward]:
+        """Advance a virtual clock while a request waits for its response.
 
-        It flies to the instant of the answer and no further, `limit` seconds at most; then the request is given up.
+        For requests whose response takes time in the cluster. The clock advances to the instant of the response, by
+        `limit` seconds at most; then the request times out. A real cluster ignores this.
         """
         began = monotonic()
-        hurry = Hurry(limit)
-        yield hurry
-        hurry.waited = monotonic() - began
+        skip = FastForward(limit)
+        yield skip
+        skip.waited_seconds = monotonic() - began
 
     @abstractmethod
     def catch_up(self) -> None:
-        """Let time flow from here on. A cluster that was started behind lives up to the present first."""
+        """Start the flow of time. A cluster that was started in the past first simulates up to the present."""
 
-    def pace(self, speed: float) -> None:
-        """Let time flow so many times as fast as ours, 0 for not at all; real time has one pace."""
+    def set_speed(self, speed: float) -> None:
+        """Set how fast a virtual clock runs relative to real time; 0 stops it. A real cluster ignores this."""
 
-    def note_made(self, obj: Mapping[str, Any]) -> None:
-        """Told of each object that the harness has made here, in its shape on the wire; a guest has to remember it."""
+    def record_created(self, obj: Mapping[str, Any]) -> None:
+        """Record an object that the harness has created (as the API returned it); a shared cluster removes it later."""
 
-    def lead_in(self, kubeconfig: Path) -> None:
-        """Told of a kubeconfig before it is given to an agent; a guest changes it to lead through its own door."""
+    def rewrite_kubeconfig(self, kubeconfig: Path) -> None:
+        """Adapt a kubeconfig before an agent gets it; a shared cluster points it at its recording proxy."""
 
 
 C = TypeVar("C", bound=Cluster)
 
 
 class DelegatingCluster(Cluster, Generic[C]):
-    """A cluster that is another one, except for what a subclass does differently."""
+    """A cluster that forwards every call to another one; subclasses override what differs."""
 
     def __init__(self, inner: C) -> None:
         self.inner = inner
@@ -148,21 +149,21 @@ class DelegatingCluster(Cluster, Generic[C]):
         self.inner.wait(seconds)
 
     @contextmanager
-    def hurrying(self, limit: float) -> Iterator[Hurry]:
-        with self.inner.hurrying(limit) as hurry:
-            yield hurry
+    def fast_forward(self, limit: float) -> Iterator[FastForward]:
+        with self.inner.fast_forward(limit) as skip:
+            yield skip
 
     def catch_up(self) -> None:
         self.inner.catch_up()
 
-    def pace(self, speed: float) -> None:
-        self.inner.pace(speed)
+    def set_speed(self, speed: float) -> None:
+        self.inner.set_speed(speed)
 
-    def note_made(self, obj: Mapping[str, Any]) -> None:
-        self.inner.note_made(obj)
+    def record_created(self, obj: Mapping[str, Any]) -> None:
+        self.inner.record_created(obj)
 
-    def lead_in(self, kubeconfig: Path) -> None:
-        self.inner.lead_in(kubeconfig)
+    def rewrite_kubeconfig(self, kubeconfig: Path) -> None:
+        self.inner.rewrite_kubeconfig(kubeconfig)
 
     def close(self) -> None:
         self.inner.close()

@@ -1,4 +1,4 @@
-"""An embedded cluster in a thread of the caller's process: the quickest to start, and open to a debugger."""
+"""An embedded cluster in a thread of the caller's process: fastest to start, and reachable by a debugger."""
 
 from __future__ import annotations
 
@@ -10,17 +10,26 @@ from pathlib import Path
 
 import yaml
 
-from srearena.cluster.base import Cluster, ClusterUnavailable, Hurry, NodeAccess, NodeAccessError, TelemetryEndpoints
+from srearena.cluster.base import (
+    Cluster,
+    ClusterUnavailable,
+    FastForward,
+    NodeAccess,
+    NodeAccessError,
+    TelemetryEndpoints,
+)
 from srearena.cluster.embedded.control import ControlError
 from srearena.cluster.embedded.hosting import HostThread
 from srearena.cluster.embedded.options import ClusterOptions
-from srearena.cluster.hurrying import hurry_by
+from srearena.cluster.fast_forward import fast_forwarding
 
 
 class InProcessCluster(Cluster):
+    """A cluster served by a thread; its private files are in `directory`."""
+
     def __init__(self, name: str, options: ClusterOptions, directory: Path | None = None) -> None:
         self._name = name
-        self._own_directory = directory is None
+        self._is_temporary = directory is None
         self._directory = directory or Path(tempfile.mkdtemp(prefix="srearena-"))
         self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
@@ -51,19 +60,19 @@ class InProcessCluster(Cluster):
         self._thread.call(self._thread.host.pacer.advance(seconds))
 
     @contextmanager
-    def hurrying(self, limit: float) -> Iterator[Hurry]:
-        with hurry_by(lambda request: self._thread.call(self._thread.host.control(request)), limit) as hurry:
-            yield hurry
+    def fast_forward(self, limit: float) -> Iterator[FastForward]:
+        with fast_forwarding(lambda request: self._thread.call(self._thread.host.control(request)), limit) as skip:
+            yield skip
 
     def catch_up(self) -> None:
         self._thread.call(self._thread.host.catch_up())
 
-    def pace(self, speed: float) -> None:
+    def set_speed(self, speed: float) -> None:
         self._thread.call(self._thread.host.control({"operation": "speed", "value": speed}))
 
     def close(self) -> None:
         self._thread.close()
-        if self._own_directory:
+        if self._is_temporary:
             shutil.rmtree(self._directory, ignore_errors=True)
 
 

@@ -50,7 +50,7 @@ def _clean(ledger: Ledger, dry_run: bool) -> bool:
             for line in plan(api, ledger):
                 click.echo(f"  would {line}")
             return True
-        cluster.reach_machines(machines_of(cluster, Config(k8s_host=ledger.host, k8s_user=ledger.user)))
+        cluster.set_node_access(machines_of(cluster, Config(k8s_host=ledger.host, k8s_user=ledger.user)))
         leaving = restore(cluster, api, ledger, lambda text: click.echo(f"  {text}"))
     for line in leaving.done:
         click.echo(f"  {line}")

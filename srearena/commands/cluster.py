@@ -13,11 +13,11 @@ from time import time as now  # noqa: TID251 - what a person reads is real time
 
 import click
 
-from srearena.cluster import running
+from srearena.cluster import registry
 from srearena.cluster.base import ClusterError
-from srearena.cluster.launching import advance as advance_time
-from srearena.cluster.launching import checked_options, launch, stop, wait_until_ready
-from srearena.cluster.running import RunningCluster
+from srearena.cluster.launcher import advance as advance_time
+from srearena.cluster.launcher import checked_options, launch, stop, wait_until_ready
+from srearena.cluster.registry import RunningCluster
 
 _STOP_TIMEOUT = 10.0
 
@@ -42,17 +42,17 @@ def up(
     """Start a cluster and say how to use it."""
     options = checked_options(workers=nodes, seed=seed, speed=speed, port=port)
     begun = monotonic()
-    directory = running.make_directory(name)
+    directory = registry.make_directory(name)
     process = launch(options, directory, detached=detach)
     try:
         url = wait_until_ready(process)
         where = _kubeconfig(directory, kubeconfig)
     except BaseException:
         process.kill()
-        running.forget(name)
+        registry.unregister(name)
         raise
     entry = RunningCluster(name, process.pid, url, str(where), nodes, seed, speed, now())
-    running.note(entry)
+    registry.register(entry)
     _show(entry, monotonic() - begun, as_json=as_json, detach=detach)
     if not detach:
         _stay(process, name)
@@ -98,7 +98,7 @@ def _stay(process: subprocess.Popen[bytes], name: str) -> None:
         return
     finally:
         signal.signal(signal.SIGTERM, before)
-        running.forget(name)
+        registry.unregister(name)
     if status:
         raise ClusterError(f"cluster {name!r} ended with status {status}")
 
@@ -107,7 +107,7 @@ def _stay(process: subprocess.Popen[bytes], name: str) -> None:
 @click.option("--json", "as_json", is_flag=True, help="As a JSON list.")
 def list_(as_json: bool) -> None:
     """Show the clusters that are running."""
-    entries = running.all_running()
+    entries = registry.all_running()
     if as_json:
         click.echo(json.dumps([asdict(entry) for entry in entries]))
         return
@@ -126,11 +126,11 @@ def list_(as_json: bool) -> None:
 @click.option("--all", "everything", is_flag=True, help="Stop every running cluster.")
 def down(names: tuple[str, ...], everything: bool) -> None:
     """Stop clusters by name (`embedded` if none is given)."""
-    wanted = [entry.name for entry in running.all_running()] if everything else list(names) or ["embedded"]
+    wanted = [entry.name for entry in registry.all_running()] if everything else list(names) or ["embedded"]
     for name in wanted:
-        entry = running.find(name)
+        entry = registry.find(name)
         if entry is None:
-            known = ", ".join(other.name for other in running.all_running()) or "none"
+            known = ", ".join(other.name for other in registry.all_running()) or "none"
             raise ClusterError(f"no cluster named {name!r} is running (running: {known})")
         _stop(entry)
         click.echo(f"Cluster {name!r} is down.")
@@ -143,7 +143,7 @@ def _stop(entry: RunningCluster) -> None:
         signal.sigtimedwait([], 0.05)
     if entry.alive:
         raise ClusterError(f"cluster {entry.name!r} (process {entry.pid}) does not stop")
-    running.forget(entry.name)
+    registry.unregister(entry.name)
 
 
 @command.command()
@@ -151,6 +151,6 @@ def _stop(entry: RunningCluster) -> None:
 @click.option("--name", default="embedded", show_default=True)
 def advance(seconds: float, name: str) -> None:
     """Let SECONDS of a cluster's virtual time pass at full speed."""
-    if running.find(name) is None:
+    if registry.find(name) is None:
         raise ClusterError(f"no cluster named {name!r} is running: `srearena cluster list` shows those that are")
-    advance_time(running.directory_of(name), seconds)
+    advance_time(registry.directory_of(name), seconds)

@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from srearena.cluster import running
+from srearena.cluster import registry
 from srearena.cluster.base import ClusterError
-from srearena.cluster.launching import telemetry_of
+from srearena.cluster.launcher import telemetry_of
 from srearena.observer.source import Source
 
 _WINDOW = "1m"
@@ -50,7 +50,7 @@ class Row:
 @click.option("--json", "as_json", is_flag=True, help="One look, as JSON.")
 def command(name: str, every: float, once: bool, as_json: bool) -> None:
     """Show the services of a running cluster: requests, errors, latency, pods, alerts."""
-    endpoints = telemetry_of(running.directory_of(_chosen(name)))
+    endpoints = telemetry_of(registry.directory_of(_chosen(name)))
     with Source("Prometheus", endpoints.prometheus, endpoints.token) as source:
         if as_json:
             rows, pods, alerts = look(source)
@@ -69,7 +69,7 @@ def command(name: str, every: float, once: bool, as_json: bool) -> None:
 
 
 def _chosen(name: str) -> str:
-    entries = [entry.name for entry in running.all_running()]
+    entries = [entry.name for entry in registry.all_running()]
     if name in entries:
         return name
     if not name and len(entries) == 1:

@@ -12,9 +12,9 @@ from typing import Any
 import click
 
 from srearena.backends import backend_options, chosen_config
-from srearena.cluster import Cluster, ClusterError, running
-from srearena.cluster.launching import ChildCluster, checked_options
-from srearena.cluster.running import RunningCluster
+from srearena.cluster import Cluster, ClusterError, registry
+from srearena.cluster.launcher import ChildCluster, checked_options
+from srearena.cluster.registry import RunningCluster
 from srearena.conductor.episode.environment import real_cluster
 from srearena.conductor.shared_cluster import GuestCluster
 from srearena.config import Config
@@ -59,20 +59,20 @@ def command(
     )
     name = name or chosen[0].folder.name.replace("_", "-")
     begun = monotonic()
-    cluster = ChildCluster(name, options, running.make_directory(name), detached=detach)
+    cluster = ChildCluster(name, options, registry.make_directory(name), detached=detach)
     try:
         _bring_up(chosen, cluster, load=not no_load, as_json=as_json)
         _say(f"living through {history:g} s ...", as_json)
         cluster.catch_up()
         entry = RunningCluster(name, cluster.pid, cluster.url, str(cluster.kubeconfig), nodes, seed, speed, now())
-        running.note(entry)
+        registry.register(entry)
         _show(cluster, entry, chosen, monotonic() - begun, as_json=as_json, detach=detach)
     except BaseException:
         cluster.close()
-        running.forget(name)
+        registry.unregister(name)
         raise
     if detach:
-        cluster.let_go()
+        cluster.detach()
     else:
         _stay(cluster, name)
 
@@ -178,4 +178,4 @@ def _stay(cluster: ChildCluster, name: str) -> None:
         click.echo(f"{name} is down.")
     finally:
         cluster.close()
-        running.forget(name)
+        registry.unregister(name)

@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeVar
 
 from srearena.closing import Closing
 from srearena.cluster import Cluster
-from srearena.cluster.base import Hurry
+from srearena.cluster.base import FastForward
 from srearena.service.errors import ApiRefused, NotFound
 from srearena.service.remote_command import Finished, run_command
 from srearena.service.resources import Obj, Resource, ResourceTable, discover
@@ -32,7 +32,7 @@ from srearena.service.waiting import PassTime, doze, wait_until
 __all__ = ["ApiRefused", "Finished", "Kubernetes", "NotFound", "Obj", "Reply", "Resource"]
 
 T = TypeVar("T")
-Hurrying = Callable[[float], AbstractContextManager[Hurry]]
+FastForwarding = Callable[[float], AbstractContextManager[FastForward]]
 PatchKind = Literal["strategic", "merge", "json"]
 _Objects = list[Obj]
 _Words = list[str]
@@ -55,23 +55,28 @@ class Kubernetes(Closing):
         context: str | None = None,
         timeout: float = 60.0,
         pass_time: PassTime | None = None,
-        hurrying: Hurrying | None = None,
-        made: Callable[[Obj], None] = lambda obj: None,
+        fast_forward: FastForwarding | None = None,
+        on_create: Callable[[Obj], None] = lambda obj: None,
     ) -> None:
-        """`pass_time` and `hurrying` are those of a cluster whose time need not be real (see `of`).
+        """`pass_time` and `fast_forward` are those of a cluster whose time need not be real (see `of`).
 
-        `made` is told of every object that did not exist before.
+        `on_create` is called with every object that a request has created.
         """
         self._transport = Transport(Path(kubeconfig), context, timeout)
         self._pass_time = pass_time
-        self._hurrying: Hurrying = hurrying or (lambda limit: nullcontext(Hurry(limit)))
-        self._made = made
+        self._fast_forward: FastForwarding = fast_forward or (lambda limit: nullcontext(FastForward(limit)))
+        self._on_create = on_create
         self._table: ResourceTable | None = None
 
     @classmethod
     def of(cls, cluster: Cluster) -> Kubernetes:
         """The administrator's client of a cluster, also while its clock stands still."""
-        return cls(cluster.kubeconfig, pass_time=cluster.wait, hurrying=cluster.hurrying, made=cluster.note_made)
+        return cls(
+            cluster.kubeconfig,
+            pass_time=cluster.wait,
+            fast_forward=cluster.fast_forward,
+            on_create=cluster.record_created,
+        )
 
     def close(self) -> None:
         self._transport.close()
@@ -225,7 +230,7 @@ class Kubernetes(Closing):
         reply = self._transport.ask(method, path, query=query, **options)
         obj = decoded(reply)
         if reply.status == _CREATED and not query.get("dryRun"):
-            self._made(obj)
+            self._on_create(obj)
         return obj
 
     def replace(self, obj: Obj, namespace: str | None = None, *, manager: str = "kubectl-replace") -> Obj:
@@ -302,9 +307,9 @@ class Kubernetes(Closing):
         """Run a command in a container; its exit status is part of the result."""
         path = self._path("pods", pod, namespace, "exec")
         data = stdin.encode() if isinstance(stdin, str) else stdin
-        with self._hurrying(timeout) as hurry:
+        with self._fast_forward(timeout) as skip:
             return run_command(
-                self._transport.access, path, command, container=container, stdin=data, timeout=hurry.patience
+                self._transport.access, path, command, container=container, stdin=data, timeout=skip.client_timeout
             )
 
     def request_service(
@@ -350,6 +355,6 @@ class Kubernetes(Closing):
     ) -> Reply:
         url = f"{place}/{path.lstrip('/')}"
         wanted = {"accept": "*/*", **(headers or {})}
-        with self._hurrying(self._transport.timeout if timeout is None else timeout) as hurry:
-            reply = self._transport.send(method, url, content=body, headers=wanted, timeout=hurry.patience)
-        return replace(reply, seconds=hurry.waited)
+        with self._fast_forward(self._transport.timeout if timeout is None else timeout) as skip:
+            reply = self._transport.send(method, url, content=body, headers=wanted, timeout=skip.client_timeout)
+        return replace(reply, seconds=skip.waited_seconds)

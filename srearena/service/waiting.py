@@ -1,7 +1,7 @@
 """Waiting for a cluster: on its own time, so that it takes minutes on a real one and milliseconds on an embedded one.
 
 `wait_until` looks, lets time pass, and looks again. One request whose answer itself needs time in the cluster (a
-command that sleeps, a request through the application) is sent while `Cluster.hurrying`.
+command that sleeps, a request through the application) is sent while `Cluster.fast_forward`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from srearena.cluster.launching import start_embedded
+from srearena.cluster.launcher import start_embedded
 from srearena.service.apps.base import Application
 from srearena.service.apps.registry import all_applications
 

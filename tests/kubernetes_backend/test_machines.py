@@ -96,7 +96,7 @@ def test_restoring_does_no_harm_where_nothing_was_done(machines: HereMachines) -
 
 
 def test_what_cannot_be_done_is_said(machines: HereMachines) -> None:
-    with pytest.raises(NodeAccessError, match="power off cannot be done to worker-1 here; there are stop_kubelet"):
+    with pytest.raises(NodeAccessError, match="power off is not supported on worker-1; supported are stop_kubelet"):
         machines.perform("power_off", "worker-1")
     with pytest.raises(NodeAccessError, match="fill_disk on worker-1: missing a required argument: 'share'"):
         machines.perform("fill_disk", "worker-1")

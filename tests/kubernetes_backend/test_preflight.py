@@ -10,7 +10,7 @@ import yaml
 
 from srearena.cluster import Cluster, ClusterError
 from srearena.cluster.kubernetes import KubernetesCluster, read_context
-from srearena.cluster.kubernetes.quantities import amount
+from srearena.cluster.kubernetes.quantities import parse_quantity
 from srearena.conductor.shared_cluster import Needs, PreflightFailed
 from srearena.conductor.shared_cluster.preflight import OLDEST, preflight
 from srearena.service.kubernetes import Kubernetes, Obj
@@ -171,7 +171,7 @@ def test_what_looks_like_production_is_not_even_asked(theirs: Cluster, tmp_path:
 
 @pytest.mark.parametrize("name", ["kind-shop", "reproduction", "product-team", "deliver", "staging", "olive"])
 def test_other_names_are_fine(theirs: Cluster, tmp_path: Path, name: str) -> None:
-    assert read_context(changed(theirs, tmp_path / "k", context=name)).telling == ""
+    assert read_context(changed(theirs, tmp_path / "k", context=name)).production_name == ""
 
 
 def test_a_context_that_is_not_there_is_named(theirs: Cluster) -> None:
@@ -204,4 +204,4 @@ def test_only_the_chosen_context_is_handed_on(theirs: Cluster, tmp_path: Path) -
     [("250m", 0.25), ("2", 2), ("1Gi", 2**30), ("1k", 1000), ("1e3", 1000), ("5E", 5e18), (None, 0), ("much", 0)],
 )
 def test_amounts(text: object, number: float) -> None:
-    assert amount(text) == pytest.approx(number)
+    assert parse_quantity(text) == pytest.approx(number)

@@ -78,8 +78,8 @@ class Host:
         await self.pacer.advance(max(0.0, present - self.assembly.world.clock.now))
         self.pacer.speed = self.options.speed
 
-    def _haste(self) -> dict[str, float]:
-        return {"flown": self.pacer.flown, "waited": self.assembly.world.clock.waited}
+    def _skipped_time(self) -> dict[str, float]:
+        return {"skipped": self.pacer.flown, "waited": self.assembly.world.clock.waited}
 
     async def control(self, request: dict[str, Any]) -> Any:
         """What the harness may ask of a cluster beside the Kubernetes API."""
@@ -92,11 +92,11 @@ class Host:
             case {"operation": "advance", "seconds": int() | float() as seconds} if seconds >= 0:
                 await self.pacer.advance(seconds)
                 return {"now": self.assembly.world.clock.now}
-            case {"operation": "hurry", "limit": int() | float() as limit} if limit >= 0:
-                return {"number": self.pacer.hurry(limit), **self._haste()}
-            case {"operation": "ease", "number": int() as number}:
+            case {"operation": "fast-forward", "limit": int() | float() as limit} if limit >= 0:
+                return {"number": self.pacer.hurry(limit), **self._skipped_time()}
+            case {"operation": "end-fast-forward", "number": int() as number}:
                 self.pacer.ease(number)
-                return self._haste()
+                return self._skipped_time()
             case {"operation": "catch-up"}:
                 await self.catch_up()
                 return {"now": self.assembly.world.clock.now}

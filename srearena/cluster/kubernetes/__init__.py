@@ -1,4 +1,4 @@
-"""A real cluster: how it is found, what it offers, and the ways to its machines."""
+"""The backend for real clusters: contexts, the cluster itself, and access to its machines."""
 
 from srearena.cluster.kubernetes.cluster import KubernetesCluster
 from srearena.cluster.kubernetes.contexts import Context, default_kubeconfig, read_context

@@ -1,7 +1,7 @@
-"""A real cluster, whichever the kubeconfig points at: kind on this machine, a remote one, a cloud.
+"""A real cluster that a kubeconfig points at: kind on this machine, a remote cluster, a cloud's.
 
-Time is real there, so `wait` sleeps; nothing is started and nothing is stopped, since somebody else owns it. Its
-telemetry is where its owner says it is, and its machines are out of reach unless a way to them is given.
+Time is real, so `wait` sleeps. The cluster is neither started nor stopped, since it is not ours. Its telemetry
+endpoints come from the configuration, and its machines are unreachable unless a `NodeAccess` is given.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ class KubernetesCluster(Cluster):
         telemetry: TelemetryEndpoints | None = None,
         nodes: NodeAccess | None = None,
     ) -> None:
-        """`context` is one of the kubeconfig's; its current one by default."""
+        """`context` names one of the kubeconfig's contexts; the current one by default."""
         self.context = read_context(kubeconfig or default_kubeconfig(), context)
         self._name = name
         self._telemetry = telemetry
-        self._nodes: NodeAccess = nodes or NoAccess()
+        self._nodes: NodeAccess = nodes or NoNodeAccess()
         self._folder = Path(tempfile.mkdtemp(prefix="srearena-"))
         self.kubeconfig.touch(mode=0o600)
-        self.kubeconfig.write_text(self.context.narrowed())
+        self.kubeconfig.write_text(self.context.minimal_kubeconfig())
 
     @property
     def name(self) -> str:
@@ -46,9 +46,9 @@ class KubernetesCluster(Cluster):
     def nodes(self) -> NodeAccess:
         return self._nodes
 
-    def reach_machines(self, nodes: NodeAccess | None) -> None:
-        """Show a way to the machines, where there is one."""
-        self._nodes = nodes or NoAccess()
+    def set_node_access(self, nodes: NodeAccess | None) -> None:
+        """Set how the machines are reached; None where they are not."""
+        self._nodes = nodes or NoNodeAccess()
 
     @property
     def telemetry(self) -> TelemetryEndpoints:
@@ -60,18 +60,18 @@ class KubernetesCluster(Cluster):
         threading.Event().wait(seconds)
 
     def catch_up(self) -> None:
-        """It is in the present already."""
+        """Do nothing: real time is always the present."""
 
     def close(self) -> None:
-        """It goes on without us."""
+        """Remove the private kubeconfig; the cluster keeps running."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-class NoAccess(NodeAccess):
-    """Machines that nobody showed us a way to."""
+class NoNodeAccess(NodeAccess):
+    """Machines that cannot be reached."""
 
     def operations(self) -> tuple[str, ...]:
         return ()
 
     def perform(self, operation: str, node: str, **arguments: object) -> None:
-        raise NodeAccessError(f"there is no way to the machine {node} to {operation.replace('_', ' ')}")
+        raise NodeAccessError(f"there is no access to the machine {node} to {operation.replace('_', ' ')}")

@@ -1,7 +1,7 @@
-"""Which cluster a kubeconfig means, and whether its name says that people depend on it.
+"""Contexts of a kubeconfig, and whether a cluster's name suggests production.
 
-Everything that acts on a cluster gets a kubeconfig whose current context is the one that was chosen, so that no part of
-the program can reach another one by accident.
+Everything that acts on a cluster gets a kubeconfig with the chosen context only, so no part of the program can reach
+another cluster by accident.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFil
 
 
 def default_kubeconfig() -> Path:
-    """The file that kubectl would use: the first of `KUBECONFIG` that exists, or `~/.kube/config`."""
+    """The file that kubectl uses: the first of `KUBECONFIG` that exists, or `~/.kube/config`."""
     named = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
     for path in (*named, Path.home() / ".kube" / "config"):
         if path.is_file():
@@ -41,15 +41,15 @@ class Context:
     server: str
 
     @property
-    def telling(self) -> str:
-        """The name in it that says people depend on this cluster; empty where none does."""
+    def production_name(self) -> str:
+        """The name of the context, cluster or host that suggests production; empty where none does."""
         host = urlsplit(self.server).hostname or ""
         return next((name for name in (self.name, self.cluster, host) if _PRODUCTION.search(name)), "")
 
-    def narrowed(self) -> str:
-        """A kubeconfig with this context alone; files it names stay where they are.
+    def minimal_kubeconfig(self) -> str:
+        """A kubeconfig with this context only; the files it refers to are not copied.
 
-        The context's own namespace is left out: it is where a person works, and need not even exist.
+        The context's namespace is left out: it is a person's preference and may not exist.
         """
         document = _document(self.path)
         context = _named(document, "contexts", self.name)
@@ -73,20 +73,20 @@ class Context:
 
 
 def read_context(path: Path, name: str = "") -> Context:
-    """The context of that name, or the current one; ClusterError says what is not there."""
+    """Read the context of that name, or the current one; ClusterError says what is missing."""
     document = _document(path)
-    wanted = name or str(document.get("current-context") or "")
-    known = [str(entry.get("name")) for entry in document.get("contexts") or () if isinstance(entry, dict)]
-    if not wanted:
-        raise ClusterError(f"{path} has no current context: name one with --context ({', '.join(known) or 'none'})")
-    entry = _named(document, "contexts", wanted).get("context")
+    selected = name or str(document.get("current-context") or "")
+    names = [str(entry.get("name")) for entry in document.get("contexts") or () if isinstance(entry, dict)]
+    if not selected:
+        raise ClusterError(f"{path} has no current context: name one with --context ({', '.join(names) or 'none'})")
+    entry = _named(document, "contexts", selected).get("context")
     if not entry:
-        raise ClusterError(f"{path} has no context {wanted!r}: there are {', '.join(known) or 'none'}")
+        raise ClusterError(f"{path} has no context {selected!r}: there are {', '.join(names) or 'none'}")
     cluster = str(entry.get("cluster") or "")
     server = str((_named(document, "clusters", cluster).get("cluster") or {}).get("server") or "")
     if not server:
-        raise ClusterError(f"{path}: the cluster {cluster!r} of context {wanted!r} has no server address")
-    return Context(path, wanted, cluster, str(entry.get("user") or ""), server)
+        raise ClusterError(f"{path}: the cluster {cluster!r} of context {selected!r} has no server address")
+    return Context(path, selected, cluster, str(entry.get("user") or ""), server)
 
 
 def _document(path: Path) -> dict[str, Any]:

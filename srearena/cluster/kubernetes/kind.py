@@ -1,7 +1,7 @@
-"""Making and removing a kind cluster: Kubernetes in containers on this machine.
+"""Creating and deleting a kind cluster: Kubernetes in containers on this machine.
 
-The configurations are in `kind/` of the repository, one per processor; what differs is the image, which must exist for
-it. The tool `kind` does the work, and needs a container engine that runs.
+The configurations are in `kind/` of the repository, one per processor architecture, with an image built for it. The
+`kind` tool does the work and needs a running container engine.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import platform
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,7 +21,7 @@ _ENGINES = ("docker", "podman", "nerdctl")
 
 
 def configuration(machine: str = "") -> Path:
-    """The file for this machine's processor."""
+    """The configuration file for this machine's processor."""
     name = "arm" if (machine or platform.machine()).lower() in _ARM else "x86"
     path = _CONFIGURATIONS / f"kind-config-{name}.yaml"
     if not path.is_file():
@@ -31,7 +30,7 @@ def configuration(machine: str = "") -> Path:
 
 
 def up(name: str = NAME, config: Path | None = None, kubeconfig: Path | None = None) -> str:
-    """Make a cluster; the name of its context."""
+    """Create a cluster and return the name of its context."""
     _check()
     if name in names():
         raise ClusterError(
@@ -45,7 +44,7 @@ def up(name: str = NAME, config: Path | None = None, kubeconfig: Path | None = N
 
 
 def down(name: str = NAME) -> None:
-    """Remove a cluster; ClusterError where there is none of that name."""
+    """Delete a cluster; ClusterError where there is none of that name."""
     _check()
     if name not in names():
         raise ClusterError(f"there is no kind cluster named {name!r} (there are: {', '.join(names()) or 'none'})")
@@ -62,19 +61,17 @@ def _check() -> None:
     engine = next((tool for tool in _ENGINES if shutil.which(tool)), None)
     if engine is None:
         raise ClusterError("kind needs a container engine: install Docker (https://docs.docker.com/engine/install/)")
-    asked = subprocess.run([engine, "info"], capture_output=True, text=True, check=False)
-    if asked.returncode:
-        said = (asked.stderr or asked.stdout).strip().splitlines()[-1:] or ["it does not answer"]
-        raise ClusterError(f"{engine} is installed and does not run: {said[0]}")
+    info = subprocess.run([engine, "info"], capture_output=True, text=True, check=False)
+    if info.returncode:
+        error = (info.stderr or info.stdout).strip().splitlines()[-1:] or ["it does not answer"]
+        raise ClusterError(f"{engine} is installed and does not run: {error[0]}")
 
 
 def _kind(words: Sequence[str], *, shown: bool = False) -> str:
-    """What kind prints; its progress goes to the terminal where a person waits for it."""
-    with tempfile.TemporaryFile("w+") as complaints:
-        errors = None if shown else complaints
-        done = subprocess.run(["kind", *words], stdout=subprocess.PIPE, stderr=errors, text=True, check=False)
-        if done.returncode == 0:
-            return done.stdout
-        complaints.seek(0)
-        said = complaints.read().strip().splitlines()[-1:] or ["see above"]
-    raise ClusterError(f"kind {' '.join(words[:2])} failed: {said[0]}")
+    """Run kind and return what it prints; with `shown` its progress goes to the terminal."""
+    errors = None if shown else subprocess.PIPE
+    done = subprocess.run(["kind", *words], stdout=subprocess.PIPE, stderr=errors, text=True, check=False)
+    if done.returncode:
+        error = (done.stderr or "").strip().splitlines()[-1:] or ["see above"]
+        raise ClusterError(f"kind {' '.join(words[:2])} failed: {error[0]}")
+    return done.stdout

@@ -1,8 +1,8 @@
-"""The machines of a real cluster, reached by a shell on each: what an operation means there, as a script.
+"""Access to the machines of a real cluster: each operation is a shell script.
 
-How the shell is reached differs (`docker exec`, SSH, a shell of this machine); what is typed does not. `restore` takes
-back everything the others can have done, and does no harm where nothing was done: it is what `srearena cleanup` runs
-after a crash, when nobody knows any more what was under way.
+How the shell is reached differs (`docker exec`, SSH, a local shell); the scripts do not. `restore` undoes everything
+the other operations can have done and is idempotent: `srearena cleanup` runs it after a crash, when the operations that
+were in effect are unknown.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _TIMEOUT = 120.0
 
 
 class ShellMachines(NodeAccess):
-    """Each operation is a method that gives the script for one machine."""
+    """Each operation is a method that returns the script for one machine."""
 
     marks = "/run/machine-care"
-    """Where scripts keep what they need to end again."""
+    """The directory in which scripts keep the state they need to undo an operation."""
     disk = "/var/lib/kubelet"
-    """A folder on the disk that is filled."""
+    """A directory on the disk that `fill_disk` fills."""
 
     def operations(self) -> tuple[str, ...]:
         return (
@@ -40,8 +40,10 @@ class ShellMachines(NodeAccess):
 
     def perform(self, operation: str, node: str, **arguments: object) -> None:
         if operation not in self.operations():
-            known = ", ".join(self.operations())
-            raise NodeAccessError(f"{operation.replace('_', ' ')} cannot be done to {node} here; there are {known}")
+            supported = ", ".join(self.operations())
+            raise NodeAccessError(
+                f"{operation.replace('_', ' ')} is not supported on {node}; supported are {supported}"
+            )
         method = getattr(self, operation)
         try:
             inspect.signature(method).bind(**arguments)
@@ -51,9 +53,9 @@ class ShellMachines(NodeAccess):
 
     @abstractmethod
     def run(self, node: str, script: str) -> str:
-        """Run a shell script on a machine as root; NodeAccessError with what it said where it fails."""
+        """Run a shell script on a machine as root; NodeAccessError with its error output where it fails."""
 
-    # What is typed
+    # The scripts
 
     def stop_kubelet(self) -> str:
         return "systemctl stop kubelet"
@@ -65,7 +67,7 @@ class ShellMachines(NodeAccess):
         return f"{self.stop_kubelet()}\n{self.start_kubelet()}"
 
     def fill_disk(self, share: float) -> str:
-        """A file that makes the disk of the kubelet full to that share (0 to 1) of its size; 0 takes it away."""
+        """Fill the kubelet's disk to that share (0 to 1) of its size with one file; 0 removes the file."""
         if share <= 0:
             return f"rm -f {self.disk}/.reserve"
         return (
@@ -76,7 +78,7 @@ class ShellMachines(NodeAccess):
         )
 
     def burn_cpu(self, cores: float) -> str:
-        """So many processes of the machine compute; 0 ends them."""
+        """Run so many busy processes on the machine; 0 ends them."""
         end = (
             f"mkdir -p {self.marks}\n"
             f"for pid in $(cat {self.marks}/busy 2>/dev/null); do kill $pid 2>/dev/null || true; done\n"
@@ -99,7 +101,7 @@ class ShellMachines(NodeAccess):
         corruption: float = 0.0,
         bandwidth: float = 0.0,
     ) -> str:
-        """`tc netem` on the interface of a pod (`namespace/name`), or on the machine's; all zeros take it away."""
+        """Apply `tc netem` to the interface of a pod (`namespace/name`) or of the machine; all zeros remove it."""
         words = []
         if delay or jitter:
             words.append(f"delay {delay * 1000:g}ms" + (f" {jitter * 1000:g}ms" if jitter else ""))
@@ -123,12 +125,12 @@ class ShellMachines(NodeAccess):
         )
 
     def restore(self) -> str:
-        calm = f"{self.shape_network()} || true"
-        return "\n".join([self.burn_cpu(0), self.fill_disk(0), calm, self.start_kubelet()])
+        unshape = f"{self.shape_network()} || true"
+        return "\n".join([self.burn_cpu(0), self.fill_disk(0), unshape, self.start_kubelet()])
 
 
 class CommandMachines(ShellMachines):
-    """Machines whose shell is reached by a command of this machine."""
+    """Machines whose shell is reached by a local command."""
 
     @abstractmethod
     def command(self, node: str) -> list[str]:
@@ -139,12 +141,12 @@ class CommandMachines(ShellMachines):
         try:
             done = subprocess.run(words, input=script, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
         except FileNotFoundError as problem:
-            raise NodeAccessError(f"{words[0]} is not installed, and is the way to the machine {node}") from problem
+            raise NodeAccessError(f"{words[0]} is not installed; it is needed to reach the machine {node}") from problem
         except subprocess.TimeoutExpired as problem:
             raise NodeAccessError(f"{words[0]} to {node} did not end within {_TIMEOUT:g} s") from problem
         if done.returncode:
-            said = (done.stderr or done.stdout).strip().splitlines()[-1:] or [f"status {done.returncode}"]
-            raise NodeAccessError(f"on {node}: {said[0]}")
+            error = (done.stderr or done.stdout).strip().splitlines()[-1:] or [f"status {done.returncode}"]
+            raise NodeAccessError(f"on {node}: {error[0]}")
         return done.stdout
 
 
@@ -159,7 +161,7 @@ class KindMachines(CommandMachines):
 
 
 class SshMachines(CommandMachines):
-    """Machines that answer SSH, by default under the names their nodes have."""
+    """Machines reached by SSH, by default under the names of their nodes."""
 
     def __init__(self, user: str = "", address: Callable[[str], str] = lambda node: node, program: str = "ssh") -> None:
         self._user = user
@@ -168,13 +170,13 @@ class SshMachines(CommandMachines):
 
     def command(self, node: str) -> list[str]:
         host = self._address(node)
-        who = f"{self._user}@{host}" if self._user else host
+        destination = f"{self._user}@{host}" if self._user else host
         shell = "sh" if self._user == "root" else "sudo -n sh"
-        return [self._program, "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", who, shell]
+        return [self._program, "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", destination, shell]
 
 
 class LocalMachine(CommandMachines):
-    """The machine we run on is the node (k3s, minikube without a driver, kubeadm on one host)."""
+    """This machine is the node (k3s, minikube without a driver, kubeadm on one host)."""
 
     def command(self, node: str) -> list[str]:
         return ["sudo", "-n", "sh"]

@@ -1,4 +1,4 @@
-"""Amounts as Kubernetes writes them (`250m`, `1Gi`), as numbers."""
+"""Parsing Kubernetes quantities (`250m`, `1Gi`)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _SUFFIXES = {
 }
 
 
-def amount(text: object) -> float:
-    """Cores, bytes or pieces; 0 where the text is no amount."""
+def parse_quantity(text: object) -> float:
+    """Parse a quantity; 0 where the text is none."""
     word = str(text if text is not None else "")
     number = word.rstrip("numkKMGTPEi") if not word[-1:].isdigit() else word
     try:

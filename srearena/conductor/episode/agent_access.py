@@ -80,7 +80,7 @@ def grant(cluster: Cluster, api: Kubernetes, namespaces: Sequence[str], folder: 
     for obj in _objects(namespaces):
         api.apply(obj)
     path = _write_kubeconfig(cluster, _token(cluster, api), namespaces[0], folder)
-    cluster.lead_in(path)
+    cluster.rewrite_kubeconfig(path)
     return path
 
 

@@ -57,7 +57,7 @@ def real_cluster(
         name=config.k8s_host,
         telemetry=TelemetryEndpoints(**told.model_dump()) if told is not None else None,
     )
-    cluster.reach_machines(nodes or machines_of(cluster, config))
+    cluster.set_node_access(nodes or machines_of(cluster, config))
     names = tuple(dict.fromkeys(name for app in applications for name in app.namespaces))
     ours = [*names, *beside, IDENTITY]
     manifests = [m for app in applications for m in app.manifests]

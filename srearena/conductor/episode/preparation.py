@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from srearena.cluster import Cluster, start_embedded
-from srearena.cluster.base import DelegatingCluster, Hurry
+from srearena.cluster.base import DelegatingCluster, FastForward
 from srearena.conductor.episode.spec import EpisodeSpec, Timeline
 from srearena.conductor.errors import EnvironmentFailure
 from srearena.conductor.grading.baseline import Baseline, capture
@@ -36,13 +36,13 @@ class TimeKeeper(DelegatingCluster[Cluster]):
         self.passed += seconds
 
     @contextmanager
-    def hurrying(self, limit: float) -> Iterator[Hurry]:
-        hurry = Hurry(limit)
+    def fast_forward(self, limit: float) -> Iterator[FastForward]:
+        skip = FastForward(limit)
         try:
-            with self.inner.hurrying(limit) as hurry:
-                yield hurry
+            with self.inner.fast_forward(limit) as skip:
+                yield skip
         finally:
-            self.passed += hurry.flown
+            self.passed += skip.skipped_seconds
 
 
 def embedded_cluster(problem: Problem, spec: EpisodeSpec) -> TimeKeeper:

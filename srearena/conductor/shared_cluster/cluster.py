@@ -67,10 +67,10 @@ class GuestCluster(DelegatingCluster[KubernetesCluster]):
         self._journal = ledger.journal
         self._doors: list[Door] = []
 
-    def note_made(self, obj: Mapping[str, Any]) -> None:
+    def record_created(self, obj: Mapping[str, Any]) -> None:
         self._journal.note(obj)
 
-    def lead_in(self, kubeconfig: Path) -> None:
+    def rewrite_kubeconfig(self, kubeconfig: Path) -> None:
         """Through a door at which we write down what the agent makes; by itself where a proxy lies in between."""
         access = read_kubeconfig(kubeconfig)
         if is_direct(access.server):

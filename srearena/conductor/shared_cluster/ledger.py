@@ -16,7 +16,7 @@ from secrets import token_hex
 from typing import Any
 
 from srearena.cluster.base import ClusterError
-from srearena.cluster.running import is_alive, state_directory
+from srearena.cluster.registry import is_alive, state_directory
 from srearena.conductor.grading.baseline import Baseline
 from srearena.conductor.shared_cluster.inventory import as_document, from_document
 from srearena.conductor.shared_cluster.journal import Journal

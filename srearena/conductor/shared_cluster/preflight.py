@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from srearena.cluster.base import ClusterError
 from srearena.cluster.kubernetes.contexts import Context
-from srearena.cluster.kubernetes.quantities import amount
+from srearena.cluster.kubernetes.quantities import parse_quantity
 from srearena.service.errors import ApiRefused, UnknownResource, Unreachable
 from srearena.service.kubernetes import Kubernetes, Obj
 from srearena.service.manifests import Manifest, pod_template
@@ -66,8 +66,8 @@ def preflight(context: Context, api: Kubernetes, needs: Needs, *, trusted: bool 
 
 def may_enter(context: Context, api: Kubernetes, *, trusted: bool = False) -> None:
     """Whether this is a cluster to work on at all."""
-    if context.telling and not trusted:
-        said = f"{context.telling!r} looks like production; if it is not, say --yes-this-cluster"
+    if context.production_name and not trusted:
+        said = f"{context.production_name!r} looks like production; if it is not, say --yes-this-cluster"
         raise PreflightFailed(context, [said])
     if problem := _unreachable(api):
         raise PreflightFailed(context, [problem])
@@ -182,7 +182,7 @@ def _room(api: Kubernetes, needs: Needs) -> Iterator[str]:
     ]
     wanted = list(_specs(needs.manifests, len(nodes)))
     for resource, unit, size in (("cpu", "cores", 1.0), ("memory", "GiB", 2.0**30)):
-        there = sum(amount(node["status"]["allocatable"].get(resource)) for node in nodes)
+        there = sum(parse_quantity(node["status"]["allocatable"].get(resource)) for node in nodes)
         free = there - sum(_requested(spec, resource) for spec in used)
         needed = sum(_requested(spec, resource) for spec in wanted)
         if needed > free:
@@ -190,7 +190,7 @@ def _room(api: Kubernetes, needs: Needs) -> Iterator[str]:
                 f"not enough allocatable {resource}: {needed / size:.1f} {unit} are needed, "
                 f"{max(free, 0) / size:.1f} of {there / size:.1f} are free: add a node, or remove workloads"
             )
-    places = sum(amount(node["status"]["allocatable"].get("pods")) for node in nodes) - len(used)
+    places = sum(parse_quantity(node["status"]["allocatable"].get("pods")) for node in nodes) - len(used)
     if len(wanted) > places:
         yield f"not enough room for pods: {len(wanted)} are needed, {places:.0f} fit: add a node"
 
@@ -215,7 +215,7 @@ def _specs(manifests: Iterable[Manifest], nodes: int) -> Iterator[Obj]:
 def _requested(spec: Obj, resource: str) -> float:
     def of(container: Obj) -> float:
         told = container.get("resources") or {}
-        return amount((told.get("requests") or {}).get(resource) or (told.get("limits") or {}).get(resource))
+        return parse_quantity((told.get("requests") or {}).get(resource) or (told.get("limits") or {}).get(resource))
 
     running = sum(of(container) for container in spec.get("containers") or ())
     return max([running, *(of(container) for container in spec.get("initContainers") or ())])

@@ -103,7 +103,7 @@ def _episode(
 def _prepare(episode: Episode) -> None:
     """Set the stage, and let time pass only when it is told to: a proof must not depend on how busy a machine is."""
     episode.prepare()
-    episode.cluster.pace(0)
+    episode.cluster.set_speed(0)
 
 
 def _judged(problem: Problem) -> Verdict:
@@ -175,11 +175,11 @@ def _remedied(problem: Problem, episode: Episode, proof: Proof) -> None:
     if not problem.remedy:
         proof.found("the remedy heals", False, "there is no reference remedy")
         return
-    episode.cluster.pace(_PACE)
+    episode.cluster.set_speed(_PACE)
     try:
         done = run_as_operator(problem.remedy, episode)
     finally:
-        episode.cluster.pace(0)
+        episode.cluster.set_speed(0)
     if done.returncode:
         proof.found("the remedy heals", False, f"the script failed: {done.stderr.strip()[-300:]}")
         return

@@ -29,7 +29,7 @@ def run_probe(problem: Problem, script: str, pod_settings: Obj | None = None, im
     api, namespace = problem.kubernetes, problem.namespace
     try:
         # Where webhooks review new pods, the answer takes some of the cluster's time.
-        with problem.cluster.hurrying(_ADMISSION):
+        with problem.cluster.fast_forward(_ADMISSION):
             made = api.create(_manifest(script, pod_settings or {}, image), namespace, manager="kubectl-run")
     except ApiRefused as refused:
         raise ProbeFailed(f"a new pod is not admitted in {namespace}: {refused}") from refused

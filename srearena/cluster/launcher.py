@@ -1,4 +1,4 @@
-"""Starting embedded clusters: the one place outside the simulator that knows it.
+"""Starting embedded clusters: the factory, the only module that imports the simulator from outside.
 
     from srearena.cluster import start_embedded
 
@@ -6,7 +6,7 @@
         print(cluster.kubeconfig)
         cluster.wait(60)
 
-By default the cluster gets a process of its own; `in_process=True` keeps it in a thread of the caller's.
+By default the cluster runs in a process of its own; with `in_process=True` it runs in a thread of the caller's.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from srearena.cluster.base import (
     Cluster,
     ClusterError,
     ClusterUnavailable,
-    Hurry,
+    FastForward,
     NodeAccess,
     NodeAccessError,
     TelemetryEndpoints,
 )
 from srearena.cluster.embedded.control import ControlError, ControlLine
 from srearena.cluster.embedded.options import ClusterOptions
-from srearena.cluster.hurrying import hurry_by
+from srearena.cluster.fast_forward import fast_forwarding
 
 _START_TIMEOUT = 60.0
 _STOP_TIMEOUT = 10.0
@@ -58,13 +58,13 @@ def start_embedded(
     directory: Path | None = None,
     in_process: bool = False,
 ) -> Cluster:
-    """A settled cluster with `nodes` workers beside its control plane.
+    """Start a cluster with `nodes` workers beside its control plane; returns when its own components are up.
 
-    `behind` hands it over that many seconds in the past, with time standing still: deploy, wait, break something, then
-    `catch_up`, and whoever looks then finds a history that ends now.
-    `models` are folders of applications (`Application.folder`): what their images do is in a `model.yaml` there.
+    `behind` starts it that many seconds in the past with a stopped clock: deploy, wait, inject a fault, then
+    `catch_up`; telemetry then has a history that ends now.
+    `models` are folders of applications (`Application.folder`) whose `model.yaml` describes what their images do.
     `directory` is where its private files go (a temporary one by default). `secret` fixes keys and tokens, for runs
-    that must repeat to the byte; leave it out everywhere else.
+    that must be reproducible to the byte; leave it out otherwise.
     """
     options = checked_options(
         workers=nodes,
@@ -85,9 +85,9 @@ def start_embedded(
     return ChildCluster(name, options, directory)
 
 
-def checked_options(**choices: Any) -> ClusterOptions:
-    """Options for a cluster; ClusterError says what is wrong with them."""
-    options = ClusterOptions(**choices)
+def checked_options(**values: Any) -> ClusterOptions:
+    """Validate the options of a cluster; ClusterError lists what is wrong."""
+    options = ClusterOptions(**values)
     problems = options.problems()
     if problems:
         raise ClusterError("; ".join(problems))
@@ -95,13 +95,13 @@ def checked_options(**choices: Any) -> ClusterOptions:
 
 
 class ChildCluster(Cluster):
-    """An embedded cluster in a process of its own, which ends with this one, unless it is let go."""
+    """An embedded cluster in a child process, which ends with this process unless it is detached."""
 
     def __init__(
         self, name: str, options: ClusterOptions, directory: Path | None = None, *, detached: bool = False
     ) -> None:
         self._name = name
-        self._own_directory = directory is None
+        self._is_temporary = directory is None
         self._directory = directory or Path(tempfile.mkdtemp(prefix="srearena-"))
         self._process = launch(options, self._directory, detached=detached)
         atexit.register(self.close)
@@ -133,27 +133,27 @@ class ChildCluster(Cluster):
         return telemetry_of(self._directory)
 
     def wait(self, seconds: float) -> None:
-        _asked(self._control, "advance", seconds=seconds)
+        _request(self._control, "advance", seconds=seconds)
 
     @contextlib.contextmanager
-    def hurrying(self, limit: float) -> Iterator[Hurry]:
-        with hurry_by(lambda request: _asked(self._control, **request), limit) as hurry:
-            yield hurry
+    def fast_forward(self, limit: float) -> Iterator[FastForward]:
+        with fast_forwarding(lambda request: _request(self._control, **request), limit) as skip:
+            yield skip
 
     def catch_up(self) -> None:
-        _asked(self._control, "catch-up")
+        _request(self._control, "catch-up")
 
-    def pace(self, speed: float) -> None:
-        _asked(self._control, "speed", value=speed)
+    def set_speed(self, speed: float) -> None:
+        _request(self._control, "speed", value=speed)
 
     def wait_for_end(self) -> None:
-        """Until the process of the cluster ends; ClusterError where it did not end well."""
+        """Block until the process of the cluster ends; ClusterError where it failed."""
         status = self._process.wait()
         if status:
             raise ClusterError(f"cluster {self._name!r} ended with status {status}")
 
-    def let_go(self) -> None:
-        """Leave a detached cluster to itself: it goes on when this process ends."""
+    def detach(self) -> None:
+        """Keep a cluster that was started detached running when this process ends."""
         atexit.unregister(self.close)
 
     def close(self) -> None:
@@ -169,7 +169,7 @@ class ChildCluster(Cluster):
             if stream is not None:
                 with contextlib.suppress(OSError):
                     stream.close()
-        if self._own_directory:
+        if self._is_temporary:
             shutil.rmtree(self._directory, ignore_errors=True)
 
 
@@ -178,7 +178,7 @@ class _ControlledNodes(NodeAccess):
         self._control = control
 
     def operations(self) -> tuple[str, ...]:
-        return tuple(_asked(self._control, "node-operations"))
+        return tuple(_request(self._control, "node-operations"))
 
     def perform(self, operation: str, node: str, **arguments: object) -> None:
         try:
@@ -187,7 +187,7 @@ class _ControlledNodes(NodeAccess):
             raise NodeAccessError(str(problem)) from problem
 
 
-def _asked(control: ControlLine, operation: str, **arguments: Any) -> Any:
+def _request(control: ControlLine, operation: str, **arguments: Any) -> Any:
     try:
         return control.ask(operation, **arguments)
     except ControlError as problem:
@@ -195,7 +195,7 @@ def _asked(control: ControlLine, operation: str, **arguments: Any) -> Any:
 
 
 def launch(options: ClusterOptions, directory: Path, *, detached: bool = False) -> subprocess.Popen[bytes]:
-    """Start the process that serves a cluster; its options go over standard input, since they hold a secret."""
+    """Start the process that serves a cluster. Options are passed on standard input, since they hold a secret."""
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (directory / "log").open("wb") as log:
         process = subprocess.Popen(
@@ -215,22 +215,22 @@ def launch(options: ClusterOptions, directory: Path, *, detached: bool = False) 
 
 
 def wait_until_ready(process: subprocess.Popen[bytes]) -> str:
-    """The URL of the API once it answers; ClusterUnavailable with what the process said if it never will."""
+    """Wait for the API and return its URL; ClusterUnavailable with the process's error where it does not start."""
     assert process.stdout is not None
-    with _alarm(process):
+    with _start_timeout(process):
         line = process.stdout.readline()
     try:
-        answer = json.loads(line)
+        reply = json.loads(line)
     except ValueError:
-        answer = {"error": f"its process ended with status {process.wait()} before the API answered"}
-    if "error" in answer:
-        raise ClusterUnavailable(f"the embedded cluster did not start: {answer['error']}")
-    return str(answer["url"])
+        reply = {"error": f"its process ended with status {process.wait()} before the API answered"}
+    if "error" in reply:
+        raise ClusterUnavailable(f"the embedded cluster did not start: {reply['error']}")
+    return str(reply["url"])
 
 
 @contextlib.contextmanager
-def _alarm(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Kill a process that does not get ready in time, so that reading from it ends."""
+def _start_timeout(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Kill a process that does not become ready in time, so that reading from it ends."""
     timer = threading.Timer(_START_TIMEOUT, process.kill)
     timer.daemon = True
     timer.start()
@@ -241,16 +241,16 @@ def _alarm(process: subprocess.Popen[bytes]) -> Iterator[None]:
 
 
 def advance(directory: Path, seconds: float) -> None:
-    """Let time pass in a cluster whose files are in `directory`, whoever started it."""
-    _asked(ControlLine(directory / "control"), "advance", seconds=seconds)
+    """Advance the clock of the cluster whose files are in `directory`, whichever process started it."""
+    _request(ControlLine(directory / "control"), "advance", seconds=seconds)
 
 
 def telemetry_of(directory: Path) -> TelemetryEndpoints:
-    """Where the telemetry of a cluster is read whose files are in `directory`, whoever started it."""
-    return TelemetryEndpoints(**_asked(ControlLine(directory / "control"), "telemetry"))
+    """The telemetry endpoints of the cluster whose files are in `directory`, whichever process started it."""
+    return TelemetryEndpoints(**_request(ControlLine(directory / "control"), "telemetry"))
 
 
 def stop(pid: int) -> None:
-    """Ask the process of a detached cluster to end."""
+    """Terminate the process of a detached cluster."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)

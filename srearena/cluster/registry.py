@@ -1,7 +1,7 @@
-"""The embedded clusters that run on this machine, as files that every `srearena` command can find.
+"""The registry of embedded clusters that run on this machine: files that every `srearena` command can read.
 
-One directory per cluster under the user's state directory, readable by its owner only: `cluster.json` says what runs
-where, `kubeconfig` and `control` are how to reach it. An entry whose process is gone is swept away on sight.
+One directory per cluster under the user's state directory, readable by its owner only. `cluster.json` describes the
+cluster, `kubeconfig` and `control` give access to it. An entry whose process has ended is deleted when it is read.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class RunningCluster:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether there is a process of that number, whoever owns it."""
+    """Whether a process with that id exists, of any user."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -46,25 +46,25 @@ def is_alive(pid: int) -> bool:
 
 
 def state_directory() -> Path:
-    """Where clusters are noted: `SREARENA_STATE_DIR`, or `srearena` under the user's state directory."""
-    own = os.environ.get("SREARENA_STATE_DIR")
-    if own:
-        return Path(own)
+    """The directory of the registry: `SREARENA_STATE_DIR`, or `srearena` under the user's state directory."""
+    override = os.environ.get("SREARENA_STATE_DIR")
+    if override:
+        return Path(override)
     base = os.environ.get("XDG_STATE_HOME")
     return (Path(base) if base else Path.home() / ".local" / "state") / "srearena"
 
 
 def directory_of(name: str) -> Path:
-    """The directory of a cluster; the name must be one that can stand in a path and in a kubeconfig."""
+    """The directory of a cluster; the name must be valid in a path and in a kubeconfig."""
     if not _NAME.fullmatch(name):
         raise ClusterError(
-            f"{name!r} is no good name for a cluster: use at most 40 lower-case letters, digits and dashes"
+            f"{name!r} is not a valid name for a cluster: use at most 40 lower-case letters, digits and dashes"
         )
     return state_directory() / "clusters" / name
 
 
 def make_directory(name: str) -> Path:
-    """A fresh private directory for a cluster; refused while one of that name runs."""
+    """Create an empty private directory for a cluster; ClusterError while one of that name runs."""
     if find(name) is not None:
         raise ClusterError(
             f"a cluster named {name!r} is running: choose another --name, or `srearena cluster down {name}`"
@@ -75,15 +75,15 @@ def make_directory(name: str) -> Path:
     return directory
 
 
-def note(cluster: RunningCluster) -> None:
-    """Write the entry; it appears whole or not at all."""
+def register(cluster: RunningCluster) -> None:
+    """Write the entry of a cluster atomically."""
     directory = directory_of(cluster.name)
     draft = directory / "cluster.json.new"
     draft.write_text(json.dumps(asdict(cluster), indent=2) + "\n")
     draft.replace(directory / "cluster.json")
 
 
-def forget(name: str) -> None:
+def unregister(name: str) -> None:
     shutil.rmtree(directory_of(name), ignore_errors=True)
 
 
@@ -94,7 +94,7 @@ def find(name: str) -> RunningCluster | None:
     except (OSError, ValueError, TypeError):
         return None
     if not entry.alive:
-        forget(name)
+        unregister(name)
         return None
     return entry
 
