@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from srearena.cluster.embedded.programs.datastores.sql.statements import literal
+from srearena.cluster.program_models.sql import literal
 from srearena.service.products.mysql.errors import MysqlError
 from srearena.service.products.mysql.server import SYSTEM, Account, MysqlServer, Session
 

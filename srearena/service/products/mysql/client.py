@@ -5,13 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from srearena.cluster.embedded.machine.networking.reachability import ConnectResult, Outcome
-from srearena.cluster.embedded.machine.processes.execution import Exit
-from srearena.cluster.embedded.machine.processes.process import Process
-from srearena.cluster.embedded.programs.datastores.dialogue import Dialogue
-from srearena.cluster.embedded.programs.datastores.sql import grids
-from srearena.cluster.embedded.programs.datastores.sql.statements import split
-from srearena.cluster.embedded.userland.tools.urls import REASONS
+from srearena.cluster.program_models import REASONS, ConnectResult, Exit, Outcome, Process
+from srearena.cluster.program_models.datastores import Dialogue
+from srearena.cluster.program_models.sql import grids, split
 
 PORT = 3306
 _VALUES = {"u": "user", "h": "host", "P": "port", "e": "execute", "D": "database", "S": "socket"}

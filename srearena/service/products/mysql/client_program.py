@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from srearena.cluster.embedded.machine.processes.process import Process
-from srearena.cluster.embedded.programs.base import Program
-from srearena.cluster.embedded.programs.registry import program
+from srearena.cluster.program_models import Process, Program, program
 from srearena.service.products.mysql.program import Mysql
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from srearena.cluster.embedded.machine.networking.sockets import Connection
-from srearena.cluster.embedded.programs.datastores.datastore import Login
-from srearena.cluster.embedded.programs.datastores.dialogue import Dialogue
+from srearena.cluster.program_models import Connection
+from srearena.cluster.program_models.datastores import Dialogue, Login
 from srearena.service.products.mysql.errors import MysqlError
 from srearena.service.products.mysql.execution import Execution
 from srearena.service.products.mysql.server import MysqlServer, Session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from srearena.cluster.embedded.programs.datastores.sql.statements import masked, unmasked
+from srearena.cluster.program_models.sql import masked, unmasked
 
 _NAME = r"(?:`[^`]+`|\"[^\"]+\"|\w+)"
 _PLACE = re.compile(

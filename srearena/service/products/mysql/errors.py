@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from srearena.cluster.embedded.programs.datastores.sql.engine import TableError
+from srearena.cluster.program_models.sql import TableError
 
 
 class MysqlError(Exception):

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from srearena.cluster.embedded.programs.datastores.sql.engine import Rows, TableError
-from srearena.cluster.embedded.programs.datastores.sql.statements import literal, tables_of, words_of
+from srearena.cluster.program_models.sql import Rows, TableError, literal, tables_of, words_of
 from srearena.service.products.mysql import listings
 from srearena.service.products.mysql.accounts import ACCOUNT_COMMANDS
 from srearena.service.products.mysql.dialect import translated

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from srearena.cluster.embedded.machine.exporter import Exporter, Sample
+from srearena.cluster.program_models import Exporter, Sample
 
 if TYPE_CHECKING:
     from srearena.service.products.mysql.server import MysqlServer

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from srearena.cluster.embedded.machine.networking.reachability import Outcome
-from srearena.cluster.embedded.machine.processes.process import Process
-from srearena.cluster.embedded.programs.datastores.dialogue import Dialogue
+from srearena.cluster.program_models import Outcome, Process
+from srearena.cluster.program_models.datastores import Dialogue
 
 
 async def login_trouble(process: Process, host: str, port: int, user: str, password: str, database: str) -> str:

@@ -5,15 +5,10 @@ from __future__ import annotations
 from signal import Signals
 from typing import ClassVar
 
-from srearena.cluster.embedded.machine.networking.sockets import Connection, Listener
-from srearena.cluster.embedded.machine.processes.accounts import Account as UnixAccount
-from srearena.cluster.embedded.machine.processes.process import Process
-from srearena.cluster.embedded.programs.base import Program
-from srearena.cluster.embedded.programs.datastores.datastore import Login
-from srearena.cluster.embedded.programs.datastores.sql.statements import split
-from srearena.cluster.embedded.programs.registry import program
-from srearena.cluster.embedded.programs.root_filesystem import Folder
-from srearena.cluster.embedded.programs.timestamps import stamp
+from srearena.cluster.program_models import Account as UnixAccount
+from srearena.cluster.program_models import Connection, Folder, Listener, Process, Program, program, stamp
+from srearena.cluster.program_models.datastores import Login
+from srearena.cluster.program_models.sql import split
 from srearena.service.products.mysql.client import Client
 from srearena.service.products.mysql.conversing import converse
 from srearena.service.products.mysql.errors import MysqlError

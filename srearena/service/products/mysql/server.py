@@ -14,16 +14,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from srearena.cluster.embedded.clock import Timer
-from srearena.cluster.embedded.machine.files.streams import Change
-from srearena.cluster.embedded.machine.processes.process import Process
-from srearena.cluster.embedded.programs.datastores.connection_pools import cut_down, occupied, pool_of
-from srearena.cluster.embedded.programs.datastores.datastore import Login, Record, Refusal, RefusalKind
-from srearena.cluster.embedded.programs.datastores.disk_watch import DiskWatch
-from srearena.cluster.embedded.programs.datastores.sql.engine import TableError, Tables
-from srearena.cluster.embedded.programs.datastores.sql.locks import LockTable, Request
-from srearena.cluster.embedded.programs.log_lines import write_now
-from srearena.cluster.embedded.programs.timestamps import stamp
+from srearena.cluster.program_models import Change, Process, Timer, stamp, write_now
+from srearena.cluster.program_models.datastores import (
+    DiskWatch,
+    Login,
+    Record,
+    Refusal,
+    RefusalKind,
+    cut_down,
+    occupied,
+    pool_of,
+)
+from srearena.cluster.program_models.sql import LockTable, Request, TableError, Tables
 from srearena.service.products.mysql.errors import MysqlError
 from srearena.service.products.mysql.exporter import EXPORTER
 

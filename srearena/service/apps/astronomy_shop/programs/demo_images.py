@@ -6,11 +6,15 @@ that listen where the pod says, with as much memory as a program of that languag
 
 from __future__ import annotations
 
-from srearena.cluster.embedded.machine.images.image_names import ImageReference
-from srearena.cluster.embedded.machine.processes.process import Process
-from srearena.cluster.embedded.programs.base import Program
-from srearena.cluster.embedded.programs.generic import GenericServer, serve_declared_ports
-from srearena.cluster.embedded.programs.registry import program, program_for
+from srearena.cluster.program_models import (
+    GenericServer,
+    ImageReference,
+    Process,
+    Program,
+    program,
+    program_for,
+    serve_declared_ports,
+)
 from srearena.service.apps.astronomy_shop.programs.flagd import FlagdUi
 
 MIB = 1024 * 1024

@@ -9,13 +9,20 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from srearena.cluster.embedded.machine.files.file_view import Glance
-from srearena.cluster.embedded.machine.networking.sockets import GrpcHealth, HttpRequest, HttpResponse
-from srearena.cluster.embedded.machine.processes.process import Process
-from srearena.cluster.embedded.programs.base import Program
-from srearena.cluster.embedded.programs.registry import program
-from srearena.cluster.embedded.programs.serving import Flags, go_bind_error, stop_signal, until_stopped
-from srearena.cluster.embedded.programs.timestamps import stamp
+from srearena.cluster.program_models import (
+    Flags,
+    Glance,
+    GrpcHealth,
+    HttpRequest,
+    HttpResponse,
+    Process,
+    Program,
+    go_bind_error,
+    program,
+    stamp,
+    stop_signal,
+    until_stopped,
+)
 from srearena.service.apps.astronomy_shop.programs.flag_definitions import BadDefinitions, FlagDefinitions, FlagError
 
 RPC_PORT, MANAGEMENT_PORT, SYNC_PORT = 8013, 8014, 8015

@@ -12,15 +12,21 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import parse_qs
 
-from srearena.cluster.embedded.machine.files.streams import Change
-from srearena.cluster.embedded.machine.networking.sockets import Connection, HttpRequest, HttpResponse, Listener
-from srearena.cluster.embedded.machine.processes.process import Process
-from srearena.cluster.embedded.programs.base import Program
-from srearena.cluster.embedded.programs.datastores.datastore import Instance
-from srearena.cluster.embedded.programs.registry import program
-from srearena.cluster.embedded.programs.root_filesystem import Folder
-from srearena.cluster.embedded.programs.serving import stop_signal, until_stopped
-from srearena.cluster.embedded.programs.timestamps import stamp
+from srearena.cluster.program_models import (
+    Change,
+    Connection,
+    Folder,
+    HttpRequest,
+    HttpResponse,
+    Listener,
+    Process,
+    Program,
+    program,
+    stamp,
+    stop_signal,
+    until_stopped,
+)
+from srearena.cluster.program_models.datastores import Instance
 from srearena.service.products.mysql.probing import login_trouble
 
 PORT = 8848

@@ -11,14 +11,19 @@ from __future__ import annotations
 import json
 from typing import Any, ClassVar
 
-from srearena.cluster.embedded.machine.networking.reachability import Outcome
-from srearena.cluster.embedded.machine.networking.sockets import HttpRequest, HttpResponse
-from srearena.cluster.embedded.machine.processes.execution import ExecError
-from srearena.cluster.embedded.machine.processes.process import Process
-from srearena.cluster.embedded.programs.base import PATH, Program
-from srearena.cluster.embedded.programs.registry import program
-from srearena.cluster.embedded.programs.serving import go_bind_error, stop_signal
-from srearena.cluster.embedded.programs.timestamps import stamp
+from srearena.cluster.program_models import (
+    PATH,
+    ExecError,
+    HttpRequest,
+    HttpResponse,
+    Outcome,
+    Process,
+    Program,
+    go_bind_error,
+    program,
+    stamp,
+    stop_signal,
+)
 
 RPC_PORT = 8801
 MYSQL_PORT = 3306

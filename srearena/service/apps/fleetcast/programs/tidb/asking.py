@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from srearena.cluster.embedded.machine.networking.reachability import Outcome
-from srearena.cluster.embedded.machine.networking.sockets import HttpRequest, HttpResponse
-from srearena.cluster.embedded.machine.processes.process import Process
+from srearena.cluster.program_models import HttpRequest, HttpResponse, Outcome, Process
 
 _REASONS = {
     Outcome.REFUSED: "connect: connection refused",

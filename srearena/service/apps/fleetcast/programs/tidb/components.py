@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from srearena.cluster.embedded.objects import Obj, dig, name_of
+from srearena.cluster.program_models.kubernetes import Obj, dig, name_of
 from srearena.service.apps.fleetcast.programs.tidb import scripts
 from srearena.service.apps.fleetcast.programs.tidb.naming import image_of, labels, member_name, metadata
 

@@ -9,11 +9,15 @@ from __future__ import annotations
 import base64
 import binascii
 
-from srearena.cluster.embedded.machine.networking.sockets import HttpRequest, HttpResponse
-from srearena.cluster.embedded.machine.processes.process import Process
-from srearena.cluster.embedded.objects import dig
-from srearena.cluster.embedded.programs.serving import go_bind_error, stop_signal, until_stopped
-from srearena.cluster.embedded.programs.toolboxes.cluster_api import ApiFailure, ApiPath, ClusterApi
+from srearena.cluster.program_models import (
+    HttpRequest,
+    HttpResponse,
+    Process,
+    go_bind_error,
+    stop_signal,
+    until_stopped,
+)
+from srearena.cluster.program_models.kubernetes import ApiFailure, ApiPath, ClusterApi, dig
 from srearena.service.apps.fleetcast.programs.tidb.asking import Unanswered, ask
 from srearena.service.apps.fleetcast.programs.tidb.loglines import klog
 from srearena.service.apps.fleetcast.programs.tidb.naming import GROUP, PLURAL, VERSION

@@ -8,10 +8,20 @@ from __future__ import annotations
 
 import json
 
-from srearena.cluster.embedded.durations import format_time
-from srearena.cluster.embedded.machine.processes.process import Process
-from srearena.cluster.embedded.objects import Obj, annotations_of, dig, name_of, namespace_of, uid_of
-from srearena.cluster.embedded.programs.toolboxes.cluster_api import MERGE_PATCH, ApiFailure, ApiPath, ClusterApi
+from srearena.cluster.program_models import Process
+from srearena.cluster.program_models.kubernetes import (
+    MERGE_PATCH,
+    ApiFailure,
+    ApiPath,
+    ClusterApi,
+    Obj,
+    annotations_of,
+    dig,
+    format_time,
+    name_of,
+    namespace_of,
+    uid_of,
+)
 from srearena.service.apps.fleetcast.programs.tidb.naming import LAST_APPLIED
 
 SOURCE = "tidb-controller-manager"

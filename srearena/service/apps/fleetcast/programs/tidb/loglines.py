@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from srearena.cluster.embedded.machine.processes.process import Process
-from srearena.cluster.embedded.programs.timestamps import klog_line, stamp
+from srearena.cluster.program_models import Process, klog_line, stamp
 
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:")
 

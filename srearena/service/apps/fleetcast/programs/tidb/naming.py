@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from srearena.cluster.embedded.objects import Obj, name_of, namespace_of, owner_reference
+from srearena.cluster.program_models.kubernetes import Obj, name_of, namespace_of, owner_reference
 
 GROUP, VERSION, PLURAL = "pingcap.com", "v1alpha1", "tidbclusters"
 CLUSTER_ID = "tidb.pingcap.com/cluster-id"

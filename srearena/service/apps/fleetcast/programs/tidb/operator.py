@@ -9,15 +9,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
-from srearena.cluster.embedded.durations import format_micro_time, parse_time
-from srearena.cluster.embedded.machine.files.streams import Change
-from srearena.cluster.embedded.machine.networking.sockets import HttpRequest, HttpResponse
-from srearena.cluster.embedded.machine.processes.process import Process
-from srearena.cluster.embedded.objects import Obj, controller_of, dig, key_of, namespace_of
-from srearena.cluster.embedded.programs.base import PATH, Program
-from srearena.cluster.embedded.programs.registry import program
-from srearena.cluster.embedded.programs.serving import go_bind_error, stop_signal
-from srearena.cluster.embedded.programs.toolboxes.cluster_api import ApiFailure, ApiPath, ClusterApi, NotInCluster
+from srearena.cluster.program_models import (
+    PATH,
+    Change,
+    HttpRequest,
+    HttpResponse,
+    Process,
+    Program,
+    go_bind_error,
+    program,
+    stop_signal,
+)
+from srearena.cluster.program_models.kubernetes import (
+    ApiFailure,
+    ApiPath,
+    ClusterApi,
+    NotInCluster,
+    Obj,
+    controller_of,
+    dig,
+    format_micro_time,
+    key_of,
+    namespace_of,
+    parse_time,
+)
 from srearena.service.apps.fleetcast.programs.tidb.discovery import Discovery
 from srearena.service.apps.fleetcast.programs.tidb.kube import Kube
 from srearena.service.apps.fleetcast.programs.tidb.loglines import klog

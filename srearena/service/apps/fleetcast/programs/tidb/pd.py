@@ -10,11 +10,17 @@ from __future__ import annotations
 import json
 from typing import Any, ClassVar
 
-from srearena.cluster.embedded.machine.networking.sockets import HttpRequest, HttpResponse
-from srearena.cluster.embedded.machine.processes.process import Process
-from srearena.cluster.embedded.programs.base import PATH, Program
-from srearena.cluster.embedded.programs.registry import program
-from srearena.cluster.embedded.programs.serving import Flags, go_bind_error, stop_signal
+from srearena.cluster.program_models import (
+    PATH,
+    Flags,
+    HttpRequest,
+    HttpResponse,
+    Process,
+    Program,
+    go_bind_error,
+    program,
+    stop_signal,
+)
 from srearena.service.apps.fleetcast.programs.tidb.asking import Unanswered, ask, json_response
 from srearena.service.apps.fleetcast.programs.tidb.loglines import unified
 from srearena.service.apps.fleetcast.programs.tidb.stores import AddressTaken, Stores

@@ -6,11 +6,22 @@ it. Nothing is judged here that the API server judges: an impossible wish comes 
 
 from __future__ import annotations
 
-from srearena.cluster.embedded.durations import format_time
-from srearena.cluster.embedded.machine.processes.process import Process
-from srearena.cluster.embedded.objects import Obj, copy_of, dig, is_terminating, labels_of, name_of, namespace_of
-from srearena.cluster.embedded.programs.toolboxes.cluster_api import JSON_PATCH, MERGE_PATCH, ApiFailure, ApiPath
-from srearena.cluster.embedded.quantity import parse
+from srearena.cluster.program_models import Process
+from srearena.cluster.program_models.kubernetes import (
+    JSON_PATCH,
+    MERGE_PATCH,
+    ApiFailure,
+    ApiPath,
+    Obj,
+    copy_of,
+    dig,
+    format_time,
+    is_terminating,
+    labels_of,
+    name_of,
+    namespace_of,
+    parse,
+)
 from srearena.service.apps.fleetcast.programs.tidb import components, status
 from srearena.service.apps.fleetcast.programs.tidb.asking import Unanswered, ask
 from srearena.service.apps.fleetcast.programs.tidb.kube import Kube, path_of

@@ -5,7 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from srearena.cluster.embedded.objects import Obj, annotations_of, condition_is, dig, labels_of, name_of, namespace_of
+from srearena.cluster.program_models.kubernetes import (
+    Obj,
+    annotations_of,
+    condition_is,
+    dig,
+    labels_of,
+    name_of,
+    namespace_of,
+)
 from srearena.service.apps.fleetcast.programs.tidb.naming import LAST_APPLIED, member_name
 from srearena.service.apps.fleetcast.programs.tidb.status import HASH
 

@@ -5,11 +5,19 @@ from __future__ import annotations
 import json
 from typing import ClassVar
 
-from srearena.cluster.embedded.machine.networking.sockets import Connection, HttpRequest, HttpResponse
-from srearena.cluster.embedded.machine.processes.process import Process
-from srearena.cluster.embedded.programs.base import PATH, Program
-from srearena.cluster.embedded.programs.registry import Programs, per_cluster
-from srearena.cluster.embedded.programs.serving import Flags, go_bind_error, stop_signal
+from srearena.cluster.program_models import (
+    PATH,
+    Connection,
+    Flags,
+    HttpRequest,
+    HttpResponse,
+    Process,
+    Program,
+    Programs,
+    go_bind_error,
+    per_cluster,
+    stop_signal,
+)
 from srearena.service.apps.fleetcast.programs.tidb.asking import Unanswered, ask
 from srearena.service.apps.fleetcast.programs.tidb.loglines import unified
 from srearena.service.apps.fleetcast.programs.tidb.storage import TidbSql, TikvData

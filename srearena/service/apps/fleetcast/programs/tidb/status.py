@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from srearena.cluster.embedded.durations import format_time
-from srearena.cluster.embedded.machine.processes.process import Process
-from srearena.cluster.embedded.objects import Obj, condition_is, dig, labels_of, name_of, namespace_of, with_condition
+from srearena.cluster.program_models import Process
+from srearena.cluster.program_models.kubernetes import (
+    Obj,
+    condition_is,
+    dig,
+    format_time,
+    labels_of,
+    name_of,
+    namespace_of,
+    with_condition,
+)
 from srearena.service.apps.fleetcast.programs.tidb.asking import Unanswered, ask
 from srearena.service.apps.fleetcast.programs.tidb.naming import member_name
 

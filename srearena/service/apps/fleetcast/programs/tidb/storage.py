@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from srearena.cluster.embedded.machine.processes.process import Process
-from srearena.cluster.embedded.programs.datastores.datastore import Login, Refusal
+from srearena.cluster.program_models import Process
+from srearena.cluster.program_models.datastores import Login, Refusal
 from srearena.service.products.mysql.errors import MysqlError
 from srearena.service.products.mysql.server import Account, MysqlServer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from srearena.cluster.embedded.clock import Clock
+from srearena.cluster.program_models import Clock
 
 DISCONNECTED_SECONDS = 20.0
 DOWN_SECONDS = 30 * 60.0

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from srearena.cluster.embedded.machine.networking.reachability import Outcome
-from srearena.cluster.embedded.machine.processes.process import Process
-from srearena.cluster.embedded.programs.datastores.dialogue import Dialogue
+from srearena.cluster.program_models import Outcome, Process
+from srearena.cluster.program_models.datastores import Dialogue
 from srearena.service.apps.train_ticket.programs.rabbitmq.node import Queue, RabbitNode, User
 
 PORT = 5672

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from srearena.cluster.embedded.machine.processes.process import Process
-from srearena.cluster.embedded.programs.datastores.datastore import Login, Record, Refusal
-from srearena.cluster.embedded.programs.log_lines import write_now
-from srearena.cluster.embedded.programs.timestamps import stamp
+from srearena.cluster.program_models import Process, stamp, write_now
+from srearena.cluster.program_models.datastores import Login, Record, Refusal
 
 OVERHEAD = 700
 """Bytes a waiting message costs beyond its body."""

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from srearena.cluster.embedded.machine.networking.sockets import Connection, HttpRequest, HttpResponse, Listener
-from srearena.cluster.embedded.machine.processes.process import Process
-from srearena.cluster.embedded.programs.base import PATH, Program
-from srearena.cluster.embedded.programs.datastores.dialogue import Dialogue
-from srearena.cluster.embedded.programs.registry import program
-from srearena.cluster.embedded.programs.root_filesystem import Folder
-from srearena.cluster.embedded.programs.serving import stop_signal, until_stopped
+from srearena.cluster.program_models import (
+    PATH,
+    Connection,
+    Folder,
+    HttpRequest,
+    HttpResponse,
+    Listener,
+    Process,
+    Program,
+    program,
+    stop_signal,
+    until_stopped,
+)
+from srearena.cluster.program_models.datastores import Dialogue
 from srearena.service.apps.train_ticket.programs.rabbitmq.control import PORT, control, perform
 from srearena.service.apps.train_ticket.programs.rabbitmq.node import RabbitNode
 
