@@ -9,6 +9,7 @@ from srearena.cluster.embedded.clock import Clock, Timer
 from srearena.cluster.embedded.machine.exporter import Exporter, Sample
 from srearena.cluster.embedded.machine.files.file_view import Glance
 from srearena.cluster.embedded.machine.files.streams import Change
+from srearena.cluster.embedded.machine.images.catalogue import register_image_table
 from srearena.cluster.embedded.machine.images.image_names import ImageReference
 from srearena.cluster.embedded.machine.networking.reachability import ConnectResult, Outcome
 from srearena.cluster.embedded.machine.networking.sockets import (
@@ -61,6 +62,7 @@ __all__ = [
     "per_cluster",
     "program",
     "program_for",
+    "register_image_table",
     "serve_declared_ports",
     "stamp",
     "stop_signal",

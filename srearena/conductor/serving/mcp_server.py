@@ -1,4 +1,7 @@
-"""The MCP server over an episode: a process of its own, which knows the episode by address and token only."""
+"""The MCP server over an episode: a process of its own, which has only the address and the token of the episode.
+
+The server is in a higher layer, so its module is found in the entry-point group `srearena.mcp_servers`, entry `live`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,10 @@ import json
 import os
 import sys
 import tempfile
+from importlib.metadata import entry_points
 from typing import Any
+
+ENTRY_POINTS = "srearena.mcp_servers"
 
 
 class ToolServer:
@@ -22,8 +28,12 @@ class ToolServer:
         """Where it is and how agents are told of it; why it is not there, under `error`; nothing if none is wanted."""
         if self._mode == "none":
             return {}
+        servers = entry_points(group=ENTRY_POINTS, name="live")
+        if not servers:
+            return {"error": f"no MCP server is installed (entry-point group {ENTRY_POINTS})"}
+        module = next(iter(servers)).value
         self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "sre_tools.live", "--http", "--until-eof", "--mode", self._mode),
+            *(sys.executable, "-m", module, "--http", "--until-eof", "--mode", self._mode),
             env={**os.environ, "SREARENA_URL": url, "SREARENA_TOKEN": self._token},
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,

@@ -100,7 +100,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 def _load_tables() -> None:
     for table in files(__package__).joinpath("catalogue_data").iterdir():
         if table.name.endswith(".json"):
-            _read(orjson.loads(table.read_bytes()))
+            register_image_table(orjson.loads(table.read_bytes()))
 
 
 @cache
@@ -113,7 +113,8 @@ def _discover() -> None:
             warnings.warn(f"images of {entry.name} ({entry.value}) cannot be loaded: {error!r}", stacklevel=2)
 
 
-def _read(table: dict[str, Any]) -> None:
+def register_image_table(table: dict[str, Any]) -> None:
+    """Make the registries and repositories of a table known (its form is that of the tables in `catalogue_data`)."""
     for host, row in table["registries"].items():
         _registries.setdefault(host, Registry(row.get("host", host), row["missing"]))
     for row in table["images"]:
