@@ -10,11 +10,12 @@ from itbench_evaluations.comparison import compare
 from itbench_evaluations.errors import EvaluationError, InputError, JudgeError
 from itbench_evaluations.evaluation import EvaluationRequest, evaluate
 from itbench_evaluations.grading import Grade, Options, TruthView, grade_diagnosis
-from itbench_evaluations.ground_truth import GroundTruth, parse_ground_truth
 from itbench_evaluations.matching import Matcher, Policy
 from itbench_evaluations.reference import reference_answer
 from itbench_evaluations.submission import Submission, read_bytes, read_text, read_value
-from itbench_evaluations.truth_files import load_truths
+from srearena.ground_truth import GroundTruth
+from srearena.ground_truth.files import load_truths
+from srearena.ground_truth.parsing import parse_ground_truth
 
 __all__ = [
     "AgentOutput",

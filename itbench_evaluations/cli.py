@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 from itbench_evaluations import estimates, results
 from itbench_evaluations.comparison import compare, trials_of
 from itbench_evaluations.criteria import CRITERIA, HEADLINE, METRICS, select
-from itbench_evaluations.errors import EvaluationError, InputError
+from itbench_evaluations.errors import InputError
 from itbench_evaluations.evaluation import Evaluation, EvaluationRequest, evaluate
 from itbench_evaluations.grading import INFRASTRUCTURE, Options
 from itbench_evaluations.judge.settings import DEFAULT_BASE_URL, JudgeSettings, environment, is_configured
@@ -28,6 +28,7 @@ from itbench_evaluations.lint import lint_path
 from itbench_evaluations.matching import Policy
 from itbench_evaluations.report import html, markdown
 from itbench_evaluations.report.text import percent, visible
+from srearena.errors import SreArenaError
 
 DONE, LINT_ERRORS, WRONG_INPUT, VERDICTS_MISSING, STOPPED = 0, 1, 2, 3, 130
 CACHE_NAME = ".itbench-judge-cache"
@@ -347,7 +348,7 @@ def _guarded(work: Callable[[], int], debug: bool, hint: str = "") -> int:
     """Run a command; what goes wrong is one line and an exit code."""
     try:
         return work()
-    except EvaluationError as problem:
+    except SreArenaError as problem:
         if debug:
             traceback.print_exc()
         _say(f"itbench-eval: {visible(problem, 2000)}")

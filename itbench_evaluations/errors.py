@@ -1,23 +1,24 @@
-"""What can go wrong here, one type per thing a caller can do about it.
+"""Errors of this package, one type per thing a caller can do about it.
 
-    EvaluationError               the base: its text is fit to print as it stands
-    ├── InputError                a path, flag or file of the user's is wrong: fix it and run again
-    ├── UnreadableSubmission      an agent's output holds no diagnosis: it is graded zero, never raised to the user
-    └── JudgeError                no verdict came from the model: the field stays empty, by name
-        └── JudgeRefused          the endpoint will not serve us at all (key, model): asking again is pointless
+    SreArenaError                     the message can be printed as it is
+    ├── InputError                    a path, option or file of the user is invalid: fix it and run again
+    └── EvaluationError               base class of the following
+        ├── UnreadableSubmission      an agent's output holds no diagnosis: it is graded zero, never raised to the user
+        └── JudgeError                the model gave no verdict: the field stays empty, and the result names it
+            └── JudgeRefused          the endpoint refuses all requests (key, model): do not retry
 
 Every message says what happened, where, and what to do next.
 """
 
 from __future__ import annotations
 
+from srearena.errors import InputError, SreArenaError
 
-class EvaluationError(Exception):
-    """Base of everything this package raises on purpose."""
+__all__ = ["EvaluationError", "InputError", "JudgeError", "JudgeRefused", "UnreadableSubmission"]
 
 
-class InputError(EvaluationError):
-    """Something the user gave us cannot be used."""
+class EvaluationError(SreArenaError):
+    """Base class of the errors of this package."""
 
 
 class UnreadableSubmission(EvaluationError):
@@ -25,8 +26,8 @@ class UnreadableSubmission(EvaluationError):
 
 
 class JudgeError(EvaluationError):
-    """The judge gave no usable verdict, after every retry."""
+    """The judge gave no usable verdict after all retries."""
 
 
 class JudgeRefused(JudgeError):
-    """The endpoint refuses every request (bad key, unknown model): stop asking."""
+    """The endpoint refuses every request (bad key, unknown model)."""

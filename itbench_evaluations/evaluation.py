@@ -18,7 +18,6 @@ from itbench_evaluations import estimates, lexical, results
 from itbench_evaluations.criteria import CRITERIA, Criterion
 from itbench_evaluations.errors import InputError
 from itbench_evaluations.grading import Case, Options, TruthView, prepare
-from itbench_evaluations.ground_truth import GroundTruth
 from itbench_evaluations.judge.cache import ReplyCache
 from itbench_evaluations.judge.client import JudgeClient, Ledger
 from itbench_evaluations.judge.panel import Panel, Verdict
@@ -27,7 +26,8 @@ from itbench_evaluations.matching import Policy
 from itbench_evaluations.results import GradedTrial
 from itbench_evaluations.submission import Submission, read_bytes, unreadable
 from itbench_evaluations.trials import Trial, find_trials
-from itbench_evaluations.truth_files import load_truths
+from srearena.ground_truth import GroundTruth
+from srearena.ground_truth.files import load_truths
 
 Baseline = Literal["lexical", "null"]
 Progress = Callable[[int, int], None]

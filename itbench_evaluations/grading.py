@@ -14,10 +14,11 @@ from typing import Any
 from itbench_evaluations import lexical, metrics, reasoning
 from itbench_evaluations.agent_output import AgentOutput
 from itbench_evaluations.graph import ComponentGraph
-from itbench_evaluations.ground_truth import GroundTruth, parse_ground_truth
 from itbench_evaluations.matching import Matcher, Policy, Resolved
 from itbench_evaluations.reasoning import ReasoningItem
 from itbench_evaluations.submission import Submission, read_text, read_value
+from srearena.ground_truth import GroundTruth
+from srearena.ground_truth.parsing import parse_ground_truth
 
 # The infrastructure namespaces that ITBench's own leaderboard leaves out of account, on request.
 INFRASTRUCTURE = frozenset(

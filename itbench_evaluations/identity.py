@@ -12,73 +12,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-# Spellings people and tools use for a kind: canonical name, then plurals and kubectl short names.
-_SPELLINGS: dict[str, tuple[str, ...]] = {
-    "Pod": ("pods", "po"),
-    "Service": ("services", "svc"),
-    "Deployment": ("deployments", "deploy", "dep"),
-    "StatefulSet": ("statefulsets", "sts"),
-    "DaemonSet": ("daemonsets", "ds"),
-    "ReplicaSet": ("replicasets", "rs"),
-    "ReplicationController": ("replicationcontrollers", "rc"),
-    "Job": ("jobs",),
-    "CronJob": ("cronjobs", "cj"),
-    "ConfigMap": ("configmaps", "cm", "config-map"),
-    "Secret": ("secrets",),
-    "Namespace": ("namespaces", "ns"),
-    "Node": ("nodes", "no"),
-    "Endpoints": ("endpoint", "ep"),
-    "EndpointSlice": ("endpointslices",),
-    "Ingress": ("ingresses", "ing"),
-    "NetworkPolicy": ("networkpolicies", "netpol"),
-    "HorizontalPodAutoscaler": ("horizontalpodautoscalers", "hpa"),
-    "PodDisruptionBudget": ("poddisruptionbudgets", "pdb"),
-    "PersistentVolumeClaim": ("persistentvolumeclaims", "pvc"),
-    "PersistentVolume": ("persistentvolumes", "pv"),
-    "StorageClass": ("storageclasses", "sc"),
-    "ServiceAccount": ("serviceaccounts", "sa"),
-    "ResourceQuota": ("resourcequotas", "quota"),
-    "LimitRange": ("limitranges", "limits"),
-    "Role": ("roles",),
-    "RoleBinding": ("rolebindings",),
-    "ClusterRole": ("clusterroles",),
-    "ClusterRoleBinding": ("clusterrolebindings",),
-    "PriorityClass": ("priorityclasses", "pc"),
-    "CustomResourceDefinition": ("customresourcedefinitions", "crd", "crds"),
-    "Gateway": ("gateways",),
-    "AuthorizationPolicy": ("authorizationpolicies",),
-    "PeerAuthentication": ("peerauthentications",),
-    "Schedule": ("schedules",),
-    "NetworkChaos": (),
-    "StressChaos": (),
-    "PodChaos": (),
-    "HTTPChaos": (),
-    "JVMChaos": (),
-    "IOChaos": (),
-    "DNSChaos": (),
-    "TimeChaos": (),
-    "KernelChaos": (),
-    "ServiceOperation": (),
-    "App": ("application",),
-    "Container": ("containers",),
-}
-
-_CANONICAL: dict[str, str] = {
-    spelling.lower(): kind for kind, others in _SPELLINGS.items() for spelling in (kind, *others)
-}
-
-CLUSTER_SCOPED = frozenset(
-    {
-        "Namespace",
-        "Node",
-        "PersistentVolume",
-        "StorageClass",
-        "ClusterRole",
-        "ClusterRoleBinding",
-        "PriorityClass",
-        "CustomResourceDefinition",
-    }
-)
+from srearena.ground_truth.kinds import CLUSTER_SCOPED, canonical_kind, is_known_kind
 
 # The objects through which one workload shows itself; policies other than `strict` take them for one thing.
 WORKLOAD_KINDS = frozenset(
@@ -119,23 +53,9 @@ class Entity:
         return self.kind in WORKLOAD_KINDS
 
 
-@lru_cache(maxsize=4096)
-def canonical_kind(text: str | None) -> str | None:
-    """The one spelling of a kind; an unknown kind keeps its own, without an API group (`schedules.chaos-mesh.org`)."""
-    if not text:
-        return None
-    bare = text.strip()
-    head = bare.split(".", 1)[0]
-    return _CANONICAL.get(bare.lower()) or _CANONICAL.get(head.lower()) or head or None
-
-
-def _known_kind(text: str) -> bool:
-    return text.strip().split(".", 1)[0].lower() in _CANONICAL
-
-
 def _looks_like_kind(text: str) -> bool:
     """Kinds are CamelCase and names are lower case, so a capital settles it for custom resources too."""
-    return _known_kind(text) or (text[:1].isupper() and text.isalnum())
+    return is_known_kind(text) or (text[:1].isupper() and text.isalnum())
 
 
 _UID = re.compile(r"\s*[\(\[,;]?\s*\buid\b\s*[:=]?\s*[0-9A-Za-z-]*\s*[\)\]]?\s*$", re.IGNORECASE)

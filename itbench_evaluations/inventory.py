@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from itbench_evaluations.errors import InputError
-from itbench_evaluations.identity import Entity, canonical_kind
+from itbench_evaluations.identity import Entity
+from srearena.ground_truth.kinds import canonical_kind
 
 _TABLES = ("*objects*.tsv", "*events*.tsv")
 

@@ -14,7 +14,6 @@ from typing import Literal
 from itbench_evaluations.agent_output import AgentOutput
 from itbench_evaluations.errors import InputError
 from itbench_evaluations.grading import Options, TruthView, prepare
-from itbench_evaluations.ground_truth import PLACEHOLDERS, GroundTruth, canonical_id
 from itbench_evaluations.identity import WORKLOAD_KINDS
 from itbench_evaluations.inventory import snapshot_objects
 from itbench_evaluations.lexical import NAME as LEXICAL
@@ -22,7 +21,9 @@ from itbench_evaluations.matching import Matcher, Policy, example_name
 from itbench_evaluations.patterns import compile_pattern
 from itbench_evaluations.reference import reference_answer
 from itbench_evaluations.submission import Submission
-from itbench_evaluations.truth_files import SCENARIO_FILES, find_files, load_document, read_truths
+from srearena.ground_truth import GroundTruth
+from srearena.ground_truth.files import SCENARIO_FILES, find_files, load_document, read_truths
+from srearena.ground_truth.parsing import PLACEHOLDERS, canonical_id
 
 Level = Literal["error", "warning"]
 Objects = frozenset[tuple[str | None, str | None, str]]
@@ -41,7 +42,7 @@ Check = Callable[[TruthView, Objects], Iterator[tuple[Level, str, str]]]
 
 
 def _oddities(view: TruthView, _: Objects) -> Iterator[tuple[Level, str, str]]:
-    for oddity in view.truth.oddities:
+    for oddity in view.truth.warnings:
         yield ("error" if "root_cause" in oddity else "warning"), "odd-document", oddity
 
 
@@ -115,7 +116,7 @@ def _alone(view: TruthView, group_id: str) -> GroundTruth:
 
 
 def _chain(view: TruthView, _: Objects) -> Iterator[tuple[Level, str, str]]:
-    if view.truth.form == "v2" or view.truth.is_noop:
+    if view.truth.format == "v2" or view.truth.is_noop:
         return
     if not view.truth.propagations:
         yield "warning", "no-propagations", "no propagations: path metrics rest on the roots alone"

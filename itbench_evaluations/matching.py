@@ -17,9 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from itbench_evaluations.ground_truth import GroundTruth, Group
 from itbench_evaluations.identity import (
-    CLUSTER_SCOPED,
     GENERATED_KINDS,
     WORKLOAD_KINDS,
     Entity,
@@ -28,6 +26,8 @@ from itbench_evaluations.identity import (
     workload_stems,
 )
 from itbench_evaluations.patterns import NamePattern, compile_pattern
+from srearena.ground_truth import GroundTruth, Group
+from srearena.ground_truth.kinds import CLUSTER_SCOPED
 
 
 class Policy(StrEnum):

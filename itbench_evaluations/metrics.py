@@ -12,8 +12,8 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 from itbench_evaluations.graph import ComponentGraph, lcs_length
-from itbench_evaluations.ground_truth import GroundTruth, Propagation
 from itbench_evaluations.matching import Matcher
+from srearena.ground_truth import GroundTruth, Propagation
 
 KS = (1, 2, 3, 4, 5)
 

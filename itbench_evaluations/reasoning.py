@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from itbench_evaluations import lexical
-from itbench_evaluations.ground_truth import PLACEHOLDERS, Fault, GroundTruth
 from itbench_evaluations.matching import Matcher
+from srearena.ground_truth import Fault, GroundTruth
+from srearena.ground_truth.parsing import PLACEHOLDERS
 
 SCALE = (0.0, 0.5, 1.0)
 

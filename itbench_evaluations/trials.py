@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from itbench_evaluations.errors import InputError
-from itbench_evaluations.ground_truth import canonical_id
+from srearena.ground_truth.parsing import canonical_id
 
 OUTPUT_FILES = (
     "outputs/agent_output.json",

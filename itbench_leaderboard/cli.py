@@ -15,7 +15,6 @@ from math import inf, nan
 from pathlib import Path
 from types import FrameType
 
-from itbench_evaluations.errors import EvaluationError
 from itbench_leaderboard import aggregation
 from itbench_leaderboard.campaign import Campaign
 from itbench_leaderboard.configuration import AgentTable, Configuration, load
@@ -165,7 +164,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _say("stopped: the same command goes on")
         return 130
-    except (SreArenaError, EvaluationError) as problem:
+    except SreArenaError as problem:
         if os.environ.get("SREARENA_DEBUG"):
             raise
         _say(f"Error: {problem}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -11,10 +10,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from itbench_evaluations.errors import InputError
-from itbench_evaluations.ground_truth import GroundTruth, canonical_id
-from itbench_evaluations.truth_files import SCENARIO_FILES, load_document, read_truths
 from itbench_leaderboard.configuration import Configuration, IncidentTable
 from itbench_leaderboard.errors import ConfigurationError
+from srearena.ground_truth import GroundTruth
+from srearena.ground_truth.files import SCENARIO_FILES, load_document, natural_key, read_truths, scenario_file
+from srearena.ground_truth.parsing import canonical_id
 
 _MAX_DEPTH = 6
 
@@ -37,7 +37,7 @@ class Incident:
 
     def truth(self) -> GroundTruth:
         """The answer key of a recording."""
-        file = answer_key(Path(self.key or self.path))
+        file = scenario_file(Path(self.key or self.path))
         if file is None:
             raise ConfigurationError(f"{self.path} has no answer key: it cannot be graded")
         try:
@@ -49,12 +49,8 @@ class Incident:
         return truth
 
 
-def answer_key(directory: Path) -> Path | None:
-    return next((directory / name for name in SCENARIO_FILES if (directory / name).is_file()), None)
-
-
 def _scenario_directories(root: Path) -> list[Path]:
-    if answer_key(root) is not None:
+    if scenario_file(root) is not None:
         return [root]
     found = []
     for place, names, files in os.walk(root):
@@ -105,11 +101,6 @@ def _told(incident: Incident, facts: Mapping[str, str], tables: Mapping[str, Inc
     return replace(incident, **{**facts, **said})
 
 
-def _natural(text: str) -> list[tuple[int, int, str]]:
-    pieces = re.split(r"(\d+)", text)
-    return [(1, int(piece), "") if piece.isdigit() else (0, 0, piece) for piece in pieces]
-
-
 def find(config: Configuration) -> list[Incident]:
     """Everything the configuration names, recordings first, in natural order."""
     found: list[Incident] = []
@@ -128,7 +119,7 @@ def find(config: Configuration) -> list[Incident]:
     for name, count in counts.items():
         if count > 1:
             raise ConfigurationError(f"there are {count} incidents called {name}: point scenarios_dir at one version")
-    return sorted(found, key=lambda one: (one.kind == "live", _natural(one.name)))
+    return sorted(found, key=lambda one: (one.kind == "live", natural_key(one.name)))
 
 
 def choose(incidents: Sequence[Incident], wanted: Sequence[str]) -> list[Incident]:

@@ -1,6 +1,7 @@
 """The root of what this project raises on purpose.
 
     SreArenaError                 its text is fit to print as it stands: what happened, where, what to do next
+    ├── InputError                a path, option or file of the user is invalid: fix it and run again
     ├── ClusterError              a cluster cannot be started, reached or used (srearena.cluster.base)
     ├── SnapshotError             a recording cannot be read (srearena.snapshots.errors)
     └── ToolError                 a diagnostic tool cannot answer (sre_tools.errors)
@@ -13,3 +14,7 @@ from __future__ import annotations
 
 class SreArenaError(Exception):
     """Base of every error a user can act on."""
+
+
+class InputError(SreArenaError):
+    """A path, option or file of the user is invalid."""

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from srearena.snapshots.layout import is_answer_key
+from srearena.ground_truth.files import is_ground_truth_file
 from zero.errors import RequestError
 
 _MAX_DEPTH = 32
@@ -45,12 +45,12 @@ def resolve(given: Sequence[Path], workspace: Path) -> list[Path]:
 
 def forbidden(path: Path, root: Path) -> bool:
     """Whether something below `root` is not for agents: an answer key, a link that leads out, a device."""
-    if is_answer_key(path):
+    if is_ground_truth_file(path):
         return True
     if path.is_symlink():
         target = path.resolve()
         # A link to a directory would be a second way in, past the pieces left out.
-        return not target.is_relative_to(root) or is_answer_key(target) or not target.is_file()
+        return not target.is_relative_to(root) or is_ground_truth_file(target) or not target.is_file()
     return not (path.is_file() or path.is_dir())  # sockets, devices
 
 

@@ -22,8 +22,8 @@ from typing import Any
 
 from itbench_evaluations import lexical, loose_json
 from itbench_evaluations.errors import EvaluationError, UnreadableSubmission
-from itbench_evaluations.ground_truth import GroundTruth
 from itbench_evaluations.reasoning import SCALE, ReasoningItem
+from srearena.ground_truth import GroundTruth
 
 VERSION = 1
 MAX_EXPLANATION = 4000

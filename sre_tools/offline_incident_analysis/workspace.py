@@ -12,8 +12,8 @@ from pathlib import Path
 
 from sre_tools.errors import ToolError
 from srearena.closing import Closing
+from srearena.ground_truth.files import is_ground_truth_file
 from srearena.snapshots import Snapshot, find_snapshots, open_snapshot, scan
-from srearena.snapshots.layout import is_answer_key
 
 _PARTS = frozenset({"alerts", "metrics"})
 
@@ -44,7 +44,7 @@ class Workspace(Closing):
         candidate = (path if path.is_absolute() else self.root / path).resolve()
         if not any(candidate.is_relative_to(root) for root in (self.root, *roots)):
             raise ToolError(f"{given} is outside what these tools may read; leave the path out to use this snapshot")
-        if is_answer_key(path) or is_answer_key(candidate):
+        if is_ground_truth_file(path) or is_ground_truth_file(candidate):
             raise ToolError("the answer key is not evidence and is not read")
         return candidate
 

@@ -94,7 +94,7 @@ def inspect(snapshot: Snapshot) -> Inspection:
             if count:
                 found.oddities.append(f"{table}: {count} rows {words}")
     key = _guarded(found, snapshot.answer_key)
-    found.answer_key = key.form if key else None
+    found.answer_key = key.format if key else None
     if layout.answer_keys:
         found.oddities.append("the answer key lies beside the evidence; keep it from whoever is to find the answer")
     found.architecture = _guarded(found, snapshot.architecture) is not None

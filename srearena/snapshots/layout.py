@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from srearena.ground_truth.files import is_ground_truth_file
 from srearena.snapshots.errors import SnapshotError
 
 # Table to the patterns of its files, the raw recording before the processed one: the first that hits is the table.
@@ -22,7 +23,6 @@ _TABLES: dict[str, tuple[str, ...]] = {
 }
 _LOOSE_ALERTS = re.compile(r"alerts?[-_].*\.json", re.IGNORECASE)
 _METRICS = re.compile(r"(?P<kind>pod|service|node)_(?P<name>.+?)(?:_raw)?\.tsv", re.IGNORECASE)
-_ANSWER_KEY = re.compile(r"(?:ground[-_ ]?truths?(?:[-_]v\d+)?|gt|answer[-_ ]?keys?)\.(?:ya?ml|json)", re.IGNORECASE)
 _ARCHITECTURE = re.compile(r".*(?:architecture|topology).*\.json", re.IGNORECASE)
 _METADATA = ("status.json", "assertion.json", "scenario.yaml")
 _SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv"})
@@ -49,10 +49,6 @@ class Layout:
     @property
     def empty(self) -> bool:
         return not (self.alerts or self.metrics or any(self.tables.values()))
-
-
-def is_answer_key(path: Path) -> bool:
-    return _ANSWER_KEY.fullmatch(path.name) is not None
 
 
 def metric_object(path: Path) -> tuple[str, str] | None:
@@ -121,7 +117,7 @@ def scan(directory: Path) -> Layout:
         tables=tables,
         alerts=tuple(alerts),
         metrics=tuple(p for p in metrics if metric_object(p)),
-        answer_keys=tuple(p for p in here if is_answer_key(p)),
+        answer_keys=tuple(p for p in here if is_ground_truth_file(p)),
         architecture=tuple(p for p in here if _ARCHITECTURE.fullmatch(p.name)),
         metadata=tuple(p for p in here if p.name in _METADATA),
         oddities=tuple(oddities),

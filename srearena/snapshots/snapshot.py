@@ -19,7 +19,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import orjson
 
 from srearena.closing import Closing
-from srearena.snapshots.answer_key import AnswerKey, read_answer_key
+from srearena.errors import InputError
+from srearena.ground_truth import GroundTruth
+from srearena.ground_truth.files import load_document
+from srearena.ground_truth.parsing import parse_ground_truth
 from srearena.snapshots.attributes import parse_attributes
 from srearena.snapshots.building import Builder, no_rows
 from srearena.snapshots.cache import Cache, CachedTable, stamp
@@ -229,10 +232,15 @@ class Snapshot(Closing):
             row[column] = parse_attributes(row[column])
             yield record(**row)
 
-    def answer_key(self) -> AnswerKey | None:
-        """What the recording says the answer is. For graders and checks; tools for agents never call this."""
-        keys = self.layout.answer_keys
-        return read_answer_key(keys[0]) if keys else None
+    def answer_key(self) -> GroundTruth | None:
+        """The ground truth beside the evidence, if any. For graders and checks; tools for agents never call this."""
+        if not self.layout.answer_keys:
+            return None
+        path = self.layout.answer_keys[0]
+        try:
+            return parse_ground_truth(load_document(path), default_id=self.root.name, path=str(path))
+        except InputError as problem:
+            raise SnapshotError(str(problem)) from problem
 
     def architecture(self) -> dict[str, Any] | None:
         """The application's architecture file, if the recording carries one."""

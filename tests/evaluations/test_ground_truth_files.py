@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from itbench_evaluations import InputError, load_truths, parse_ground_truth
-from itbench_evaluations.ground_truth import canonical_id
+from srearena.ground_truth.parsing import canonical_id
 
 from .samples import SHOP
 
@@ -19,7 +19,7 @@ FLAT = yaml.safe_load((SHOP / "Scenario-1" / "ground_truth.yaml").read_text())
 
 def test_a_directory_of_scenarios_holds_flat_wrapped_and_v2_keys() -> None:
     truths = load_truths(SHOP).truths
-    assert {incident: truth.form for incident, truth in truths.items()} == {"1": "flat", "2": "v1", "3": "v2"}
+    assert {incident: truth.format for incident, truth in truths.items()} == {"1": "flat", "2": "v1", "3": "v2"}
     assert [group.id for group in truths["2"].roots] == ["quota-1", "payment-deployment-1"]
     assert truths["3"].roots[0].name == "email"
     assert truths["3"].remedies == ("Remove the readiness probe that asks for a path which does not exist",)
@@ -63,7 +63,7 @@ def test_the_directory_decides_which_incident_a_scenario_file_is_about(tmp_path:
     wrapped = {"apiVersion": "itbench.io/v1", "metadata": {"name": "scenario-110"}, "spec": FLAT}
     (place / "groundtruth_v1.yaml").write_text(yaml.safe_dump(wrapped))
     truth = load_truths(tmp_path).truths["61"]
-    assert any("calls itself incident 110" in oddity for oddity in truth.oddities)
+    assert any("calls itself incident 110" in oddity for oddity in truth.warnings)
 
 
 def test_two_keys_for_one_incident_are_reported(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_two_keys_for_one_incident_are_reported(tmp_path: Path) -> None:
     found = load_truths(tmp_path)
     assert len(found.truths) == 1
     assert "two ground truths" in found.warnings[0] and "using" in found.warnings[0]
-    assert "v0.2" in found.truths["1"].origin
+    assert "v0.2" in found.truths["1"].path
 
 
 @pytest.mark.parametrize(
@@ -114,4 +114,4 @@ def test_a_key_that_marks_no_root_gets_it_from_its_fault_and_says_so() -> None:
     groups = [{**group, "root_cause": False} for group in FLAT["groups"]]
     truth = parse_ground_truth({**FLAT, "groups": groups}, default_id="1")
     assert [group.id for group in truth.roots] == ["flags-1"]
-    assert "no group is marked root_cause" in truth.oddities[0]
+    assert "no group is marked root_cause" in truth.warnings[0]

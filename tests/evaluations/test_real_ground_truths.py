@@ -8,7 +8,7 @@ import pytest
 
 from itbench_evaluations import Options, Policy, TruthView, grade_diagnosis, parse_ground_truth, reference_answer
 from itbench_evaluations.lint import lint_path
-from itbench_evaluations.truth_files import load_document
+from srearena.ground_truth.files import load_document
 
 from .samples import REAL, answer, itbench_eval, needs_real_files, write_trial
 
@@ -19,7 +19,7 @@ FILES = sorted(REAL.glob("*/groundtruth*.yaml"))
 @pytest.mark.parametrize("policy", list(Policy))
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}-{file.stem}")
 def test_each_key_gives_full_marks_to_its_own_answer_and_none_to_an_empty_one(file: Path, policy: Policy) -> None:
-    truth = parse_ground_truth(load_document(file), default_id=file.parent.name, origin=str(file))
+    truth = parse_ground_truth(load_document(file), default_id=file.parent.name, path=str(file))
     view = TruthView.of(truth, policy)
     own = grade_diagnosis(truth, reference_answer(view), Options(policy=policy))
     roots = len(view.matcher.root_components)

@@ -47,4 +47,4 @@ def test_a_problem_tells_where_it_comes_from_and_how_to_end_it(name: str) -> Non
     ],
 )
 def test_ground_truth_names_the_origin_and_not_who_suffers(name: str, root: str) -> None:
-    assert [str(entity) for entity in REGISTRY.get_problem(name).ground_truth.roots] == [root]
+    assert [group.id for group in REGISTRY.get_problem(name).ground_truth.roots] == [root]

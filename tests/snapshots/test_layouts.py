@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from srearena.ground_truth.files import load_document
+from srearena.ground_truth.parsing import parse_ground_truth
 from srearena.snapshots import Snapshot, SnapshotError, find_snapshots, open_snapshot, scan
-from srearena.snapshots.answer_key import read_answer_key
 from srearena.snapshots.inspection import inspect
 from tests.snapshots import samples
 
@@ -74,7 +75,7 @@ def test_the_answer_key_is_read_from_any_envelope(snapshot: Snapshot) -> None:
     key = snapshot.answer_key()
     assert key is not None
     assert [(group.kind, group.filters) for group in key.roots] == [("Deployment", ("payment",))]
-    assert key.propagations == (("payment-1", "checkout-1"),)
+    assert [(step.source, step.target) for step in key.propagations] == [("payment-1", "checkout-1")]
 
 
 def test_inspection_finds_nothing_wrong(snapshot: Snapshot) -> None:
@@ -93,15 +94,16 @@ def test_entities_of_the_second_version_are_all_roots(tmp_path: Path) -> None:
     path = tmp_path / "groundtruth.yaml"
     entity = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "flags", "namespace": "shop"}}
     path.write_text(json.dumps({"apiVersion": "itbench.io/v2", "spec": {"entities": [entity], "alerts": []}}))
-    key = read_answer_key(path)
-    assert (key.form, [group.id for group in key.roots]) == ("v2", ["shop/ConfigMap/flags"])
+    key = parse_ground_truth(load_document(path), default_id="1")
+    assert (key.format, [group.id for group in key.roots]) == ("v2", ["shop/ConfigMap/flags"])
 
 
 def test_real_answer_keys_are_read() -> None:
     if not REAL.is_dir():
         pytest.skip("the public ITBench files are not here")
-    keys = [read_answer_key(path) for path in sorted(REAL.glob("*/groundtruth*.yaml"))]
-    assert {"v1", "v2"} <= {key.form for key in keys}
+    paths = sorted(REAL.glob("*/groundtruth*.yaml"))
+    keys = [parse_ground_truth(load_document(path), default_id=path.parent.name) for path in paths]
+    assert {"v1", "v2"} <= {key.format for key in keys}
     assert all(key.roots for key in keys if key.groups)
 
 

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 class DiagnosisOracle(Oracle):
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
-        self._compare = LocalizationOracle(problem, [root.name for root in problem.ground_truth.roots]).compare
+        self._compare = LocalizationOracle(problem, [root.name for root in problem.roots]).compare
 
     def evaluate(self, submission: Any) -> Verdict:
-        expected = [root.name for root in self.problem.ground_truth.roots]
+        expected = [root.name for root in self.problem.roots]
         if isinstance(submission, Mapping):
             return self._compare(_contributing(submission), expected)
         if isinstance(submission, str):
@@ -37,7 +37,7 @@ class DiagnosisOracle(Oracle):
     def _in_words(self, text: str) -> list[str]:
         """The components a text names most: an explanation speaks of its cause more than of anything else."""
         names = {obj["metadata"]["name"] for obj in self._known()}
-        names |= {root.name for root in self.problem.ground_truth.roots}
+        names |= {root.name for root in self.problem.roots}
         words = re.findall(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?", text.lower())
         counts = {name: words.count(name) for name in names if name in words}
         most = max(counts.values(), default=0)

@@ -21,13 +21,13 @@ from srearena.conductor.problems.metadata import (
     Difficulty,
     Entity,
     FaultType,
-    GroundTruth,
     Level,
     Summary,
     SystemLevel,
     usual_system_level,
 )
 from srearena.conductor.stages import USUAL
+from srearena.ground_truth import GroundTruth, Propagation
 from srearena.service.apps.base import Application
 from srearena.service.kubernetes import Kubernetes
 
@@ -127,12 +127,19 @@ class Problem(ABC):
 
     @property
     def ground_truth(self) -> GroundTruth:
+        roots = [str(entity) for entity in self.roots]
+        affected = dict.fromkeys(entity for step in self.propagation for entity in step if str(entity) not in roots)
         return GroundTruth(
-            tuple(self.roots),
-            tuple(self.propagation),
-            self.explanation,
-            self.system_level or usual_system_level(self.level),
-            self.fault_type,
+            incident_id=self.id,
+            format="problem",
+            groups=(
+                *(entity.as_group(root=True) for entity in self.roots),
+                *(entity.as_group(root=False) for entity in affected),
+            ),
+            propagations=tuple(Propagation(str(source), str(target)) for source, target in self.propagation),
+            explanation=self.explanation,
+            system_level=self.system_level or usual_system_level(self.level),
+            fault_type=self.fault_type,
         )
 
     @property
@@ -141,8 +148,7 @@ class Problem(ABC):
 
     @property
     def analysis_oracle(self) -> Oracle:
-        truth = self.ground_truth
-        return AnalysisOracle(self, truth.system_level, truth.fault_type)
+        return AnalysisOracle(self, self.system_level or usual_system_level(self.level), self.fault_type)
 
     def oracle_for(self, stage: str) -> Oracle:
         """Who judges a stage; ProblemError where nobody does."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from srearena.ground_truth import Group
+
 Level = Literal[
     "none", "application", "virtualization", "network", "node", "hardware", "operator", "metastable", "correlated"
 ]
@@ -52,25 +54,8 @@ class Entity:
     def __str__(self) -> str:
         return "/".join(part for part in (self.namespace, self.kind, self.name) if part)
 
-
-@dataclass(frozen=True, slots=True)
-class GroundTruth:
-    """Where the trouble came from, how it spread, and what it was."""
-
-    roots: tuple[Entity, ...] = ()
-    propagation: tuple[tuple[Entity, Entity], ...] = ()
-    explanation: str = ""
-    system_level: SystemLevel = "None"
-    fault_type: FaultType = "None"
-
-    def as_document(self) -> dict[str, Any]:
-        return {
-            "roots": [str(entity) for entity in self.roots],
-            "propagation": [[str(source), str(target)] for source, target in self.propagation],
-            "explanation": self.explanation,
-            "system_level": self.system_level,
-            "fault_type": self.fault_type,
-        }
+    def as_group(self, *, root: bool) -> Group:
+        return Group(str(self), self.kind, self.namespace or None, self.name, (), root)
 
 
 @dataclass(frozen=True, slots=True)

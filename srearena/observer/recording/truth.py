@@ -73,7 +73,7 @@ def _selected(service: Obj, workloads: Iterable[Obj]) -> str | None:
     return None
 
 
-class AnswerKey:
+class GroundTruthBuilder:
     """Groups, aliases and everything that refers to them, as they are found."""
 
     def __init__(self, problem: Problem, workloads: Workloads) -> None:
@@ -155,7 +155,7 @@ def answer_key(
 ) -> Document:
     """The document of `ground_truth.yaml`. `pods`: components whose pods are not ready, and why; `fired`: the labels
     of the alerts that began after the fault."""
-    key = AnswerKey(problem, workloads)
+    key = GroundTruthBuilder(problem, workloads)
     if not problem.roots:
         return key.document(propagations=[], alerts=[], fault=[], recommended_actions=[])
     roots = {key.root(entity): entity for entity in problem.roots}
@@ -169,7 +169,7 @@ def answer_key(
     )
 
 
-def _carriers(problem: Problem, key: AnswerKey, roots: Mapping[str, Entity]) -> None:
+def _carriers(problem: Problem, key: GroundTruthBuilder, roots: Mapping[str, Entity]) -> None:
     """Where a problem says that its root obeys something else (a flag in a config map), that is as right an answer."""
     targets = {target for _, target in problem.propagation}
     for source, target in problem.propagation:
@@ -179,7 +179,7 @@ def _carriers(problem: Problem, key: AnswerKey, roots: Mapping[str, Entity]) -> 
 
 def _steps(
     problem: Problem,
-    key: AnswerKey,
+    key: GroundTruthBuilder,
     roots: Mapping[str, Entity],
     spread: Spread,
     workloads: Workloads,
@@ -206,7 +206,7 @@ def _steps(
     return found
 
 
-def _spoken(step: Step, key: AnswerKey, starts: Mapping[str, str]) -> Document:
+def _spoken(step: Step, key: GroundTruthBuilder, starts: Mapping[str, str]) -> Document:
     source = starts.get(step.source) or key.spoken(step.source)
     return _step(source, key.spoken(step.target), step.condition, step.effect)
 
@@ -215,7 +215,7 @@ def _step(source: str, target: str, condition: str, effect: str) -> Document:
     return {"source": source, "target": target, "condition": condition, "effect": effect}
 
 
-def _alert(key: AnswerKey, workloads: Workloads, spread: Spread, labels: Mapping[str, Any]) -> Document:
+def _alert(key: GroundTruthBuilder, workloads: Workloads, spread: Spread, labels: Mapping[str, Any]) -> Document:
     about = next((str(labels[label]) for label in _ENTITY_LABELS if labels.get(label)), "")
     alert: Document = {"id": labels["alertname"]}
     name = workloads.component(spread.workload_of_service.get(about, about))
@@ -230,7 +230,7 @@ def _faults(problem: Problem, before: Baseline, after: Baseline, roots: Mapping[
     found: list[Document] = []
     for group, entity in roots.items():
         fault = {
-            "category": _CATEGORIES.get(problem.ground_truth.fault_type, "Other"),
+            "category": _CATEGORIES.get(problem.fault_type, "Other"),
             "condition": " ".join(problem.explanation.split()),
             "fault_mechanism": problem.family or problem.id,
         }

@@ -1,8 +1,8 @@
-"""Where answer keys lie on disk, and how they are gathered into one key per incident.
+"""Find and read ground truth files.
 
 Accepted: one JSON, YAML or JSON-lines file (a list of incidents, a mapping of them, or a single one), a directory
-holding `ground_truths.json`, and any tree of scenario directories, however deep (`snapshots/sre/<version>/Scenario-3`).
-An incident found twice is not resolved by chance: the path that sorts last wins and the other is reported.
+with `ground_truths.json`, and any tree of scenario directories, however deep (`snapshots/sre/<version>/Scenario-3`).
+If an incident is found twice, the path that sorts last is used, and a warning names the other.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from typing import Any
 
 import yaml
 
-from itbench_evaluations.errors import InputError
-from itbench_evaluations.ground_truth import GroundTruth, canonical_id, parse_ground_truth
+from srearena.errors import InputError
+from srearena.ground_truth.model import GroundTruth
+from srearena.ground_truth.parsing import canonical_id, parse_ground_truth
 
-# In order of preference within one directory: what states groups and propagations comes before what lists entities.
+# In order of preference within one directory: formats with groups and propagations before lists of entities.
 SCENARIO_FILES = (
     "ground_truth.yaml",
     "ground_truth.yml",
@@ -34,6 +35,7 @@ SCENARIO_FILES = (
     "groundtruth.json",
 )
 CONSOLIDATED = ("ground_truths.json", "ground_truths.yaml")
+_ANY_NAME = re.compile(r"(?:ground[-_ ]?truths?(?:[-_]v\d+)?|gt|answer[-_ ]?keys?)\.(?:ya?ml|json)", re.IGNORECASE)
 _SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv", "alerts", "metrics"})
 
 try:
@@ -44,20 +46,36 @@ except AttributeError:  # PyYAML built without libyaml
 
 @dataclass(slots=True)
 class TruthSet:
-    """The keys found, by incident, and what was odd about finding them."""
+    """Ground truths by incident, and warnings about their files."""
 
     truths: dict[str, GroundTruth] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 
     def add(self, truth: GroundTruth) -> None:
-        earlier = self.truths.get(truth.incident_id)
-        if earlier is not None and earlier.origin != truth.origin:
+        previous = self.truths.get(truth.incident_id)
+        if previous is not None and previous.path != truth.path:
             self.warnings.append(
-                f"incident {truth.incident_id} has two ground truths: using {truth.origin}, not {earlier.origin}"
+                f"incident {truth.incident_id} has two ground truths: using {truth.path}, not {previous.path}"
             )
-        elif earlier is not None:
-            self.warnings.append(f"incident {truth.incident_id} appears twice in {truth.origin}; the last one counts")
+        elif previous is not None:
+            self.warnings.append(f"incident {truth.incident_id} appears twice in {truth.path}; the last one counts")
         self.truths[truth.incident_id] = truth
+
+
+def is_ground_truth_file(path: Path) -> bool:
+    """Whether a file holds ground truth by its name: no agent may read it."""
+    return _ANY_NAME.fullmatch(path.name) is not None
+
+
+def scenario_file(directory: Path) -> Path | None:
+    """The ground truth file of a scenario directory."""
+    return next((directory / name for name in SCENARIO_FILES if (directory / name).is_file()), None)
+
+
+def natural_key(text: str) -> list[tuple[int, int, str]]:
+    """A sort key that compares numbers in a text as numbers: `Scenario-2` before `Scenario-10`."""
+    pieces = re.split(r"(\d+)", text)
+    return [(1, int(piece), "") if piece.isdigit() else (0, 0, piece) for piece in pieces]
 
 
 def load_document(path: Path) -> object:
@@ -78,7 +96,7 @@ def load_document(path: Path) -> object:
 
 
 def read_truths(document: object, path: Path) -> Iterator[GroundTruth | InputError]:
-    """The incidents of one document; one that cannot be read comes as its error, so that the others still do."""
+    """Yield the incidents of one document; for one that is invalid, its error, so that the others are read too."""
     stem = path.parent.name if path.name in SCENARIO_FILES else path.stem
     entries: list[tuple[str, str, object]]
     if isinstance(document, list):
@@ -86,12 +104,12 @@ def read_truths(document: object, path: Path) -> Iterator[GroundTruth | InputErr
     elif isinstance(document, Mapping) and _is_index(document):
         entries = [(str(key), "", value) for key, value in document.items()]
     else:
-        # Agents' outputs are filed under the directory's number, so that is the incident, whatever the file says.
+        # Outputs of agents are stored under the directory's number, so it takes precedence over the file's own id.
         fixed = stem if path.name in SCENARIO_FILES and canonical_id(stem).isdigit() else ""
         entries = [(stem, fixed, document)]
     for default_id, fixed_id, item in entries:
         try:
-            yield parse_ground_truth(item, default_id=default_id, fixed_id=fixed_id, origin=str(path))
+            yield parse_ground_truth(item, default_id=default_id, fixed_id=fixed_id, path=str(path))
         except InputError as problem:
             yield problem
 
@@ -110,7 +128,7 @@ def _embedded(text: str, path: Path) -> object:
 
 
 def _is_index(document: Mapping[Any, Any]) -> bool:
-    """A mapping from incident to key, told from a key itself by what its values hold."""
+    """Whether a document maps incidents to ground truths, judged by its values."""
     markers = {"groups", "entities", "spec"}
     return (
         bool(document)
@@ -119,23 +137,18 @@ def _is_index(document: Mapping[Any, Any]) -> bool:
     )
 
 
-def _natural(path: Path) -> list[tuple[int, int, str]]:
-    pieces = re.split(r"(\d+)", str(path))
-    return [(1, int(piece), "") if piece.isdigit() else (0, 0, piece) for piece in pieces]
-
-
 def _scenario_files(root: Path) -> list[Path]:
-    found: list[Path] = []
+    paths: list[Path] = []
     for directory, names, files in os.walk(root):
         names[:] = sorted(name for name in names if name not in _SKIPPED)
         best = next((name for name in SCENARIO_FILES if name in files), None)
         if best:
-            found.append(Path(directory) / best)
-    return sorted(found, key=_natural)
+            paths.append(Path(directory) / best)
+    return sorted(paths, key=lambda path: natural_key(str(path)))
 
 
 def find_files(path: Path) -> list[Path]:
-    """The files that hold answer keys under a path."""
+    """The ground truth files at or under a path."""
     if path.is_file():
         return [path]
     if not path.is_dir():
@@ -151,7 +164,7 @@ def find_files(path: Path) -> list[Path]:
 
 
 def load_truths(path: Path) -> TruthSet:
-    """Read every key under a path; one that cannot be read stops us, because grading without it would be silent."""
+    """Read every ground truth under a path; raises `InputError` for one that is invalid."""
     result = TruthSet()
     for file in find_files(path):
         for truth in read_truths(load_document(file), file):
