@@ -6,14 +6,14 @@ import logging
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from itertools import count
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from tests import surroundings
+from tests import selection, surroundings
 from tests.own_errors import ErrorLog, complaints
 
 # On a machine that decides whether a change lands, the same change must give the same verdict twice.
@@ -83,6 +83,54 @@ def _no_error_of_our_own(_error_log: ErrorLog, request: pytest.FixtureRequest) -
     expected = [pattern for mark in request.node.iter_markers("expected_errors") for pattern in mark.args]
     wrong = complaints(_error_log.take(), expected)
     assert not wrong, "\n".join(wrong)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("srearena")
+    group.addoption("--fast", action="store_true", help="only tests without kubectl and browser that are not slow")
+    group.addoption("--everything", action="store_true", help="fail on skips that allowed_skips.yaml does not list")
+    group.addoption("--all-problems", action="store_true", help="prove all problems, not today's slice of them")
+    group.addoption("--record-slow", action="store_true", help="write tests/slow_tests.txt from this run's durations")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    selection.configure(config)
+    if config.getoption("--record-slow") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(selection.SlowTestRecorder())
+
+
+def pytest_report_header() -> str:
+    return f"rotating choices: {selection.SEED}={selection.rotation_seed()} repeats them, --all-problems takes all"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    slow = selection.slow_tests()
+    if config.getoption("--fast"):
+        rest = [item for item in items if not selection.is_fast(item, slow)]
+        config.hook.pytest_deselected(items=rest)
+        dropped = set(rest)
+        items[:] = [item for item in items if item not in dropped]
+    worker: dict[str, int] = getattr(config, "workerinput", {})
+    items[:] = selection.in_order(items, slow, int(worker.get("workercount", 1)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if item.config.getoption("--everything"):
+        selection.refuse_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if collector.config.getoption("--everything"):
+        selection.refuse_skip(report)
+    return report
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -1,12 +1,14 @@
-"""Problems prove their validity as part of the tests: one of every family, or all with SREARENA_VERIFY=all.
+"""Problems prove their validity as part of the tests: a slice of the families that changes every day.
 
-Members of a family differ in the service they strike; `srearena verify --all` proves each of them.
+Members of a family differ in the service they strike. In `PARTS` days every family has had its turn, and each time with
+another member. SREARENA_SEED repeats a day's choice; `scripts/test --all-problems` and `srearena verify --all` prove
+all.
 """
 
 from __future__ import annotations
 
 import gc
-import os
+from collections import defaultdict
 from collections.abc import Iterator
 
 import pytest
@@ -15,6 +17,9 @@ from srearena.conductor.problems.registry import ProblemRegistry, problem
 from srearena.conductor.problems.scheduling import ScalePodZero
 from srearena.conductor.validity.verification import can_verify, verify
 from tests.arena.stage import SHOP
+from tests.selection import all_problems, rotating_member, rotating_slice, rotation_seed
+
+PARTS = 4
 
 pytestmark = [
     pytest.mark.kubectl,
@@ -28,14 +33,23 @@ def everything() -> list[str]:
 
 
 def chosen() -> list[str]:
-    """One of every family, and one of every application."""
-    if os.environ.get("SREARENA_VERIFY") == "all":
+    """One member of every fourth family, one problem of every level, and every application without a fault."""
+    if all_problems():
         return everything()
-    registry = ProblemRegistry()
-    problems = [registry.get_problem(name) for name in everything()]
-    families = {one.family: one.id for one in problems}
-    applications = {one.app.name: one.id for one in problems if one.level == "none"}
-    return sorted({*families.values(), *applications.values()})
+    registry, seed = ProblemRegistry(), rotation_seed()
+    families: dict[str, list[str]] = defaultdict(list)
+    levels: dict[str, list[str]] = defaultdict(list)
+    applications: dict[str, str] = {}
+    for name in everything():
+        one = registry.get_problem(name)
+        if one.level == "none":
+            applications[one.app.name] = name
+        else:
+            families[one.family].append(name)
+            levels[one.level].append(name)
+    rotated = rotating_slice(families, PARTS, seed)
+    missing = [level for level in levels if not set(levels[level]) & set(rotated)]
+    return sorted({*rotated, *applications.values(), *(rotating_member(levels[level], seed) for level in missing)})
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,1 @@
+"""The test suite itself: what it selects, skips and guards."""

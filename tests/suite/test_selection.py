@@ -1,0 +1,93 @@
+"""What `--fast` covers, what may be skipped, and how problems take turns."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests import selection
+from tests.selection import ALLOWED_SKIPS, FOLDER, forbidden_skip, in_order, is_fast, rotating_slice, slow_tests
+from tests.surroundings import ROOT
+
+PACKAGES = ("clients", "itbench_evaluations", "itbench_leaderboard", "sre_tools", "srearena", "website", "zero")
+
+
+def packages() -> set[str]:
+    """All packages down to the second level, and those of the embedded cluster."""
+    found = {
+        ".".join(path.parent.relative_to(ROOT).parts)
+        for name in PACKAGES
+        for pattern in ("__init__.py", "*/__init__.py")
+        for path in (ROOT / name).glob(pattern)
+    }
+    embedded = ROOT / "srearena" / "cluster" / "embedded"
+    return found | {".".join(path.parent.relative_to(ROOT).parts) for path in embedded.glob("*/__init__.py")}
+
+
+def imported(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return names
+
+
+def test_every_package_has_fast_tests(request: pytest.FixtureRequest) -> None:
+    items, slow = request.session.items, slow_tests()
+    folders = {path.parent for path in FOLDER.rglob("test_*.py")}
+    if {item.path.parent for item in items} != folders and not request.config.getoption("--fast"):
+        return  # only a part of the tests was asked for
+    modules = {item.path for item in items if is_fast(item, slow)}
+    support = {path for module in modules for path in module.parent.glob("*.py")}
+    names = {name for path in support for name in imported(path)}
+    missing = {package for package in packages() if not any(f"{name}.".startswith(f"{package}.") for name in names)}
+    assert not missing
+
+
+def test_slow_tests_exist(request: pytest.FixtureRequest) -> None:
+    texts: dict[str, str] = {}
+    for nodeid in slow_tests():
+        file, *_, function = nodeid.split("::")
+        texts[file] = texts.get(file) or (ROOT / file).read_text()
+        assert f"def {function}(" in texts[file], f"{nodeid} is gone: take it out of {selection.SLOW_TESTS.name}"
+
+
+class Item(str):
+    nodeid = property(lambda self: str(self))
+
+
+def test_long_tests_come_first_in_every_share() -> None:
+    slow = {"a": 10.0, "b": 90.0, "c": 50.0}
+    items = [Item(name) for name in ("x", "a[1]", "y", "b", "c", "z", "w")]
+    assert in_order(items, slow, 2) == ["b", "a[1]", "x", "y", "c", "z", "w"]  # type: ignore[arg-type,comparison-overlap]
+    assert in_order(items, slow, 1) == ["b", "c", "a[1]", "x", "y", "z", "w"]  # type: ignore[arg-type,comparison-overlap]
+
+
+def test_consecutive_seeds_go_through_all_members_of_all_groups() -> None:
+    groups = {f"family-{number}": [f"{number}-{member}" for member in "abc"] for number in range(10)}
+    seen = [set(rotating_slice(groups, 4, seed)) for seed in range(700_000, 700_000 + 4 * 3)]
+    assert set().union(*seen) == {member for members in groups.values() for member in members}
+    assert all(2 <= len(one) <= 3 for one in seen)
+
+
+def test_only_listed_skips_are_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = tmp_path / "unavailable"
+    monkeypatch.setenv(selection.UNAVAILABLE, str(failed))
+    assert forbidden_skip("Docker is not installed") is None
+    assert "was installed" in str(forbidden_skip("helm is not installed"))
+    failed.write_text("ray\nhelm\n")
+    assert forbidden_skip("helm is not installed") is None
+    assert "does not list it" in str(forbidden_skip("no time today"))
+
+
+def test_every_allowed_skip_says_why() -> None:
+    installs = (ROOT / "scripts" / "install-everything").read_text()
+    for entry in yaml.safe_load(ALLOWED_SKIPS.read_text()):
+        assert set(entry) <= {"reason", "why", "unless_installed"}
+        assert len(entry["why"]) > 10
+        assert entry.get("unless_installed", "") in installs
