@@ -1,6 +1,7 @@
 """A release is built, installed into an empty environment and used there, as a stranger would.
 
-The wheel is built from the sdist, so that both are proven complete.
+The commands are those of the Dockerfile, so that its steps are proven on machines without Docker. The wheel is built
+from the sdist, so that both are proven complete.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tarfile
 import tomllib
 import venv
@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.packaging.dockerfile import arguments_of
+
 ROOT = Path(__file__).parents[2]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 VERSION: str = SETTINGS["project"]["version"]
@@ -25,18 +27,7 @@ PACKAGES: list[str] = SETTINGS["tool"]["hatch"]["build"]["targets"]["wheel"]["pa
 IGNORED = (ROOT / ".gitignore").read_text().split()
 OFFLINE = re.compile(r"NewConnectionError|NameResolutionError|Temporary failure in name resolution|ConnectTimeout")
 # Read before a test moves HOME: pip's cache is the user's own, as it is for scripts/test. PYTHONPATH and the like go.
-INSTALLER_SETTINGS = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-
-
-def run_installer(*command: str | Path, cwd: Path) -> None:
-    """Run a command that reads from the package index; skip where the index cannot be reached."""
-    done = subprocess.run(
-        command, cwd=cwd, env=INSTALLER_SETTINGS, capture_output=True, text=True, timeout=400, check=False
-    )
-    output = done.stdout + done.stderr
-    if done.returncode and OFFLINE.search(output):
-        pytest.skip("the package index is not reachable")
-    assert done.returncode == 0, output
+USER_SETTINGS = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 
 
 def copy_source(target: Path) -> None:
@@ -48,6 +39,27 @@ def copy_source(target: Path) -> None:
         return by_name(directory, names) | {name for name in names if Path(directory, name) in by_path}
 
     shutil.copytree(ROOT, target, ignore=ignored)
+
+
+def run_build_stage(directory: Path) -> None:
+    """Run the Dockerfile's build stage with `directory` as its root; skip where the package index is not reachable."""
+    base_image = directory / "python"
+    venv.create(base_image, with_pip=True)
+    variables = {**USER_SETTINGS, "PATH": f"{base_image / 'bin'}:{USER_SETTINGS['PATH']}", "EXTRAS": ""}
+    for command in arguments_of("build", "RUN"):
+        done = subprocess.run(
+            ["sh", "-c", re.sub(r"(?<![\w.])/(source|dist|opt)\b", rf"{directory}/\1", command)],
+            cwd=directory,
+            env=variables,
+            capture_output=True,
+            text=True,
+            timeout=400,
+            check=False,
+        )
+        output = done.stdout + done.stderr
+        if done.returncode and OFFLINE.search(output):
+            pytest.skip("the package index is not reachable")
+        assert done.returncode == 0, output
 
 
 def files_of(directory: Path) -> set[str]:
@@ -67,21 +79,19 @@ def check_contents(source: Path, sdist: Path, wheel: Path) -> None:
 
 @pytest.mark.timeout(1200)
 def test_a_release_runs_in_an_empty_environment(tmp_path: Path) -> None:
-    source = tmp_path / "source"
-    copy_source(source)
+    copy_source(tmp_path / "source")
+    run_build_stage(tmp_path)
     dist = tmp_path / "dist"
-    run_installer(sys.executable, "-m", "build", "--outdir", dist, source, cwd=tmp_path)
     sdist, wheel = dist / f"srearena-{VERSION}.tar.gz", dist / f"srearena-{VERSION}-py3-none-any.whl"
     assert files_of(dist) == {sdist.name, wheel.name}
-    check_contents(source, sdist, wheel)
+    check_contents(tmp_path / "source", sdist, wheel)
 
-    environment = tmp_path / "empty"
-    venv.create(environment, with_pip=True)
-    programs = environment / "bin"
-    run_installer(programs / "python", "-m", "pip", "install", "--quiet", wheel, cwd=tmp_path)
+    programs = tmp_path / "opt" / "srearena" / "bin"
+    home = tmp_path / "home"
+    home.mkdir()
     variables = {
         "PATH": str(programs),
-        "HOME": str(tmp_path),
+        "HOME": str(home),
         "SREARENA_STATE_DIR": str(tmp_path / "state"),
         "SREARENA_RESULTS": str(tmp_path / "results"),
     }
@@ -89,7 +99,7 @@ def test_a_release_runs_in_an_empty_environment(tmp_path: Path) -> None:
     def output_of(*command: str) -> str:
         done = subprocess.run(
             [programs / command[0], *command[1:]],
-            cwd=tmp_path,
+            cwd=home,
             env=variables,
             capture_output=True,
             text=True,
