@@ -1,1 +1,1 @@
-"""Applications, and the ways to a cluster they are deployed through."""
+"""Applications, and the clients with which they are deployed: Kubernetes API, kubectl, helm."""

@@ -1,20 +1,20 @@
-"""What can go wrong between us and a cluster, or with an application, by what a caller can do about it.
+"""Errors of cluster access and of applications, by what a caller can do about them.
 
 ServiceError
 ├── KubeconfigError          the kubeconfig cannot be used
 ├── Unreachable              the API server does not answer
-├── ApiRefused               it answered with an error
+├── ApiRefused               it responded with an error
 │   ├── NotFound             404
 │   ├── AlreadyExists        409, on create
 │   ├── Conflict             409, on a write to something that changed or is owned by another
 │   └── Invalid              422, or 400: the object is wrong
 ├── UnknownResource          no kind, plural or short name of that kind is served
-├── TimedOut                 something waited for did not happen
+├── TimedOut                 a condition was not met in time
 ├── CommandFailed            a command in a container, or a tool on this machine, ended with an error
 ├── ToolMissing              a program that is needed is not installed
-├── ManifestError            a manifest cannot be applied as it is written
+├── ManifestError            a manifest is invalid
 └── ApplicationError         an application's metadata is wrong, or there is no such application
-    └── NotReady             it did not come up
+    └── NotReady             it did not become ready
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from srearena.errors import SreArenaError
 
 
 class ServiceError(SreArenaError):
-    """Something about an application or its cluster that a user can act on."""
+    """A problem with an application or its cluster that a user can act on."""
 
 
 class KubeconfigError(ServiceError):
-    """The kubeconfig is missing, broken, or uses a way to log in that is not supported."""
+    """The kubeconfig is missing, malformed, or uses an unsupported authentication method."""
 
 
 class Unreachable(ServiceError):
@@ -37,7 +37,7 @@ class Unreachable(ServiceError):
 
 
 class ApiRefused(ServiceError):
-    """The API server answered with an error; `code`, `reason` and `details` are those of its Status."""
+    """The API server responded with an error; `code`, `reason` and `details` are those of its Status."""
 
     def __init__(self, message: str, code: int = 0, reason: str = "", details: dict[str, Any] | None = None) -> None:
         super().__init__(message)
@@ -51,15 +51,15 @@ class NotFound(ApiRefused):
 
 
 class AlreadyExists(ApiRefused):
-    """An object of that name is there already."""
+    """An object of that name exists."""
 
 
 class Conflict(ApiRefused):
-    """The object changed meanwhile, or another manager owns a field."""
+    """The object has changed since it was read, or another manager owns a field."""
 
 
 class Invalid(ApiRefused):
-    """The object, or the request, is wrong."""
+    """The object or the request is invalid."""
 
 
 class UnknownResource(ServiceError):
@@ -67,7 +67,7 @@ class UnknownResource(ServiceError):
 
 
 class TimedOut(ServiceError):
-    """What was waited for did not happen in time."""
+    """A condition was not met in time."""
 
 
 class CommandFailed(ServiceError):
@@ -85,15 +85,15 @@ class ToolMissing(ServiceError):
 
 
 class ManifestError(ServiceError):
-    """A manifest is broken; the message names file, line and reason."""
+    """A manifest is invalid; the message names file, line and reason."""
 
 
 class ApplicationError(ServiceError):
-    """An application cannot be used as it is described, or does not exist."""
+    """An application's description is invalid, or there is no such application."""
 
 
 class NotReady(ApplicationError):
-    """An application did not come up in time; the message lists what is not ready and why."""
+    """An application did not become ready in time; the message lists what is not ready and why."""
 
 
 _BY_REASON: dict[str, type[ApiRefused]] = {
@@ -106,11 +106,11 @@ _BY_REASON: dict[str, type[ApiRefused]] = {
 _BY_CODE: dict[int, type[ApiRefused]] = {404: NotFound, 409: Conflict, 422: Invalid, 400: Invalid}
 
 
-def refusal(code: int, status: Any, text: str = "") -> ApiRefused:
-    """The exception for an error answer: `status` is its decoded body, if that was a Status."""
+def api_error(code: int, status: Any, text: str = "") -> ApiRefused:
+    """Create the exception for an error response; `status` is its decoded body, if that is a Status."""
     if not isinstance(status, dict) or status.get("kind") != "Status":
-        said = text.strip() or f"the server answered {code}"
-        return _BY_CODE.get(code, ApiRefused)(said, code)
+        plain = text.strip() or f"the server answered {code}"
+        return _BY_CODE.get(code, ApiRefused)(plain, code)
     reason = str(status.get("reason") or "")
     kind = _BY_REASON.get(reason) or _BY_CODE.get(code, ApiRefused)
     message = str(status.get("message") or text or f"the server answered {code}")

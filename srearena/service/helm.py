@@ -1,4 +1,4 @@
-"""The real helm on one cluster: charts are deployed by the tool that people deploy them with."""
+"""Running the real helm on one cluster, for applications that are deployed from a chart."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import orjson
 import yaml
 
 from srearena.service.errors import ApplicationError
-from srearena.service.shell import Shell, found_tool
+from srearena.service.shell import Shell, require_tool
 
 _ADVICE = "an application with a `Helm Config` needs it; get it from https://helm.sh/docs/intro/install/"
 
 
 @dataclass(frozen=True, slots=True)
 class HelmConfig:
-    """The special field of an application's metadata that has it deployed from a chart."""
+    """The field `Helm Config` of an application's metadata: the chart it is deployed from."""
 
     release_name: str
     chart_path: str
@@ -28,7 +28,7 @@ class HelmConfig:
 
     @classmethod
     def parse(cls, config: Any, folder: Path, source: str) -> HelmConfig:
-        """From metadata; a chart path that exists beside the metadata is meant that way."""
+        """Parse the field; a chart path that exists beside the metadata file is relative to it."""
         if not isinstance(config, dict):
             raise ApplicationError(f"{source}: Helm Config must be an object")
         missing = [key for key in ("release_name", "chart_path", "namespace") if not config.get(key)]
@@ -46,15 +46,15 @@ class HelmConfig:
 
 class Helm:
     def __init__(self, kubeconfig: Path | str) -> None:
-        self._program = found_tool("helm", _ADVICE)
+        self._program = require_tool("helm", _ADVICE)
         self._kubeconfig = str(kubeconfig)
 
     def run(self, *arguments: str, timeout: float = 600.0) -> str:
-        """What helm prints; CommandFailed with its complaint where it fails."""
+        """Run helm and return its output; CommandFailed with its error output where it fails."""
         return Shell().run(self._program, f"--kubeconfig={self._kubeconfig}", *arguments, timeout=timeout).stdout
 
     def install(self, config: HelmConfig) -> None:
-        """Install the release, or bring it to the chart's state where it is there; does not wait for readiness."""
+        """Install or upgrade the release; does not wait for readiness."""
         with tempfile.TemporaryDirectory(prefix="values-") as folder:
             values = Path(folder) / "values.yaml"
             values.write_text(yaml.safe_dump(dict(config.values)))

@@ -1,8 +1,7 @@
-"""Reading a kubeconfig: where the API server is, how to trust it, and who we are to it.
+"""Reading a kubeconfig: the API server's address, its certificate authority, and the client's credentials.
 
-Client certificates, bearer tokens (inline or in a file) and basic credentials are understood. Plug-ins that run a
-program to log in are refused with a word on what to do instead: they start foreign code, and what they return expires
-in the middle of an episode.
+Client certificates, bearer tokens (inline or in a file) and basic credentials are supported. Credential plug-ins are
+rejected with advice: they run external programs, and their tokens expire in the middle of an episode.
 """
 
 from __future__ import annotations
@@ -24,34 +23,34 @@ from srearena.service.errors import KubeconfigError
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Everything a connection needs."""
+    """What a client needs to connect."""
 
     server: str
     headers: dict[str, str]
     tls: ssl.SSLContext | None
-    """None where the server speaks plain HTTP."""
+    """None for plain HTTP."""
     namespace: str
     server_name: str = ""
     """The name in the server's certificate, where it differs from the host."""
 
 
 def read_kubeconfig(path: Path, context: str | None = None) -> Access:
-    """The access a kubeconfig's current context (or the given one) describes."""
+    """Read the access that the current context (or the named one) describes."""
     document = _document(path)
-    wanted = context or document.get("current-context") or ""
-    if not wanted:
+    selected = context or document.get("current-context") or ""
+    if not selected:
         raise KubeconfigError(f"{path} has no current-context: name one, or run `kubectl config use-context`")
-    chosen = _entry(path, document, "contexts", "context", wanted)
-    cluster = _entry(path, document, "clusters", "cluster", str(chosen.get("cluster", "")))
-    user = _entry(path, document, "users", "user", str(chosen["user"])) if chosen.get("user") else {}
+    entry = _entry(path, document, "contexts", "context", selected)
+    cluster = _entry(path, document, "clusters", "cluster", str(entry.get("cluster", "")))
+    user = _entry(path, document, "users", "user", str(entry["user"])) if entry.get("user") else {}
     server = str(cluster.get("server") or "").rstrip("/")
     if not server.startswith(("https://", "http://")):
-        raise KubeconfigError(f"{path}: cluster {chosen.get('cluster')!r} has no server address")
+        raise KubeconfigError(f"{path}: cluster {entry.get('cluster')!r} has no server address")
     return Access(
         server=server,
         headers=_headers(path, user),
         tls=_tls(path, cluster, user) if server.startswith("https://") else None,
-        namespace=str(chosen.get("namespace") or "default"),
+        namespace=str(entry.get("namespace") or "default"),
         server_name=str(cluster.get("tls-server-name") or ""),
     )
 
@@ -93,7 +92,7 @@ def _headers(path: Path, user: dict[str, Any]) -> dict[str, str]:
 
 
 def _tls(path: Path, cluster: dict[str, Any], user: dict[str, Any]) -> ssl.SSLContext:
-    authority = _material(path, cluster, "certificate-authority")
+    authority = _certificate_data(path, cluster, "certificate-authority")
     try:
         if authority:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -103,7 +102,7 @@ def _tls(path: Path, cluster: dict[str, Any], user: dict[str, Any]) -> ssl.SSLCo
         if cluster.get("insecure-skip-tls-verify"):
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
-        certificate, key = (_material(path, user, f"client-{part}") for part in ("certificate", "key"))
+        certificate, key = (_certificate_data(path, user, f"client-{part}") for part in ("certificate", "key"))
         if certificate and key:
             _load_chain(context, certificate, key)
     except (ssl.SSLError, ValueError) as problem:
@@ -112,7 +111,7 @@ def _tls(path: Path, cluster: dict[str, Any], user: dict[str, Any]) -> ssl.SSLCo
 
 
 def _load_chain(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Python's TLS takes a client's key from files only: they exist for this moment, for their owner."""
+    """Load a client certificate. Python reads it from files only, so private ones exist during the call."""
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="client-"))
         names = []
@@ -124,8 +123,8 @@ def _load_chain(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None
         context.load_cert_chain(*names)
 
 
-def _material(path: Path, entry: dict[str, Any], field: str) -> bytes:
-    """Inline data or a file's content; empty where the entry has neither."""
+def _certificate_data(path: Path, entry: dict[str, Any], field: str) -> bytes:
+    """The inline data or file content of a field; empty where the entry has neither."""
     inline = entry.get(f"{field}-data")
     if inline:
         try:
@@ -142,5 +141,5 @@ def _material(path: Path, entry: dict[str, Any], field: str) -> bytes:
 
 
 def _beside(path: Path, name: str) -> Path:
-    """A file a kubeconfig names: relative names are relative to it."""
+    """Resolve a file name relative to the kubeconfig."""
     return path.parent / Path(name).expanduser()

@@ -1,6 +1,6 @@
-"""The real kubectl on one cluster, for people and agents: what they type is what runs.
+"""Running the real kubectl on one cluster, for people and agents.
 
-The harness itself uses `srearena.service.kubernetes`, which needs no program and parses no text.
+The harness itself uses `srearena.service.kubernetes`, which needs no external program and parses no text.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Any
 import orjson
 
 from srearena.closing import Closing
-from srearena.service.shell import Shell, found_tool
+from srearena.service.shell import Shell, require_tool
 
 _ADVICE = "get it from https://kubernetes.io/docs/tasks/tools/"
 
 
 class KubeCtl(Closing):
-    """kubectl with a kubeconfig and a discovery cache of its own; close it, or use it as a context manager."""
+    """kubectl with its own kubeconfig and discovery cache; close it, or use it as a context manager."""
 
     def __init__(self, kubeconfig: Path | str, namespace: str = "") -> None:
-        self._program = found_tool("kubectl", _ADVICE)
+        self._program = require_tool("kubectl", _ADVICE)
         self._cache = tempfile.mkdtemp(prefix="kubectl-")
         self._options = [f"--kubeconfig={kubeconfig}", f"--cache-dir={self._cache}"]
         if namespace:
@@ -33,11 +33,11 @@ class KubeCtl(Closing):
         shutil.rmtree(self._cache, ignore_errors=True)
 
     def run(self, *arguments: str, stdin: str | None = None, timeout: float = 120.0) -> str:
-        """What kubectl prints; CommandFailed with its complaint where it fails."""
+        """Run kubectl and return its output; CommandFailed with its error output where it fails."""
         return Shell().run(self._program, *self._options, *arguments, stdin=stdin, timeout=timeout).stdout
 
     def exec_command(self, command: str, timeout: float = 120.0) -> str:
-        """A whole command line as a person types it (`kubectl get pods -A`): output and complaints together."""
+        """Run a command line (`kubectl get pods -A`) and return its output and error output together."""
         words = shlex.split(command)
         if words[:1] == ["kubectl"]:
             words = words[1:]
@@ -45,5 +45,5 @@ class KubeCtl(Closing):
         return done.stdout + done.stderr
 
     def get_json(self, *arguments: str) -> Any:
-        """`kubectl get ... -o json`, decoded."""
+        """Run `kubectl get ... -o json` and decode its output."""
         return orjson.loads(self.run("get", *arguments, "-o", "json"))

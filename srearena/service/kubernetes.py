@@ -1,15 +1,15 @@
-"""A small synchronous Kubernetes client: objects are plain dicts in wire shape, resources go by any name kubectl knows.
+"""A small synchronous Kubernetes client: objects are plain dicts, resources have every name that kubectl accepts.
 
     with Kubernetes(kubeconfig) as api:
         api.apply(manifest)
         api.scale("deploy", "frontend", 3, namespace="shop")
         print(api.exec("web-0", ["cat", "/etc/hostname"], namespace="shop").output)
 
-Why not a library: the official client weighs 160 MB and turns objects into classes that lose what they do not know;
-the smaller ones bring their own object types too, and none runs `exec` without kubectl or another transport. What we
-need is a page of HTTP. It works on the embedded cluster and on any real one.
+Why not a library: the official client takes 160 MB and converts objects into classes that drop unknown fields; the
+smaller ones have their own object types too, and none runs `exec` without kubectl or another transport. This client
+works on the embedded cluster and on real ones.
 
-Managers and user agent are those of kubectl, per verb: what the harness does looks like an operator's work.
+Field managers and user agent are those of kubectl for each verb, so that the harness looks like an operator.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from srearena.closing import Closing
 from srearena.cluster import Cluster
 from srearena.cluster.base import FastForward
 from srearena.service.errors import ApiRefused, NotFound
-from srearena.service.remote_command import Finished, run_command
+from srearena.service.remote_command import CommandResult, run_command
 from srearena.service.resources import Obj, Resource, ResourceTable, discover
-from srearena.service.transport import Query, Reply, Transport, decoded
-from srearena.service.waiting import PassTime, doze, wait_until
+from srearena.service.transport import Query, Reply, Transport, decode
+from srearena.service.waiting import PassTime, sleep, wait_until
 
-__all__ = ["ApiRefused", "Finished", "Kubernetes", "NotFound", "Obj", "Reply", "Resource"]
+__all__ = ["ApiRefused", "CommandResult", "Kubernetes", "NotFound", "Obj", "Reply", "Resource"]
 
 T = TypeVar("T")
 FastForwarding = Callable[[float], AbstractContextManager[FastForward]]
@@ -58,7 +58,7 @@ class Kubernetes(Closing):
         fast_forward: FastForwarding | None = None,
         on_create: Callable[[Obj], None] = lambda obj: None,
     ) -> None:
-        """`pass_time` and `fast_forward` are those of a cluster whose time need not be real (see `of`).
+        """`pass_time` and `fast_forward` control a virtual clock (see `of`).
 
         `on_create` is called with every object that a request has created.
         """
@@ -70,7 +70,7 @@ class Kubernetes(Closing):
 
     @classmethod
     def of(cls, cluster: Cluster) -> Kubernetes:
-        """The administrator's client of a cluster, also while its clock stands still."""
+        """Create the administrator's client of a cluster; works while the cluster's clock is stopped."""
         return cls(
             cluster.kubeconfig,
             pass_time=cluster.wait,
@@ -87,40 +87,40 @@ class Kubernetes(Closing):
 
     @property
     def namespace(self) -> str:
-        """The namespace of the kubeconfig's context, used where a call names none."""
+        """The namespace of the kubeconfig's context: the default of all calls."""
         return self._transport.access.namespace
 
     # Resources
 
     def resources(self) -> tuple[Resource, ...]:
-        """Everything the cluster serves."""
-        return tuple(self._known().resources)
+        """All resources that the cluster serves."""
+        return tuple(self._resource_table().resources)
 
     def resource(self, name: str) -> Resource:
-        """What a name means here: `pods`, `po`, `Deployment`, `deployments.apps`; UnknownResource otherwise."""
-        found = self._known().named(name) or self._rediscovered().named(name)
-        if found is None:
-            raise self._known().unknown(name)
-        return found
+        """Find a resource by name: `pods`, `po`, `Deployment`, `deployments.apps`; UnknownResource otherwise."""
+        resource = self._resource_table().named(name) or self._discover().named(name)
+        if resource is None:
+            raise self._resource_table().unknown(name)
+        return resource
 
     def resource_of(self, obj: Obj) -> Resource:
         """The resource an object belongs to, by its apiVersion and kind."""
         version, kind = str(obj.get("apiVersion", "")), str(obj.get("kind", ""))
-        found = self._known().of_kind(version, kind) or self._rediscovered().of_kind(version, kind)
-        if found is None:
-            raise self._known().unknown(f"{kind} in {version}")
-        return found
+        resource = self._resource_table().of_kind(version, kind) or self._discover().of_kind(version, kind)
+        if resource is None:
+            raise self._resource_table().unknown(f"{kind} in {version}")
+        return resource
 
     def serves(self, api_version: str, kind: str) -> bool:
-        return self._known().of_kind(api_version, kind) is not None
+        return self._resource_table().of_kind(api_version, kind) is not None
 
-    def _known(self) -> ResourceTable:
+    def _resource_table(self) -> ResourceTable:
         if self._table is None:
-            self._table = self._rediscovered()
+            self._table = self._discover()
         return self._table
 
-    def _rediscovered(self) -> ResourceTable:
-        """Asked again where a name is unknown: custom resources come and go."""
+    def _discover(self) -> ResourceTable:
+        """Read the resources from the server; repeated for an unknown name, since custom resources change."""
         self._table = discover(lambda path, accept: self._transport.json("GET", path, accept=accept))
         return self._table
 
@@ -130,8 +130,8 @@ class Kubernetes(Closing):
 
     def _path_of(self, obj: Obj, namespace: str | None, *, named: bool = True) -> str:
         metadata = obj.get("metadata") or {}
-        place = namespace or metadata.get("namespace") or self.namespace
-        return self.resource_of(obj).path(place, metadata["name"] if named else "")
+        scope = namespace or metadata.get("namespace") or self.namespace
+        return self.resource_of(obj).path(scope, metadata["name"] if named else "")
 
     # Reading
 
@@ -139,16 +139,16 @@ class Kubernetes(Closing):
         return self._transport.json("GET", self._path(resource, name, namespace, subresource))
 
     def find(self, resource: str, name: str, namespace: str | None = None) -> Obj | None:
-        """The object, or None where there is none."""
+        """Get an object, or None where it does not exist."""
         try:
             return self.get(resource, name, namespace)
         except NotFound:
             return None
 
     def list(self, resource: str, namespace: str | None = None, *, labels: str = "", fields: str = "") -> _Objects:
-        """All objects that fit, in all namespaces unless one is named; each has its apiVersion and kind."""
+        """List all matching objects, of all namespaces unless one is named; each has its apiVersion and kind."""
         row = self.resource(resource)
-        found: _Objects = []
+        objects: _Objects = []
         token = ""
         while True:
             query: dict[str, Any] = {
@@ -158,10 +158,10 @@ class Kubernetes(Closing):
                 "continue": token,
             }
             page = self._transport.json("GET", row.path(namespace), query=query)
-            found += [{"apiVersion": row.api_version, "kind": row.kind, **item} for item in page.get("items") or ()]
+            objects += [{"apiVersion": row.api_version, "kind": row.kind, **item} for item in page.get("items") or ()]
             token = (page.get("metadata") or {}).get("continue") or ""
             if not token:
-                return found
+                return objects
 
     def logs(
         self,
@@ -174,7 +174,7 @@ class Kubernetes(Closing):
         since: int | None = None,
         timestamps: bool = False,
     ) -> str:
-        """What a container has written; `since` is in seconds."""
+        """Read the log of a container; `since` is in seconds."""
         query = {
             "container": container,
             "previous": previous,
@@ -185,27 +185,27 @@ class Kubernetes(Closing):
         return self._text("GET", self._path("pods", pod, namespace, "log"), query=query)
 
     def now(self) -> str:
-        """The cluster's time, which need not be ours: when an object would have been made that is not."""
+        """The cluster's current time: the creation timestamp of a dry-run object."""
         draft = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "now-"}}
         path = self._path("configmaps", "", self.namespace)
-        made = self._transport.json("POST", path, query={"dryRun": "All"}, body=draft)
-        return str(made["metadata"]["creationTimestamp"])
+        created = self._transport.json("POST", path, query={"dryRun": "All"}, body=draft)
+        return str(created["metadata"]["creationTimestamp"])
 
     def raw(self, path: str, *, method: str = "GET", **options: Any) -> Obj:
-        """Any request to the API, by path."""
+        """Send any request to the API, by path."""
         return self._transport.json(method, path, **options)
 
     def _text(self, method: str, path: str, **options: Any) -> str:
         reply = self._transport.send(method, path, headers={"accept": "*/*"}, **options)
         if reply.status >= 400:
-            decoded(reply)
+            decode(reply)
         return reply.text
 
     # Writing
 
     def create(self, obj: Obj, namespace: str | None = None, *, manager: str = "kubectl-create") -> Obj:
         path = self._path_of(obj, namespace, named=False)
-        return self._making("POST", path, query={"fieldManager": manager}, body=obj)
+        return self._create("POST", path, query={"fieldManager": manager}, body=obj)
 
     def apply(
         self,
@@ -214,21 +214,21 @@ class Kubernetes(Closing):
         *,
         manager: str = "kubectl",
         force: bool = True,
-        rehearsal: bool = False,
+        dry_run: bool = False,
     ) -> Obj:
-        """Server-side apply; a rehearsal (a dry run) is judged by the server and changes nothing."""
-        return self._making(
+        """Server-side apply; a dry run is validated by the server and changes nothing."""
+        return self._create(
             "PATCH",
             self._path_of(obj, namespace),
-            query={"fieldManager": manager, "force": force, "dryRun": "All" if rehearsal else None},
+            query={"fieldManager": manager, "force": force, "dryRun": "All" if dry_run else None},
             body=obj,
             content_type="application/apply-patch+yaml",
         )
 
-    def _making(self, method: str, path: str, *, query: Query, **options: Any) -> Obj:
-        """A request that may bring something into being."""
-        reply = self._transport.ask(method, path, query=query, **options)
-        obj = decoded(reply)
+    def _create(self, method: str, path: str, *, query: Query, **options: Any) -> Obj:
+        """Send a request that may create an object."""
+        reply = self._transport.send_json(method, path, query=query, **options)
+        obj = decode(reply)
         if reply.status == _CREATED and not query.get("dryRun"):
             self._on_create(obj)
         return obj
@@ -247,16 +247,16 @@ class Kubernetes(Closing):
         subresource: str = "",
         manager: str = "kubectl-patch",
     ) -> Obj:
-        """A list is a JSON patch; a mapping is merged strategically, or plainly where the kind has no strategy."""
+        """Patch an object: a list is a JSON patch; a mapping is a strategic merge, or a merge for custom resources."""
         row = self.resource(resource)
         built_in = row.group == "" or "." not in row.group or row.group.endswith(".k8s.io")
-        chosen = kind or ("json" if isinstance(patch, list) else "strategic" if built_in else "merge")
+        patch_kind = kind or ("json" if isinstance(patch, list) else "strategic" if built_in else "merge")
         return self._transport.json(
             "PATCH",
             self._path(row, name, namespace, subresource),
             query={"fieldManager": manager},
             body=patch,
-            content_type=_PATCHES[chosen],
+            content_type=_PATCHES[patch_kind],
         )
 
     def delete(
@@ -289,10 +289,10 @@ class Kubernetes(Closing):
         self.patch(resource, name, template, namespace, manager="kubectl-rollout")
 
     def wait_for(self, check: Callable[[], T | None], timeout: float = 60.0, *, what: str = "it") -> T:
-        """Look until `check` finds something, on the cluster's time; TimedOut where it never does."""
-        return wait_until(check, self._pass_time or doze, timeout, what=what)
+        """Poll `check` in the cluster's time until it returns a true value; TimedOut otherwise."""
+        return wait_until(check, self._pass_time or sleep, timeout, what=what)
 
-    # Into the pods
+    # Pods
 
     def exec(
         self,
@@ -303,8 +303,8 @@ class Kubernetes(Closing):
         container: str = "",
         stdin: str | bytes | None = None,
         timeout: float = 120.0,
-    ) -> Finished:
-        """Run a command in a container; its exit status is part of the result."""
+    ) -> CommandResult:
+        """Run a command in a container; a non-zero exit status is no exception."""
         path = self._path("pods", pod, namespace, "exec")
         data = stdin.encode() if isinstance(stdin, str) else stdin
         with self._fast_forward(timeout) as skip:
@@ -324,9 +324,9 @@ class Kubernetes(Closing):
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> Reply:
-        """An HTTP request to a Service through the API server; 503 with a Status where nothing answers."""
-        place = self._path("services", f"{service}:{port}", namespace, "proxy")
-        return self._proxied(place, path, method, body, headers, timeout)
+        """Send an HTTP request to a Service through the API server; 503 with a Status where nothing responds."""
+        proxy = self._path("services", f"{service}:{port}", namespace, "proxy")
+        return self._proxied(proxy, path, method, body, headers, timeout)
 
     def request_pod(
         self,
@@ -340,21 +340,21 @@ class Kubernetes(Closing):
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> Reply:
-        """An HTTP request to a pod through the API server."""
-        place = self._path("pods", f"{pod}:{port}", namespace, "proxy")
-        return self._proxied(place, path, method, body, headers, timeout)
+        """Send an HTTP request to a pod through the API server."""
+        proxy = self._path("pods", f"{pod}:{port}", namespace, "proxy")
+        return self._proxied(proxy, path, method, body, headers, timeout)
 
     def _proxied(
         self,
-        place: str,
+        proxy: str,
         path: str,
         method: str,
         body: bytes | None,
         headers: Mapping[str, str] | None,
         timeout: float | None,
     ) -> Reply:
-        url = f"{place}/{path.lstrip('/')}"
-        wanted = {"accept": "*/*", **(headers or {})}
+        url = f"{proxy}/{path.lstrip('/')}"
+        sent_headers = {"accept": "*/*", **(headers or {})}
         with self._fast_forward(self._transport.timeout if timeout is None else timeout) as skip:
-            reply = self._transport.send(method, url, content=body, headers=wanted, timeout=skip.client_timeout)
+            reply = self._transport.send(method, url, content=body, headers=sent_headers, timeout=skip.client_timeout)
         return replace(reply, seconds=skip.waited_seconds)

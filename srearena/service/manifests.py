@@ -1,7 +1,7 @@
-"""Manifests on disk: read and checked as a whole before any of them is applied.
+"""Manifests on disk: all are read and checked before any is applied.
 
-A mistake (broken YAML, no kind, two objects of one name) names file, line and reason. The order of application is
-that of dependence: what others live in or refer to comes first.
+An error (invalid YAML, no kind, two objects of one name) names file, line and reason. Objects are ordered by
+dependency: namespaces and definitions first, then what workloads refer to, then workloads.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ ORDER = (
     "HorizontalPodAutoscaler",
     "Ingress",
 )
-"""The order in which kinds are applied; kinds that are not named come last, and webhooks after everything."""
+"""The order in which kinds are applied; other kinds follow, and webhooks come last."""
 _LAST = ("APIService", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 
@@ -80,23 +80,23 @@ class Manifest:
 
 
 def read_manifests(folder: Path) -> list[Manifest]:
-    """All objects of all files under a folder, in the order in which they are to be applied."""
+    """Read the objects of all files under a folder, in the order in which they are applied."""
     files = sorted(path for path in folder.rglob("*") if path.suffix in _SUFFIXES and path.is_file())
     stamps = tuple((str(path), path.stat().st_mtime_ns) for path in files)
-    # Every caller gets objects of its own: one that changes them must not change another's.
+    # Each caller gets a copy, since callers may modify the objects.
     return [Manifest(m.path, m.line, orjson.loads(orjson.dumps(m.obj))) for m in _read(stamps)]
 
 
 @lru_cache(maxsize=64)
 def _read(stamps: tuple[tuple[str, int], ...]) -> tuple[Manifest, ...]:
-    found = [manifest for name, _ in stamps for manifest in parse_file(Path(name))]
-    seen: dict[tuple[str, str, str, str], Manifest] = {}
-    for manifest in found:
+    manifests = [manifest for name, _ in stamps for manifest in parse_file(Path(name))]
+    by_identity: dict[tuple[str, str, str, str], Manifest] = {}
+    for manifest in manifests:
         identity = (str(manifest.obj["apiVersion"]), manifest.kind, manifest.namespace, manifest.name)
-        first = seen.setdefault(identity, manifest)
+        first = by_identity.setdefault(identity, manifest)
         if first is not manifest:
-            raise ManifestError(f"{manifest} is there already, in {first.path}:{first.line}")
-    return tuple(in_order(found))
+            raise ManifestError(f"{manifest} is defined already, in {first.path}:{first.line}")
+    return tuple(in_order(manifests))
 
 
 def in_order(manifests: Iterable[Manifest]) -> list[Manifest]:
@@ -106,7 +106,7 @@ def in_order(manifests: Iterable[Manifest]) -> list[Manifest]:
 
 
 def parse_file(path: Path) -> list[Manifest]:
-    """The objects of one file; ManifestError names the line of the first mistake."""
+    """Parse the objects of one file; ManifestError names the line of the first error."""
     try:
         text = path.read_text()
         return [manifest for node in yaml.compose_all(text, Loader=_LOADER) for manifest in _objects(path, node)]
@@ -149,7 +149,7 @@ def _described(value: Any) -> str:
 
 
 def pod_template(obj: Obj) -> Obj | None:
-    """The pod spec inside a workload object, if it has one."""
+    """The pod spec of a workload; None for other kinds."""
     spec = obj.get("spec") or {}
     match obj.get("kind"):
         case "Pod":
@@ -163,7 +163,7 @@ def pod_template(obj: Obj) -> Obj | None:
 
 
 def images_of(obj: Obj) -> list[str]:
-    """The images of a workload's containers, in the order they are written."""
+    """The images of a workload's containers, in their order."""
     spec = pod_template(obj) or {}
     containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
     return [str(container["image"]) for container in containers if container.get("image")]

@@ -1,6 +1,6 @@
-"""Is a workload up, and if not, why: in a line a person can act on.
+"""Readiness of workloads, with the reason where one is not ready, as text for people.
 
-Judged as `kubectl rollout status` does, from what the controllers report about the present generation.
+The criteria are those of `kubectl rollout status`: the status that the controllers report for the current generation.
 """
 
 from __future__ import annotations
@@ -15,47 +15,47 @@ WORKLOADS = ("deployments.apps", "statefulsets.apps", "daemonsets.apps")
 
 
 def not_ready(api: Kubernetes, namespaces: Iterable[str]) -> list[str]:
-    """One line for each workload in the namespaces that is not up as wished."""
-    complaints = []
+    """One line for each workload of the namespaces that is not fully rolled out."""
+    problems = []
     for namespace in namespaces:
         waiting = [obj for kind in WORKLOADS for obj in api.list(kind, namespace) if missing_replicas(obj) is not None]
         if not waiting:
             continue
         pods = api.list("pods", namespace)
-        complaints += [complaint(obj, pods) for obj in waiting]
-    return complaints
+        problems += [describe_unready(obj, pods) for obj in waiting]
+    return problems
 
 
 def missing_replicas(obj: Obj) -> str | None:
-    """What the controller still has to do; None where the workload is as its spec wants it."""
+    """What is missing in a rollout; None where it is complete."""
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     if status.get("observedGeneration", 0) < obj["metadata"].get("generation", 1):
-        return "its controller has not looked at it yet"
+        return "its controller has not observed the change yet"
     if obj["kind"] == "DaemonSet":
-        wanted = status.get("desiredNumberScheduled", 0)
+        desired = status.get("desiredNumberScheduled", 0)
         ready, updated = status.get("numberAvailable", 0), status.get("updatedNumberScheduled", 0)
-        total = wanted
+        total = desired
     else:
-        wanted = spec.get("replicas", 1)
+        desired = spec.get("replicas", 1)
         ready = status.get("availableReplicas", 0)
         updated, total = status.get("updatedReplicas", 0), status.get("replicas", 0)
-    if ready < wanted:
-        return f"{ready} of {wanted} pods available"
-    if updated < wanted:
-        return f"{updated} of {wanted} pods updated"
-    if total > wanted:
-        return f"{total - wanted} old pods are still there"
+    if ready < desired:
+        return f"{ready} of {desired} pods available"
+    if updated < desired:
+        return f"{updated} of {desired} pods updated"
+    if total > desired:
+        return f"{total - desired} old pods are still there"
     return None
 
 
-def complaint(obj: Obj, pods: Iterable[Obj]) -> str:
+def describe_unready(obj: Obj, pods: Iterable[Obj]) -> str:
     """`deployment geo: 0 of 1 pods available (geo-5d9-x: CrashLoopBackOff: back-off 10s ...)`."""
     labels = ((obj.get("spec") or {}).get("selector") or {}).get("matchLabels") or {}
     reasons = []
     for pod in pods:
-        own = pod["metadata"].get("labels") or {}
-        if labels and all(own.get(key) == value for key, value in labels.items()):
-            reason = trouble(pod)
+        pod_labels = pod["metadata"].get("labels") or {}
+        if labels and all(pod_labels.get(key) == value for key, value in labels.items()):
+            reason = pod_problem(pod)
             if reason:
                 reasons.append(f"{pod['metadata']['name']}: {reason}")
     for condition in (obj.get("status") or {}).get("conditions") or ():
@@ -65,8 +65,8 @@ def complaint(obj: Obj, pods: Iterable[Obj]) -> str:
     return f"{what} ({'; '.join(reasons)})" if reasons else what
 
 
-def trouble(pod: Obj) -> str:
-    """Why a pod is not ready; empty where it is."""
+def pod_problem(pod: Obj) -> str:
+    """The reason why a pod is not ready; empty where it is ready."""
     status = pod.get("status") or {}
     conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
     if (conditions.get("Ready") or {}).get("status") == "True" or status.get("phase") == "Succeeded":
@@ -79,18 +79,18 @@ def trouble(pod: Obj) -> str:
         waiting, ended = state.get("waiting") or {}, state.get("terminated") or {}
         last = (container.get("lastState") or {}).get("terminated")
         if waiting.get("reason") == "CrashLoopBackOff" and last:
-            said = f": {last['message'].strip()}" if last.get("message") else ""
-            return f"{container['name']}: crashed {container.get('restartCount')} times, {_ending(last)}{said}"
+            detail = f": {last['message'].strip()}" if last.get("message") else ""
+            return f"{container['name']}: crashed {container.get('restartCount')} times, {_termination(last)}{detail}"
         if waiting.get("reason") not in (None, "PodInitializing", "ContainerCreating"):
             message = waiting.get("message") or ""
             return f"{container['name']}: {waiting['reason']}{': ' if message else ''}{message}"
         if ended and ended.get("exitCode"):
-            return f"{container['name']}: {_ending(ended)}"
+            return f"{container['name']}: {_termination(ended)}"
     if any("running" in (c.get("state") or {}) for c in status.get("containerStatuses") or ()):
-        late = [c["name"] for c in status["containerStatuses"] if not c.get("ready")]
-        return f"{', '.join(late)} runs but is not ready"
+        unready = [c["name"] for c in status["containerStatuses"] if not c.get("ready")]
+        return f"{', '.join(unready)} runs but is not ready"
     return str(status.get("reason") or status.get("phase") or "not started")
 
 
-def _ending(terminated: Obj) -> str:
+def _termination(terminated: Obj) -> str:
     return f"{terminated.get('reason')} (exit code {terminated.get('exitCode')})"

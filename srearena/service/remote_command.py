@@ -1,7 +1,7 @@
 """Running a command in a container: the WebSocket protocol behind `kubectl exec`, without kubectl.
 
-The connection lives in a short event loop of its own. The library's blocking client reads and writes one TLS
-connection from two threads, which Python before 3.13 does not guard: one command in five hundred was lost.
+The connection runs in a short-lived event loop. The library's blocking client reads and writes one TLS connection from
+two threads, which Python before 3.13 does not guard: measured, one command in five hundred was lost.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import orjson
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, WebSocketException
 from websockets.typing import Subprotocol
 
-from srearena.service.errors import Unreachable, refusal
+from srearena.service.errors import Unreachable, api_error
 from srearena.service.kubeconfig import Access
-from srearena.service.transport import USER_AGENT, is_loopback, target
+from srearena.service.transport import USER_AGENT, is_loopback, request_target
 
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
@@ -29,8 +29,8 @@ _LARGEST_MESSAGE = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
-    """A command that ran to its end."""
+class CommandResult:
+    """Exit status and output of a command."""
 
     status: int
     output: str
@@ -49,8 +49,8 @@ def run_command(
     container: str = "",
     stdin: bytes | None = None,
     timeout: float | None = None,
-) -> Finished:
-    """Run a command through the exec subresource at `path`; a command that fails is a result, not an exception."""
+) -> CommandResult:
+    """Run a command through the exec subresource at `path`; a non-zero exit status is no exception."""
     query: dict[str, Any] = {
         "command": command,
         "container": container,
@@ -58,7 +58,7 @@ def run_command(
         "stdout": True,
         "stderr": True,
     }
-    url = f"{access.server.replace('http', 'ws', 1)}{target(path, query)}"
+    url = f"{access.server.replace('http', 'ws', 1)}{request_target(path, query)}"
     options: dict[str, Any] = {"ssl": access.tls} if access.tls is not None else {}
     if access.server_name:
         options["server_hostname"] = access.server_name
@@ -77,12 +77,12 @@ def run_command(
         streams = asyncio.run(_streams(url, options, stdin, timeout))
     except InvalidStatus as problem:
         body = bytes(problem.response.body or b"")
-        raise refusal(problem.response.status_code, _object(body), body.decode("utf-8", "replace")) from problem
+        raise api_error(problem.response.status_code, _object(body), body.decode("utf-8", "replace")) from problem
     except TimeoutError as problem:
         raise Unreachable(f"the command {command[0]!r} did not end within {timeout:g} s") from problem
     except (OSError, InvalidHandshake, WebSocketException) as problem:
         raise Unreachable(f"{address.netloc} cannot be reached: {problem}") from problem
-    return Finished(
+    return CommandResult(
         _exit_status(_object(bytes(streams[_ERROR]))),
         streams[_STDOUT].decode("utf-8", "replace"),
         streams[_STDERR].decode("utf-8", "replace"),
@@ -92,8 +92,8 @@ def run_command(
 async def _streams(
     url: str, options: dict[str, Any], stdin: bytes | None, timeout: float | None
 ) -> dict[int, bytearray]:
-    """All that the command wrote, by channel; its input is sent while its output is read."""
-    from websockets.asyncio.client import connect  # heavy, and most who talk to a cluster run no command
+    """Read what the command writes, by channel, while its input is sent."""
+    from websockets.asyncio.client import connect  # slow to import, and few clients run commands
 
     streams: dict[int, bytearray] = {_STDOUT: bytearray(), _STDERR: bytearray(), _ERROR: bytearray()}
     async with connect(url, **options) as socket:
@@ -120,7 +120,7 @@ async def _send(socket: ClientConnection, stdin: bytes | None) -> None:
         if socket.subprotocol == _PROTOCOLS[0]:
             await socket.send(bytes((_CLOSE, _STDIN)))
     except ConnectionClosed:
-        pass  # the command ended before it had read all of it
+        pass  # the command ended before it had read all of its input
 
 
 def _object(body: bytes) -> Any:
@@ -131,7 +131,7 @@ def _object(body: bytes) -> Any:
 
 
 def _exit_status(status: Any) -> int:
-    """The exit status in the Status that ends a command; a refusal by the node is an exception."""
+    """The exit status in the Status that ends a command; an error of the node is raised."""
     if not isinstance(status, dict):
         raise Unreachable("the connection closed before the command ended")
     if status.get("status") == "Success":
@@ -139,5 +139,5 @@ def _exit_status(status: Any) -> int:
     causes = (status.get("details") or {}).get("causes") or ()
     code = next((cause.get("message") for cause in causes if cause.get("reason") == "ExitCode"), None)
     if code is None:
-        raise refusal(int(status.get("code") or 500), {"kind": "Status", **status})
+        raise api_error(int(status.get("code") or 500), {"kind": "Status", **status})
     return int(code)

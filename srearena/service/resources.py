@@ -1,7 +1,7 @@
-"""What a cluster serves, and by which names: kinds, plurals, singulars, short names, with or without group.
+"""API discovery: the resources of a cluster by kind, plural, singular or short name, with or without group.
 
-Built from aggregated discovery (two requests), with the plain form for servers that lack it. Where a name fits several
-resources, the core group wins, then the order in which the server lists its groups, as with kubectl.
+Uses aggregated discovery (two requests), and the plain form for servers that lack it. Where a name matches several
+resources, the core group takes precedence, then the order in which the server lists its groups, as in kubectl.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
 
 @dataclass(frozen=True, slots=True)
 class Resource:
+    """A resource type that the server offers."""
+
     group: str
     version: str
     kind: str
@@ -37,12 +39,14 @@ class Resource:
 
     def path(self, namespace: str | None, name: str = "", subresource: str = "") -> str:
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
-        place = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
-        rest = "".join(f"/{part}" for part in (name, subresource) if part)
-        return f"{root}{place}/{self.plural}{rest}"
+        scope = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
+        suffix = "".join(f"/{part}" for part in (name, subresource) if part)
+        return f"{root}{scope}/{self.plural}{suffix}"
 
 
 class ResourceTable:
+    """Resources by kind and by every name they have."""
+
     def __init__(self, resources: Iterable[tuple[Resource, tuple[str, ...]]]) -> None:
         self._by_kind: dict[tuple[str, str], Resource] = {}
         self._by_name: dict[str, Resource] = {}
@@ -62,13 +66,14 @@ class ResourceTable:
         return self._by_name.get(name.lower())
 
     def unknown(self, name: str) -> UnknownResource:
-        near = get_close_matches(name.lower(), [known for known in self._by_name if "." not in known], 3)
+        """The error for a name that no resource has, with the nearest names."""
+        near = get_close_matches(name.lower(), [candidate for candidate in self._by_name if "." not in candidate], 3)
         hint = f": did you mean {' or '.join(near)}?" if near else ""
         return UnknownResource(f"the cluster serves no resource {name!r}{hint}")
 
 
 def discover(get: Callable[[str, str], Obj]) -> ResourceTable:
-    """Ask the server what it has; `get(path, accept)` returns a decoded answer."""
+    """Read the resources that a server offers; `get(path, accept)` returns a decoded response."""
     core, named = get("/api", AGGREGATED), get("/apis", AGGREGATED)
     if named.get("kind") == "APIGroupDiscoveryList":
         return ResourceTable(row for document in (core, named) for row in _aggregated(document))
@@ -101,7 +106,7 @@ def _plain(get: Callable[[str, str], Obj], groups: Obj) -> Iterable[tuple[Resour
         try:
             listing = get(f"/apis/{name}/{version}" if name else f"/api/{version}", "application/json")
         except ApiRefused:
-            continue  # an aggregated API whose server is away hides nothing but itself
+            continue  # an aggregated API whose server is unavailable
         for row in listing.get("resources") or ():
             if "/" in row["name"]:
                 continue

@@ -1,6 +1,6 @@
-"""Running programs of this machine: one way to do it, with one kind of error.
+"""Running local programs, with one kind of error for all of them.
 
-Never through a shell, unless the caller starts one: words are words.
+Arguments are passed as they are, never through a shell, unless the caller starts one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from srearena.service.errors import CommandFailed, ToolMissing
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """Where programs run, and with what in their environment."""
+    """The working directory and extra environment variables of programs."""
 
     directory: Path | None = None
     environment: Mapping[str, str] | None = None
@@ -25,7 +25,7 @@ class Shell:
     def run(
         self, program: str, *arguments: str, stdin: str | None = None, timeout: float = 300.0, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
-        """Run to the end; CommandFailed with what it said where it fails, ToolMissing where it is not there."""
+        """Run a program to its end; CommandFailed with its output where it fails, ToolMissing where it is missing."""
         try:
             done = subprocess.run(
                 [program, *arguments],
@@ -42,13 +42,13 @@ class Shell:
         except subprocess.TimeoutExpired as problem:
             raise CommandFailed(f"{program} did not end within {timeout:g} s", 124) from problem
         if check and done.returncode:
-            said = (done.stderr or done.stdout).strip() or f"it ended with status {done.returncode}"
-            raise CommandFailed(f"{' '.join((program, *arguments))}: {said}", done.returncode, done.stdout, done.stderr)
+            text = (done.stderr or done.stdout).strip() or f"it ended with status {done.returncode}"
+            raise CommandFailed(f"{' '.join((program, *arguments))}: {text}", done.returncode, done.stdout, done.stderr)
         return done
 
 
-def found_tool(name: str, advice: str) -> str:
-    """The path of a program; ToolMissing with advice where it is not installed."""
+def require_tool(name: str, advice: str) -> str:
+    """Return the path of a program; ToolMissing with advice where it is not installed."""
     path = shutil.which(name)
     if path is None:
         raise ToolMissing(f"{name} is not installed: {advice}")

@@ -1,7 +1,7 @@
-"""HTTP to one API server over one kept connection, and what its error answers mean.
+"""HTTP requests to one API server over a pooled connection, and the decoding of its errors.
 
-Everything looks as if an operator's kubectl had sent it: nothing in a cluster's audit log or managed fields tells the
-harness from a person.
+Requests carry kubectl's user agent, so that the audit log and managed fields of a cluster do not distinguish the
+harness from an operator.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from urllib.request import getproxies, proxy_bypass
 import orjson
 import urllib3
 
-from srearena.service.errors import Unreachable, refusal
+from srearena.service.errors import Unreachable, api_error
 from srearena.service.kubeconfig import Access, read_kubeconfig
-from srearena.service.waiting import doze
+from srearena.service.waiting import sleep
 
 USER_AGENT = "kubectl/v1.34.1 (linux/amd64) kubernetes/93248f9"
 _ATTEMPTS = 5
@@ -28,13 +28,13 @@ Query = Mapping[str, str | int | bool | list[str] | None]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An HTTP answer, whatever its status."""
+    """An HTTP response of any status."""
 
     status: int
     body: bytes
     headers: Mapping[str, str]
     seconds: float = 0.0
-    """How long it took on the cluster's time, where that is known."""
+    """The response time in the cluster's time, where it was measured."""
 
     @property
     def text(self) -> str:
@@ -46,6 +46,8 @@ class Reply:
 
 
 class Transport:
+    """A connection to the API server that a kubeconfig names."""
+
     def __init__(self, kubeconfig: Path, context: str | None = None, timeout: float = 60.0) -> None:
         self.access: Access = read_kubeconfig(kubeconfig, context)
         self.timeout = timeout
@@ -65,14 +67,14 @@ class Transport:
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> Reply:
-        """One request; any answer is a Reply, and Unreachable where there is none.
+        """Send one request; any response is a Reply, and Unreachable where there is none.
 
-        A server that is too busy says when to come again (429), and has done nothing yet: then the request is repeated.
+        A response 429 with Retry-After means that the server has not processed the request: it is sent again.
         """
-        url = f"{self.access.server}{target(path, query)}"
+        url = f"{self.access.server}{request_target(path, query)}"
         try:
             for attempt in range(_ATTEMPTS):
-                answer = self._pool.request(
+                response = self._pool.request(
                     method,
                     url,
                     body=content,
@@ -81,17 +83,17 @@ class Transport:
                     redirect=False,
                     retries=False,
                 )
-                pause = answer.headers.get("retry-after", "")
-                if answer.status != 429 or not pause.isdigit() or attempt == _ATTEMPTS - 1:
+                pause = response.headers.get("retry-after", "")
+                if response.status != 429 or not pause.isdigit() or attempt == _ATTEMPTS - 1:
                     break
-                doze(min(float(pause), _LONGEST_PAUSE))
-        except urllib3.exceptions.NewConnectionError as problem:  # which counts as a timeout, too
+                sleep(min(float(pause), _LONGEST_PAUSE))
+        except urllib3.exceptions.NewConnectionError as problem:  # a subclass of TimeoutError
             raise Unreachable(f"{self.access.server} cannot be reached: {problem}") from problem
         except urllib3.exceptions.TimeoutError as problem:
             raise Unreachable(f"{self.access.server} did not answer {method} {path} in time") from problem
         except urllib3.exceptions.HTTPError as problem:
             raise Unreachable(f"{self.access.server} cannot be reached: {problem}") from problem
-        return Reply(answer.status, answer.data, answer.headers)
+        return Reply(response.status, response.data, response.headers)
 
     def json(
         self,
@@ -103,10 +105,10 @@ class Transport:
         content_type: str = "application/json",
         accept: str = "application/json",
     ) -> dict[str, Any]:
-        """One request for an object; ApiRefused where the server answers with an error."""
-        return decoded(self.ask(method, path, query=query, body=body, content_type=content_type, accept=accept))
+        """Send one request and decode the object in its response; ApiRefused where it is an error."""
+        return decode(self.send_json(method, path, query=query, body=body, content_type=content_type, accept=accept))
 
-    def ask(
+    def send_json(
         self,
         method: str,
         path: str,
@@ -116,14 +118,14 @@ class Transport:
         content_type: str = "application/json",
         accept: str = "application/json",
     ) -> Reply:
-        """One request in JSON, and whatever is answered."""
+        """Send one request with a JSON body."""
         content = None if body is None else orjson.dumps(body)
         headers = {"accept": accept, **({"content-type": content_type} if content is not None else {})}
         return self.send(method, path, query=query, content=content, headers=headers)
 
 
 def _pool(access: Access) -> urllib3.PoolManager:
-    """Connections to the server; through a proxy that the environment names, unless it is on this machine."""
+    """Create the connection pool; uses the proxy of the environment unless the server is on this machine."""
     options: dict[str, Any] = {"ssl_context": access.tls} if access.tls is not None else {}
     if access.server_name:
         options |= {"server_hostname": access.server_name, "assert_hostname": access.server_name}
@@ -138,23 +140,23 @@ def _proxy(server: str) -> str | None:
 
 
 def is_direct(server: str) -> bool:
-    """Whether a server is reached without a proxy that the environment names."""
+    """Whether a server is reached without a proxy."""
     return _proxy(server) is None
 
 
-def decoded(reply: Reply) -> dict[str, Any]:
-    """The object in an answer; ApiRefused where it is an error."""
+def decode(reply: Reply) -> dict[str, Any]:
+    """Decode the object in a response; ApiRefused where it is an error."""
     try:
         document = orjson.loads(reply.body)
     except ValueError:
         document = None
     if reply.status >= 400 or not isinstance(document, dict):
-        raise refusal(reply.status, document, reply.text)
+        raise api_error(reply.status, document, reply.text)
     return document
 
 
-def target(path: str, query: Query | None) -> str:
-    """A path with its query; empty values are left out."""
+def request_target(path: str, query: Query | None) -> str:
+    """The path with its query string; empty values are left out."""
     pairs: list[tuple[str, str]] = []
     for key, value in (query or {}).items():
         if value is None or value == "" or value is False:

@@ -1,7 +1,7 @@
-"""Waiting for a cluster: on its own time, so that it takes minutes on a real one and milliseconds on an embedded one.
+"""Polling a cluster in its own time: minutes on a real cluster, milliseconds on an embedded one.
 
-`wait_until` looks, lets time pass, and looks again. One request whose answer itself needs time in the cluster (a
-command that sleeps, a request through the application) is sent while `Cluster.fast_forward`.
+A single request whose response takes time in the cluster (a command that sleeps, a request through the application) is
+sent inside `Cluster.fast_forward` instead.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _FIRST_STEP = 0.5
 _LONGEST_STEP = 5.0
 
 
-def doze(seconds: float) -> None:
-    """Let real time pass: for a cluster whose time is ours."""
+def sleep(seconds: float) -> None:
+    """Sleep in real time."""
     threading.Event().wait(seconds)
 
 
@@ -32,16 +32,19 @@ def wait_until(
     what: str | Callable[[], str] = "it",
     step: float = _FIRST_STEP,
 ) -> T:
-    """The first value of `check` that is neither None nor false; TimedOut after that much of the cluster's time."""
+    """Poll `check` and return its first true value; TimedOut after `timeout` seconds of the cluster's time.
+
+    The interval between two polls grows by half each time, up to a limit.
+    """
     passed = 0.0
     while True:
-        found = check()
-        if found:
-            return found
+        value = check()
+        if value:
+            return value
         if passed >= timeout:
-            said = what if isinstance(what, str) else what()
-            raise TimedOut(f"waited {timeout:g} s in vain for {said}")
-        nap = min(step, timeout - passed)
-        pass_time(nap)
-        passed += nap
+            condition = what if isinstance(what, str) else what()
+            raise TimedOut(f"waited {timeout:g} s in vain for {condition}")
+        interval = min(step, timeout - passed)
+        pass_time(interval)
+        passed += interval
         step = min(step * 1.5, _LONGEST_STEP)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from srearena.conductor.oracles.checks.front_door import FrontDoor
-from srearena.service.front_door import Objectives, SampleRequest, Visit
+from srearena.service.frontend import Objectives, ProbeResult, SampleRequest
 
 HOME = SampleRequest("/")
 
@@ -22,15 +22,15 @@ class Door:
         self._times = times
         self._visits = 0
 
-    def visit(self, api: object, namespace: str, request: SampleRequest) -> Visit:
+    def probe(self, api: object, namespace: str, request: SampleRequest) -> ProbeResult:
         took = self._times[self._visits % len(self._times)]
         self._visits += 1
-        return Visit(request, 0, "") if took is None else Visit(request, 200, "", took)
+        return ProbeResult(request, 0, "") if took is None else ProbeResult(request, 200, "", took)
 
 
 def complaints(door: Door, healthy: float = 0.1) -> list[str]:
     problem: Any = SimpleNamespace(
-        app=SimpleNamespace(front_door=door, objectives=Objectives(0.9, p95_seconds=0.5)),
+        app=SimpleNamespace(frontend=door, objectives=Objectives(0.9, p95_seconds=0.5)),
         kubernetes=None,
         namespace="shop",
         cluster=SimpleNamespace(wait=lambda seconds: None),

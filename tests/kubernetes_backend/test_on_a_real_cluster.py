@@ -179,7 +179,7 @@ def untouched(before: Baseline) -> bool:
 
 @pytest.mark.parametrize("name", [app.name for app in all_applications()] + ["telemetry"])
 def test_a_real_server_takes_every_manifest(name: str) -> None:
-    """A rehearsal: the server judges each object as if it were applied, with all its admission plug-ins."""
+    """A dry run: the server validates each object as if it were applied, with all its admission plug-ins."""
     manifests = stack() if name == "telemetry" else find_application(name).manifests
     namespaces = {OBSERVE} if name == "telemetry" else {*find_application(name).namespaces}
     defined = {m.obj["spec"]["group"] for m in manifests if m.kind == "CustomResourceDefinition"}
@@ -191,7 +191,7 @@ def test_a_real_server_takes_every_manifest(name: str) -> None:
                 api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
             judged = [m for m in manifests if str(m.obj["apiVersion"]).partition("/")[0] not in defined]
             for manifest in judged:
-                api.apply(manifest.obj, manifest.namespace or min(namespaces), rehearsal=True)
+                api.apply(manifest.obj, manifest.namespace or min(namespaces), dry_run=True)
     finally:
         guest.close()
     assert untouched(before)

@@ -11,7 +11,7 @@ from srearena.conductor.oracles.base import Verdict
 from srearena.conductor.oracles.mitigation import MitigationOracle
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.registry import ProblemRegistry
-from srearena.service.kubernetes import Finished
+from srearena.service.kubernetes import CommandResult
 
 _TIMELINE = Timeline(before=120, after=120)
 
@@ -45,7 +45,7 @@ def names(verdict: Verdict) -> set[str]:
     return {reason.partition(":")[0] for reason in verdict.reasons} if not verdict.passed else set()
 
 
-def typed(problem: Problem, deployment: str, *command: str) -> Finished:
+def typed(problem: Problem, deployment: str, *command: str) -> CommandResult:
     """A command in a running pod of a deployment."""
     wanted = problem.kubernetes.get("deployments", deployment, problem.namespace)["spec"]["selector"]["matchLabels"]
     labels = ",".join(f"{key}={value}" for key, value in wanted.items())

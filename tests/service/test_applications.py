@@ -79,9 +79,9 @@ def test_it_comes_up_and_leaves_nothing_behind(application: Application, cluster
         application.wait_until_ready(cluster)
         pods = api.list("pods", application.namespace)
         assert len(pods) == KINDS[application.namespace]["Deployment"]
-        assert application.front_door is not None
-        door = api.get("services", application.front_door.service, application.namespace)
-        assert application.front_door.port in [p["port"] for p in door["spec"]["ports"]]
+        assert application.frontend is not None
+        door = api.get("services", application.frontend.service, application.namespace)
+        assert application.frontend.port in [p["port"] for p in door["spec"]["ports"]]
         application.start_workload(cluster)
         cluster.wait(10)
         application.delete(cluster)
@@ -200,7 +200,7 @@ def deployment(image: str, name: str = "web", **container: Any) -> str:
 def test_a_manifest_that_the_server_refuses_starts_nothing(tmp_path: Path, cluster: Cluster) -> None:
     bad = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 99999}]}\n"
     application = make(tmp_path / "toy", {"a.json": deployment("nginx"), "b.yaml": "# a service\n" + bad})
-    with pytest.raises(ManifestError, match=r"b\.yaml:2: Service web was refused: .*99999") as caught:
+    with pytest.raises(ManifestError, match=r"b\.yaml:2: Service web was rejected: .*99999") as caught:
         application.deploy(cluster)
     assert "\n" not in str(caught.value)
     cluster.wait(30)
@@ -210,7 +210,7 @@ def test_a_manifest_that_the_server_refuses_starts_nothing(tmp_path: Path, clust
 
 def test_a_kind_that_the_cluster_does_not_serve_is_named(tmp_path: Path, cluster: Cluster) -> None:
     application = make(tmp_path / "toy", {"a.yaml": "apiVersion: acme.io/v1\nkind: Widget\nmetadata: {name: w}\n"})
-    with pytest.raises(ManifestError, match=r"a\.yaml:1: Widget w was refused: the cluster serves no resource"):
+    with pytest.raises(ManifestError, match=r"a\.yaml:1: Widget w was rejected: the cluster serves no resource"):
         application.deploy(cluster)
 
 
@@ -235,7 +235,7 @@ def test_what_is_not_ready_is_listed_with_its_reason(tmp_path: Path, cluster: Cl
     application.deploy(cluster)
     with pytest.raises(NotReady, match=said) as caught:
         application.wait_until_ready(cluster, timeout=90)
-    assert str(caught.value).startswith("Toy is not up after 90 s:") and "fine" not in str(caught.value)
+    assert str(caught.value).startswith("Toy is not ready after 90 s:") and "fine" not in str(caught.value)
 
 
 def test_an_application_with_its_own_kind_and_roles_goes_without_a_trace(tmp_path: Path, cluster: Cluster) -> None:

@@ -72,8 +72,8 @@ def test_objects_come_and_go_as_plain_dicts(api: Kubernetes) -> None:
         api.delete("cm", "facts", missing_ok=False)
 
 
-def test_a_rehearsal_is_judged_and_changes_nothing(api: Kubernetes) -> None:
-    api.apply(pod("later"), rehearsal=True)
+def test_a_dry_run_is_validated_and_changes_nothing(api: Kubernetes) -> None:
+    api.apply(pod("later"), dry_run=True)
     assert api.find("pods", "later") is None
     with pytest.raises(Invalid, match="image"):
         api.apply(
@@ -83,7 +83,7 @@ def test_a_rehearsal_is_judged_and_changes_nothing(api: Kubernetes) -> None:
                 "metadata": {"name": "x"},
                 "spec": {"containers": [{"name": "x", "image": ""}]},
             },
-            rehearsal=True,
+            dry_run=True,
         )
 
 

@@ -24,7 +24,7 @@ GOOD = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
         ("apiVersion: v1\nkind: Pod\nmetadata: {name: 12}\n", 1, "metadata.name must be text; quote 12"),
         ("- a\n- b\n", 1, "an object is a mapping, this is a list"),
         ("just words\n", 1, "an object is a mapping, this is text"),
-        (GOOD + "---\n" + GOOD, 5, "ConfigMap a is there already, in"),
+        (GOOD + "---\n" + GOOD, 5, "ConfigMap a is defined already, in"),
         (GOOD + "---\na: 1\n\tb: 2\n", 6, "this is not YAML"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 
 from srearena.cluster import Cluster, start_embedded
 from srearena.service.apps import Application, find_application
-from srearena.service.front_door import SampleRequest, Visit
+from srearena.service.frontend import ProbeResult, SampleRequest
 from srearena.service.kubernetes import Kubernetes
 
 ORDER = SampleRequest("/cart/checkout", "POST", contains="Your order is complete!")
@@ -19,9 +19,9 @@ class Shop:
     def __init__(self, application: Application, cluster: Cluster, api: Kubernetes) -> None:
         self.application, self.cluster, self.api = application, cluster, api
 
-    def visit(self, request: SampleRequest) -> Visit:
-        assert self.application.front_door is not None
-        return self.application.front_door.visit(self.api, "online-boutique", request)
+    def visit(self, request: SampleRequest) -> ProbeResult:
+        assert self.application.frontend is not None
+        return self.application.frontend.probe(self.api, "online-boutique", request)
 
     def scale(self, name: str, replicas: int) -> None:
         self.api.scale("deploy", name, replicas, "online-boutique")
@@ -46,9 +46,9 @@ def shop() -> Iterator[Shop]:
 
 
 def test_a_healthy_shop_answers_every_sample_and_takes_orders(shop: Shop) -> None:
-    door = shop.application.front_door
+    door = shop.application.frontend
     assert door is not None
-    assert [visit.status for visit in door.visits(shop.api, "online-boutique")] == [200, 200, 200, 200]
+    assert [visit.status for visit in door.probe_all(shop.api, "online-boutique")] == [200, 200, 200, 200]
     assert shop.visit(ORDER).ok
     restarts = [
         s["restartCount"] for p in shop.api.list("pods", "online-boutique") for s in p["status"]["containerStatuses"]

@@ -13,7 +13,7 @@ import pytest
 from srearena.cluster import Cluster
 from srearena.service.apps import Application, all_applications, base, find_application, registry
 from srearena.service.errors import ApplicationError, CommandFailed, ToolMissing
-from srearena.service.front_door import FrontDoor, SampleRequest
+from srearena.service.frontend import Frontend, SampleRequest
 from srearena.service.helm import Helm
 
 OURS = {"Hotel Reservation", "Social Network", "Blueprint Hotel Reservation", "Online Boutique"}
@@ -31,7 +31,7 @@ def test_ours_are_all_there() -> None:
     assert set(found) >= OURS
     for application in found.values():
         assert application.description and application.manifests and application.images()
-        assert application.front_door is not None and application.front_door.requests
+        assert application.frontend is not None and application.frontend.requests
         assert "Helm Config" not in application.facts
 
 
@@ -108,7 +108,7 @@ def test_a_class_finds_its_metadata_beside_it_or_says_where_it_looked() -> None:
     class Lost(Application):
         pass
 
-    with pytest.raises(ApplicationError, match=r"metadata of Lost is not there: tried .*tests/service/metadata\.json"):
+    with pytest.raises(ApplicationError, match=r"metadata of Lost was not found: tried .*tests/service/metadata\.json"):
         Lost()
 
 
@@ -133,7 +133,7 @@ def test_metadata_with_a_mistake_is_explained(tmp_path: Path, text: str, said: s
     [
         ("Front Door", 3, "Front Door must be an object"),
         ("Front Door", {"service": "x"}, "needs a service .* and a port"),
-        ("Front Door", {"service": "x", "port": 1, "prot": 1}, "Front Door has no field 'prot'; it knows namespace"),
+        ("Front Door", {"service": "x", "port": 1, "prot": 1}, "Front Door has no field 'prot'; allowed are namespace"),
         ("Front Door", {"service": "x", "port": 1, "requests": [{"path": "x"}]}, "request 1 needs a path"),
         ("Front Door", {"service": "x", "port": 1, "requests": [{"pth": "/"}]}, "request 1 has no field 'pth'"),
         ("Objectives", {"success_ratio": 2}, "success_ratio is at most 1"),
@@ -162,8 +162,8 @@ def test_objectives_have_sensible_defaults(tmp_path: Path) -> None:
 
 def test_a_sample_request_fits_its_answer_only() -> None:
     request = SampleRequest("/", status=200, contains="ok")
-    assert request.fits(200, "it is ok") and not request.fits(200, "no") and not request.fits(500, "ok")
-    assert FrontDoor.parse({"service": "s", "port": 80}, "x").requests == ()
+    assert request.matches(200, "it is ok") and not request.matches(200, "no") and not request.matches(500, "ok")
+    assert Frontend.parse({"service": "s", "port": 80}, "x").requests == ()
 
 
 def test_without_helm_a_chart_cannot_be_deployed(

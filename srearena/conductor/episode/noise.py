@@ -68,7 +68,7 @@ def _decoy(noise: Noise) -> str:
 
 
 def _replace_front_door_pod(noise: Noise) -> str:
-    problem, door = noise.problem, noise.problem.app.front_door
+    problem, door = noise.problem, noise.problem.app.frontend
     if door is None or door.service in problem.faulty_services:
         return _annotate(noise)
     selector = problem.kubernetes.get("services", door.service, problem.namespace)["spec"]["selector"]

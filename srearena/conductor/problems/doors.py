@@ -86,7 +86,7 @@ class ThroughTheIngress(Check):
         return [f"{path} is not answered as it should be at http://{_HOST}" for path in missing]
 
     def _answered(self, problem: Problem) -> set[str]:
-        door = problem.app.front_door
+        door = problem.app.frontend
         requests = [one for one in door.requests if one.method == "GET"] if door else []
         address = f"{_CONTROLLER}.{_PLACE}.svc.cluster.local"
         script = "\n".join(

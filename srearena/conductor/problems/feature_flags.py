@@ -22,7 +22,7 @@ from srearena.conductor.problems.injected import InjectedProblem
 from srearena.conductor.problems.metadata import Entity, FaultType
 from srearena.conductor.problems.registry import problem
 from srearena.generators.fault.inject_otel import CONFIG_MAP
-from srearena.service.front_door import SampleRequest
+from srearena.service.frontend import SampleRequest
 from srearena.service.kubernetes import Obj
 
 ADS = SampleRequest("/api/data/?contextKeys=telescopes")

@@ -10,7 +10,7 @@ from srearena.service.kubernetes import Kubernetes
 
 def get_frontend_url(app: Application, cluster: Cluster) -> str:
     """Where the application is entered, as an address inside the cluster."""
-    door = app.front_door
+    door = app.frontend
     if door is None:
         raise ApplicationError(f"{app.name} has no front door in its metadata")
     with Kubernetes.of(cluster) as api:

@@ -7,10 +7,10 @@ from functools import partial
 from srearena.conductor.oracles.checks.requests import Requests
 from srearena.conductor.problems.feature_flags import FeatureFlag
 from srearena.conductor.problems.registry import problem
-from srearena.service.front_door import FrontDoor, SampleRequest
+from srearena.service.frontend import Frontend, SampleRequest
 
 _APP = "train_ticket"
-_VOUCHERS = FrontDoor("ts-voucher-service", 16101)  # where the users' own client asks for them
+_VOUCHERS = Frontend("ts-voucher-service", 16101)  # where the users' own client asks for them
 _VOUCHER = SampleRequest("/getVoucher", "POST", '{"orderId":"1","type":1}')
 _CONTACT = SampleRequest(
     "/api/v1/contactservice/contacts",

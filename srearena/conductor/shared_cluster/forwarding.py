@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 
 from srearena.service.errors import ServiceError, Unreachable
 from srearena.service.kubernetes import Kubernetes, Reply
-from srearena.service.waiting import doze
+from srearena.service.waiting import sleep
 
 _ATTEMPTS = 3
 _PAUSE = 1.0
@@ -80,7 +80,7 @@ class Forwarding:
             except Unreachable as problem:
                 if attempt == _ATTEMPTS - 1:
                     return _refusal(502, str(problem))
-                doze(_PAUSE)
+                sleep(_PAUSE)
             except ServiceError as problem:
                 return _refusal(502, str(problem))
         raise AssertionError("unreachable")

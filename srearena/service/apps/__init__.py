@@ -1,4 +1,4 @@
-"""The applications: one folder each, with manifests, a model of what its programs do, metadata, and a small class."""
+"""The applications: one folder each, with metadata, manifests, a model of its programs, and an optional class."""
 
 from srearena.service.apps.base import Application
 from srearena.service.apps.registry import all_applications, find_application

@@ -1,8 +1,8 @@
-"""Which applications there are: the folders beside this module, installed packages, and folders a user names.
+"""The registry of applications: built-in folders, installed packages, and folders of the user.
 
 An application is a folder with a `metadata.json`; a class in it (`__init__.py`, or `app.py`) is optional. Packages add
-theirs with the entry-point group `srearena.applications` (a class), users with `SREARENA_APPS`, a list of folders that
-are applications or hold some. A broken application of a package or user is warned about; one of ours fails loudly.
+applications with the entry-point group `srearena.applications` (a class), users with `SREARENA_APPS`, a list of folders
+that are applications or contain some. A broken application of a package or user warns; a broken built-in one raises.
 """
 
 from __future__ import annotations
@@ -25,41 +25,45 @@ from srearena.service.errors import ApplicationError
 
 ENTRY_POINTS = "srearena.applications"
 VARIABLE = "SREARENA_APPS"
-_HERE = Path(__file__).parent
-_OWN = frozenset({"base", "registry"})
+_FOLDER = Path(__file__).parent
+_NOT_APPLICATIONS = frozenset({"base", "registry"})
 
 
 def all_applications() -> list[Application]:
-    """Every application that is known here, by name; a user's comes before a package's and ours of the same name."""
-    found: dict[str, Application] = {}
-    for application in (*_users(), *_installed(), *_ours()):
-        found.setdefault(_plain(application.name), application)
-    return sorted(found.values(), key=lambda application: application.name)
+    """All applications, by name. Of one name, the user's takes precedence, then a package's, then the built-in."""
+    by_name: dict[str, Application] = {}
+    for application in (*_user_applications(), *_installed(), *_built_in()):
+        by_name.setdefault(_normalised(application.name), application)
+    return sorted(by_name.values(), key=lambda application: application.name)
 
 
 def find_application(name: str) -> Application:
-    """By name, namespace or folder (`Hotel Reservation`, `hotel-reservation`), or by the path of its folder."""
+    """Find an application by name, namespace, folder name (`hotel-reservation`) or path of its folder."""
     if os.sep in name and (Path(name) / "metadata.json").is_file():
         return load_folder(Path(name))
-    wanted = _plain(name)
-    own = _HERE / wanted.replace("-", "_")
-    if not os.environ.get(VARIABLE) and (own / "metadata.json").is_file():
-        return load_folder(own)
-    known = all_applications()
-    for application in known:
-        if wanted in names_of(application):
+    normalised = _normalised(name)
+    folder = _FOLDER / normalised.replace("-", "_")
+    if not os.environ.get(VARIABLE) and (folder / "metadata.json").is_file():
+        return load_folder(folder)
+    applications = all_applications()
+    for application in applications:
+        if normalised in names_of(application):
             return application
-    near = get_close_matches(wanted, sorted({other for app in known for other in names_of(app)}), 3, 0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(_plain(a.name) for a in known)}"
+    near = get_close_matches(normalised, sorted({other for app in applications for other in names_of(app)}), 3, 0.5)
+    hint = (
+        f"did you mean {' or '.join(near)}?"
+        if near
+        else f"there are {', '.join(_normalised(a.name) for a in applications)}"
+    )
     raise ApplicationError(f"there is no application {name!r}: {hint}")
 
 
 def names_of(application: Application) -> set[str]:
-    return {_plain(name) for name in (application.name, application.namespace, application.folder.name)}
+    return {_normalised(name) for name in (application.name, application.namespace, application.folder.name)}
 
 
 def load_folder(folder: Path) -> Application:
-    """The application in a folder: of the class it has, or of the base class."""
+    """Load the application in a folder: its own class, or the base class."""
     module = _module(folder)
     kind = _class_in(module) if module is not None else None
     if kind is not None:
@@ -67,16 +71,16 @@ def load_folder(folder: Path) -> Application:
     return Application(folder / "metadata.json")
 
 
-def _ours() -> Iterator[Application]:
-    for entry in sorted(_HERE.iterdir()):
+def _built_in() -> Iterator[Application]:
+    for entry in sorted(_FOLDER.iterdir()):
         if (entry / "metadata.json").is_file():
             yield load_folder(entry)
-        elif entry.suffix == ".py" and entry.stem not in _OWN and not entry.stem.startswith("_"):
+        elif entry.suffix == ".py" and entry.stem not in _NOT_APPLICATIONS and not entry.stem.startswith("_"):
             kind = _class_in(import_module(f"{__package__}.{entry.stem}"))
             if kind is not None:
                 yield kind()
     for path in sorted(METADATA.glob("*.json")):
-        if not (_HERE / path.stem.replace("-", "_")).is_dir():
+        if not (_FOLDER / path.stem.replace("-", "_")).is_dir():
             yield Application(path)
 
 
@@ -88,12 +92,12 @@ def _installed() -> Iterator[Application]:
             warnings.warn(f"the application {entry.name} ({entry.value}) cannot be loaded: {problem}", stacklevel=3)
 
 
-def _users() -> Iterator[Application]:
+def _user_applications() -> Iterator[Application]:
     for name in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
-        place = Path(name).expanduser()
-        folders = [place] if (place / "metadata.json").is_file() else sorted(place.glob("*/"))
-        if not place.is_dir():
-            warnings.warn(f"{VARIABLE} names {place}, which is not a folder", stacklevel=3)
+        path = Path(name).expanduser()
+        folders = [path] if (path / "metadata.json").is_file() else sorted(path.glob("*/"))
+        if not path.is_dir():
+            warnings.warn(f"{VARIABLE} names {path}, which is not a folder", stacklevel=3)
         for folder in folders:
             if not (folder / "metadata.json").is_file():
                 continue
@@ -104,8 +108,8 @@ def _users() -> Iterator[Application]:
 
 
 def _module(folder: Path) -> ModuleType | None:
-    """The code of an application; a folder that is no part of an installed package gets a name of its own."""
-    if folder.resolve().parent == _HERE:
+    """Import the code of an application; a folder outside of this package gets a unique module name."""
+    if folder.resolve().parent == _FOLDER:
         return import_module(f"{__package__}.{folder.name}") if (folder / "__init__.py").is_file() else None
     for file in (folder / "__init__.py", folder / "app.py"):
         if file.is_file():
@@ -121,12 +125,12 @@ def _module(folder: Path) -> ModuleType | None:
 
 
 def _class_in(module: ModuleType) -> type[Application] | None:
-    """The application class that a module defines itself."""
+    """The application class that a module defines."""
     for value in vars(module).values():
         if isinstance(value, type) and issubclass(value, Application) and value.__module__ == module.__name__:
             return value
     return None
 
 
-def _plain(name: str) -> str:
+def _normalised(name: str) -> str:
     return re.sub(r"[\s_]+", "-", name.strip().lower())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from srearena.conductor.oracles.checks.base import Check
 from srearena.conductor.oracles.checks.probing import ProbeFailed, run_probe
 from srearena.service.errors import ServiceError, TimedOut
-from srearena.service.front_door import SampleRequest
+from srearena.service.frontend import SampleRequest
 from srearena.service.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Consumption(Check):
         return []
 
     def _script(self, problem: Problem) -> str:
-        door = problem.app.front_door
+        door = problem.app.frontend
         assert door is not None
         url = f"http://{door.service}:{door.port}{self._order.path}"
         words = ["wget", "-q", "-T", "10", "-O", "/dev/null", "--header", "content-type: application/json"]

@@ -11,7 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from srearena.conductor.oracles.checks.base import Check
-from srearena.service.front_door import Objectives
+from srearena.service.frontend import Objectives
 
 if TYPE_CHECKING:
     from srearena.conductor.problems.base import Problem
@@ -29,21 +29,21 @@ class FrontDoor(Check):
 
     def remember(self, problem: Problem) -> dict[str, float]:
         """The sample requests that a healthy system answers as they should be, and how long each takes."""
-        door = problem.app.front_door
+        door = problem.app.frontend
         if door is None:
             return {}
-        visits = door.visits(problem.kubernetes, problem.namespace)
+        visits = door.probe_all(problem.kubernetes, problem.namespace)
         return {str(visit.request): visit.seconds for visit in visits if visit.ok}
 
     def complaints(self, problem: Problem) -> list[str]:
         expected: dict[str, float] = self.remembered(problem) or {}
-        door = problem.app.front_door
+        door = problem.app.frontend
         if door is None or not expected:
             return []
         requests = [request for request in door.requests if str(request) in expected]
         waited = 0.0
         while waited < self._patience and not all(
-            door.visit(problem.kubernetes, problem.namespace, request).ok for request in requests
+            door.probe(problem.kubernetes, problem.namespace, request).ok for request in requests
         ):
             problem.cluster.wait(_STEP)
             waited += _STEP
@@ -54,7 +54,7 @@ class FrontDoor(Check):
             if failed.total() > bearable:
                 break  # whatever comes now, the promise is broken
             for request in requests:
-                visit = door.visit(problem.kubernetes, problem.namespace, request)
+                visit = door.probe(problem.kubernetes, problem.namespace, request)
                 took.append(visit.seconds)
                 if not visit.ok:
                     failed[f"{request} answered {visit.status or 'nothing'}"] += 1

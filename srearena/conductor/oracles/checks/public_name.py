@@ -64,7 +64,7 @@ class PublicName(Check):
         service = problem.kubernetes.find("services", self._controller, self._namespace)
         if service is None:
             raise ProbeFailed(f"there is no Service {self._controller} in {self._namespace}")
-        door = problem.app.front_door
+        door = problem.app.frontend
         requests = [one for one in door.requests if one.method == "GET"] if door else []
         address = service["spec"]["clusterIP"]
         curl = f"curl -sk --max-time 10 --resolve {self._host}:443:{address} --resolve {self._host}:80:{address}"
@@ -78,7 +78,7 @@ class PublicName(Check):
 
         def answered(scheme: str) -> frozenset[str]:
             texts = [(one, said.get(f"{scheme} {one.path}", "").rpartition("\nstatus ")) for one in requests]
-            return frozenset(one.path for one, (text, _, code) in texts if one.fits(int(code.strip() or 0), text))
+            return frozenset(one.path for one, (text, _, code) in texts if one.matches(int(code.strip() or 0), text))
 
         return _Seen(self._made_out(head), answered("https"), answered("http"))
 

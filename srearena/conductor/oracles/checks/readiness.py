@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from srearena.conductor.grading.baseline import WORKLOADS
 from srearena.conductor.oracles.checks.base import Check
 from srearena.service.kubernetes import Kubernetes
-from srearena.service.readiness import complaint, missing_replicas
+from srearena.service.readiness import describe_unready, missing_replicas
 
 if TYPE_CHECKING:
     from srearena.conductor.problems.base import Problem
@@ -64,7 +64,7 @@ def _unready(problem: Problem) -> list[str]:
             found += [f"{name} is gone" for name in expected if name not in now]
             late += [now[name] for name in expected if name in now and missing_replicas(now[name]) is not None]
         pods = problem.kubernetes.list("pods", namespace) if late else []
-        found += [complaint(obj, pods) for obj in late]
+        found += [describe_unready(obj, pods) for obj in late]
     return found
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from srearena.conductor.oracles.checks.base import Check
 from srearena.conductor.oracles.checks.probing import ProbeFailed, run_probe
-from srearena.service.front_door import FrontDoor, SampleRequest
+from srearena.service.frontend import Frontend, SampleRequest
 
 if TYPE_CHECKING:
     from srearena.conductor.problems.base import Problem
@@ -26,9 +26,7 @@ class Requests(Check):
 
     name = "requests"
 
-    def __init__(
-        self, *requests: SampleRequest, times: int = 60, seconds: int = 5, at: FrontDoor | None = None
-    ) -> None:
+    def __init__(self, *requests: SampleRequest, times: int = 60, seconds: int = 5, at: Frontend | None = None) -> None:
         """`at` is where they are sent, if not to the application's front door."""
         self._requests = requests
         self._at = at
@@ -36,7 +34,7 @@ class Requests(Check):
         self._seconds = seconds
 
     def complaints(self, problem: Problem) -> list[str]:
-        door = self._at or problem.app.front_door
+        door = self._at or problem.app.frontend
         if door is None:
             return []
         problem.cluster.wait(_SETTLE)
@@ -53,15 +51,15 @@ class Requests(Check):
             if count > allowed
         ]
 
-    def _answered(self, problem: Problem, door: FrontDoor, request: SampleRequest) -> int:
+    def _answered(self, problem: Problem, door: Frontend, request: SampleRequest) -> int:
         if request.method not in _WGET_KNOWS:
             visits = (
-                door.visit(problem.kubernetes, problem.namespace, request, self._seconds) for _ in range(self._times)
+                door.probe(problem.kubernetes, problem.namespace, request, self._seconds) for _ in range(self._times)
             )
             return sum(visit.ok for visit in visits)
         return run_probe(problem, self._script(door, request)).split().count("answered")
 
-    def _script(self, door: FrontDoor, request: SampleRequest) -> str:
+    def _script(self, door: Frontend, request: SampleRequest) -> str:
         """Silent but for one word per good answer; `wget -T` gives up on a server that stays silent for too long."""
         words = ["wget", "-q", "-T", str(self._seconds), "-O", "/dev/null"]
         if request.method == "POST":

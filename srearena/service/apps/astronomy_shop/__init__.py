@@ -1,4 +1,4 @@
-"""The Astronomy Shop: the OpenTelemetry demo as SREGym deploys it, a shop of two dozen small services."""
+"""The Astronomy Shop: the OpenTelemetry demo as SREGym deploys it, a shop of two dozen services."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FleetCast on TiDB: a satellite simulation whose database is made by an operator from a custom resource."""
+"""FleetCast on TiDB: a satellite simulation whose database an operator creates from a custom resource."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class FleetCast(Application):
         super().__init__("metadata.json")
 
     def not_ready(self, api: Kubernetes) -> list[str]:
-        """Besides the workloads: the database, which the operator has yet to make of the TidbCluster."""
+        """Also require the database, which the operator creates from the TidbCluster."""
         return [*super().not_ready(api), *_databases(api)]
 
 
@@ -23,6 +23,6 @@ def _databases(api: Kubernetes) -> list[str]:
         conditions = (cluster.get("status") or {}).get("conditions") or ()
         ready = next((c for c in conditions if c["type"] == "Ready"), None)
         if ready is None or ready["status"] != "True":
-            reason = f"{ready['reason']}: {ready['message']}" if ready else "no operator has looked at it yet"
+            reason = f"{ready['reason']}: {ready['message']}" if ready else "no operator has reconciled it yet"
             missing.append(f"tidbcluster {cluster['metadata']['name']}: {reason}")
     return missing

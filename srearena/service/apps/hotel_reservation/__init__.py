@@ -1,4 +1,4 @@
-"""Hotel Reservation: Go services over gRPC that find each other through Consul, with MongoDB and memcached behind."""
+"""Hotel Reservation: Go services over gRPC with Consul for service discovery, MongoDB and memcached."""
 
 from __future__ import annotations
 

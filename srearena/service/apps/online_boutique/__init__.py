@@ -1,6 +1,6 @@
-"""Online Boutique: a shop of eleven small services in five languages that call each other over gRPC.
+"""Online Boutique: a shop of eleven services in five languages that communicate over gRPC.
 
-Tracing is on, as its optional component for OpenTelemetry has it; cart, advertisements and shipping make no spans.
+Tracing is on, as in its optional OpenTelemetry component; cart, advertisements and shipping emit no spans.
 """
 
 from __future__ import annotations

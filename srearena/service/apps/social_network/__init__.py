@@ -1,4 +1,4 @@
-"""Social Network: OpenResty in front of C++ Thrift services, with MongoDB, Redis and memcached behind."""
+"""Social Network: OpenResty in front of C++ Thrift services with MongoDB, Redis and memcached."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class SocialNetwork(Application):
         super().__init__("metadata.json")
 
     def deploy(self, cluster: Cluster) -> None:
-        """Its databases can be switched to TLS: the certificate for that is made here, since keys are no manifests."""
+        """Also create the certificate with which its databases can be switched to TLS."""
         super().deploy(cluster)
         with Kubernetes.of(cluster) as api:
             if api.find("secrets", TLS_SECRET, self.namespace) is None:

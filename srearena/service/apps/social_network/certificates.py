@@ -1,4 +1,4 @@
-"""A certificate for the databases, and the authority that signed it: made fresh, and kept nowhere but in its Secret."""
+"""A new certificate for the databases with its authority, stored only in a Secret."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cryptography.x509.oid import NameOID
 
 _FROM = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
 _UNTIL = datetime.datetime(2044, 1, 1, tzinfo=datetime.UTC)
-"""A fixed span around every virtual present: the certificate is never what goes wrong by itself."""
+"""A fixed period around every virtual time, so that the certificate never expires by itself."""
 
 
 def tls_secret(name: str, namespace: str) -> dict[str, Any]:

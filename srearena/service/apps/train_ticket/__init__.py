@@ -1,4 +1,4 @@
-"""Train Ticket: forty-six services that sell railway tickets, in the variant with Nacos and one MySQL cluster."""
+"""Train Ticket: forty-six services for selling railway tickets, in the variant with Nacos and one MySQL cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class TrainTicket(Application):
         super().__init__("metadata.json")
 
     def deploy(self, cluster: Cluster) -> None:
-        """As the real deployment goes: databases, registry and queues first, and the services when these are up."""
+        """Deploy databases, registry and queues first, and the services when these are ready."""
         services = [manifest for manifest in self.manifests if manifest.path.parent.name == "services"]
         foundation = [manifest for manifest in self.manifests if manifest not in services]
         with Kubernetes.of(cluster) as api:
@@ -25,6 +25,6 @@ class TrainTicket(Application):
             try:
                 wait_until(lambda: not self.not_ready(api), cluster.wait, _FOUNDATION_SECONDS)
             except TimedOut:
-                complaints = "\n  ".join(self.not_ready(api))
-                raise NotReady(f"what {self.name} stands on is not up:\n  {complaints}") from None
+                details = "\n  ".join(self.not_ready(api))
+                raise NotReady(f"the infrastructure of {self.name} is not ready:\n  {details}") from None
             apply_all(cluster, api, self.namespace, services)

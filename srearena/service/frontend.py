@@ -1,6 +1,7 @@
-"""Where an application is entered, and what a visitor may expect: the measure that oracles take.
+"""The Service through which users reach an application, with sample requests, and its service level objectives.
 
-Both come from the application's metadata, so that the agent is told the same promises its work is judged by.
+Both come from the application's metadata (`Front Door`, `Objectives`). The agent sees the same metadata that oracles
+judge by.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from srearena.service.kubernetes import Kubernetes
 
 @dataclass(frozen=True, slots=True)
 class SampleRequest:
-    """One request that a healthy application answers, and how."""
+    """A request with the response that a healthy application gives."""
 
     path: str
     method: str = "GET"
@@ -23,9 +24,9 @@ class SampleRequest:
     headers: Mapping[str, str] = field(default_factory=dict)
     status: int = 200
     contains: str = ""
-    """A text that the answer holds."""
+    """A text that the response contains."""
 
-    def fits(self, status: int, text: str) -> bool:
+    def matches(self, status: int, text: str) -> bool:
         return status == self.status and self.contains in text
 
     def __str__(self) -> str:
@@ -33,47 +34,49 @@ class SampleRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
-    """What came of a request."""
+class ProbeResult:
+    """The result of a sample request."""
 
     request: SampleRequest
     status: int
-    """0 where there was no HTTP answer at all."""
+    """The HTTP status; 0 where there was no response."""
     text: str
     seconds: float = 0.0
-    """How long the visitor waited, on the cluster's time."""
+    """The response time, in the cluster's time."""
 
     @property
     def ok(self) -> bool:
-        return self.request.fits(self.status, self.text)
+        return self.request.matches(self.status, self.text)
 
 
 @dataclass(frozen=True, slots=True)
-class FrontDoor:
+class Frontend:
+    """The Service that users send their requests to."""
+
     service: str
     port: int
     protocol: str = "HTTP"
     requests: tuple[SampleRequest, ...] = ()
     namespace: str = ""
-    """Where the service is, if not in the application's own namespace."""
+    """The namespace of the Service, if not the application's."""
 
     @classmethod
-    def parse(cls, value: Any, source: str) -> FrontDoor:
+    def parse(cls, value: Any, source: str) -> Frontend:
         allowed = {"service", "port", "protocol", "namespace", "requests"}
         fields = _fields(value, allowed, f"{source}: Front Door")
         if not isinstance(fields.get("service"), str) or not isinstance(fields.get("port"), int):
             raise ApplicationError(f"{source}: Front Door needs a service (text) and a port (a number)")
-        wanted = set(SampleRequest.__dataclass_fields__)
+        request_fields = set(SampleRequest.__dataclass_fields__)
         requests = []
         for number, entry in enumerate(fields.pop("requests", ())):
-            request = _fields(entry, wanted, f"{source}: Front Door, request {number + 1}")
+            request = _fields(entry, request_fields, f"{source}: Front Door, request {number + 1}")
             if not str(request.get("path", "")).startswith("/"):
                 raise ApplicationError(f"{source}: Front Door, request {number + 1} needs a path that starts with /")
             requests.append(SampleRequest(**request))
         return cls(requests=tuple(requests), **fields)
 
-    def visit(self, api: Kubernetes, namespace: str, request: SampleRequest, timeout: float = 10.0) -> Visit:
-        """Send one request through the API server to the Service, as a user's would arrive there."""
+    def probe(self, api: Kubernetes, namespace: str, request: SampleRequest, timeout: float = 10.0) -> ProbeResult:
+        """Send one request to the Service through the API server."""
         try:
             reply = api.request_service(
                 self.service,
@@ -86,18 +89,18 @@ class FrontDoor:
                 timeout=timeout,
             )
         except Unreachable as problem:
-            return Visit(request, 0, str(problem))
-        return Visit(request, reply.status, reply.text, reply.seconds)
+            return ProbeResult(request, 0, str(problem))
+        return ProbeResult(request, reply.status, reply.text, reply.seconds)
 
-    def visits(self, api: Kubernetes, namespace: str, timeout: float = 10.0) -> Iterable[Visit]:
-        """Every sample request once."""
+    def probe_all(self, api: Kubernetes, namespace: str, timeout: float = 10.0) -> Iterable[ProbeResult]:
+        """Send every sample request once."""
         for request in self.requests:
-            yield self.visit(api, namespace, request, timeout)
+            yield self.probe(api, namespace, request, timeout)
 
 
 @dataclass(frozen=True, slots=True)
 class Objectives:
-    """What the application promises to its users."""
+    """The application's service level objectives."""
 
     success_ratio: float = 0.99
     p95_seconds: float = 1.0
@@ -108,16 +111,16 @@ class Objectives:
         for name, number in fields.items():
             if not isinstance(number, int | float) or number <= 0:
                 raise ApplicationError(f"{source}: Objectives: {name} must be a positive number")
-        found = cls(**fields)
-        if found.success_ratio > 1:
+        objectives = cls(**fields)
+        if objectives.success_ratio > 1:
             raise ApplicationError(f"{source}: Objectives: success_ratio is at most 1")
-        return found
+        return objectives
 
 
 def _fields(value: Any, allowed: set[str], place: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ApplicationError(f"{place} must be an object")
-    strange = sorted(set(value) - allowed)
-    if strange:
-        raise ApplicationError(f"{place} has no field {strange[0]!r}; it knows {', '.join(sorted(allowed))}")
+    unknown = sorted(set(value) - allowed)
+    if unknown:
+        raise ApplicationError(f"{place} has no field {unknown[0]!r}; allowed are {', '.join(sorted(allowed))}")
     return dict(value)
