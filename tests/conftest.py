@@ -26,6 +26,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _numbers = count()
+_processor_before = pytest.StashKey[float]()
 _tree_before = pytest.StashKey[set[str] | None]()
 
 
@@ -115,9 +116,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = selection.in_order(items, slow, int(worker.get("workercount", 1)))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.stash[_processor_before] = selection.processor_seconds()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
+    if report.when == "teardown":
+        used = selection.processor_seconds() - item.stash[_processor_before]
+        report.user_properties.append(("processor_seconds", round(used, 3)))
     if item.config.getoption("--everything"):
         selection.refuse_skip(report)
     return report
