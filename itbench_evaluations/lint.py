@@ -18,7 +18,7 @@ from itbench_evaluations.identity import WORKLOAD_KINDS
 from itbench_evaluations.inventory import snapshot_objects
 from itbench_evaluations.lexical import NAME as LEXICAL
 from itbench_evaluations.matching import Matcher, Policy, example_name
-from itbench_evaluations.patterns import compile_pattern
+from itbench_evaluations.name_filters import compile_pattern
 from itbench_evaluations.reference import reference_answer
 from itbench_evaluations.submission import Submission
 from srearena.ground_truth import GroundTruth

@@ -25,7 +25,7 @@ from itbench_evaluations.identity import (
     parse_entity,
     workload_stems,
 )
-from itbench_evaluations.patterns import NamePattern, compile_pattern
+from itbench_evaluations.name_filters import NamePattern, compile_pattern
 from srearena.ground_truth import GroundTruth, Group
 from srearena.ground_truth.kinds import CLUSTER_SCOPED
 

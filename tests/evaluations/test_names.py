@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from itbench_evaluations.identity import parse_entity, workload_stems
-from itbench_evaluations.patterns import compile_pattern
+from itbench_evaluations.name_filters import compile_pattern
 
 
 @pytest.mark.parametrize(
