@@ -16,7 +16,7 @@ from srearena.cluster import Cluster, ClusterError, registry
 from srearena.cluster.launcher import ChildCluster, checked_options
 from srearena.cluster.registry import RunningCluster
 from srearena.conductor.episode.environment import real_cluster
-from srearena.conductor.shared_cluster import GuestCluster
+from srearena.conductor.shared_cluster import SharedCluster
 from srearena.config import Config
 from srearena.service.apps import Application, find_application
 
@@ -91,25 +91,25 @@ def _bring_up(chosen: list[Application], cluster: Cluster, *, load: bool, as_jso
 def _visit(chosen: list[Application], config: Config, *, load: bool, detach: bool, as_json: bool) -> None:
     """On a real cluster: everything goes again in the end, unless it is to be left there."""
     begun = monotonic()
-    guest = real_cluster(chosen, config, say=lambda text: _say(f"{text} ...", as_json))
+    shared = real_cluster(chosen, config, say=lambda text: _say(f"{text} ...", as_json))
     try:
-        _bring_up(chosen, guest, load=load, as_json=as_json)
-        context = guest.inner.context
-        places = {"kubeconfig": str(context.path), "context": context.name, **_endpoints(guest)}
+        _bring_up(chosen, shared, load=load, as_json=as_json)
+        context = shared.inner.context
+        places = {"kubeconfig": str(context.path), "context": context.name, **_endpoints(shared)}
         if as_json:
             apps = [{"name": app.name, "namespace": app.namespace} for app in chosen]
-            click.echo(json.dumps({"run": guest.ledger.run, **places, "applications": apps}))
+            click.echo(json.dumps({"run": shared.ledger.run, **places, "applications": apps}))
         else:
             names = ", ".join(f"{app.name} (namespace {app.namespace})" for app in chosen)
             click.echo(f"{names}: up after {monotonic() - begun:.1f} s.\n")
             for key, value in places.items():
                 click.echo(f"  {key:<13}{value}")
     except BaseException:
-        guest.close()
+        shared.close()
         raise
     if detach:
-        guest.leave_running()
-        end = f"srearena cleanup --run {guest.ledger.run}"
+        shared.leave_running()
+        end = f"srearena cleanup --run {shared.ledger.run}"
         click.echo(f"\nThe addresses end with this command, the rest stays: end it with `{end}`.", err=as_json)
         return
     if not as_json:
@@ -120,12 +120,12 @@ def _visit(chosen: list[Application], config: Config, *, load: bool, detach: boo
     except KeyboardInterrupt:
         click.echo("Giving the cluster back.", err=True)
     finally:
-        guest.close()
+        shared.close()
 
 
-def _endpoints(guest: GuestCluster) -> dict[str, str]:
+def _endpoints(shared: SharedCluster) -> dict[str, str]:
     try:
-        return {kind: value for kind, value in asdict(guest.telemetry).items() if value}
+        return {kind: value for kind, value in asdict(shared.telemetry).items() if value}
     except ClusterError:
         return {}
 

@@ -13,7 +13,7 @@ from srearena.service.kubernetes import Kubernetes
 
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where visits are written down, for one test."""
+    """The folder of ledgers, for one test."""
     monkeypatch.setenv("SREARENA_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.delenv("SREARENA_CONFIG", raising=False)
     return tmp_path / "state"

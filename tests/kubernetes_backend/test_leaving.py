@@ -19,7 +19,7 @@ from srearena.cli import cli
 from srearena.cluster import Cluster, ClusterError, NodeAccess
 from srearena.cluster.kubernetes import KubernetesCluster
 from srearena.conductor.grading.baseline import Baseline
-from srearena.conductor.shared_cluster import GuestCluster, Needs, all_ledgers, enter
+from srearena.conductor.shared_cluster import Needs, SharedCluster, all_ledgers, open_shared_cluster
 from srearena.conductor.shared_cluster.inventory import take_inventory
 from srearena.config import Config
 from srearena.service.kubernetes import Kubernetes, Obj
@@ -29,16 +29,16 @@ RBAC = "rbac.authorization.k8s.io"
 
 
 @pytest.fixture
-def guest(theirs: Cluster) -> Iterator[GuestCluster]:
-    cluster = visit(theirs)
+def shared(theirs: Cluster) -> Iterator[SharedCluster]:
+    cluster = shared_cluster(theirs)
     yield cluster
     cluster.close()
 
 
-def visit(theirs: Cluster, *namespaces: str, nodes: NodeAccess | None = None) -> GuestCluster:
+def shared_cluster(theirs: Cluster, *namespaces: str, nodes: NodeAccess | None = None) -> SharedCluster:
     cluster = KubernetesCluster(theirs.kubeconfig, nodes=nodes)
     cluster.wait = theirs.wait  # type: ignore[method-assign] - time that passes by itself, only faster
-    return enter(cluster, Needs(namespaces or ("shop",)), Config(k8s_host="kubernetes"))
+    return open_shared_cluster(cluster, Needs(namespaces or ("shop",)), Config(k8s_host="kubernetes"))
 
 
 def named(kind: str, version: str, name: str, **rest: object) -> Obj:
@@ -130,18 +130,18 @@ DEEDS: dict[str, Deed] = {
 }
 
 
-def differences(api: Kubernetes, guest: GuestCluster) -> list[str]:
-    return [str(d) for d in guest.ledger.inventory.differences(take_inventory(api))]
+def differences(api: Kubernetes, shared: SharedCluster) -> list[str]:
+    return [str(d) for d in shared.ledger.inventory.differences(take_inventory(api))]
 
 
 @pytest.mark.parametrize("what", DEEDS)
 def test_one_thing_is_put_right(theirs: Cluster, api: Kubernetes, what: str) -> None:
-    guest = visit(theirs)
-    with Kubernetes.of(guest) as ours:
+    shared = shared_cluster(theirs)
+    with Kubernetes.of(shared) as ours:
         DEEDS[what](ours)
-    assert differences(api, guest), "otherwise this proves nothing"
-    guest.close()
-    assert differences(api, guest) == []
+    assert differences(api, shared), "otherwise this proves nothing"
+    shared.close()
+    assert differences(api, shared) == []
     assert all_ledgers() == []
 
 
@@ -149,24 +149,24 @@ def test_one_thing_is_put_right(theirs: Cluster, api: Kubernetes, what: str) -> 
 @given(chosen=st.sets(st.sampled_from(sorted(DEEDS)), min_size=2, max_size=8))
 def test_many_things_are_put_right(theirs: Cluster, api: Kubernetes, chosen: set[str]) -> None:
     # What refuses everything else has to come last to be done at all, and what is gone can be changed no more.
-    guest = visit(theirs)
+    shared = shared_cluster(theirs)
     try:
-        with Kubernetes.of(guest) as ours:
+        with Kubernetes.of(shared) as ours:
             for what in sorted(chosen, key=lambda what: ("refuses" in what, what.endswith("goes"), what)):
                 DEEDS[what](ours)
     finally:
-        guest.close()
-    assert differences(api, guest) == []
+        shared.close()
+    assert differences(api, shared) == []
 
 
 def test_what_is_not_ours_stays(theirs: Cluster, api: Kubernetes) -> None:
-    guest = visit(theirs)
+    shared = shared_cluster(theirs)
     said: list[str] = []
-    guest._say = said.append
+    shared._say = said.append
     api.create(named("Namespace", "v1", "neighbours"))
     api.create(volume("theirs", "neighbours"))
     try:
-        guest.close()
+        shared.close()
         assert api.find("namespaces", "neighbours") is not None
         assert api.find("persistentvolumes", "theirs") is not None
         assert any("neighbours" in line for line in said)
@@ -196,14 +196,14 @@ NEIGHBOURS: dict[str, Obj] = {
 
 @pytest.mark.parametrize("what", NEIGHBOURS)
 def test_what_a_neighbour_makes_meanwhile_stays_and_is_named(theirs: Cluster, api: Kubernetes, what: str) -> None:
-    guest = visit(theirs)
+    shared = shared_cluster(theirs)
     said: list[str] = []
-    guest._say = said.append
+    shared._say = said.append
     made = api.create(NEIGHBOURS[what])
     resource, name = api.resource_of(made).name, made["metadata"]["name"]
     place = made["metadata"].get("namespace")
     try:
-        guest.close()
+        shared.close()
         kept = api.find(resource, name, place)
         assert kept is not None and kept["metadata"]["uid"] == made["metadata"]["uid"]
         assert any(
@@ -216,13 +216,13 @@ def test_what_a_neighbour_makes_meanwhile_stays_and_is_named(theirs: Cluster, ap
 
 
 def test_a_name_of_ours_that_a_neighbour_takes_over_is_theirs(theirs: Cluster, api: Kubernetes) -> None:
-    guest = visit(theirs)
-    with Kubernetes.of(guest) as ours:
+    shared = shared_cluster(theirs)
+    with Kubernetes.of(shared) as ours:
         first = ours.create(NEIGHBOURS["a priority"])
         ours.delete("priorityclasses", "urgent")
     second = api.create(NEIGHBOURS["a priority"])
     try:
-        guest.close()
+        shared.close()
         assert first["metadata"]["uid"] != second["metadata"]["uid"]
         assert api.get("priorityclasses", "urgent")["metadata"]["uid"] == second["metadata"]["uid"]
     finally:
@@ -243,10 +243,10 @@ def served(namespace: str) -> list[Obj]:
 @pytest.mark.parametrize(("namespace", "stay"), [("shop", False), ("neighbours", True)])
 def test_what_serves_a_namespace_goes_with_it(theirs: Cluster, api: Kubernetes, namespace: str, stay: bool) -> None:
     """Whoever made it: programs of the application, or an agent that took a way of its own."""
-    guest = visit(theirs)
+    shared = shared_cluster(theirs)
     made = [(api.resource_of(obj).name, api.create(obj)["metadata"]["name"]) for obj in served(namespace)]
     try:
-        guest.close()
+        shared.close()
         assert {key: api.find(*key) is not None for key in made} == dict.fromkeys(made, stay)
     finally:
         for key in made:
@@ -254,20 +254,20 @@ def test_what_serves_a_namespace_goes_with_it(theirs: Cluster, api: Kubernetes, 
         theirs.wait(5)
 
 
-def test_what_is_older_than_the_visit_is_never_deleted(theirs: Cluster, api: Kubernetes) -> None:
+def test_what_is_older_than_the_run_is_never_deleted(theirs: Cluster, api: Kubernetes) -> None:
     """Also if the record of it were lost."""
-    guest = visit(theirs)
+    shared = shared_cluster(theirs)
     objects = {
-        key: obj for key, obj in guest.ledger.inventory.objects.items() if key[0] != "storageclasses.storage.k8s.io"
+        key: obj for key, obj in shared.ledger.inventory.objects.items() if key[0] != "storageclasses.storage.k8s.io"
     }
-    assert len(objects) < len(guest.ledger.inventory.objects)
-    guest.ledger = guest.ledger.changed(inventory=Baseline(objects, guest.ledger.inventory.facts))
-    guest.close()
+    assert len(objects) < len(shared.ledger.inventory.objects)
+    shared.ledger = shared.ledger.update(inventory=Baseline(objects, shared.ledger.inventory.facts))
+    shared.close()
     assert api.find("storageclasses", "standard") is not None
 
 
-def test_the_record_is_for_its_owner_and_names_no_fault(guest: GuestCluster, api: Kubernetes) -> None:
-    path = guest.ledger.path
+def test_the_record_is_for_its_owner_and_names_no_fault(shared: SharedCluster, api: Kubernetes) -> None:
+    path = shared.ledger.path
     assert path.stat().st_mode & 0o77 == 0
     assert path.parent.stat().st_mode & 0o77 == 0
     text = path.read_text()
@@ -276,9 +276,9 @@ def test_the_record_is_for_its_owner_and_names_no_fault(guest: GuestCluster, api
     assert "stop_kubelet" not in text
 
 
-def test_one_visit_at_a_time(theirs: Cluster, guest: GuestCluster) -> None:
-    with pytest.raises(ClusterError, match=f"run {guest.ledger.run} uses this cluster"):
-        visit(theirs, "other")
+def test_one_run_at_a_time(theirs: Cluster, shared: SharedCluster) -> None:
+    with pytest.raises(ClusterError, match=f"run {shared.ledger.run} uses this cluster"):
+        shared_cluster(theirs, "other")
 
 
 class Machines(NodeAccess):
@@ -296,9 +296,9 @@ class Machines(NodeAccess):
 
 def test_machines_that_were_touched_are_restored(theirs: Cluster) -> None:
     machines = Machines()
-    guest = visit(theirs, nodes=machines)
-    guest.nodes.perform("stop_kubelet", "worker-1")
-    guest.close()
+    shared = shared_cluster(theirs, nodes=machines)
+    shared.nodes.perform("stop_kubelet", "worker-1")
+    shared.close()
     assert machines.done[0] == ("stop_kubelet", "worker-1", True), "it was on record before it was done"
     assert {(what, node) for what, node, _ in machines.done[1:]} == {
         ("restore", name) for name in ("control-plane", "worker-1", "worker-2")
@@ -307,7 +307,7 @@ def test_machines_that_were_touched_are_restored(theirs: Cluster) -> None:
 
 def test_machines_that_were_not_touched_are_left_alone(theirs: Cluster) -> None:
     machines = Machines()
-    visit(theirs, nodes=machines).close()
+    shared_cluster(theirs, nodes=machines).close()
     assert machines.done == []
 
 
@@ -358,8 +358,8 @@ def test_a_killed_run_is_cleaned_up(theirs: Cluster, api: Kubernetes, state: Pat
     api.create(named("PriorityClass", "scheduling.k8s.io/v1", "theirs", value=1))
 
     [ledger] = all_ledgers()
-    with pytest.raises(ClusterError, match="did not end well"):
-        visit(theirs)
+    with pytest.raises(ClusterError, match="ended without restoring"):
+        shared_cluster(theirs)
     told = CliRunner().invoke(cli, ["cleanup", "--dry-run"], catch_exceptions=False)
     assert "would delete namespace corner-shop" in told.output
     assert "would change back nodes/worker-1" in told.output
@@ -371,7 +371,7 @@ def test_a_killed_run_is_cleaned_up(theirs: Cluster, api: Kubernetes, state: Pat
 
     done = CliRunner().invoke(cli, ["cleanup", "--run", ledger.run], catch_exceptions=False)
     assert done.exit_code == 0, done.output
-    assert "left alone, since it is not known to be ours: priorityclasses/theirs added" in done.output
+    assert "not deleted, because it may belong to others: priorityclasses/theirs added" in done.output
     api.delete("priorityclasses", "theirs")
     assert before.differences(take_inventory(api)) == []
     assert all_ledgers() == []

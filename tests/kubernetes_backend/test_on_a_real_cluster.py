@@ -30,7 +30,7 @@ from srearena.conductor.problems.nodes import KubeletCrash
 from srearena.conductor.problems.resources import NamespaceMemoryLimit
 from srearena.conductor.problems.scheduling import TaintNoToleration
 from srearena.conductor.problems.target_port import TargetPort
-from srearena.conductor.shared_cluster import GuestCluster, Needs, all_ledgers, enter
+from srearena.conductor.shared_cluster import Needs, SharedCluster, all_ledgers, open_shared_cluster
 from srearena.conductor.shared_cluster.inventory import take_inventory
 from srearena.conductor.shared_cluster.telemetry import NAMESPACE as OBSERVE
 from srearena.conductor.shared_cluster.telemetry import stack
@@ -136,7 +136,7 @@ def test_a_fault_is_seen_repaired_and_leaves_no_trace(level: str) -> None:
     config = Config(k8s_host="kubernetes", kubeconfig=os.environ[VARIABLE], telemetry=TelemetryConfig())
     spec = EpisodeSpec(stages=("noop", *problem.stages), timeline=timeline, config=config)
     cluster = open_cluster(problem, spec, nodes=machines(), say=tell)
-    assert isinstance(cluster.inner, GuestCluster)
+    assert isinstance(cluster.inner, SharedCluster)
     before = cluster.inner.ledger.inventory
     episode = Episode(problem, cluster, spec, say=tell)
     try:
@@ -167,9 +167,9 @@ def test_a_fault_is_seen_repaired_and_leaves_no_trace(level: str) -> None:
     assert all_ledgers() == []
 
 
-def visit(*namespaces: str) -> GuestCluster:
+def shared_cluster(*namespaces: str) -> SharedCluster:
     config = Config(k8s_host="kubernetes", telemetry=TelemetryConfig())
-    return enter(KubernetesCluster(Path(os.environ[VARIABLE])), Needs(namespaces), config)
+    return open_shared_cluster(KubernetesCluster(Path(os.environ[VARIABLE])), Needs(namespaces), config)
 
 
 def untouched(before: Baseline) -> bool:
@@ -183,17 +183,17 @@ def test_a_real_server_takes_every_manifest(name: str) -> None:
     manifests = stack() if name == "telemetry" else find_application(name).manifests
     namespaces = {OBSERVE} if name == "telemetry" else {*find_application(name).namespaces}
     defined = {m.obj["spec"]["group"] for m in manifests if m.kind == "CustomResourceDefinition"}
-    guest = visit(*namespaces)
-    before = guest.ledger.inventory
+    shared = shared_cluster(*namespaces)
+    before = shared.ledger.inventory
     try:
-        with Kubernetes.of(guest) as api:
+        with Kubernetes.of(shared) as api:
             for namespace in namespaces:
                 api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
             judged = [m for m in manifests if str(m.obj["apiVersion"]).partition("/")[0] not in defined]
             for manifest in judged:
                 api.apply(manifest.obj, manifest.namespace or min(namespaces), dry_run=True)
     finally:
-        guest.close()
+        shared.close()
     assert untouched(before)
     print(
         f"\n{name}: the server takes {len(judged)} of {len(manifests)} objects; the rest are of kinds it brings",
@@ -203,14 +203,14 @@ def test_a_real_server_takes_every_manifest(name: str) -> None:
 
 def test_an_application_whose_images_cannot_be_pulled_says_so() -> None:
     app = find_application("hotel_reservation")
-    guest = visit(*app.namespaces)
-    before = guest.ledger.inventory
+    shared = shared_cluster(*app.namespaces)
+    before = shared.ledger.inventory
     try:
-        app.deploy(guest)
+        app.deploy(shared)
         with pytest.raises(NotReady) as refused:
-            app.wait_until_ready(guest, timeout=45)
+            app.wait_until_ready(shared, timeout=45)
     finally:
-        guest.close()
+        shared.close()
     assert untouched(before)
     lines = str(refused.value).splitlines()
     print("", *lines[:4], f"  ... and {len(lines) - 4} more", sep="\n", flush=True)
@@ -219,25 +219,25 @@ def test_an_application_whose_images_cannot_be_pulled_says_so() -> None:
 
 def test_beside_neighbours(tmp_path: Path) -> None:
     """What the agent makes goes, what others make meanwhile stays and is named."""
-    guest = visit("shop", NAMESPACE)
-    before = guest.ledger.inventory
+    shared = shared_cluster("shop", NAMESPACE)
+    before = shared.ledger.inventory
     said: list[str] = []
-    guest._say = said.append
+    shared._say = said.append
     theirs = named("PriorityClass", "scheduling.k8s.io/v1", "neighbours", value=1)
     with Kubernetes(os.environ[VARIABLE]) as api:
         try:
             api.create(theirs)
-            with Kubernetes.of(guest) as ours:
+            with Kubernetes.of(shared) as ours:
                 ours.create(named("Namespace", "v1", "shop"))
-                path = grant(guest, ours, ("shop",), tmp_path)
+                path = grant(shared, ours, ("shop",), tmp_path)
             work(path, tmp_path)
         finally:
-            guest.close()
+            shared.close()
         left = [str(d) for d in before.differences(take_inventory(api))]
         api.delete("priorityclasses", "neighbours")
     print("", *said, sep="\n", flush=True)
     assert left == ["priorityclasses/neighbours added"]
-    assert said[-1] == "left alone, since it is not known to be ours: priorityclasses/neighbours added"
+    assert said[-1] == "not deleted, because it may belong to others: priorityclasses/neighbours added"
     assert untouched(before)
 
 

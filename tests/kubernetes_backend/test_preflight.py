@@ -148,7 +148,7 @@ def test_nodes_that_take_no_pods_are_no_room(theirs: Cluster, api: Kubernetes) -
 
 def test_a_namespace_of_somebody_else_is_not_used(theirs: Cluster) -> None:
     [line] = complaints(theirs.kubeconfig, Needs(("default",)))
-    assert "the namespace default exists and is not ours" in line
+    assert "the namespace default exists and belongs to others" in line
 
 
 @pytest.mark.parametrize(

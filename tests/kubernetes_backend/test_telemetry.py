@@ -12,10 +12,10 @@ import pytest
 from srearena.cluster import Cluster
 from srearena.conductor.shared_cluster import Needs
 from srearena.conductor.shared_cluster.forwarding import Forwarding, Target
-from srearena.conductor.shared_cluster.preflight import has_room
+from srearena.conductor.shared_cluster.preflight import check_capacity
 from srearena.conductor.shared_cluster.telemetry import NAMESPACE, PORTS, discover, stack
 from srearena.service.kubernetes import Kubernetes, Obj
-from tests.kubernetes_backend.test_leaving import visit
+from tests.kubernetes_backend.test_leaving import shared_cluster
 
 SERVED: list[Obj] = [
     {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}},
@@ -91,19 +91,19 @@ def test_what_is_not_offered_is_said(served: Forwarding) -> None:
 
 
 def test_the_server_takes_every_manifest(theirs: Cluster, api: Kubernetes) -> None:
-    guest = visit(theirs, NAMESPACE)
+    shared = shared_cluster(theirs, NAMESPACE)
     try:
-        has_room(guest.inner.context, api, Needs((), tuple(stack())))
-        guest.observe(("shop",))
+        check_capacity(shared.inner.context, api, Needs((), tuple(stack())))
+        shared.observe(("shop",))
         found = discover(api, ())
         assert {what: target.port for what, target in found.items()} == {
             what: port for what, port in PORTS.items() if what != "alertmanager"
         }
-        assert guest.telemetry.prometheus.endswith("/prometheus")
+        assert shared.telemetry.prometheus.endswith("/prometheus")
         names = {service["metadata"]["name"] for service in api.list("services", NAMESPACE)}
         assert {"otel-collector", "jaeger-agent"} <= names, "applications send their spans there"
     finally:
-        guest.close()
+        shared.close()
     assert api.find("clusterroles", "observe-prometheus") is None
 
 
@@ -115,9 +115,9 @@ def test_what_is_there_is_not_overwritten(theirs: Cluster, api: Kubernetes) -> N
     }
     api.create(role)
     try:
-        guest = visit(theirs, NAMESPACE)
-        with pytest.raises(Exception, match="ClusterRole observe-prometheus exists and is not ours"):
-            has_room(guest.inner.context, api, Needs((), tuple(stack())))
-        guest.close()
+        shared = shared_cluster(theirs, NAMESPACE)
+        with pytest.raises(Exception, match="ClusterRole observe-prometheus exists and belongs to others"):
+            check_capacity(shared.inner.context, api, Needs((), tuple(stack())))
+        shared.close()
     finally:
         api.delete("clusterroles", "observe-prometheus")

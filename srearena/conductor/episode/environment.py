@@ -14,7 +14,7 @@ from srearena.conductor.episode.preparation import Say, TimeKeeper, embedded_clu
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ProblemError
 from srearena.conductor.problems.base import Problem
-from srearena.conductor.shared_cluster import GuestCluster, Needs, enter
+from srearena.conductor.shared_cluster import Needs, SharedCluster, open_shared_cluster
 from srearena.conductor.shared_cluster.telemetry import NAMESPACE as OBSERVE
 from srearena.conductor.shared_cluster.telemetry import stack
 from srearena.config import Config
@@ -48,7 +48,7 @@ def real_cluster(
     beside: Sequence[str] = (),
     nodes: NodeAccess | None = None,
     say: Say = lambda text: None,
-) -> GuestCluster:
+) -> SharedCluster:
     """The configured cluster, fit to take these applications, and given back as it was when it is closed."""
     told = config.telemetry
     cluster = KubernetesCluster(
@@ -65,18 +65,18 @@ def real_cluster(
         ours.append(OBSERVE)
         manifests += stack()
     try:
-        guest = enter(cluster, Needs(tuple(ours), tuple(manifests)), config, say)
+        shared = open_shared_cluster(cluster, Needs(tuple(ours), tuple(manifests)), config, say)
     except BaseException:
         cluster.close()
         raise
     if told is None:
         say("installing telemetry")
         try:
-            guest.observe(names)
+            shared.observe(names)
         except BaseException:
-            guest.close()
+            shared.close()
             raise
-    return guest
+    return shared
 
 
 def machines_of(cluster: KubernetesCluster, config: Config) -> NodeAccess | None:

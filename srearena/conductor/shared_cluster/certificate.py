@@ -1,4 +1,4 @@
-"""A certificate for this machine's loopback interface: made for one server, signed by itself, kept nowhere."""
+"""A self-signed certificate for one server on the loopback interface; it is not stored."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 _LIFETIME = timedelta(days=30)
-_EARLY = timedelta(days=1)
+"""Chosen: longer than any run."""
+_CLOCK_SKEW = timedelta(days=1)
 
 
 def server_context() -> tuple[ssl.SSLContext, bytes]:
-    """TLS for a server at 127.0.0.1, and what its clients trust it by (PEM)."""
+    """Return a TLS context for a server at 127.0.0.1, and the certificate that its clients trust (PEM)."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kubernetes")])
     now = datetime.now(UTC)
@@ -29,7 +30,7 @@ def server_context() -> tuple[ssl.SSLContext, bytes]:
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _EARLY)
+        .not_valid_before(now - _CLOCK_SKEW)
         .not_valid_after(now + _LIFETIME)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .add_extension(names, critical=False)
@@ -42,7 +43,7 @@ def server_context() -> tuple[ssl.SSLContext, bytes]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
-    # Python's TLS reads keys from files only; this one exists just as long as that takes.
+    # Python's ssl module reads keys from files only; this one is deleted after loading.
     with tempfile.TemporaryDirectory(prefix="serving-") as folder:
         path = Path(folder, "serving.pem")
         path.touch(mode=0o600)

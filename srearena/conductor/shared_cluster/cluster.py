@@ -1,8 +1,8 @@
-"""A real cluster for the time of a visit: looked over, written down, used, and left as it was.
+"""A real cluster for the duration of a run: checked, recorded, used, and restored.
 
-cluster = enter(KubernetesCluster(), Needs(("shop",)), config)
+cluster = open_shared_cluster(KubernetesCluster(), Needs(("shop",)), config)
 ...
-cluster.close()      # everything of ours is gone, everything else as before; ClusterError names what is not
+cluster.close()      # deletes what the run created and restores the rest; ClusterError names what it could not
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from srearena.cluster.base import ClusterError, DelegatingCluster, NodeAccess, T
 from srearena.cluster.kubernetes import KubernetesCluster
 from srearena.conductor.shared_cluster.forwarding import Forwarding
 from srearena.conductor.shared_cluster.inventory import take_inventory
-from srearena.conductor.shared_cluster.ledger import Ledger, all_ledgers, new_name, refuse_company
-from srearena.conductor.shared_cluster.preflight import Needs, has_room, may_enter
-from srearena.conductor.shared_cluster.recording_proxy import Door
+from srearena.conductor.shared_cluster.ledger import Ledger, all_ledgers, new_name, refuse_concurrent_run
+from srearena.conductor.shared_cluster.preflight import Needs, check_access, check_capacity
+from srearena.conductor.shared_cluster.recording_proxy import RecordingProxy
 from srearena.conductor.shared_cluster.restoration import restore
 from srearena.conductor.shared_cluster.telemetry import NAMESPACE as OBSERVE
-from srearena.conductor.shared_cluster.telemetry import discover, install, reached
+from srearena.conductor.shared_cluster.telemetry import discover, endpoints_of, install
 from srearena.config import Config
 from srearena.service.kubeconfig import read_kubeconfig
 from srearena.service.kubernetes import Kubernetes
@@ -30,13 +30,15 @@ from srearena.service.transport import is_direct
 Say = Callable[[str], None]
 
 
-def enter(cluster: KubernetesCluster, needs: Needs, config: Config, say: Say = lambda text: None) -> GuestCluster:
-    """Check, write down, and hand out; PreflightFailed or ClusterError before anything is changed."""
+def open_shared_cluster(
+    cluster: KubernetesCluster, needs: Needs, config: Config, say: Say = lambda text: None
+) -> SharedCluster:
+    """Check the cluster and record its state; PreflightFailed or ClusterError before anything is changed."""
     with Kubernetes.of(cluster) as api:
-        may_enter(cluster.context, api, trusted=config.yes_this_cluster)
+        check_access(cluster.context, api, trusted=config.yes_this_cluster)
         identity = str(api.get("namespaces", "kube-system")["metadata"]["uid"])
-        refuse_company(all_ledgers(), identity)
-        has_room(cluster.context, api, needs)
+        refuse_concurrent_run(all_ledgers(), identity)
+        check_capacity(cluster.context, api, needs)
         ledger = Ledger(
             run=new_name(),
             cluster=identity,
@@ -51,98 +53,98 @@ def enter(cluster: KubernetesCluster, needs: Needs, config: Config, say: Say = l
             pid=os.getpid(),
         )
     ledger.write()
-    return GuestCluster(cluster, ledger, say)
+    return SharedCluster(cluster, ledger, say)
 
 
-class GuestCluster(DelegatingCluster[KubernetesCluster]):
-    """Somebody's cluster, which `close` gives back as it was."""
+class SharedCluster(DelegatingCluster[KubernetesCluster]):
+    """A cluster with other users, whose state `close` restores."""
 
     def __init__(self, cluster: KubernetesCluster, ledger: Ledger, say: Say = lambda text: None) -> None:
         super().__init__(cluster)
         self.ledger = ledger
         self._say = say
         self._closed = False
-        self._observed: tuple[str, ...] | None = None
+        self._observed_namespaces: tuple[str, ...] | None = None
         self._forwarding: Forwarding | None = None
         self._journal = ledger.journal
-        self._doors: list[Door] = []
+        self._proxies: list[RecordingProxy] = []
 
     def record_created(self, obj: Mapping[str, Any]) -> None:
-        self._journal.note(obj)
+        self._journal.record(obj)
 
     def rewrite_kubeconfig(self, kubeconfig: Path) -> None:
-        """Through a door at which we write down what the agent makes; by itself where a proxy lies in between."""
+        """Point the kubeconfig at a proxy that records what the agent creates; not where an HTTP proxy is in use."""
         access = read_kubeconfig(kubeconfig)
         if is_direct(access.server):
-            door = Door(access, self._journal.note)
-            self._doors.append(door)
-            door.lead(kubeconfig)
+            proxy = RecordingProxy(access, self._journal.record)
+            self._proxies.append(proxy)
+            proxy.rewrite_kubeconfig(kubeconfig)
 
-    def _shut(self) -> None:
-        for door in self._doors:
-            door.close()
+    def _close_proxies(self) -> None:
+        for proxy in self._proxies:
+            proxy.close()
         if self._forwarding is not None:
             self._forwarding.close()
 
     @property
     def nodes(self) -> NodeAccess:
-        return _NotedMachines(self)
+        return _RecordedNodeAccess(self)
 
     def observe(self, namespaces: Sequence[str]) -> None:
-        """Install telemetry for applications in these namespaces; it is looked for when somebody first asks."""
+        """Install telemetry for applications in these namespaces; its Services are looked up on first use."""
         with Kubernetes.of(self) as api:
             install(self, api)
-        self._observed = tuple(namespaces)
+        self._observed_namespaces = tuple(namespaces)
 
     @property
     def telemetry(self) -> TelemetryEndpoints:
-        if self._observed is None:
+        if self._observed_namespaces is None:
             return self.inner.telemetry
         if self._forwarding is None:
             with Kubernetes.of(self) as api:
-                found = discover(api, self._observed)
-            if not found:
+                targets = discover(api, self._observed_namespaces)
+            if not targets:
                 raise ClusterError(f"there is no telemetry in the namespace {OBSERVE} of cluster {self.name!r}")
-            self._forwarding = Forwarding(self.kubeconfig, found)
-        return reached(self._forwarding)
+            self._forwarding = Forwarding(self.kubeconfig, targets)
+        return endpoints_of(self._forwarding)
 
     def leave_running(self) -> None:
-        """End this process's part in it: `srearena cleanup` ends the rest."""
-        self.ledger = self.ledger.changed(kept=True, pid=0)
+        """Release the resources of this process and leave the applications running for `srearena cleanup`."""
+        self.ledger = self.ledger.update(kept=True, pid=0)
         self._closed = True
-        self._shut()
+        self._close_proxies()
         self.inner.close()
 
     def close(self) -> None:
         if self._closed:
             return
         self._closed = True
-        self._shut()
+        self._close_proxies()
         try:
             with Kubernetes.of(self.inner) as api:
-                leaving = restore(self.inner, api, self.ledger, self._say)
-            for line in leaving.alone:
-                self._say(f"left alone, since it is not known to be ours: {line}")
-            if leaving.left:
+                report = restore(self.inner, api, self.ledger, self._say)
+            for line in report.foreign:
+                self._say(f"not deleted, because it may belong to others: {line}")
+            if report.unrestored:
                 raise ClusterError(
-                    f"the cluster is not as it was ({'; '.join(leaving.left[:5])}): "
+                    f"the cluster is not fully restored ({'; '.join(report.unrestored[:5])}): "
                     f"`srearena cleanup --run {self.ledger.run}` tries again"
                 )
-            self.ledger.forget()
+            self.ledger.delete()
         finally:
             self.inner.close()
 
 
-class _NotedMachines(NodeAccess):
-    """The machines, with a note on disk before the first of them is touched."""
+class _RecordedNodeAccess(NodeAccess):
+    """Node access that writes to the ledger before the first machine is touched."""
 
-    def __init__(self, guest: GuestCluster) -> None:
-        self._guest = guest
+    def __init__(self, cluster: SharedCluster) -> None:
+        self._cluster = cluster
 
     def operations(self) -> tuple[str, ...]:
-        return self._guest.inner.nodes.operations()
+        return self._cluster.inner.nodes.operations()
 
     def perform(self, operation: str, node: str, **arguments: object) -> None:
-        if not self._guest.ledger.machines and operation in self.operations():
-            self._guest.ledger = self._guest.ledger.changed(machines=True)
-        self._guest.inner.nodes.perform(operation, node, **arguments)
+        if not self._cluster.ledger.machines and operation in self.operations():
+            self._cluster.ledger = self._cluster.ledger.update(machines=True)
+        self._cluster.inner.nodes.perform(operation, node, **arguments)

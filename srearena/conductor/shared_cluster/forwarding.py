@@ -1,8 +1,8 @@
-"""Services of a real cluster on the loopback interface: a small HTTP server that passes requests on.
+"""Forwards requests from the loopback interface to Services of a real cluster.
 
-Each request goes through the API server's proxy on its own, so that there is no line that can break and would have to
-be mended: a pod that was replaced, or an API server that restarted, is met anew by the next request. Behind it are the
-harness's rights; so it asks for a token, knows a list of Services and nothing else, and lets no path out of them.
+Each request goes through the API server's service proxy on its own, so there is no long-lived connection to repair: the
+next request reaches a replaced pod or a restarted API server. Requests run with the harness's rights; therefore a token
+is required, only listed Services are reachable, and no path may leave them.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ from srearena.service.kubernetes import Kubernetes, Reply
 from srearena.service.waiting import sleep
 
 _ATTEMPTS = 3
+"""Chosen: covers the restart of an API server without delaying a failure noticeably."""
 _PAUSE = 1.0
 _TIMEOUT = 60.0
-_LARGEST = 4 << 20
+_LARGEST_BODY = 4 << 20
+"""Queries are far smaller; the bound protects the memory of the harness."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class Target:
 
 
 class Forwarding:
-    """Serves from its making until `close`."""
+    """Serves from construction until `close`."""
 
     def __init__(self, kubeconfig: Path, targets: Mapping[str, Target]) -> None:
         self.targets = dict(targets)
@@ -47,8 +49,8 @@ class Forwarding:
         self._thread = threading.Thread(target=self._server.serve_forever, name="forwarding", daemon=True)
         self._thread.start()
 
-    def address(self, what: str) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}/{what}"
+    def address(self, kind: str) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}/{kind}"
 
     def close(self) -> None:
         self._server.shutdown()
@@ -56,16 +58,16 @@ class Forwarding:
         self._thread.join()
         self._api.close()
 
-    def pass_on(self, method: str, url: str, body: bytes, headers: Mapping[str, str]) -> Reply:
-        """The answer of the Service that the first part of the path names."""
+    def forward(self, method: str, url: str, body: bytes, headers: Mapping[str, str]) -> Reply:
+        """Send the request to the Service that the first part of the path names, and return its response."""
         split = urlsplit(url)
-        what, _, rest = split.path.lstrip("/").partition("/")
-        target = self.targets.get(what)
+        kind, _, remainder = split.path.lstrip("/").partition("/")
+        target = self.targets.get(kind)
         if target is None:
-            return _refusal(404, f"there is no {what!r} here: there are {', '.join(self.targets) or 'none'}")
-        if _leaves(rest):
-            return _refusal(400, "the path leads out of the service")
-        path = f"/{rest}?{split.query}" if split.query else f"/{rest}"
+            return _refusal(404, f"there is no Service {kind!r} here: there are {', '.join(self.targets) or 'none'}")
+        if _leaves(remainder):
+            return _refusal(400, "the path leaves the Service")
+        path = f"/{remainder}?{split.query}" if split.query else f"/{remainder}"
         for attempt in range(_ATTEMPTS):
             try:
                 return self._api.request_service(
@@ -92,22 +94,22 @@ class Forwarding:
             protocol_version = "HTTP/1.1"
 
             def do_GET(self) -> None:
-                self._answer("GET")
+                self._respond("GET")
 
             def do_POST(self) -> None:
-                self._answer("POST")
+                self._respond("POST")
 
-            def _answer(self, method: str) -> None:
+            def _respond(self, method: str) -> None:
                 length = int(self.headers.get("content-length") or 0)
-                body = self.rfile.read(min(length, _LARGEST))
-                if not forwarding.admits(self.headers.get("authorization", "")):
+                body = self.rfile.read(min(length, _LARGEST_BODY))
+                if not forwarding.is_authorized(self.headers.get("authorization", "")):
                     reply = _refusal(401, "send the header `Authorization: Bearer TOKEN`")
-                elif length > _LARGEST:
+                elif length > _LARGEST_BODY:
                     reply = _refusal(413, "too large")
                     self.close_connection = True
                 else:
-                    kept = {key: self.headers[key] for key in ("content-type", "accept") if key in self.headers}
-                    reply = forwarding.pass_on(method, self.path, body, kept)
+                    headers = {key: self.headers[key] for key in ("content-type", "accept") if key in self.headers}
+                    reply = forwarding.forward(method, self.path, body, headers)
                 content = reply.body
                 self.send_response(reply.status)
                 self.send_header("content-type", reply.headers.get("content-type", "text/plain"))
@@ -116,23 +118,23 @@ class Forwarding:
                 self.wfile.write(content)
 
             def log_message(self, format: str, *arguments: Any) -> None:
-                """Nobody reads it."""
+                """Write no access log."""
 
         return Handler
 
-    def admits(self, header: str) -> bool:
-        """A bearer token, or the password of any user, as with the embedded cluster's telemetry."""
-        scheme, _, given = header.partition(" ")
+    def is_authorized(self, header: str) -> bool:
+        """Accept the token as a bearer token or as any user's password, like the embedded cluster's telemetry."""
+        scheme, _, credentials = header.partition(" ")
         if scheme.lower() == "basic":
             try:
-                given = b64decode(given).decode().partition(":")[2]
+                credentials = b64decode(credentials).decode().partition(":")[2]
             except ValueError:
                 return False
-        return compare_digest(given.strip().encode(), self.token.encode())
+        return compare_digest(credentials.strip().encode(), self.token.encode())
 
 
 def _leaves(path: str) -> bool:
-    """Whether a path, however it is written, climbs out of where it starts."""
+    """Whether a path leaves its root, also where it is percent-encoded."""
     plain = unquote(unquote(path)).replace("\\", "/")
     return ".." in plain.split("/") or "#" in plain
 

@@ -1,7 +1,8 @@
-"""What of a cluster outlives an episode and can be changed in it: the part that has to be as it was when we leave.
+"""The inventory of a shared cluster: the state that outlives a run, can be changed in it, and must be restored.
 
-Namespaces of our own go as a whole and are not listed. Of the others only the system's and `default` are, where an
-engineer on call (and so an agent) has rights. Secrets are known by name alone: nothing confidential is written down.
+Namespaces of the run are deleted as a whole and are not listed. Of the others only the system's and `default` are,
+where an engineer on call (and so an agent) has rights. Of Secrets only names are recorded: no confidential data is
+written to disk.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ CLUSTER_WIDE = (
     "runtimeclasses.node.k8s.io",
     "persistentvolumes",
 )
-"""In the order in which they are put right: what can keep the rest from being put right comes first."""
-PLACES = ("kube-system", "default")
-_IN_PLACES = (
+"""In the order of restoration: what can block the restoration of the others comes first."""
+NAMESPACES = ("kube-system", "default")
+_NAMESPACED = (
     "resourcequotas",
     "limitranges",
     "configmaps",
@@ -45,33 +46,41 @@ _IN_PLACES = (
     "rolebindings.rbac.authorization.k8s.io",
 )
 ONLY_NAMES = ("secrets", "pods", "jobs.batch")
-"""Of these, what came is taken away again; what changed or went is its owner's business."""
-_OWN_LIFE = ("kube-root-ca.crt", "extension-apiserver-authentication", "cluster-info")
-_KEPT_METADATA = ("name", "namespace", "labels", "annotations", "finalizers", "ownerReferences", "creationTimestamp")
+"""Of these, added objects are deleted; changes and deletions are left to their owners."""
+_SELF_MAINTAINED = ("kube-root-ca.crt", "extension-apiserver-authentication", "cluster-info")
+_RECORDED_METADATA = (
+    "name",
+    "namespace",
+    "labels",
+    "annotations",
+    "finalizers",
+    "ownerReferences",
+    "creationTimestamp",
+)
 
 
 def take_inventory(api: Kubernetes) -> Baseline:
-    """The state to come back to; ApiRefused where something that is served cannot be read."""
+    """Record the state to restore; ApiRefused where a served resource cannot be read."""
     objects: dict[Key, Obj] = {}
-    seen: list[str] = []
+    resources: list[str] = []
     for resource in CLUSTER_WIDE:
         if _served(api, resource):
-            seen.append(resource)
+            resources.append(resource)
             for obj in api.list(resource):
-                objects[resource, "", obj["metadata"]["name"]] = _kept(obj)
-    for resource in (*_IN_PLACES, *ONLY_NAMES):
+                objects[resource, "", obj["metadata"]["name"]] = _recorded(obj)
+    for resource in (*_NAMESPACED, *ONLY_NAMES):
         if _served(api, resource):
-            seen.append(resource)
-            for namespace in PLACES:
+            resources.append(resource)
+            for namespace in NAMESPACES:
                 for obj in api.list(resource, namespace):
-                    if not _lives_by_itself(obj):
-                        kept = _named(obj) if resource in ONLY_NAMES else _kept(obj)
-                        objects[resource, namespace, obj["metadata"]["name"]] = kept
-    return Baseline(objects, {"seen": seen})
+                    if not _is_self_maintained(obj):
+                        recorded = _named(obj) if resource in ONLY_NAMES else _recorded(obj)
+                        objects[resource, namespace, obj["metadata"]["name"]] = recorded
+    return Baseline(objects, {"seen": resources})
 
 
 def comparable(before: Baseline, after: Baseline) -> frozenset[str]:
-    """The resources that both inventories have looked at: of others nothing can be said."""
+    """The resources that both inventories have listed; others cannot be compared."""
     return frozenset(before.facts.get("seen", ())) & frozenset(after.facts.get("seen", ()))
 
 
@@ -99,42 +108,45 @@ def _served(api: Kubernetes, resource: str) -> bool:
     return True
 
 
-def _kept(obj: Obj) -> Obj:
-    """An object as its author wrote it, without what changes by itself."""
-    kept = {key: value for key, value in obj.items() if key != "status"}
-    kept["metadata"] = {key: value for key, value in obj["metadata"].items() if key in _KEPT_METADATA}
+def _recorded(obj: Obj) -> Obj:
+    """An object without the fields that change without a user's action."""
+    recorded = {key: value for key, value in obj.items() if key != "status"}
+    recorded["metadata"] = {key: value for key, value in obj["metadata"].items() if key in _RECORDED_METADATA}
     match obj["kind"]:
         case "Node":
-            kept["metadata"].pop("annotations", None)
+            recorded["metadata"].pop("annotations", None)
             spec = obj.get("spec") or {}
-            kept["spec"] = {key: spec[key] for key in ("taints", "unschedulable") if spec.get(key)}
+            recorded["spec"] = {key: spec[key] for key in ("taints", "unschedulable") if spec.get(key)}
         case "Namespace":
-            kept["metadata"].pop("annotations", None)
+            recorded["metadata"].pop("annotations", None)
         case "ClusterRole" if obj.get("aggregationRule"):
-            kept.pop("rules", None)
+            recorded.pop("rules", None)
         case "PersistentVolume":
-            # Whether it is bound, and to whom, changes by itself: a status rather than somebody's intent.
+            # Controllers bind and release volumes: the claim is a status rather than an intent.
             claim = (obj.get("spec") or {}).get("claimRef")
-            kept["spec"] = {key: value for key, value in (obj.get("spec") or {}).items() if key != "claimRef"}
-            kept["metadata"].pop("finalizers", None)
-            kept["metadata"].pop("annotations", None)
+            recorded["spec"] = {key: value for key, value in (obj.get("spec") or {}).items() if key != "claimRef"}
+            recorded["metadata"].pop("finalizers", None)
+            recorded["metadata"].pop("annotations", None)
             if claim:
-                kept["status"] = {"claimNamespace": claim.get("namespace", "")}
-    return kept
+                recorded["status"] = {"claimNamespace": claim.get("namespace", "")}
+    return recorded
 
 
 def _named(obj: Obj) -> Obj:
     metadata = obj["metadata"]
-    kept = {key: metadata[key] for key in ("name", "namespace", "creationTimestamp") if key in metadata}
-    return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": kept}
+    recorded = {key: metadata[key] for key in ("name", "namespace", "creationTimestamp") if key in metadata}
+    return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": recorded}
 
 
-def _lives_by_itself(obj: Obj) -> bool:
-    """Made by a controller, or a note that some component keeps for itself."""
+def _is_self_maintained(obj: Obj) -> bool:
+    """Whether a controller created the object, or a component keeps its own state in it."""
     metadata = obj["metadata"]
-    notes = metadata.get("annotations") or {}
+    annotations = metadata.get("annotations") or {}
     return (
         any(owner.get("controller") for owner in metadata.get("ownerReferences") or ())
-        or any("leader" in key or key == "kubernetes.io/config.mirror" for key in notes)
-        or (obj["kind"] == "ConfigMap" and (metadata["name"] in _OWN_LIFE or metadata["name"].endswith("-status")))
+        or any("leader" in key or key == "kubernetes.io/config.mirror" for key in annotations)
+        or (
+            obj["kind"] == "ConfigMap"
+            and (metadata["name"] in _SELF_MAINTAINED or metadata["name"].endswith("-status"))
+        )
     )

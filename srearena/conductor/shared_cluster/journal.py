@@ -1,7 +1,8 @@
-"""What was made during a visit, and by us: Kubernetes keeps no record of who made an object, so we keep one.
+"""The objects that a run creates on a shared cluster. Kubernetes does not record who created an object.
 
-One line per object, on the disk before whoever made it is told. Objects are known by their UIDs: one that somebody else
-makes under the same name is not ours. What lies in namespaces of ours needs no line, it goes with them.
+One line per object, on disk before its creator gets the response. Objects are identified by UID, so an object that
+another user creates under the same name does not match. Objects in namespaces of the run are deleted with these
+namespaces and are not recorded.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ class Journal:
         self._namespaces = frozenset(namespaces)
         self._lock = threading.Lock()
 
-    def note(self, obj: Mapping[str, Any]) -> None:
+    def record(self, obj: Mapping[str, Any]) -> None:
         metadata = obj.get("metadata") or {}
         if not metadata.get("uid") or metadata.get("namespace") in self._namespaces:
             return
@@ -44,4 +45,4 @@ def _uid(line: str) -> str:
     try:
         return str(json.loads(line)["uid"])
     except (ValueError, KeyError, TypeError):
-        return ""  # cut short: we were killed while it was written, and its maker was never answered
+        return ""  # truncated: the process was killed while writing it, before the creator got a response

@@ -1,8 +1,8 @@
-"""What a visit to a real cluster has to put right, on disk before anything is changed.
+"""The state that a run on a shared cluster has to restore, on disk before anything is changed.
 
-One file per visit under the user's state directory, readable by its owner only: which cluster, which namespaces are
-going to be made, how everything else was. It says nothing about what is going to be broken. It is gone when the visit
-ended well; one whose process is gone is what `srearena cleanup` finishes.
+One file per run under the user's state directory, readable by its owner only: which cluster, which namespaces the run
+will create, and the state of everything else. It says nothing about the fault. It is deleted when the cluster is
+restored; where its process has died before, `srearena cleanup` restores the cluster from it.
 """
 
 from __future__ import annotations
@@ -32,18 +32,19 @@ class Ledger:
     """The user's own file; credentials are not copied."""
     context: str
     host: str
-    """What `k8s_host` said, and `k8s_user`: the way to the machines."""
+    """The configured `k8s_host`: how to reach the machines."""
     user: str
+    """The configured `k8s_user`."""
     begun: str
-    """The cluster's time when the inventory was taken."""
+    """The cluster's time when the inventory was recorded."""
     namespaces: tuple[str, ...]
-    """Those that we make; none of them was there."""
+    """The namespaces that the run creates; none existed before."""
     inventory: Baseline = field(repr=False)
     pid: int = 0
     kept: bool = False
-    """Whether what was put there is to stay when its process ends (`srearena up --detach`)."""
+    """Whether the applications stay when the process ends (`srearena up --detach`)."""
     machines: bool = False
-    """Whether machines may have been touched."""
+    """Whether machines may have been changed."""
 
     @property
     def path(self) -> Path:
@@ -51,18 +52,17 @@ class Ledger:
 
     @property
     def journal(self) -> Journal:
-        """What was made since, by us and by the agent."""
+        """The objects that the run has created since, by the harness and by the agent."""
         return Journal(self.path.with_suffix(".made"), self.namespaces)
 
     @property
     def alive(self) -> bool:
-        """Whether the process that made it is still at work."""
+        """Whether the process of the run still exists."""
         return self.pid != 0 and is_alive(self.pid)
 
     def write(self) -> None:
-        """Appears whole or not at all, and is on the disk when this returns."""
-        place = folder()
-        place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        """Write the file atomically and flush it to disk."""
+        folder().mkdir(parents=True, exist_ok=True, mode=0o700)
         draft = self.path.with_suffix(".new")
         names = (
             "run",
@@ -86,13 +86,13 @@ class Ledger:
             os.fsync(file.fileno())
         draft.replace(self.path)
 
-    def changed(self, **fields: Any) -> Ledger:
-        """Written anew with other fields."""
-        new = replace(self, **fields)
-        new.write()
-        return new
+    def update(self, **fields: Any) -> Ledger:
+        """Write the ledger with changed fields and return it."""
+        updated = replace(self, **fields)
+        updated.write()
+        return updated
 
-    def forget(self) -> None:
+    def delete(self) -> None:
         self.path.unlink(missing_ok=True)
         self.path.with_suffix(".made").unlink(missing_ok=True)
 
@@ -111,16 +111,15 @@ def read_ledger(path: Path) -> Ledger:
         inventory = from_document(document.pop("inventory"))
         return Ledger(**{**document, "namespaces": tuple(document["namespaces"]), "inventory": inventory})
     except (OSError, ValueError, KeyError, TypeError) as problem:
-        raise ClusterError(f"the record of a visit at {path} cannot be read: {problem}") from problem
+        raise ClusterError(f"the ledger {path} of a run on a shared cluster cannot be read: {problem}") from problem
 
 
 def all_ledgers() -> list[Ledger]:
-    place = folder()
-    return [read_ledger(path) for path in sorted(place.glob("*.json"))] if place.is_dir() else []
+    return [read_ledger(path) for path in sorted(folder().glob("*.json"))] if folder().is_dir() else []
 
 
-def refuse_company(ledgers: Sequence[Ledger], cluster: str) -> None:
-    """One visit at a time: ClusterError where another is under way on this cluster, or was never finished."""
+def refuse_concurrent_run(ledgers: Sequence[Ledger], cluster: str) -> None:
+    """ClusterError where another run is in progress on this cluster, or has not restored it."""
     for ledger in ledgers:
         if ledger.cluster != cluster:
             continue
@@ -130,6 +129,4 @@ def refuse_company(ledgers: Sequence[Ledger], cluster: str) -> None:
             raise ClusterError(
                 f"`srearena up` left run {ledger.run} here: `srearena cleanup --run {ledger.run}` ends it"
             )
-        raise ClusterError(
-            f"run {ledger.run} did not end well on this cluster: `srearena cleanup` puts everything back first"
-        )
+        raise ClusterError(f"run {ledger.run} ended without restoring this cluster: run `srearena cleanup` first")

@@ -1,8 +1,8 @@
-"""Whose is an object that appeared during a visit? Ours only where something says so; in doubt it is somebody else's.
+"""Decides whether an object that appeared during a run was created by the run. In doubt it belongs to others.
 
-What says so: the journal (made through the harness's client, or by the agent through the door it was given), or the
-object itself, where it serves namespaces of ours and nothing else. These did not exist before the visit, so nobody else
-has business with them. Names, labels and field managers say nothing: everybody uses the same tools.
+Evidence is the journal (objects created through the harness's client, or by the agent through its recording proxy), or
+the object itself, where it refers to namespaces of the run and to nothing else: these did not exist before the run, so
+no other user refers to them. Names, labels and field managers are no evidence: all users use the same tools.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ _RELEASE = "meta.helm.sh/release-namespace"
 
 
 def is_ours(obj: Obj, ledger: Ledger) -> bool:
-    """Whether it has to go when we go."""
+    """Whether the object must be deleted at the end of the run."""
     metadata = obj["metadata"]
     if metadata.get("ownerReferences") or metadata["creationTimestamp"] < ledger.begun:
-        return False  # it goes with its owner; or it was there before us, whatever our record says
-    return metadata.get("uid") in ledger.journal.uids() or _serves_only(obj, ledger.namespaces)
+        return False  # it is deleted with its owner; or it is older than the run, whatever the journal says
+    return metadata.get("uid") in ledger.journal.uids() or _refers_only_to(obj, ledger.namespaces)
 
 
-def _serves_only(obj: Obj, namespaces: Collection[str]) -> bool:
-    served = set(_served(obj))
-    return bool(served) and served <= set(namespaces)
+def _refers_only_to(obj: Obj, namespaces: Collection[str]) -> bool:
+    referred = set(_referred_namespaces(obj))
+    return bool(referred) and referred <= set(namespaces)
 
 
-def _served(obj: Obj) -> Iterator[Any]:
-    """The namespaces that an object says it is for; None stands for something beyond namespaces."""
+def _referred_namespaces(obj: Obj) -> Iterator[Any]:
+    """Yield the namespaces that an object refers to; None for a reference without a namespace."""
     release = (obj["metadata"].get("annotations") or {}).get(_RELEASE)
     if release:
         yield release

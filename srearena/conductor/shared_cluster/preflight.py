@@ -1,7 +1,7 @@
-"""Before anything is changed on a real cluster: can we, may we, and is there room?
+"""Checks before anything is changed on a real cluster: connection, rights and capacity.
 
-Everything that is missing is said at once, one line each, with what to do about it. A cluster whose name looks like
-production is not even asked. A namespace that exists is somebody's: we only ever use ones that we made.
+All complaints are reported at once, one line each, with what to do about it. A cluster whose name looks like production
+is refused without a request. An existing namespace belongs to others: a run uses only namespaces that it creates.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _RIGHTS: tuple[tuple[str, str, str, str], ...] = (
     ("delete", "admissionregistration.k8s.io", "validatingwebhookconfigurations", ""),
     ("delete", "apiextensions.k8s.io", "customresourcedefinitions", ""),
 )
-"""Verb, group, resource, namespace (`*`: in all of them): what deploying, breaking and leaving need."""
+"""Verb, group, resource, namespace (`*`: all) that deploying, injecting faults and restoring need."""
 
 
 class PreflightFailed(ClusterError):
@@ -51,34 +51,38 @@ class PreflightFailed(ClusterError):
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What is going to be put into the cluster."""
+    """What a run will create in the cluster."""
 
     namespaces: tuple[str, ...]
-    """The namespaces that will be made."""
     manifests: tuple[Manifest, ...] = ()
 
 
 def preflight(context: Context, api: Kubernetes, needs: Needs, *, trusted: bool = False) -> None:
-    """PreflightFailed where the cluster cannot be used; nothing is changed."""
-    may_enter(context, api, trusted=trusted)
-    has_room(context, api, needs)
+    """Check access and capacity; PreflightFailed where the cluster cannot be used."""
+    check_access(context, api, trusted=trusted)
+    check_capacity(context, api, needs)
 
 
-def may_enter(context: Context, api: Kubernetes, *, trusted: bool = False) -> None:
-    """Whether this is a cluster to work on at all."""
+def check_access(context: Context, api: Kubernetes, *, trusted: bool = False) -> None:
+    """PreflightFailed where the cluster is off limits, unreachable, too old, or the rights are missing."""
     if context.production_name and not trusted:
-        said = f"{context.production_name!r} looks like production; if it is not, say --yes-this-cluster"
-        raise PreflightFailed(context, [said])
+        complaint = f"{context.production_name!r} looks like production; if it is not, say --yes-this-cluster"
+        raise PreflightFailed(context, [complaint])
     if problem := _unreachable(api):
         raise PreflightFailed(context, [problem])
-    if found := [*_version(api), *_rights(api)]:
-        raise PreflightFailed(context, found)
+    if complaints := [*_version(api), *_rights(api)]:
+        raise PreflightFailed(context, complaints)
 
 
-def has_room(context: Context, api: Kubernetes, needs: Needs) -> None:
-    """Whether what is needed can be put there."""
-    if found := [*_namespaces(api, needs), *_strangers(api, needs), *_storage(api, needs), *_room(api, needs)]:
-        raise PreflightFailed(context, found)
+def check_capacity(context: Context, api: Kubernetes, needs: Needs) -> None:
+    """PreflightFailed where the cluster cannot hold what the run creates."""
+    if complaints := [
+        *_namespaces(api, needs),
+        *_foreign_objects(api, needs),
+        *_storage(api, needs),
+        *_resources(api, needs),
+    ]:
+        raise PreflightFailed(context, complaints)
 
 
 def _unreachable(api: Kubernetes) -> str:
@@ -98,13 +102,13 @@ def _unreachable(api: Kubernetes) -> str:
 def _rights(api: Kubernetes) -> Iterator[str]:
     for verb, group, resource, namespace in _RIGHTS:
         name, _, subresource = resource.partition("/")
-        asked: Obj = {"verb": verb, "group": group, "resource": name, "subresource": subresource}
+        attributes: Obj = {"verb": verb, "group": group, "resource": name, "subresource": subresource}
         if namespace and namespace != "*":
-            asked["namespace"] = namespace
+            attributes["namespace"] = namespace
         review = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": asked},
+            "spec": {"resourceAttributes": attributes},
         }
         answer = api.raw("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", method="POST", body=review)
         if not (answer.get("status") or {}).get("allowed"):
@@ -114,44 +118,44 @@ def _rights(api: Kubernetes) -> Iterator[str]:
 
 
 def _version(api: Kubernetes) -> Iterator[str]:
-    told = api.raw("/version")
+    version = api.raw("/version")
     numbers = [
-        int(found.group()) if (found := re.match(r"\d+", str(told.get(k, "")))) else 0 for k in ("major", "minor")
+        int(digits.group()) if (digits := re.match(r"\d+", str(version.get(k, "")))) else 0 for k in ("major", "minor")
     ]
     if tuple(numbers) < OLDEST:
         oldest = ".".join(map(str, OLDEST))
-        yield f"its version {told.get('gitVersion', '?')} is too old: {oldest} or newer is needed"
+        yield f"its version {version.get('gitVersion', '?')} is too old: {oldest} or newer is needed"
 
 
 def _namespaces(api: Kubernetes, needs: Needs) -> Iterator[str]:
     for name in needs.namespaces:
         if api.find("namespaces", name) is not None:
             yield (
-                f"the namespace {name} exists and is not ours, so it will not be touched: remove it, "
+                f"the namespace {name} exists and belongs to others, so it is not used: remove it, "
                 "or run `srearena cleanup` if an earlier run left it"
             )
 
 
-def _strangers(api: Kubernetes, needs: Needs) -> Iterator[str]:
-    """Objects beyond namespaces that would be overwritten."""
+def _foreign_objects(api: Kubernetes, needs: Needs) -> Iterator[str]:
+    """Report cluster-scoped objects that would be overwritten."""
     for manifest in needs.manifests:
         try:
             resource = api.resource_of(manifest.obj)
         except UnknownResource:
-            continue  # its kind comes with the application
+            continue  # the application brings the definition of its kind
         if not resource.namespaced and manifest.kind != "Namespace" and api.find(resource.name, manifest.name):
-            yield f"the {manifest.kind} {manifest.name} exists and is not ours, so it is not overwritten: remove it"
+            yield f"the {manifest.kind} {manifest.name} exists and belongs to others, so it stays: remove it first"
 
 
 def _storage(api: Kubernetes, needs: Needs) -> Iterator[str]:
-    nameless = [m for m in needs.manifests if any(not _class_of(claim) for claim in _claims(m.obj))]
-    if not nameless:
+    without_class = [m for m in needs.manifests if any(not _names_a_source(claim) for claim in _claims(m.obj))]
+    if not without_class:
         return
-    for found in api.list("storageclasses.storage.k8s.io"):
-        if ((found["metadata"].get("annotations") or {}).get(_DEFAULT_CLASS)) == "true":
+    for storage_class in api.list("storageclasses.storage.k8s.io"):
+        if ((storage_class["metadata"].get("annotations") or {}).get(_DEFAULT_CLASS)) == "true":
             return
     yield (
-        f"it has no default storage class, which {nameless[0].kind} {nameless[0].name} needs: "
+        f"it has no default storage class, which {without_class[0].kind} {without_class[0].name} needs: "
         f"kubectl annotate storageclass NAME {_DEFAULT_CLASS}=true"
     )
 
@@ -164,15 +168,15 @@ def _claims(obj: Obj) -> list[Obj]:
     return []
 
 
-def _class_of(claim: Obj) -> bool:
-    """Whether a claim says where its volume comes from."""
+def _names_a_source(claim: Obj) -> bool:
+    """Whether a claim names its storage class or volume."""
     return claim.get("storageClassName") is not None or bool(claim.get("volumeName"))
 
 
-def _room(api: Kubernetes, needs: Needs) -> Iterator[str]:
-    nodes = [node for node in api.list("nodes") if _takes_pods(node)]
+def _resources(api: Kubernetes, needs: Needs) -> Iterator[str]:
+    nodes = [node for node in api.list("nodes") if _accepts_pods(node)]
     if not nodes:
-        yield "no node takes ordinary pods: uncordon one, or remove its taints (`kubectl describe nodes`)"
+        yield "no node accepts ordinary pods: uncordon one, or remove its taints (`kubectl describe nodes`)"
         return
     names = {node["metadata"]["name"] for node in nodes}
     used = [
@@ -180,29 +184,29 @@ def _room(api: Kubernetes, needs: Needs) -> Iterator[str]:
         for pod in api.list("pods")
         if pod["spec"].get("nodeName") in names and (pod.get("status") or {}).get("phase") in ("Pending", "Running")
     ]
-    wanted = list(_specs(needs.manifests, len(nodes)))
+    planned = list(_specs(needs.manifests, len(nodes)))
     for resource, unit, size in (("cpu", "cores", 1.0), ("memory", "GiB", 2.0**30)):
-        there = sum(parse_quantity(node["status"]["allocatable"].get(resource)) for node in nodes)
-        free = there - sum(_requested(spec, resource) for spec in used)
-        needed = sum(_requested(spec, resource) for spec in wanted)
+        allocatable = sum(parse_quantity(node["status"]["allocatable"].get(resource)) for node in nodes)
+        free = allocatable - sum(_requested(spec, resource) for spec in used)
+        needed = sum(_requested(spec, resource) for spec in planned)
         if needed > free:
             yield (
                 f"not enough allocatable {resource}: {needed / size:.1f} {unit} are needed, "
-                f"{max(free, 0) / size:.1f} of {there / size:.1f} are free: add a node, or remove workloads"
+                f"{max(free, 0) / size:.1f} of {allocatable / size:.1f} are free: add a node, or remove workloads"
             )
-    places = sum(parse_quantity(node["status"]["allocatable"].get("pods")) for node in nodes) - len(used)
-    if len(wanted) > places:
-        yield f"not enough room for pods: {len(wanted)} are needed, {places:.0f} fit: add a node"
+    free_pods = sum(parse_quantity(node["status"]["allocatable"].get("pods")) for node in nodes) - len(used)
+    if len(planned) > free_pods:
+        yield f"not enough room for pods: {len(planned)} are needed, {free_pods:.0f} fit: add a node"
 
 
-def _takes_pods(node: Obj) -> bool:
+def _accepts_pods(node: Obj) -> bool:
     spec = node.get("spec") or {}
-    shut = any(taint.get("effect") in ("NoSchedule", "NoExecute") for taint in spec.get("taints") or ())
-    return not spec.get("unschedulable") and not shut
+    tainted = any(taint.get("effect") in ("NoSchedule", "NoExecute") for taint in spec.get("taints") or ())
+    return not spec.get("unschedulable") and not tainted
 
 
 def _specs(manifests: Iterable[Manifest], nodes: int) -> Iterator[Obj]:
-    """One pod spec per pod that will run."""
+    """Yield one pod spec per pod that will run."""
     for manifest in manifests:
         spec = pod_template(manifest.obj)
         if spec is None or manifest.kind == "CronJob":
@@ -214,8 +218,8 @@ def _specs(manifests: Iterable[Manifest], nodes: int) -> Iterator[Obj]:
 
 def _requested(spec: Obj, resource: str) -> float:
     def of(container: Obj) -> float:
-        told = container.get("resources") or {}
-        return parse_quantity((told.get("requests") or {}).get(resource) or (told.get("limits") or {}).get(resource))
+        resources = container.get("resources") or {}
+        return parse_quantity((resources.get("requests") or {}).get(resource) or (resources.get("limits") or {}).get(resource))
 
     running = sum(of(container) for container in spec.get("containers") or ())
     return max([running, *(of(container) for container in spec.get("initContainers") or ())])

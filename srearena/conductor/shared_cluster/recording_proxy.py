@@ -1,9 +1,9 @@
-"""The agent's way into a cluster that is not ours: everything is passed on, and what it makes is written down.
+"""A proxy between the agent and the API server of a shared cluster that records the objects the agent creates.
 
-A TLS server on the loopback interface, with a certificate of its own. It holds no rights: the agent's credentials go
-through it, and the API server judges them. One request per connection, so that nothing has to be known of HTTP beyond
-the head of a request; watches, `exec` and port-forwards are bytes in two directions. Only answers to requests that may
-bring an object into being are held back for the moment in which it is noted.
+A TLS server on the loopback interface with its own certificate. It has no rights of its own: the agent's credentials
+pass through, and the API server decides. Each connection carries one request, so only the request head is parsed;
+watches, `exec` and port-forwards are copied as bytes in both directions. Only the responses to requests that can create
+an object are buffered, until the object is recorded.
 """
 
 from __future__ import annotations
@@ -27,28 +27,29 @@ from srearena.conductor.shared_cluster.certificate import server_context
 from srearena.service.kubeconfig import Access
 
 _LARGEST_HEAD = 1 << 16
-_PIECE = 1 << 16
+_CHUNK = 1 << 16
 _CREATED = 201
-_PATIENCE = 60.0
-# /api/v1/persistentvolumes, /apis/apps/v1/namespaces/default/deployments, and with a name behind.
+_RESPONSE_TIMEOUT = 60.0
+"""The API server's own default limit for a request, `--request-timeout=1m0s`."""
+# /api/v1/persistentvolumes, /apis/apps/v1/namespaces/default/deployments, optionally followed by a name.
 _OBJECTS = re.compile(r"/(?:api|apis/[^/]+)/[^/]+(?:/namespaces/[^/]+)?/[^/]+(?P<name>/[^/]+)?$")
-_TALKS = re.compile(r"/(?:exec|attach|portforward|proxy)(?:/|$)")
+_STREAMS = re.compile(r"/(?:exec|attach|portforward|proxy)(?:/|$)")
 _APPLY = "application/apply-patch"
-Note = Callable[[Mapping[str, Any]], None]
+Record = Callable[[Mapping[str, Any]], None]
 
 
-class Door:
-    """Open from its making until `close`."""
+class RecordingProxy:
+    """Listens from construction until `close`."""
 
-    def __init__(self, access: Access, note: Note) -> None:
-        """`access` is the agent's own: where it would go by itself."""
+    def __init__(self, access: Access, record: Record) -> None:
+        """Proxy to the API server of `access`, the agent's own; `record` receives each created object."""
         self._target = urlsplit(access.server)
         self._tls = access.tls
         self._name = access.server_name or self._target.hostname or ""
-        self._note = note
+        self._record = record
         context, self._authority = server_context()
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="door", daemon=True)
+        self._thread = threading.Thread(target=self._loop.run_forever, name="recording-proxy", daemon=True)
         self._thread.start()
         self._tasks: set[asyncio.Task[None]] = set()
         opening = asyncio.run_coroutine_threadsafe(self._open(context), self._loop)
@@ -59,8 +60,8 @@ class Door:
         port = self._server.sockets[0].getsockname()[1]
         return f"https://127.0.0.1:{port}{self._target.path}"
 
-    def lead(self, kubeconfig: Path) -> None:
-        """Have a kubeconfig lead here; who it is about stays as it is."""
+    def rewrite_kubeconfig(self, kubeconfig: Path) -> None:
+        """Point a kubeconfig at this proxy; credentials stay unchanged."""
         document = yaml.safe_load(kubeconfig.read_text())
         for entry in document["clusters"]:
             authority = b64encode(self._authority).decode()
@@ -68,73 +69,74 @@ class Door:
         kubeconfig.write_text(yaml.safe_dump(document))
 
     def close(self) -> None:
-        """Nobody comes in any more, and who is in has to leave."""
+        """Stop accepting connections and close the open ones."""
         if self._loop.is_closed():
             return
-        asyncio.run_coroutine_threadsafe(self._shut(), self._loop).result()
+        asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
     async def _open(self, context: ssl.SSLContext) -> asyncio.Server:
-        return await asyncio.start_server(self._admit, "127.0.0.1", 0, ssl=context, limit=_LARGEST_HEAD)
+        return await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=context, limit=_LARGEST_HEAD)
 
-    async def _shut(self) -> None:
+    async def _stop(self) -> None:
         self._server.close()
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _admit(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
         try:
-            await self._pass_on(reader, writer)
+            await self._forward(reader, writer)
         except (OSError, EOFError, ValueError, asyncio.LimitOverrunError, asyncio.CancelledError):
-            pass  # one side has gone, or does not speak HTTP
+            pass  # one side has disconnected, or does not speak HTTP
         finally:
-            await _closed(writer)
+            await _close(writer)
             self._tasks.discard(task)
 
-    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = _Head.read(await reader.readuntil(b"\r\n\r\n"))
         if "expect" in head.fields:
             writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         try:
-            away, home = await self._connected()
+            upstream_reader, upstream_writer = await self._connect()
         except OSError as problem:
             writer.write(_unreachable(problem))
             await writer.drain()
             return
         try:
-            home.write(head.rewritten(self._target.netloc, making=head.may_make))
-            sending = asyncio.create_task(_pump(reader, home))
-            receiving = asyncio.create_task(self._noted(away, writer) if head.may_make else _pump(away, writer))
+            upstream_writer.write(head.rewritten(self._target.netloc, creating=head.can_create))
+            sending = asyncio.create_task(_pump(reader, upstream_writer))
+            respond = self._record_response if head.can_create else _pump
+            receiving = asyncio.create_task(respond(upstream_reader, writer))
             try:
                 await asyncio.wait({sending, receiving}, return_when=asyncio.FIRST_COMPLETED)
-                if head.may_make or (sending.done() and sending.exception()):
-                    # The client has gone, but what it asked for may still come about; or the cluster answers before it
-                    # has heard everything.
-                    await asyncio.wait({receiving}, timeout=_PATIENCE)
+                if head.can_create or (sending.done() and sending.exception()):
+                    # The client has disconnected, but the object may still be created; or the API server responds
+                    # before it has read the whole request.
+                    await asyncio.wait({receiving}, timeout=_RESPONSE_TIMEOUT)
             finally:
                 for task in (sending, receiving):
                     task.cancel()
                 await asyncio.gather(sending, receiving, return_exceptions=True)
         finally:
-            await _closed(home)
+            await _close(upstream_writer)
 
-    async def _noted(self, away: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """An answer, passed on when what it speaks of is on record."""
-        reply = await away.read()
-        made = _made(reply)
-        if made is not None:
-            self._note(made)
+    async def _record_response(self, upstream: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Record the created object, if there is one, then send the response to the client."""
+        reply = await upstream.read()
+        created = _created_object(reply)
+        if created is not None:
+            self._record(created)
         writer.write(reply)
         await writer.drain()
 
-    async def _connected(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         port = self._target.port or (443 if self._tls else 80)
         name = self._name if self._tls else None
         return await asyncio.open_connection(self._target.hostname, port, ssl=self._tls, server_hostname=name)
@@ -142,26 +144,27 @@ class Door:
 
 @dataclass(frozen=True, slots=True)
 class _Head:
+    """The head of an HTTP request."""
+
     method: str
-    where: str
-    rest: str
-    """The version."""
+    target: str
+    version: str
     fields: dict[str, list[str]]
 
     @classmethod
     def read(cls, data: bytes) -> _Head:
         first, *lines = data.decode("latin-1").rstrip("\r\n").split("\r\n")
-        method, where, rest = first.split(" ")
+        method, target, version = first.split(" ")
         fields: dict[str, list[str]] = {}
         for line in lines:
             name, _, value = line.partition(":")
             fields.setdefault(name.strip().lower(), []).append(value.strip())
-        return cls(method, where, rest, fields)
+        return cls(method, target, version, fields)
 
     @property
-    def may_make(self) -> bool:
-        """Whether it can bring an object into being."""
-        address = urlsplit(self.where)
+    def can_create(self) -> bool:
+        """Whether the request can create an object."""
+        address = urlsplit(self.target)
         path = _OBJECTS.search(address.path)
         if path is None or parse_qs(address.query).get("dryRun"):
             return False
@@ -169,37 +172,37 @@ class _Head:
             return any(kind.startswith(_APPLY) for kind in self.fields.get("content-type", ()))
         return self.method == ("POST" if path["name"] is None else "PUT")
 
-    def rewritten(self, host: str, *, making: bool) -> bytes:
+    def rewritten(self, host: str, *, creating: bool) -> bytes:
         fields = {name: values for name, values in self.fields.items() if name not in ("host", "expect")}
-        if "upgrade" not in fields or not _TALKS.search(urlsplit(self.where).path):
+        if "upgrade" not in fields or not _STREAMS.search(urlsplit(self.target).path):
             fields.pop("upgrade", None)
             fields["connection"] = ["close"]
-        if making:
-            # What is to be read here has to be plain.
+        if creating:
+            # The response is parsed here, so it must be uncompressed JSON.
             fields.pop("accept-encoding", None)
             if any("json" in value for value in fields.get("accept", ["json"])):
                 fields["accept"] = ["application/json"]
-        lines = [f"{self.method} {self.where} {self.rest}", f"host: {host}"]
+        lines = [f"{self.method} {self.target} {self.version}", f"host: {host}"]
         lines += [f"{name}: {value}" for name, values in fields.items() for value in values]
         return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
-def _made(reply: bytes) -> dict[str, Any] | None:
-    """The object of which an answer says that it did not exist before."""
+def _created_object(reply: bytes) -> dict[str, Any] | None:
+    """Return the object of a `201 Created` response; None for any other response."""
     head, _, body = reply.partition(b"\r\n\r\n")
     words = head.split(b" ", 2)
     if len(words) < 2 or words[1] != str(_CREATED).encode():
         return None
     if b"transfer-encoding: chunked" in head.lower():
-        body = _joined(body)
+        body = _dechunk(body)
     try:
-        found = json.loads(body)
+        document = json.loads(body)
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return document if isinstance(document, dict) else None
 
 
-def _joined(chunks: bytes) -> bytes:
+def _dechunk(chunks: bytes) -> bytes:
     body = b""
     while chunks:
         size, _, chunks = chunks.partition(b"\r\n")
@@ -211,20 +214,20 @@ def _joined(chunks: bytes) -> bytes:
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Everything from one side to the other, as it comes."""
-    while data := await reader.read(_PIECE):
+    """Copy bytes from one side to the other until it ends."""
+    while data := await reader.read(_CHUNK):
         writer.write(data)
         await writer.drain()
 
 
-async def _closed(writer: asyncio.StreamWriter) -> None:
+async def _close(writer: asyncio.StreamWriter) -> None:
     writer.close()
     with contextlib.suppress(OSError, asyncio.CancelledError, asyncio.TimeoutError):
         await asyncio.wait_for(writer.wait_closed(), 5)
 
 
 def _unreachable(problem: OSError) -> bytes:
-    message = f"the cluster does not answer: {problem}"
+    message = f"the API server of the cluster does not respond: {problem}"
     body = json.dumps({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "code": 502})
     head = "HTTP/1.1 502 Bad Gateway\r\ncontent-type: application/json\r\nconnection: close\r\n"
     return f"{head}content-length: {len(body.encode())}\r\n\r\n{body}".encode()

@@ -1,8 +1,8 @@
-"""Leaving a cluster as it was found: what came goes, what changed is changed back, what went is made again.
+"""Restores a shared cluster: deletes added objects, reverts changed ones, and creates deleted ones again.
 
-It compares with the inventory and acts on differences alone, so that it can be repeated, also after a crash in the
-middle of itself. A namespace goes only if it is one that the ledger names and is younger than the visit; nodes are
-never removed; of what else came, only what is known to be ours goes (`ownership`): the rest is named, and stays.
+It compares the cluster with the inventory and acts on the differences only, so it can be repeated, also after a crash.
+A namespace is deleted only if the ledger names it and it is younger than the run; nodes are never deleted; of other
+added objects only those of the run are deleted (`ownership`), the others are reported.
 """
 
 from __future__ import annotations
@@ -24,90 +24,92 @@ from srearena.service.kubernetes import Kubernetes, Obj
 
 _ROUNDS = 24
 _PAUSE = 5.0
-_NAMESPACE_PATIENCE = 600.0
+"""Seconds; 24 rounds of 5 s give provisioners two minutes to reclaim volumes."""
+_NAMESPACE_TIMEOUT = 600.0
+"""Seconds; chosen well above the longest deletion of an application's namespace on a busy kind cluster."""
 _ORDER = {resource: number for number, resource in enumerate(CLUSTER_WIDE)}
 Say = Callable[[str], None]
 
 
 @dataclass(slots=True)
-class Leaving:
-    """What came of it."""
+class Restoration:
+    """The result of restoring a cluster."""
 
     done: list[str] = field(default_factory=list)
-    left: list[str] = field(default_factory=list)
-    """What is not as it was, and why."""
-    alone: list[str] = field(default_factory=list)
-    """What appeared meanwhile and is not known to be ours."""
+    unrestored: list[str] = field(default_factory=list)
+    """Remaining differences, with the reason."""
+    foreign: list[str] = field(default_factory=list)
+    """Objects that appeared during the run and are not known to belong to it."""
 
 
 def plan(api: Kubernetes, ledger: Ledger) -> list[str]:
-    """What `restore` would do, in words; nothing is changed."""
-    words = [f"delete namespace {name}" for name in _ours(api, ledger)]
+    """Describe what `restore` would do, without changing anything."""
+    steps = [f"delete namespace {name}" for name in _own_namespaces(api, ledger)]
     for difference in _differences(api, ledger):
         verb = {"added": "delete", "removed": "create again", "changed": "change back"}[difference.how]
         if _foreign(api, difference, ledger):
-            verb = "leave alone, since it is not known to be ours,"
+            verb = "keep, because it may belong to others,"
         resource, namespace, name = difference.key
-        words.append(f"{verb} {resource}/{name}" + (f" in {namespace}" if namespace else ""))
-    return words
+        steps.append(f"{verb} {resource}/{name}" + (f" in {namespace}" if namespace else ""))
+    return steps
 
 
 def restore(
     cluster: Cluster, api: Kubernetes, ledger: Ledger, say: Say = lambda text: None, nodes: NodeAccess | None = None
-) -> Leaving:
-    """Bring the cluster back to the ledger's inventory."""
-    leaving = Leaving()
+) -> Restoration:
+    """Restore the state of the ledger's inventory."""
+    report = Restoration()
     machines = nodes or cluster.nodes
     if ledger.machines and "restore" in machines.operations():
-        _restore_machines(api, machines, leaving)
-    # Webhooks and quotas first: they could refuse everything else.
-    _round(api, ledger, leaving, only=CLUSTER_WIDE[:4])
-    _delete_namespaces(cluster, api, ledger, leaving, say)
+        _restore_machines(api, machines, report)
+    # Webhooks and admission policies first: they could refuse every other change.
+    _round(api, ledger, report, only=CLUSTER_WIDE[:4])
+    _delete_namespaces(cluster, api, ledger, report, say)
     for attempt in range(_ROUNDS):
-        leaving.left = _round(api, ledger, leaving)
-        if not leaving.left:
+        report.unrestored = _round(api, ledger, report)
+        if not report.unrestored:
             break
         if attempt < _ROUNDS - 1:
             cluster.wait(_PAUSE)
-    leaving.left += [f"namespace {name} is still there" for name in _ours(api, ledger)]
-    leaving.alone = sorted({str(d) for d in _differences(api, ledger) if _foreign(api, d, ledger)})
-    return leaving
+    report.unrestored += [f"namespace {name} still exists" for name in _own_namespaces(api, ledger)]
+    report.foreign = sorted({str(d) for d in _differences(api, ledger) if _foreign(api, d, ledger)})
+    return report
 
 
-def _restore_machines(api: Kubernetes, machines: NodeAccess, leaving: Leaving) -> None:
+def _restore_machines(api: Kubernetes, machines: NodeAccess, report: Restoration) -> None:
     for node in api.list("nodes"):
         name = node["metadata"]["name"]
         try:
             machines.perform("restore", name)
-            leaving.done.append(f"machine {name} restored")
+            report.done.append(f"machine {name} restored")
         except SreArenaError as problem:
-            leaving.done.append(f"machine {name} could not be restored: {problem}")
+            report.done.append(f"machine {name} could not be restored: {problem}")
 
 
 # Namespaces
 
 
-def _ours(api: Kubernetes, ledger: Ledger) -> list[str]:
-    """The namespaces of this visit that are there: planned, not there before, and made since."""
-    found = []
+def _own_namespaces(api: Kubernetes, ledger: Ledger) -> list[str]:
+    """The existing namespaces of the run: in the ledger, not in the inventory, and younger than the run."""
+    names = []
     for name in ledger.namespaces:
         obj = api.find("namespaces", name)
-        known = ledger.inventory.get("namespaces", name)
-        if obj is not None and known is None and obj["metadata"]["creationTimestamp"] >= ledger.begun:
-            found.append(name)
-    return found
+        recorded = ledger.inventory.get("namespaces", name)
+        if obj is not None and recorded is None and obj["metadata"]["creationTimestamp"] >= ledger.begun:
+            names.append(name)
+    return names
 
 
-def _delete_namespaces(cluster: Cluster, api: Kubernetes, ledger: Ledger, leaving: Leaving, say: Say) -> None:
-    names = _ours(api, ledger)
+def _delete_namespaces(cluster: Cluster, api: Kubernetes, ledger: Ledger, report: Restoration, say: Say) -> None:
+    names = _own_namespaces(api, ledger)
     for name in names:
         say(f"deleting namespace {name}")
         api.delete("namespaces", name)
     waited = 0.0
-    while _ours(api, ledger) and waited < _NAMESPACE_PATIENCE:
+    while _own_namespaces(api, ledger) and waited < _NAMESPACE_TIMEOUT:
         cluster.wait(_PAUSE)
         waited += _PAUSE
-    leaving.done += [f"namespace {name} deleted" for name in names if api.find("namespaces", name) is None]
+    report.done += [f"namespace {name} deleted" for name in names if api.find("namespaces", name) is None]
 
 
 # Everything else
@@ -115,20 +117,20 @@ def _delete_namespaces(cluster: Cluster, api: Kubernetes, ledger: Ledger, leavin
 
 def _differences(api: Kubernetes, ledger: Ledger) -> list[Difference]:
     now = take_inventory(api)
-    known = comparable(ledger.inventory, now)
-    kept = [
+    compared = comparable(ledger.inventory, now)
+    differences = [
         d
         for d in ledger.inventory.differences(now)
-        if d.key[0] in known
+        if d.key[0] in compared
         and not (d.key[0] in ONLY_NAMES and d.how != "added")
         and not (d.key[0] == "namespaces" and d.key[2] in ledger.namespaces)
         and not (d.key[0] == "nodes" and d.how != "changed")
     ]
-    return sorted(kept, key=lambda d: (_ORDER.get(d.key[0], len(_ORDER)), d.key))
+    return sorted(differences, key=lambda d: (_ORDER.get(d.key[0], len(_ORDER)), d.key))
 
 
 def _foreign(api: Kubernetes, difference: Difference, ledger: Ledger) -> bool:
-    """Whether something that appeared, or went, is nothing of ours."""
+    """Whether the difference was made by other users of the cluster."""
     resource, namespace, name = difference.key
     if resource == "namespaces" and difference.how != "changed":
         return True
@@ -138,19 +140,19 @@ def _foreign(api: Kubernetes, difference: Difference, ledger: Ledger) -> bool:
     return obj is not None and not is_ours(obj, ledger)
 
 
-def _round(api: Kubernetes, ledger: Ledger, leaving: Leaving, only: tuple[str, ...] = ()) -> list[str]:
-    """One pass over the differences; those that remain, with what stood in the way."""
-    left = []
+def _round(api: Kubernetes, ledger: Ledger, report: Restoration, only: tuple[str, ...] = ()) -> list[str]:
+    """Undo all differences once; return those that remain, with the reason."""
+    failures = []
     for difference in _differences(api, ledger):
         if (only and difference.key[0] not in only) or _foreign(api, difference, ledger):
             continue
         try:
             _undo(api, difference, ledger)
-            leaving.done.append(f"{difference}: put right")
+            report.done.append(f"{difference}: restored")
         except SreArenaError as problem:
-            left.append(f"{difference}: {problem}")
-    if left:
-        return left
+            failures.append(f"{difference}: {problem}")
+    if failures:
+        return failures
     return [] if only else [str(d) for d in _differences(api, ledger) if not _foreign(api, d, ledger)]
 
 
@@ -169,16 +171,18 @@ def _undo(api: Kubernetes, difference: Difference, ledger: Ledger) -> None:
 
 
 def _being_reclaimed(volume: Obj | None) -> bool:
-    """Whether somebody else takes a volume away, and what is stored there with it: then that is not ours to do."""
+    """Whether the provisioner deletes the volume and its data: deleting it here would leave the data behind."""
     if volume is None:
         return False
-    spec, notes = volume.get("spec") or {}, volume["metadata"].get("annotations") or {}
-    given = spec.get("persistentVolumeReclaimPolicy") == "Delete" and "pv.kubernetes.io/provisioned-by" in notes
-    return given and (volume.get("status") or {}).get("phase") != "Failed"
+    spec, annotations = volume.get("spec") or {}, volume["metadata"].get("annotations") or {}
+    provisioned = (
+        spec.get("persistentVolumeReclaimPolicy") == "Delete" and "pv.kubernetes.io/provisioned-by" in annotations
+    )
+    return provisioned and (volume.get("status") or {}).get("phase") != "Failed"
 
 
-def _intent(kept: Obj) -> Obj:
-    return {key: value for key, value in kept.items() if key != "status"}
+def _intent(recorded: Obj) -> Obj:
+    return {key: value for key, value in recorded.items() if key != "status"}
 
 
 def _change_back(api: Kubernetes, resource: str, name: str, namespace: str | None, before: Obj) -> None:
@@ -188,7 +192,7 @@ def _change_back(api: Kubernetes, resource: str, name: str, namespace: str | Non
             try:
                 api.replace(_merged(now, before), namespace)
             except Invalid:
-                # Some fields cannot be changed, only made anew.
+                # Immutable fields need a new object.
                 if before["kind"] in ("Node", "Namespace", "PersistentVolume"):
                     raise
                 api.delete(resource, name, namespace)
@@ -199,7 +203,7 @@ def _change_back(api: Kubernetes, resource: str, name: str, namespace: str | Non
 
 
 def _merged(now: Obj, before: Obj) -> Obj:
-    """The object as it is, with what its author had said before."""
+    """The current object with the recorded intent."""
     merged = copy.deepcopy(now)
     if before["kind"] == "Node":
         conditions = [t for t in (now.get("spec") or {}).get("taints") or () if _by_condition(t)]
@@ -220,7 +224,7 @@ def _merged(now: Obj, before: Obj) -> Obj:
 
 
 def _by_condition(taint: Obj) -> bool:
-    """Taints that follow a node's conditions come and go by themselves; a cordon is the field's, not the taint's."""
+    """Whether a controller sets the taint by the node's conditions; a cordon follows `unschedulable` instead."""
     return str(taint.get("key", "")).startswith("node.kubernetes.io/") and taint.get("key") != (
         "node.kubernetes.io/unschedulable"
     )

@@ -1,8 +1,8 @@
-"""Telemetry on a real cluster: installed for the visit where nobody says where it is, found, and made reachable.
+"""Telemetry on a shared cluster: installed for the run where none is configured, discovered, and forwarded.
 
-It lives in the namespace `observe`, under the names that applications send their spans to. Alert rules are those of the
-embedded cluster, so that the same alert means the same on both. Nothing waits for it: an image that is still being
-pulled is telemetry that does not answer yet.
+It runs in the namespace `observe`, under the names that applications send their spans to. The alert rules are those of
+the embedded cluster, so that an alert means the same on both. Nothing waits for its pods: while an image is pulled, the
+telemetry does not respond yet.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ NAMESPACE = "observe"
 _MANIFESTS = Path(observe.__file__).parent
 _RULES = Path(environments.__file__).parent / "embedded" / "telemetry" / "alerts" / "rules"
 PORTS = {"prometheus": 9090, "loki": 3100, "jaeger": 16686, "alertmanager": 9093}
-"""What is looked for, and the port by which it is known."""
+"""The backends to discover, and the Service port that identifies each."""
 
 
 def stack() -> list[Manifest]:
-    """Everything that is installed."""
+    """The manifests to install, in order."""
     rules: Obj = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -37,29 +37,30 @@ def stack() -> list[Manifest]:
 
 
 def install(cluster: Cluster, api: Kubernetes) -> None:
-    """Bring it into the cluster; does not wait for it to be up."""
+    """Apply the manifests, without waiting for the pods."""
     apply_all(cluster, api, NAMESPACE, stack())
 
 
 def discover(api: Kubernetes, namespaces: Iterable[str]) -> dict[str, Target]:
-    """What answers for metrics, logs and traces: Services of ours, or, for traces, of an application's own."""
-    places = list(namespaces)
-    found = _offered(api, places)
-    return _offered(api, [NAMESPACE]) | {what: target for what, target in found.items() if what == "jaeger"}
+    """Find the Services for metrics, logs and traces: the installed ones, or the application's own for traces."""
+    of_applications = _services(api, namespaces)
+    return _services(api, [NAMESPACE]) | {
+        kind: of_applications[kind] for kind in ("jaeger",) if kind in of_applications
+    }
 
 
-def _offered(api: Kubernetes, namespaces: Iterable[str]) -> dict[str, Target]:
-    found: dict[str, Target] = {}
+def _services(api: Kubernetes, namespaces: Iterable[str]) -> dict[str, Target]:
+    targets: dict[str, Target] = {}
     for namespace in namespaces:
         for service in api.list("services", namespace):
             name, ports = service["metadata"]["name"], service["spec"].get("ports") or ()
-            for what, number in PORTS.items():
-                if what in name and any(port["port"] == number for port in ports):
-                    found.setdefault(what, Target(namespace, name, number))
-    return found
+            for kind, number in PORTS.items():
+                if kind in name and any(port["port"] == number for port in ports):
+                    targets.setdefault(kind, Target(namespace, name, number))
+    return targets
 
 
-def reached(forwarding: Forwarding) -> TelemetryEndpoints:
-    """Where what was found is asked from this machine."""
-    addresses = {what: forwarding.address(what) for what in forwarding.targets}
+def endpoints_of(forwarding: Forwarding) -> TelemetryEndpoints:
+    """The local addresses of the forwarded Services."""
+    addresses = {kind: forwarding.address(kind) for kind in forwarding.targets}
     return TelemetryEndpoints(**addresses, token=forwarding.token)

@@ -1,4 +1,4 @@
-"""What an agent makes on somebody else's cluster goes with it: its way in leads through a door that takes notes."""
+"""What an agent makes on somebody else's cluster goes with it: its way in leads through a proxy that takes notes."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ import yaml
 
 from srearena.cluster import Cluster
 from srearena.conductor.episode.agent_access import NAMESPACE, grant
-from srearena.conductor.shared_cluster import GuestCluster
-from srearena.conductor.shared_cluster.recording_proxy import Door
+from srearena.conductor.shared_cluster import SharedCluster
+from srearena.conductor.shared_cluster.recording_proxy import RecordingProxy
 from srearena.service.errors import ApiRefused, Unreachable
 from srearena.service.kubeconfig import Access, read_kubeconfig
 from srearena.service.kubernetes import Kubernetes, Obj
 from tests.kubernetes_backend.kubectl_work import LEFT, work
-from tests.kubernetes_backend.test_leaving import hook, named, visit, volume
+from tests.kubernetes_backend.test_leaving import hook, named, shared_cluster, volume
 
-Agent = tuple[GuestCluster, Path]
+Agent = tuple[SharedCluster, Path]
 
 
 @pytest.fixture
 def agent(theirs: Cluster, tmp_path: Path) -> Iterator[Agent]:
-    """A visit, and the kubeconfig of the agent in it."""
-    guest = visit(theirs, "shop", NAMESPACE)
+    """A shared cluster, and the kubeconfig of the agent on it."""
+    shared = shared_cluster(theirs, "shop", NAMESPACE)
     try:
-        with Kubernetes.of(guest) as ours:
+        with Kubernetes.of(shared) as ours:
             ours.create(named("Namespace", "v1", "shop"))
-            path = grant(guest, ours, ("shop",), tmp_path)
-        yield guest, path
+            path = grant(shared, ours, ("shop",), tmp_path)
+        yield shared, path
     finally:
-        guest.close()
+        shared.close()
 
 
 def priority(name: str) -> Obj:
@@ -60,7 +60,7 @@ MADE: dict[str, Obj] = {
 def test_what_an_agent_makes_goes_and_what_a_neighbour_makes_stays(
     agent: Agent, api: Kubernetes, what: str, way: str
 ) -> None:
-    guest, path = agent
+    shared, path = agent
     api.create(priority("neighbours"))
     try:
         with Kubernetes(path) as client:
@@ -68,7 +68,7 @@ def test_what_an_agent_makes_goes_and_what_a_neighbour_makes_stays(
         resource = api.resource_of(made).name
         place = made["metadata"].get("namespace")
         assert api.find(resource, "agents", place) is not None
-        guest.close()
+        shared.close()
         assert api.find(resource, "agents", place) is None
         assert api.find("priorityclasses", "neighbours") is not None
     finally:
@@ -76,22 +76,22 @@ def test_what_an_agent_makes_goes_and_what_a_neighbour_makes_stays(
 
 
 def test_a_name_that_the_server_chooses_is_known_too(agent: Agent, api: Kubernetes) -> None:
-    guest, path = agent
+    shared, path = agent
     drawn = {**priority(""), "metadata": {"generateName": "agents-"}}
     with Kubernetes(path) as client:
         made = client.raw("/apis/scheduling.k8s.io/v1/priorityclasses", method="POST", body=drawn)
         client.raw("/apis/scheduling.k8s.io/v1/priorityclasses?dryRun=All", method="POST", body=drawn)
-    assert len(guest.ledger.journal.uids() & {made["metadata"]["uid"]}) == 1
-    guest.close()
+    assert len(shared.ledger.journal.uids() & {made["metadata"]["uid"]}) == 1
+    shared.close()
     assert api.find("priorityclasses", made["metadata"]["name"]) is None
 
 
 def test_what_lies_in_our_own_namespaces_needs_no_note(agent: Agent) -> None:
-    guest, path = agent
-    before = guest.ledger.journal.uids()
+    shared, path = agent
+    before = shared.ledger.journal.uids()
     with Kubernetes(path) as client:
         client.create(named("ConfigMap", "v1", "notes"), "shop")
-    assert guest.ledger.journal.uids() == before
+    assert shared.ledger.journal.uids() == before
 
 
 def test_the_door_gives_no_rights(agent: Agent, theirs: Cluster) -> None:
@@ -112,10 +112,10 @@ def test_the_door_gives_no_rights(agent: Agent, theirs: Cluster) -> None:
 
 
 def test_when_we_leave_the_door_is_shut(agent: Agent) -> None:
-    guest, path = agent
+    shared, path = agent
     with Kubernetes(path, timeout=5) as client:
         assert client.list("pods", "shop") == []
-        guest.close()
+        shared.close()
         with pytest.raises(Unreachable):
             client.list("pods", "shop")
 
@@ -123,14 +123,14 @@ def test_when_we_leave_the_door_is_shut(agent: Agent) -> None:
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
 def test_the_real_kubectl_goes_in_and_out(agent: Agent, api: Kubernetes, tmp_path: Path) -> None:
-    guest, path = agent
+    shared, path = agent
     work(path, tmp_path)
     assert all(api.find(resource, "agents", "default") is not None for resource in LEFT)
-    guest.close()
+    shared.close()
     assert [resource for resource in LEFT if api.find(resource, "agents", "default")] == []
 
 
-# The door by itself, before a server that answers what it is told to.
+# The proxy by itself, before a server that answers what it is told to.
 
 
 Reply = Callable[[BaseHTTPRequestHandler], None]
@@ -159,11 +159,11 @@ def server() -> Iterator[tuple[list[Reply], str]]:
         thread.join()
 
 
-def ask(door: Door, head: str, body: bytes = b"") -> bytes:
+def ask(proxy: RecordingProxy, head: str, body: bytes = b"") -> bytes:
     """What a client gets that says nothing more, and believes every certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    port = int(door.server.rpartition(":")[2])
+    port = int(proxy.server.rpartition(":")[2])
     with (
         socket.create_connection(("127.0.0.1", port), timeout=30) as plain,
         context.wrap_socket(plain) as line,
@@ -214,16 +214,16 @@ def test_only_what_came_into_being_is_noted(
     server: tuple[list[Reply], str], head: str, status: int, notes: int
 ) -> None:
     replies, address = server
-    noted: list[Any] = []
+    recorded: list[Any] = []
     replies.append(in_chunks(status))
-    door = Door(Access(address, {}, None, "default"), noted.append)
+    proxy = RecordingProxy(Access(address, {}, None, "default"), recorded.append)
     try:
-        got = ask(door, head, b"{}")
+        got = ask(proxy, head, b"{}")
     finally:
-        door.close()
+        proxy.close()
     assert f" {status} ".encode() in got
     assert got.endswith(b"\r\n0\r\n\r\n"), "to the last chunk"
-    assert noted == [OBJECT] * notes
+    assert recorded == [OBJECT] * notes
 
 
 def test_the_note_is_taken_before_the_answer_is_given(server: tuple[list[Reply], str]) -> None:
@@ -233,11 +233,11 @@ def test_the_note_is_taken_before_the_answer_is_given(server: tuple[list[Reply],
     def broken(obj: Any) -> None:
         raise OSError("no space left on device")
 
-    door = Door(Access(address, {}, None, "default"), broken)
+    proxy = RecordingProxy(Access(address, {}, None, "default"), broken)
     try:
-        assert ask(door, POST, b"{}") == b""
+        assert ask(proxy, POST, b"{}") == b""
     finally:
-        door.close()
+        proxy.close()
 
 
 def test_an_answer_without_end_comes_as_it_comes(server: tuple[list[Reply], str]) -> None:
@@ -256,11 +256,11 @@ def test_an_answer_without_end_comes_as_it_comes(server: tuple[list[Reply], str]
         handler.close_connection = True
 
     replies.append(slowly)
-    door = Door(Access(address, {}, None, "default"), lambda obj: None)
+    proxy = RecordingProxy(Access(address, {}, None, "default"), lambda obj: None)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
-        port = int(door.server.rpartition(":")[2])
+        port = int(proxy.server.rpartition(":")[2])
         with (
             socket.create_connection(("127.0.0.1", port), timeout=30) as plain,
             context.wrap_socket(plain) as line,
@@ -275,15 +275,15 @@ def test_an_answer_without_end_comes_as_it_comes(server: tuple[list[Reply], str]
         assert data.endswith(b"first\nsecond\n")
     finally:
         seen.append(1.0)
-        door.close()
+        proxy.close()
 
 
 def test_what_cannot_be_passed_on_is_said(server: tuple[list[Reply], str]) -> None:
     _, address = server
-    gone = Door(Access("http://127.0.0.1:1", {}, None, "default"), lambda obj: None)
-    open_one = Door(Access(address, {}, None, "default"), lambda obj: None)
+    gone = RecordingProxy(Access("http://127.0.0.1:1", {}, None, "default"), lambda obj: None)
+    open_one = RecordingProxy(Access(address, {}, None, "default"), lambda obj: None)
     try:
-        assert b"the cluster does not answer" in ask(gone, "GET /version HTTP/1.1")
+        assert b"the API server of the cluster does not respond" in ask(gone, "GET /version HTTP/1.1")
         assert ask(open_one, "nonsense") == b""
     finally:
         gone.close()
