@@ -207,7 +207,7 @@ def test_what_a_neighbour_makes_meanwhile_stays_and_is_named(theirs: Cluster, ap
         kept = api.find(resource, name, place)
         assert kept is not None and kept["metadata"]["uid"] == made["metadata"]["uid"]
         assert any(
-            "not known to be ours" in line and f"{resource.partition('.')[0]}/{name}" in line for line in said
+            "may belong to others" in line and f"{resource.partition('.')[0]}/{name}" in line for line in said
         ), said
         assert all_ledgers() == [], "nothing is left to do for us"
     finally:
@@ -364,9 +364,7 @@ def test_a_killed_run_is_cleaned_up(theirs: Cluster, api: Kubernetes, state: Pat
     assert "would delete namespace corner-shop" in told.output
     assert "would change back nodes/worker-1" in told.output
     assert "would delete priorityclasses.scheduling.k8s.io/ours" in told.output
-    assert (
-        "would leave alone, since it is not known to be ours, priorityclasses.scheduling.k8s.io/theirs" in told.output
-    )
+    assert "would keep, because it may belong to others, priorityclasses.scheduling.k8s.io/theirs" in told.output
     assert api.find("namespaces", "corner-shop") is not None
 
     done = CliRunner().invoke(cli, ["cleanup", "--run", ledger.run], catch_exceptions=False)

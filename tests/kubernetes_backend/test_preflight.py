@@ -12,7 +12,7 @@ from srearena.cluster import Cluster, ClusterError
 from srearena.cluster.kubernetes import KubernetesCluster, read_context
 from srearena.cluster.kubernetes.quantities import parse_quantity
 from srearena.conductor.shared_cluster import Needs, PreflightFailed
-from srearena.conductor.shared_cluster.preflight import OLDEST, preflight
+from srearena.conductor.shared_cluster.preflight import OLDEST, check_access, check_capacity
 from srearena.service.kubernetes import Kubernetes, Obj
 from srearena.service.manifests import Manifest
 
@@ -26,7 +26,8 @@ def complaints(kubeconfig: Path, needs: Needs = NOTHING, context: str = "", *, t
         Kubernetes(cluster.kubeconfig, timeout=5) as client,
     ):
         try:
-            preflight(cluster.context, client, needs, trusted=trusted)
+            check_access(cluster.context, client, trusted=trusted)
+            check_capacity(cluster.context, client, needs)
         except PreflightFailed as refused:
             return refused.complaints
     return []
@@ -140,7 +141,7 @@ def test_nodes_that_take_no_pods_are_no_room(theirs: Cluster, api: Kubernetes) -
         api.patch("nodes", name, {"spec": {"unschedulable": True}})
     try:
         [line] = complaints(theirs.kubeconfig)
-        assert "no node takes ordinary pods" in line
+        assert "no node accepts ordinary pods" in line
     finally:
         for name in workers:
             api.patch("nodes", name, {"spec": {"unschedulable": False}})

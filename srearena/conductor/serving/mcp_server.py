@@ -22,10 +22,10 @@ class ToolServer:
         self._mode = mode
         self._token = token
         self._process: asyncio.subprocess.Process | None = None
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process runs
 
     async def start(self, url: str) -> dict[str, Any]:
-        """Where it is and how agents are told of it; why it is not there, under `error`; nothing if none is wanted."""
+        """Start the server and return its address and client configurations; the reason under `error` if it fails."""
         if self._mode == "none":
             return {}
         servers = entry_points(group=ENTRY_POINTS, name="live")
@@ -37,22 +37,22 @@ class ToolServer:
             env={**os.environ, "SREARENA_URL": url, "SREARENA_TOKEN": self._token},
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            stderr=self._said,
+            stderr=self._stderr,
             limit=1 << 20,
         )
         assert self._process.stdout is not None
         line = await self._process.stdout.readline()
         if not line:
             await self._process.wait()
-            self._said.seek(0)
-            said = self._said.read().decode("utf-8", "replace").strip().splitlines()
-            return {"error": said[-1].removeprefix("Error: ") if said else "it ended at once"}
-        offered: dict[str, Any] = json.loads(line)
-        return offered
+            self._stderr.seek(0)
+            lines = self._stderr.read().decode("utf-8", "replace").strip().splitlines()
+            return {"error": lines[-1].removeprefix("Error: ") if lines else "it ended at once"}
+        announcement: dict[str, Any] = json.loads(line)
+        return announcement
 
     async def stop(self) -> None:
         if self._process is None:
-            self._said.close()
+            self._stderr.close()
             return
         with contextlib.suppress(ProcessLookupError):
             self._process.terminate()
@@ -61,4 +61,4 @@ class ToolServer:
         except TimeoutError:
             self._process.kill()
             await self._process.wait()
-        self._said.close()
+        self._stderr.close()

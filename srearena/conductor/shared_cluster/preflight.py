@@ -57,12 +57,6 @@ class Needs:
     manifests: tuple[Manifest, ...] = ()
 
 
-def preflight(context: Context, api: Kubernetes, needs: Needs, *, trusted: bool = False) -> None:
-    """Check access and capacity; PreflightFailed where the cluster cannot be used."""
-    check_access(context, api, trusted=trusted)
-    check_capacity(context, api, needs)
-
-
 def check_access(context: Context, api: Kubernetes, *, trusted: bool = False) -> None:
     """PreflightFailed where the cluster is off limits, unreachable, too old, or the rights are missing."""
     if context.production_name and not trusted:

@@ -17,7 +17,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from srearena.conductor.results.store import failed_document, read_trials, write_summary, write_trial
+from srearena.conductor.results.store import read_trials, write_summary, write_trial
 from srearena.conductor.trials.shared_budget import SharedBudget
 from srearena.conductor.trials.trial import AGENT_WORKS, Trial
 
@@ -152,14 +152,7 @@ class _Worker:
         if result is None:
             lost = True
             last = "".join(complaints).strip().splitlines()[-1:] or [f"status {status}"]
-            result = failed_document(
-                trial.problem,
-                agent=trial.agent,
-                seed=trial.spec.seed,
-                trial=trial.number,
-                run=Path(trial.run).name,
-                reason=f"the process of the trial ended: {last[0]}",
-            )
+            result = trial.failure(f"the process of the trial ended: {last[0]}")
             if status not in (130, -2, -15):
                 write_trial(Path(trial.run), result)
         self._changes.put((self._entry, {"result": result, "lost": lost}))

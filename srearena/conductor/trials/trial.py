@@ -40,6 +40,17 @@ class Trial:
     def with_cost_limit(self, cost: float) -> Trial:
         return replace(self, spec=replace(self.spec, limits=replace(self.spec.limits, cost=cost)))
 
+    def failure(self, reason: str) -> dict[str, Any]:
+        """The result document of a trial that failed before its episode."""
+        return failed_document(
+            self.problem,
+            agent=self.agent,
+            seed=self.spec.seed,
+            trial=self.number,
+            run=Path(self.run).name,
+            reason=reason,
+        )
+
     def as_document(self) -> dict[str, Any]:
         return {
             "problem": self.problem,
@@ -71,14 +82,7 @@ def perform(
         say(AGENT_WORKS)
         return asyncio.run(conductor.start_problem())
     except SreArenaError as failure:
-        document = failed_document(
-            trial.problem,
-            agent=trial.agent,
-            seed=trial.spec.seed,
-            trial=trial.number,
-            run=Path(trial.run).name,
-            reason=str(failure),
-        )
+        document = trial.failure(str(failure))
         write_trial(Path(trial.run), document)
         return document
     finally:
