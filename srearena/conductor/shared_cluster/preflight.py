@@ -213,7 +213,9 @@ def _specs(manifests: Iterable[Manifest], nodes: int) -> Iterator[Obj]:
 def _requested(spec: Obj, resource: str) -> float:
     def of(container: Obj) -> float:
         resources = container.get("resources") or {}
-        return parse_quantity((resources.get("requests") or {}).get(resource) or (resources.get("limits") or {}).get(resource))
+        return parse_quantity(
+            (resources.get("requests") or {}).get(resource) or (resources.get("limits") or {}).get(resource)
+        )
 
     running = sum(of(container) for container in spec.get("containers") or ())
     return max([running, *(of(container) for container in spec.get("initContainers") or ())])
