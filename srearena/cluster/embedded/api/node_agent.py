@@ -60,7 +60,7 @@ class Usage(Protocol):
 class NodeAgent(Protocol):
     """All nodes of the cluster; pods are given as stored objects (bound to a node by `spec.nodeName`)."""
 
-    def trouble(self, node: str) -> str:
+    def dial_error(self, node: str) -> str:
         """Why the kubelet of that node cannot be reached (`connect: connection refused`, `i/o timeout`); or nothing."""
         ...
 

@@ -55,7 +55,7 @@ def container_status(pod: Obj, name: str) -> Obj | None:
 def reachable_agent(backend: Backend, pod: Obj, action: str) -> NodeAgent:
     """The nodes, if the pod's kubelet answers; `action` is the path it would be asked with."""
     node = dig(pod, "spec", "nodeName", default="")
-    trouble = backend.agent.trouble(node) if backend.agent is not None else "connect: connection refused"
+    trouble = backend.agent.dial_error(node) if backend.agent is not None else "connect: connection refused"
     if trouble:
         raise kubelet_error(backend, node, action, trouble)
     assert backend.agent is not None

@@ -94,7 +94,7 @@ async def node(backend: Backend, request: Request, row: Resource) -> None:
     _, name, _ = _parsed(request.info.name)
     if backend.store.get("nodes", "", name) is None:
         raise NotFound("nodes", name)
-    trouble = backend.agent.trouble(name) if backend.agent is not None else "connect: connection refused"
+    trouble = backend.agent.dial_error(name) if backend.agent is not None else "connect: connection refused"
     if trouble:
         address = f"{node_address(backend, name)}:{KUBELET_PORT}"
         raise ServiceUnavailable(f"error trying to reach service: dial tcp {address}: {trouble}")

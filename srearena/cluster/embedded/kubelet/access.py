@@ -1,7 +1,7 @@
-"""What can be done to a machine from outside Kubernetes: pulling plugs, filling disks, stopping the kubelet.
+"""Operations on a machine from outside Kubernetes: power, network, disk, clock and the kubelet process.
 
-The hooks behind `NodeAccess`: what they do is done to the machine or its programs, never to an object of the API.
-Whoever is not in this process names them (`perform`); the names are those of the methods in `OPERATIONS`.
+The implementation behind `NodeAccess`: operations change the machine or its programs, never an object of the API.
+Callers in another process select an operation by name (`perform`); the names are those in `OPERATIONS`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ OPERATIONS = (
 
 
 class NodeOperationError(ValueError):
-    """What was asked of a machine cannot be done."""
+    """The operation cannot be performed on this machine."""
 
 
 class UnknownNode(NodeOperationError):
@@ -76,7 +76,7 @@ class NodeAccess:
     # --- kubelet ---------------------------------------------------------------------------------------------
 
     def stop_kubelet(self, node: str) -> None:
-        """`systemctl stop kubelet`: containers go on, nobody answers for them."""
+        """`systemctl stop kubelet`: containers keep running, unmanaged."""
         self._kubelet(node).stop()
 
     def start_kubelet(self, node: str) -> None:
@@ -89,14 +89,14 @@ class NodeAccess:
         self.start_kubelet(node)
 
     def reserve_disk(self, node: str, share: float) -> None:
-        """`evictionHard: {nodefs.available: ...}` in the kubelet's configuration, and the kubelet started anew."""
+        """`evictionHard: {nodefs.available: ...}` in the kubelet's configuration, followed by a kubelet restart."""
         self._kubelet(node).machine.disk_reserve = min(max(share, 0.0), 1.0)
         self.restart_kubelet(node)
 
-    # --- power and cables ------------------------------------------------------------------------------------
+    # --- power and network ------------------------------------------------------------------------------------
 
     def power_off(self, node: str) -> None:
-        """Everything on the machine ends at once, and nobody sees how."""
+        """Stop everything on the machine at once, without graceful termination."""
         kubelet = self._kubelet(node)
         machine = kubelet.machine
         if not machine.powered:
@@ -107,7 +107,7 @@ class NodeAccess:
         for sandbox in machine.sandboxes.values():
             sandbox.lose()
         for volumes in machine.volumes.values():
-            # What was in memory is gone and will be set up anew.
+            # Memory contents are lost and are set up again at boot.
             for name in [name for name, mounted in volumes.items() if mounted.volume.fstype == "tmpfs"]:
                 del volumes[name]
 
@@ -123,18 +123,18 @@ class NodeAccess:
         kubelet.start()
 
     def reboot(self, node: str, seconds: float = REBOOT_SECONDS) -> None:
-        """Off now, and on again after so many virtual seconds."""
+        """Power off now and on again after `seconds` of virtual time."""
         self.power_off(node)
         self._nodes.world.clock.after(seconds, self.power_on, node)
 
     def partition(self, node: str) -> None:
-        """Cut the machine off from the control plane and everybody else; what runs on it goes on."""
+        """Disconnect the machine from the network; its containers keep running."""
         kubelet = self._kubelet(node)
         kubelet.disconnect()
         kubelet.machine.network.set_node_up(node, False)
 
     def heal(self, node: str) -> None:
-        """Take back a partition."""
+        """Undo a partition."""
         kubelet = self._kubelet(node)
         kubelet.machine.network.set_node_up(node, True)
         kubelet.reconnect()
@@ -142,7 +142,7 @@ class NodeAccess:
     # --- disk, memory, clock ---------------------------------------------------------------------------------
 
     def fill_disk(self, node: str, share: float) -> None:
-        """Put a file on the disk that makes it full to that share (0 to 1) of its size; 0 takes the file away."""
+        """Fill the disk to a share (0 to 1) of its size with one file; 0 removes the file."""
         machine = self._kubelet(node).machine
         size, used = machine.disk.limits
         others = used - machine.ballast
@@ -151,11 +151,11 @@ class NodeAccess:
         machine.ballast = wanted
 
     def hold_memory(self, node: str, size: int) -> None:
-        """A process of the machine itself keeps so many bytes; 0 ends it."""
+        """Allocate `size` bytes of memory in a process of the machine itself; 0 ends it."""
         self._kubelet(node).machine.memory_ballast = max(0, size)
 
     def break_disk(self, node: str, number: int | None) -> None:
-        """From now on every access to the machine's own files fails with that errno; None repairs it."""
+        """Fail every access to the machine's own files with this errno; None repairs the disk."""
         machine = self._kubelet(node).machine
         machine.files.broken = number
         for volumes in machine.volumes.values():
@@ -170,7 +170,7 @@ class NodeAccess:
                             mount.volume.broken = number
 
     def set_clock_skew(self, node: str, seconds: float) -> None:
-        """Let the machine's clock be ahead by so many seconds (behind, if negative)."""
+        """Set the machine's clock ahead by `seconds` (behind, if negative)."""
         self._kubelet(node).machine.clock_skew = seconds
 
     def write_file(self, node: str, path: str, data: bytes | str) -> None:
@@ -180,11 +180,11 @@ class NodeAccess:
         make_folders(self._kubelet(node).machine.files.root, folder).put(name, File(content, 0o644))
 
     def slow_disk(self, node: str, factor: float) -> None:
-        """Let the disk take so many times as long for what datastores do; 1 repairs it."""
+        """Multiply the disk latency of datastores by `factor`; 1 repairs the disk."""
         self._kubelet(node).machine.disk_factor = max(1.0, factor)
 
     def burn_cpu(self, node: str, cores: float) -> None:
-        """A process of the machine itself computes on so many cores; 0 ends it."""
+        """Use `cores` of CPU in a process of the machine itself; 0 ends it."""
         self._kubelet(node).machine.own_load.load("burn", max(0.0, cores))
 
     def shape_network(
@@ -197,9 +197,9 @@ class NodeAccess:
         corruption: float = 0.0,
         bandwidth: float = 0.0,
     ) -> None:
-        """`tc netem` on the interface of a pod (`namespace/name`), or on that of the machine; all zeros take it away.
+        """`tc netem` on the interface of a pod (`namespace/name`), or on that of the machine; all zeros remove it.
 
-        What is done to a pod's interface goes with its sandbox.
+        The setting of a pod's interface is lost with its sandbox.
         """
         machine = self._kubelet(node).machine
         machine.network.shape(
@@ -207,6 +207,6 @@ class NodeAccess:
         )
 
     def slow_pulls(self, node: str, factor: float) -> None:
-        """Let image downloads take so many times as long."""
+        """Multiply the duration of image downloads by `factor`."""
         images = self._kubelet(node).machine.images
         images.bytes_per_second = BYTES_PER_SECOND / max(factor, 1e-6)

@@ -1,4 +1,4 @@
-"""What the API may ask of the nodes: logs, containers to run commands in, sockets to forward to, and metrics."""
+"""What the API server requests from kubelets: logs, containers for exec, sockets for port-forward, and metrics."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 class Agent:
-    """Fits the API's `NodeAgent`."""
+    """Implements the API's `NodeAgent`."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
 
-    def trouble(self, node: str) -> str:
-        """Why the kubelet of that node cannot be reached, as a dialer says it; or nothing."""
+    def dial_error(self, node: str) -> str:
+        """The dial error for an unreachable kubelet, in the wording of Go's dialer; empty where it is reachable."""
         kubelet = self._nodes.kubelet(node)
         if kubelet is None or not kubelet.machine.powered:
             return "connect: no route to host"

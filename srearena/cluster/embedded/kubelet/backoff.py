@@ -1,6 +1,6 @@
-"""Waiting longer after each failure, as client-go's flowcontrol.Backoff counts it.
+"""Exponential back-off, as client-go's flowcontrol.Backoff counts it.
 
-An entry that has not been touched for twice the longest delay is forgotten, so that a container which ran well for
+An entry that was not updated for twice the longest delay is dropped, so that a container which ran well for
 ten minutes starts again from the shortest delay.
 """
 
@@ -31,7 +31,7 @@ class BackOff:
         self._entries: dict[Hashable, _Entry] = {}
 
     def seconds(self, key: Hashable) -> float:
-        """How long the present delay is."""
+        """The current delay."""
         found = self._entries.get(key)
         return found.seconds if found is not None else 0.0
 

@@ -1,7 +1,7 @@
 """A container's environment: from services, config maps, secrets, the pod itself, and each other.
 
 The order is the kubelet's: `envFrom`, then `env` from top to bottom (a value may refer to what stands above it as
-`$(NAME)`), then the variables of services for names that nobody set.
+`$(NAME)`), then the variables of services for names that are still unset.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def expand(text: str, known: Mapping[str, str]) -> str:
 
 
 class ServiceVariables:
-    """The `<SERVICE>_SERVICE_HOST` family, worked out again only when services change."""
+    """The `<SERVICE>_SERVICE_HOST` family, recomputed only when services change."""
 
     def __init__(self, world: World) -> None:
         self._store = world.store
@@ -57,7 +57,7 @@ class ServiceVariables:
         self._by_namespace.clear()
 
     def of(self, pod: Obj) -> Mapping[str, str]:
-        """What a new container of the pod gets; the API server's address always, the rest if it wants links."""
+        """Variables of a new container: of the API server, and with `enableServiceLinks` of all services."""
         variables = dict(self._in("default", only="kubernetes"))
         if dig(pod, "spec", "enableServiceLinks", default=True):
             variables.update(self._in(namespace_of(pod)))
@@ -102,7 +102,7 @@ def _variables_of(service: Obj) -> dict[str, str]:
 def environment_of(
     pod: Obj, container: Obj, client: Client, services: Mapping[str, str], sources: FieldSources
 ) -> dict[str, str]:
-    """The variables of a container; ConfigError where something they are taken from is not there."""
+    """The variables of a container; ConfigError where a source is missing."""
     result: dict[str, str] = {}
     for source in container.get("envFrom") or ():
         result.update(_all_of(pod, source, client))

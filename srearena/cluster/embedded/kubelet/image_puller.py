@@ -1,4 +1,4 @@
-"""The kubelet's side of images: policy, credentials, events, and patience after a failed pull."""
+"""The kubelet's side of images: pull policy, credentials, events, and back-off after a failed pull."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ImagePuller:
         self._last_errors: dict[tuple[str, str], str] = {}
 
     async def ensure(self, pod: Obj, container: Obj, say: Say) -> Image:
-        """The container's image, pulled if need be; NotStarted where it cannot be had."""
+        """The container's image, pulled if needed; NotStarted where the pull fails."""
         name = container["image"]
         try:
             reference = parse_reference(name)

@@ -1,7 +1,7 @@
-"""The kubelet of one node: it takes on the pods that are bound to the node and answers for them.
+"""The kubelet of one node: runs the pods that are bound to the node and reports their status.
 
-It can be stopped and started again like the program it stands for; what runs in containers does not notice. While it
-cannot reach the API server it goes on with what it knows and keeps what it has to say for later.
+It can be stopped and started again like the real process; running containers are not affected. While it cannot reach
+the API server it works from its cache and queues status updates.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 REACTION_SECONDS = 0.01
 """From a change of a pod object to the kubelet acting on it."""
 RELIST_SECONDS = 1.0
-"""How often the kubelet asks the runtime which containers there are."""
+"""How often the kubelet lists the containers of the runtime (PLEG relist)."""
 WRITE_RETRY_SECONDS = 10.0
 _PRESSED = {
     "MemoryPressure": "NodeHasInsufficientMemory",
@@ -97,15 +97,15 @@ class Kubelet:
         self._reset()
 
     def _reset(self) -> None:
-        """What a kubelet forgets when it is restarted."""
+        """Initialise the state that a kubelet loses when it is restarted."""
         self.crash_back_off = BackOff(self.clock)
         self._commitments = Commitments()
         self.puller = ImagePuller(self.clock, self.client, self.machine.images)
 
-    # --- life ------------------------------------------------------------------------------------------------
+    # --- lifecycle ------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin, or begin again after a stop: every pod of the node is looked at."""
+        """Start, or start again after a stop, and sync every pod of the node."""
         if self.running:
             return
         self.running = True
@@ -115,7 +115,7 @@ class Kubelet:
         self.static_pods.start()
 
     def stop(self) -> None:
-        """The process ends; containers go on without it."""
+        """End the process; containers keep running."""
         self.running = False
         self.heartbeat.stop()
         for worker in self.workers.values():
@@ -124,11 +124,11 @@ class Kubelet:
         self._unwritten = {}
 
     def disconnect(self) -> None:
-        """Lose the API server."""
+        """Lose the connection to the API server."""
         self.online = False
 
     def reconnect(self) -> None:
-        """Reach the API server again: say what was not said, and see what was missed."""
+        """Reconnect to the API server: write queued statuses and process missed changes."""
         if self.online:
             return
         self.online = True
@@ -150,7 +150,7 @@ class Kubelet:
         return [worker for worker in self.workers.values() if worker.stage is WorkerState.SYNCING]
 
     def set_pressures(self, pressures: frozenset[str]) -> None:
-        """Note which pressure conditions hold; the node's status follows at once."""
+        """Set the pressure conditions that hold; the node's status is written at once."""
         before, self.pressures = self.pressures, pressures
         if before == pressures:
             return
@@ -171,7 +171,7 @@ class Kubelet:
                 self._remove_orphan(sandbox)
 
     def _remove_orphan(self, sandbox: Sandbox) -> None:
-        """Containers of a pod that was deleted while the kubelet was not looking."""
+        """Remove containers of a pod that was deleted while the kubelet was down."""
         if any(True for _ in sandbox.running()):
             worker = PodWorker(self, sandbox.pod)
             self.workers[worker.uid] = worker
@@ -183,8 +183,8 @@ class Kubelet:
 
     # --- pods ------------------------------------------------------------------------------------------------
 
-    def hear(self, change: Change) -> None:
-        """A pod of this node changed in the store. Only plans: handlers of changes must not write."""
+    def handle_pod_change(self, change: Change) -> None:
+        """Handle a change of a pod of this node. Only schedules work: handlers of changes must not write."""
         if not self.running or not self.online:
             return
         if change.type == "DELETED":
@@ -194,11 +194,11 @@ class Kubelet:
             if worker is not None:
                 self.clock.after(REACTION_SECONDS, self._gone, worker)
             return
-        if change.old is not None and self._is_own_echo(change.old, change.new):
+        if change.old is not None and self._is_own_status_update(change.old, change.new):
             return
         self.clock.after(REACTION_SECONDS, self._changed, namespace_of(change.new), name_of(change.new))
 
-    def _is_own_echo(self, old: Obj, new: Obj) -> bool:
+    def _is_own_status_update(self, old: Obj, new: Obj) -> bool:
         """Whether a change is only the status that this kubelet wrote itself."""
         worker = self.workers.get(uid_of(new))
         if worker is None or new.get("spec") is not old.get("spec") or new.get("status") != worker.status:
@@ -216,16 +216,16 @@ class Kubelet:
             self.observe(pod)
 
     def observe(self, pod: Obj) -> None:
-        """Look at a pod of this node: a new one, or a new version."""
+        """Process a pod of this node: a new one, or a new version."""
         if self.static_pods.adopt(pod):
             return
         worker = self.workers.get(uid_of(pod))
         if worker is None:
-            self._take_on(pod)
+            self._admit_pod(pod)
         elif worker.pod is not pod:
             worker.update(pod)
 
-    def _take_on(self, pod: Obj) -> None:
+    def _admit_pod(self, pod: Obj) -> None:
         uid = uid_of(pod)
         worker = PodWorker(self, pod)
         finished = dig(pod, "status", "phase") in FINISHED
@@ -268,15 +268,15 @@ class Kubelet:
         self.write_status(worker, worker.status)
 
     def commit(self, worker: PodWorker) -> None:
-        """Count what a pod was promised."""
+        """Add a pod's requests to the committed resources."""
         self._commitments.add(worker.uid, worker.pod)
 
     def uncommit(self, worker: PodWorker) -> None:
-        """Nothing of the pod runs any more."""
+        """Remove a pod's requests: all its containers have ended."""
         self._commitments.drop(worker.uid)
 
     def finished(self, worker: PodWorker) -> None:
-        """A pod was taken down completely."""
+        """Handle the end of a pod's termination."""
         if is_terminating(worker.pod):
             self.delete_pod(worker)
         current = self.client.get("pods", namespace_of(worker.pod), name_of(worker.pod))
@@ -284,12 +284,12 @@ class Kubelet:
             self.forget(worker)
 
     def delete_pod(self, worker: PodWorker) -> None:
-        """Tell the API server that nothing is left of a pod that is being deleted."""
+        """Delete the object of a pod whose termination is complete."""
         if self.online:
             self._attempt(lambda: self.client.delete("pods", worker.pod, grace_seconds=0))
 
     def forget(self, worker: PodWorker) -> None:
-        """Nothing of the pod is left anywhere."""
+        """Drop all state of a pod."""
         self.workers.pop(worker.uid, None)
         self.uncommit(worker)
         self._unwritten.pop(worker.uid, None)
@@ -317,7 +317,7 @@ class Kubelet:
             self._attempt(lambda: self.recorder.event(pod, kind, reason, message, field_path=field_path))
 
     def node_event(self, kind: str, reason: str, message: str) -> None:
-        """An event about the node itself; the kubelet names it by its name where others use the UID."""
+        """Record an event about the node; as its UID the kubelet uses the node's name."""
         about = {"apiVersion": "", "kind": "Node", "metadata": {"name": self.name, "uid": self.name}}
         if self.online:
             self._attempt(lambda: self.recorder.event(about, kind, reason, message))
@@ -338,7 +338,7 @@ class Kubelet:
             worker.written(written)
 
     def _attempt(self, write: Callable[[], object]) -> None:
-        """Write; what waits for a webhook or fails is done again later."""
+        """Write; retry later where the write waits for a webhook or fails."""
         try:
             write()
         except AdmissionPending as pending:

@@ -1,4 +1,4 @@
-"""All nodes of a cluster: starting them, finding them, telling each of the pods that concern it."""
+"""All nodes of a cluster: start them, look them up, and dispatch pod changes to their kubelets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from srearena.cluster.embedded.world import World
 
 EXTENDED_TOKEN_SECONDS = 365 * 24 * 3600
-"""How long the API server really accepts a token that was asked for with the default lifetime."""
+"""How long the API server really accepts a token requested with the default lifetime."""
 
 
 class Nodes:
@@ -43,10 +43,10 @@ class Nodes:
         self.token_provider: TokenProvider = self._issue_token
         """Makes service account tokens for projected volumes."""
         self.on_container: Callable[[Sandbox, ContainerRecord], object] | None = None
-        """Told of every container that is created; to be set before the machines are added."""
+        """Called with every container that is created; to be set before the machines are added."""
         self._network: PodNetwork = NoNetwork()
         self._by_range: dict[str, Machine] = {}
-        """By the first three numbers of the addresses of its pods."""
+        """Machines by the first three octets of their pods' addresses."""
         self._issuer: TokenIssuer | None = None
         self._tokens: dict[tuple[str, str, int], tuple[float, str]] = {}
         """By pod, audience and lifetime: when to renew the token, and the token."""
@@ -54,14 +54,14 @@ class Nodes:
         self._refresh = VolumeRefresh(world)
         self.usage = UsageSampler(world.clock, self.kubelets)
         self.agent = Agent(self)
-        """Answers the API's questions about logs, commands, sockets and metrics."""
+        """Serves the API's requests for logs, exec, port-forward and metrics."""
         self.access = NodeAccess(self)
-        """Does to machines what Kubernetes has no API for."""
+        """Operations on machines that Kubernetes has no API for."""
         world.store.add_index("pods", "node", _node_of)
-        world.on_change("pods", self._hear)
+        world.on_change("pods", self._handle_pod_change)
 
     def add(self, spec: NodeSpec) -> Kubelet:
-        """Switch a new node on; it registers itself."""
+        """Start a new node; it registers itself."""
         world = self.world
         machine = Machine(
             spec,
@@ -85,7 +85,7 @@ class Nodes:
         return kubelet
 
     def _issue_token(self, pod: Obj, audience: str, seconds: int) -> str:
-        """The token a projected volume shows now; it is renewed after four fifths of its life."""
+        """The token a projected volume shows now; renewed after four fifths of its lifetime, as the kubelet does."""
         now = self.world.clock.now
         key = (uid_of(pod), audience, seconds)
         found = self._tokens.get(key)
@@ -111,16 +111,16 @@ class Nodes:
         return self.token_provider(pod, audience, seconds)
 
     def connect(self, network: PodNetwork) -> None:
-        """Plug every machine with its pods, now and later, into a network."""
+        """Connect every machine and its pods, present and future, to a network."""
         self._network = network
         for kubelet in self.kubelets.values():
             kubelet.machine.plug_into(network)
 
-    def _hear(self, change: Change) -> None:
+    def _handle_pod_change(self, change: Change) -> None:
         name = change.new["spec"].get("nodeName")
         kubelet = self.kubelets.get(name) if name else None
         if kubelet is not None:
-            kubelet.hear(change)
+            kubelet.handle_pod_change(change)
 
     # Finding
 
@@ -131,7 +131,7 @@ class Nodes:
         return self.kubelets.get(dig(pod, "spec", "nodeName", default=""))
 
     def worker(self, namespace: str, name: str) -> PodWorker | None:
-        """Who takes care of a pod, if somebody does."""
+        """The worker of a pod; None where it has none."""
         pod = self.world.store.get("pods", namespace, name)
         kubelet = self.kubelet_of(pod) if pod is not None else None
         return kubelet.workers.get(uid_of(pod)) if kubelet is not None and pod is not None else None
@@ -152,7 +152,7 @@ class Nodes:
 
 
 def start_nodes(world: World, specs: Iterable[NodeSpec]) -> Nodes:
-    """Switch the machines of a cluster on; each registers its node and takes care of the pods bound to it."""
+    """Start the machines of a cluster; each registers its node and runs the pods bound to it."""
     nodes = Nodes(world)
     for spec in specs:
         nodes.add(spec)

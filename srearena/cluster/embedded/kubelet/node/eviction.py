@@ -1,8 +1,8 @@
-"""Keeping a node alive when memory or disk run short: conditions, reclaiming, and eviction of pods.
+"""Node-pressure eviction: pressure conditions, reclaiming disk, and eviction of pods.
 
-Every ten seconds the signals are compared with the default hard thresholds, or with one for the disk that the kubelet
-was given (`Machine.disk_reserve`). A pressure condition stays for five
-minutes after its signal has recovered. One pod is evicted at a time; pods that exceed limits of their own on local
+Every ten seconds the signals are compared with the default hard thresholds, or with a
+configured one for the disk (`Machine.disk_reserve`). A pressure condition stays for five minutes after its signal has
+recovered. One pod is evicted at a time; pods that exceed limits of their own on local
 storage go at once.
 """
 
@@ -34,7 +34,7 @@ _PAGE = 4096
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """A signal that has fallen below what is tolerated."""
+    """A signal below its eviction threshold."""
 
     resource: str
     condition: str
@@ -49,7 +49,7 @@ class EvictionManager:
         self._busy_until = 0.0
 
     def check(self, memory: int) -> None:
-        """Look at the signals; `memory` is what is in use now."""
+        """Compare the signals with the thresholds; `memory` is the amount in use."""
         kubelet = self._kubelet
         if memory > kubelet.machine.memory:
             memory = self._kill_for_memory()
@@ -131,12 +131,12 @@ class EvictionManager:
             if worker.has_storage_limits and not _spared(worker):
                 message = _exceeded(worker)
                 if message:
-                    # The pod's own doing, not a disruption of it.
+                    # Caused by the pod itself, so it is no disruption.
                     self._kubelet.event(worker.pod, "Warning", REASON, message)
                     worker.evict(REASON, message, EVICTION_GRACE)
 
     def _kill_for_memory(self) -> int:
-        """More memory is wanted than the machine has: the kernel kills until there is enough."""
+        """Demand exceeds the machine's memory: the kernel kills processes until there is enough."""
         machine = self._kubelet.machine
         while (used := machine.memory_working_set()) > machine.memory:
             victim = out_of_memory_victim(machine)
@@ -158,7 +158,7 @@ def _spared(worker: PodWorker) -> bool:
 
 
 def _rank(worker: PodWorker, resource: str) -> tuple[bool, int, int]:
-    """Who goes first: who uses more than it asked for, then the less important, then the greedier."""
+    """Eviction order: usage above requests first, then lower priority, then higher usage over requests."""
     uses = _use_by_container(worker, resource)
     used = sum(uses.values()) if resource == _MEMORY else _disk_use(worker)
     requested = sum(_request(worker.pod, name, resource) for name in uses)
@@ -197,7 +197,7 @@ def _disk_use(worker: PodWorker) -> int:
 
 
 def _exceeded(worker: PodWorker) -> str:
-    """Which limit on local storage the pod exceeds; nothing where it keeps them all."""
+    """Which limit on local storage the pod exceeds; empty where it exceeds none."""
     for volume in worker.volumes.values():
         if volume.size_limit is not None and volume.volume.space.used > volume.size_limit:
             return (

@@ -1,4 +1,4 @@
-"""A node's signs of life: its Lease every ten seconds, its status when it changes or every five minutes."""
+"""Node heartbeats: the Lease every ten seconds, the status when it changes or every five minutes."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ class Heartbeat:
         self._reported_at = 0.0
         self._reported: tuple[object, ...] = ()
         self._boot_id = ""
-        """Of the last boot this kubelet knows of."""
+        """The boot ID the kubelet last reported."""
         self._unschedulable = False
-        """Whether the node was cordoned when it was last looked at."""
+        """Whether the node was cordoned at the last check."""
         self.not_ready: tuple[str, str] | None = None
-        """Reason and message of a kubelet that says itself that it is not ready."""
+        """Reason and message of the NotReady condition that the kubelet itself reports."""
 
     def start(self) -> None:
-        """Register the node if it is not there, say that it is alive, and go on saying so."""
+        """Register the node if it is missing, report its status, and schedule heartbeats."""
         self._register()
-        told = self.report()
-        self._say_hello(told_ready=told)
+        became_ready = self.report()
+        self._record_start(reported_ready=became_ready)
         self._renew()
-        # Nodes that were switched on together do not stay in step.
-        self._timer = self._kubelet.clock.after(self._first_delay(), self._beat)
+        # Jitter: nodes that start together must not stay synchronised.
+        self._timer = self._kubelet.clock.after(self._first_delay(), self._tick)
 
     def _first_delay(self) -> float:
         return self._kubelet.jitter(PERIOD / 2, 1.0)
 
-    def _say_hello(self, *, told_ready: bool) -> None:
-        """What a kubelet says of its node when it starts."""
+    def _record_start(self, *, reported_ready: bool) -> None:
+        """Record the events of a starting kubelet."""
         kubelet, machine = self._kubelet, self._kubelet.machine
         kubelet.node_event("Normal", "Starting", "Starting kubelet.")
         for reason in ("NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID"):
@@ -58,7 +58,7 @@ class Heartbeat:
         if self._boot_id not in ("", machine.boot_id):
             text = f"Node {kubelet.name} has been rebooted, boot id: {machine.boot_id}"
             kubelet.node_event("Warning", "Rebooted", text)
-        if self._boot_id != machine.boot_id and not told_ready:
+        if self._boot_id != machine.boot_id and not reported_ready:
             kubelet.node_event("Normal", "NodeReady", f"Node {kubelet.name} status is now: NodeReady")
         self._boot_id = machine.boot_id
 
@@ -67,7 +67,7 @@ class Heartbeat:
             self._timer.cancel()
             self._timer = None
 
-    def _beat(self) -> None:
+    def _tick(self) -> None:
         kubelet = self._kubelet
         kubelet.every_ten_seconds()
         if kubelet.online:
@@ -76,7 +76,7 @@ class Heartbeat:
             due = kubelet.clock.now - self._reported_at >= REPORT_PERIOD
             if due or self._state() != self._reported or self._is_given_up():
                 self.report()
-        self._timer = kubelet.clock.after(PERIOD, self._beat)
+        self._timer = kubelet.clock.after(PERIOD, self._tick)
 
     def _note_cordon(self) -> None:
         kubelet = self._kubelet
@@ -88,7 +88,7 @@ class Heartbeat:
             kubelet.node_event("Normal", reason, f"Node {kubelet.name} status is now: {reason}")
 
     def _is_given_up(self) -> bool:
-        """Whether somebody wrote meanwhile that nothing is known of this node."""
+        """Whether the node lifecycle controller has marked the node as unknown."""
         node = self._kubelet.client.get("nodes", "", self._kubelet.name)
         return any(row.get("status") == "Unknown" for row in dig(node, "status", "conditions", default=()))
 
@@ -107,7 +107,7 @@ class Heartbeat:
         return (self._kubelet.pressures, machine.images.generation, machine.boot_id, self.not_ready)
 
     def report(self) -> bool:
-        """Write the node's status; returns whether that made it ready again, which an event tells."""
+        """Write the node's status; returns whether it became ready again, which is recorded as an event."""
         kubelet = self._kubelet
         node = kubelet.client.get("nodes", "", kubelet.name)
         if node is None or not kubelet.online:

@@ -11,7 +11,7 @@ from srearena.cluster.embedded.objects import Obj
 KUBELET_VERSION = "v1.34.0"
 KUBELET_PORT = 10250
 EVICTION_MEMORY = 100 * 1024**2
-"""Memory the kubelet keeps free, which therefore is not allocatable."""
+"""The hard eviction threshold for memory, which is not allocatable."""
 EVICTION_DISK = 0.10
 _ROLE = "node-role.kubernetes.io/"
 _MOVED_STORAGE = ("aws-ebs", "azure-disk", "azure-file", "cinder", "gce-pd", "portworx-volume", "vsphere-volume")
@@ -40,7 +40,7 @@ def capacity_of(spec: NodeSpec) -> dict[str, str]:
 
 
 def allocatable_of(spec: NodeSpec) -> dict[str, str]:
-    """Capacity without what the kubelet keeps back to be able to evict in time."""
+    """Capacity minus the hard eviction thresholds."""
     return {
         **capacity_of(spec),
         "ephemeral-storage": str(spec.disk_bytes - int(spec.disk_bytes * EVICTION_DISK)),
@@ -90,7 +90,7 @@ def node_object(machine: Machine) -> Obj:
 
 
 def csi_node_object(node: Obj) -> Obj:
-    """What a node says of its storage drivers: none yet, and which built-in ones have moved out."""
+    """The CSINode object: no drivers yet, and the in-tree plugins that were migrated to CSI."""
     name = node["metadata"]["name"]
     owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"]}
     moved = ",".join(f"kubernetes.io/{plugin}" for plugin in _MOVED_STORAGE)

@@ -1,4 +1,4 @@
-"""Sharing a machine: who gets how much processor when there is not enough, and who dies when memory runs out."""
+"""CPU shares of containers when the machine is contended, and the choice of the OOM victim."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from srearena.cluster.embedded.quantity import milli, units
 from srearena.cluster.embedded.registry.strategies.pod_resources import qos_class
 
 MINIMUM_SHARE = 0.002
-"""Cores a container without a request counts for: two cgroup shares of 1024 per core."""
+"""The weight of a container without a CPU request: two cgroup shares, at 1024 shares per core."""
 SYSTEM_WEIGHT = 1.0
-"""What the machine's own processes count for: as much as pods that request a core."""
+"""The weight of the machine's own processes, in cores (chosen: system.slice has the default 1024 shares)."""
 
 
-def share_processor(machine: Machine, wanted: float | None = None) -> bool:
+def share_processor(machine: Machine, demand: float | None = None) -> bool:
     """Divide the cores among containers in proportion to their requests; True where there were too few."""
-    contended = (machine.survey()[1] if wanted is None else wanted) > machine.cores
+    contended = (machine.survey()[1] if demand is None else demand) > machine.cores
     if contended or machine.contended:
         machine.contended = contended
         _divide(machine, contended)
     return contended
 
 
-def _wish(meter: ResourceMeter) -> float:
-    wanted = meter.wanted_cores
-    return wanted if meter.cpu_limit is None or wanted < meter.cpu_limit else meter.cpu_limit
+def _demand(meter: ResourceMeter) -> float:
+    demand = meter.wanted_cores
+    return demand if meter.cpu_limit is None or demand < meter.cpu_limit else meter.cpu_limit
 
 
 def _divide(machine: Machine, contended: bool) -> None:
@@ -41,10 +41,10 @@ def _divide(machine: Machine, contended: bool) -> None:
                 meter = record.container.meter
                 meter.settle()
                 meter.available_cores = None
-                claims.append((_wish(meter), _weight(sandbox.pod, record.name), meter))
+                claims.append((_demand(meter), _weight(sandbox.pod, record.name), meter))
     if not contended:
         return
-    # Whoever wants less than its share is satisfied first, and what it leaves is divided among the rest.
+    # Max-min fairness: demands below their share are met first, and the remainder is divided among the others.
     left, weights = machine.cores, sum(weight for _, weight, _ in claims)
     for wish, weight, meter in sorted(claims, key=lambda claim: claim[0] / claim[1]):
         granted = min(wish, left * weight / weights)
@@ -54,7 +54,7 @@ def _divide(machine: Machine, contended: bool) -> None:
 
 
 def set_limits(meter: ResourceMeter, limits: Obj) -> None:
-    """Change what a running container may use."""
+    """Set the limits of a running container."""
     cores = milli(limits["cpu"]) / 1000 if limits.get("cpu") else None
     memory = units(limits["memory"]) if limits.get("memory") else None
     if cores != meter.cpu_limit:
@@ -84,7 +84,7 @@ def memory_request(pod: Obj, name: str) -> int:
 
 
 def out_of_memory_victim(machine: Machine) -> tuple[Sandbox, ContainerRecord] | None:
-    """Whom the kernel kills when the machine's memory is gone: the worst of memory used and oom_score_adj."""
+    """The process the kernel kills when memory is exhausted: highest memory use plus oom_score_adj."""
     worst: tuple[float, Sandbox, ContainerRecord] | None = None
     for sandbox in machine.sandboxes.values():
         for record in sandbox.running():

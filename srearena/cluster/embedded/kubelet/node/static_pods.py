@@ -1,7 +1,7 @@
-"""Static pods: run from manifests on the machine's disk, with or without an API server that knows of them.
+"""Static pods: run from manifests on the machine's disk, with or without an API server.
 
-For each the kubelet keeps a mirror pod in the API, so that people can see it. Deleting the mirror changes nothing but
-that it is written again; only the manifest decides.
+For each the kubelet writes a mirror pod to the API, so that it is visible there. A deleted mirror pod is written again;
+only removing the manifest ends the pod.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class StaticPods:
         """By the pod's full name."""
 
     def add(self, manifest: Obj) -> None:
-        """Put a manifest into the machine's folder."""
+        """Add a manifest to the machine's manifest folder."""
         pod = self._prepared(manifest)
         self._manifests[name_of(pod)] = pod
         if self._kubelet.running:
             self._write_mirror(name_of(pod))
 
     def remove(self, name: str) -> None:
-        """Take a manifest away (by its own name, without the node's): the pod ends."""
+        """Remove a manifest (by its own name, without the node's); the pod ends."""
         full = f"{name}-{self._kubelet.name}"
         pod = self._manifests.pop(full, None)
         worker = self._worker(full)
@@ -56,7 +56,7 @@ class StaticPods:
         worker.removed()
 
     def start(self) -> None:
-        """The kubelet begins: every manifest is looked at."""
+        """Run every manifest; called when the kubelet starts."""
         for name in self._manifests:
             self._write_mirror(name)
 
@@ -83,7 +83,7 @@ class StaticPods:
         return pod
 
     def _write_mirror(self, name: str) -> None:
-        """Create the mirror pod where it is missing; what is refused is tried again."""
+        """Create the mirror pod where it is missing; retried where the write is refused."""
         kubelet = self._kubelet
         pod = self._manifests.get(name)
         if pod is None or not kubelet.running:
@@ -103,7 +103,7 @@ class StaticPods:
             kubelet.clock.after(RETRY_SECONDS, self._write_mirror, name)
 
     def adopt(self, pod: Obj) -> bool:
-        """Take note of a mirror pod that appeared or changed; False where the pod is none of ours."""
+        """Process a mirror pod that appeared or changed; False where the pod is not a mirror pod of this node."""
         if not is_mirror(pod) or name_of(pod) not in self._manifests:
             return False
         kubelet = self._kubelet
@@ -123,7 +123,7 @@ class StaticPods:
         return True
 
     def _rename(self, worker: PodWorker, pod: Obj) -> None:
-        """The mirror was deleted and made anew: the same containers now show under another UID."""
+        """Move the containers to the UID of a recreated mirror pod."""
         kubelet = self._kubelet
         kubelet.workers.pop(worker.uid, None)
         sandbox = kubelet.machine.sandboxes.pop(worker.uid, None)
@@ -141,7 +141,7 @@ class StaticPods:
         worker.sync(0)
 
     def lost_mirror(self, pod: Obj) -> bool:
-        """The mirror was deleted: it is written again. False where the pod is none of ours."""
+        """Write a deleted mirror pod again; False where the pod is not a mirror pod of this node."""
         if not is_mirror(pod) or name_of(pod) not in self._manifests or namespace_of(pod) == "":
             return False
         self._kubelet.clock.after(1.0, self._write_mirror, name_of(pod))

@@ -1,7 +1,6 @@
-"""What metrics-server knows of containers and nodes: a sample every fifteen seconds, and the difference of two.
+"""Usage of containers and nodes as metrics-server computes it: the difference of two samples, fifteen seconds apart.
 
-A container is unknown until it has been there for a while and has been seen twice; that is the blindness an
-autoscaler has for new pods.
+A container has no usage until it was scraped twice, so autoscalers have no data about new pods.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 RESOLUTION = 15.0
 SYSTEM_CORES = 0.02
-"""Of a machine's cores, the share that the system itself keeps busy."""
+"""The share of a machine's cores that system processes use."""
 BLIND_SECONDS = 30.0
 """How long after its start a container's numbers first reach metrics-server."""
 
@@ -69,23 +68,23 @@ class UsageSampler:
     def _scrape_node(self, machine: Machine, known: Mapping[str, _Sample], now: float) -> tuple[float, int]:
         """Sample every container of a node; returns the processor time and the memory of the whole node."""
         total = SYSTEM_CORES * machine.cores * (now - machine.booted_at) + machine.own_load.cpu_seconds()
-        held = SYSTEM_MEMORY + machine.memory_ballast
+        used_memory = SYSTEM_MEMORY + machine.memory_ballast
         for record in machine.live.values():
             if record.container is None:
                 continue
             spent, memory = record.container.meter.cpu_seconds(), record.working_set
             total += spent
-            held += memory
+            used_memory += memory
             if now - record.started_at >= BLIND_SECONDS:
                 self._containers[record.id] = _follow(known.get(record.id), now, spent, memory)
-        return total, held
+        return total, used_memory
 
     def of_node(self, name: str) -> Usage | None:
         found = self._nodes.get(name)
         return found.usage() if found is not None else None
 
     def of_pod(self, kubelet: Kubelet, pod: Obj) -> dict[str, Usage] | None:
-        """By container; None while any running container is still unknown, as metrics-server leaves such a pod out."""
+        """By container; None while a running container has no usage yet, as metrics-server leaves such a pod out."""
         sandbox = kubelet.machine.sandboxes.get(uid_of(pod))
         if sandbox is None:
             return None

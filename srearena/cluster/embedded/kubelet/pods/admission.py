@@ -1,6 +1,6 @@
-"""Whether a node takes a pod that was bound to it: the kubelet's last word, after the scheduler's.
+"""Pod admission by the kubelet, after the scheduler has bound the pod to the node.
 
-A pod that is turned away becomes Failed at once. What the kubelet checks is what the scheduler checks about a single
+A rejected pod becomes Failed at once. What the kubelet checks is what the scheduler checks about a single
 node, since pods can be bound past it, and since the node may have changed meanwhile.
 """
 
@@ -37,7 +37,7 @@ def is_critical(pod: Obj) -> bool:
 
 
 class Commitments:
-    """What the pods on a node have been promised, added up."""
+    """The sum of the requests of the pods on a node."""
 
     def __init__(self) -> None:
         self._pods: dict[str, tuple[dict[str, int], list[tuple[str, str, int]]]] = {}
@@ -58,8 +58,8 @@ class Commitments:
     def used(self, resource: str) -> int:
         return self._used.get(resource, 0)
 
-    def has_port(self, wanted: tuple[str, str, int]) -> bool:
-        return any(ports_clash(wanted, port) for _, ports in self._pods.values() for port in ports)
+    def has_port(self, requested: tuple[str, str, int]) -> bool:
+        return any(ports_clash(requested, port) for _, ports in self._pods.values() for port in ports)
 
 
 def rejection_of(
@@ -83,7 +83,7 @@ def _predicate(name: str, cause: str) -> Rejection:
 
 
 def _under_pressure(pod: Obj, pressures: frozenset[str], static: bool) -> Rejection | None:
-    """Under disk pressure nothing new runs; under memory pressure alone, what promises to use some memory may."""
+    """Disk pressure rejects every pod; memory pressure alone rejects pods of class BestEffort."""
     if not pressures or static or is_critical(pod):
         return None
     if pressures == {"MemoryPressure"}:
@@ -98,13 +98,13 @@ def _out_of_resources(pod: Obj, node: Obj, others: Commitments) -> Rejection | N
     allocatable = dig(node, "status", "allocatable", default={})
     requests = {**pod_requests(pod), "pods": 1}
     for name in ("pods", *sorted(requests)):
-        wanted = requests.get(name, 0)
+        requested = requests.get(name, 0)
         if name not in allocatable and name not in _ALWAYS_COUNTED:
             continue
         capacity, used = amount(name, allocatable.get(name, 0)), others.used(name)
-        if wanted and used + wanted > capacity:
+        if requested and used + requested > capacity:
             return Rejection(
                 f"OutOf{name}",
-                f"Node didn't have enough resource: {name}, requested: {wanted}, used: {used}, capacity: {capacity}",
+                f"Node didn't have enough resource: {name}, requested: {requested}, used: {used}, capacity: {capacity}",
             )
     return None

@@ -1,4 +1,4 @@
-"""From a container in a pod's spec to what the runtime is asked for: command, identity, limits, mounts."""
+"""The runtime's configuration of a container, from the pod's spec: command, identity, limits, mounts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def container_config(
     environment: dict[str, str],
     image: str,
 ) -> ContainerConfig:
-    """ConfigError where the pod asks for what cannot be."""
+    """Build the configuration; ConfigError where the spec cannot be satisfied."""
     security = {**dig(pod, "spec", "securityContext", default={}), **(container.get("securityContext") or {})}
     _check_identity(pod, container, security, sandbox.machine.programs.find(image))
     limits = dig(container, "resources", "limits") or dig(pod, "spec", "resources", "limits", default={})

@@ -1,7 +1,7 @@
-"""Container statuses of a pod, from what the runtime knows and from why something could not be started.
+"""Container statuses of a pod, from the runtime's records and from the reasons why containers did not start.
 
-The rules are the kubelet's: the runtime's latest record decides the state; a container that shall run but could not
-be started is shown waiting, with the reason, and its last end moves to `lastState`.
+The rules are the kubelet's: the runtime's latest record decides the state; a container that should run but could not
+be started is waiting, with the reason, and its last termination moves to `lastState`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Reasons = Mapping[str, tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What probes say of a running container."""
+    """The probe results of a running container."""
 
     started: bool
     ready: bool
@@ -77,7 +77,7 @@ def container_statuses(
         record = sandbox.latest(name) if sandbox is not None else None
         old = before.get(name)
         if record is None:
-            status = _unborn(container, old, waiting, deleted=is_terminating(pod))
+            status = _status_without_record(container, old, waiting, deleted=is_terminating(pod))
         else:
             status = _of_record(container, record, sandbox)
         reason = reasons.get(name)
@@ -88,7 +88,7 @@ def container_statuses(
             status["state"] = {"waiting": _waiting(*reason)}
         _add_health(status, record, health, init and not is_sidecar(container))
         statuses.append(status)
-    # Init containers stand in the order in which they run; the others, as clients expect, by name.
+    # Init containers are listed in the order in which they run; the others, as clients expect, by name.
     return statuses if init else sorted(statuses, key=lambda status: str(status["name"]))
 
 
@@ -102,8 +102,8 @@ def _shall_run(pod: Obj, container: Obj, record: ContainerRecord | None, *, init
     return not record.exited or restarts_after(pod, container, record.exit_code, init=init)
 
 
-def _unborn(container: Obj, old: Obj | None, waiting: str, *, deleted: bool) -> Obj:
-    """The runtime knows nothing of it: not there yet, or there no more."""
+def _status_without_record(container: Obj, old: Obj | None, waiting: str, *, deleted: bool) -> Obj:
+    """The status of a container without a runtime record: not created yet, or removed."""
     status: Obj = {
         "name": container["name"],
         "image": container["image"],

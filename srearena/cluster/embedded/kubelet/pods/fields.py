@@ -1,4 +1,4 @@
-"""The downward API: what a pod may know of itself, as environment variables and as files."""
+"""The downward API: fields of a pod as environment variables and as files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class FieldSources:
-    """What the pod object itself does not say yet when a container is made."""
+    """Values that are not in the pod object yet when a container is created."""
 
     pod_addresses: tuple[str, ...] = ()
     host_address: str = ""
@@ -63,7 +63,7 @@ def _quoted(value: str) -> str:
 
 
 def resource_value(pod: Obj, container: Obj, reference: Obj, sources: FieldSources) -> str:
-    """An amount of `limits.cpu` and the like, in units of its divisor, rounded up; unlimited means the node's all."""
+    """An amount of `limits.cpu` and the like, in units of its divisor, rounded up; by default the node's."""
     named = reference.get("containerName")
     if named:
         every = [*dig(pod, "spec", "containers", default=()), *dig(pod, "spec", "initContainers", default=())]

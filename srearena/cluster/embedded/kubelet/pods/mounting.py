@@ -1,4 +1,4 @@
-"""Waiting for a pod's volumes: each is tried again with growing delays until all of them are there."""
+"""Mount a pod's volumes: each is retried with back-off until all of them are mounted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ATTACH_POLL = 1.0
 
 
 async def mount_volumes(worker: PodWorker) -> bool:
-    """True once every volume is mounted; False where the round is to end without them."""
+    """True once every volume is mounted; False where the sync ends without them."""
     missing = {volume["name"]: volume for volume in needed_volumes(worker.pod) if volume["name"] not in worker.volumes}
     if not missing:
         return True
@@ -31,14 +31,14 @@ async def mount_volumes(worker: PodWorker) -> bool:
             try:
                 worker.mount(missing[name])
             except MountError as error:
-                text = f'{error.operation} failed for volume "{_shown(worker, missing[name])}" : {error}'
+                text = f'{error.operation} failed for volume "{_display_name(worker, missing[name])}" : {error}'
                 worker.kubelet.event(worker.pod, "Warning", "FailedMount", text)
                 delays[name] = min(delays[name] * 2, LAST_DELAY) if name in delays else FIRST_DELAY
                 retry_at[name] = clock.now + delays[name]
             except NotAttached:
                 retry_at[name] = clock.now + ATTACH_POLL
             except UnprocessedVolume as error:
-                _complain(worker, sorted(missing), name, error)
+                _report_unmounted(worker, sorted(missing), name, error)
                 return False
             else:
                 del missing[name]
@@ -48,7 +48,7 @@ async def mount_volumes(worker: PodWorker) -> bool:
     return False
 
 
-def _shown(worker: PodWorker, volume: Obj) -> str:
+def _display_name(worker: PodWorker, volume: Obj) -> str:
     """The name in the message: the persistent volume's where there is one."""
     claim = volume.get("persistentVolumeClaim")
     if not claim:
@@ -59,7 +59,7 @@ def _shown(worker: PodWorker, volume: Obj) -> str:
     return str(((found or {}).get("spec") or {}).get("volumeName") or volume["name"])
 
 
-def _complain(worker: PodWorker, unmounted: list[str], failed: str, error: UnprocessedVolume) -> None:
+def _report_unmounted(worker: PodWorker, unmounted: list[str], failed: str, error: UnprocessedVolume) -> None:
     text = (
         f"Unable to attach or mount volumes: unmounted volumes=[{' '.join(unmounted)}], unattached volumes=[], "
         f"failed to process volumes=[{failed}]: {error}"

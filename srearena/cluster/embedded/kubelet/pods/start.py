@@ -1,6 +1,6 @@
-"""What is missing for a pod to run as it should, and doing it: volumes, sandbox, init containers, containers.
+"""Bring a pod to its desired state: volumes, sandbox, init containers, containers.
 
-Worked out anew in every round from what the runtime knows, so it does not matter how the pod got where it is.
+The actions are computed in every sync from the runtime's records, so they do not depend on the pod's history.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CONTAINER_SECONDS = 0.12
 
 
 class PodStart:
-    """The difference between what the pod asks for and what there is."""
+    """The actions that bring a pod from its actual to its desired state."""
 
     def __init__(self, worker: PodWorker) -> None:
         self.worker = worker
@@ -48,10 +48,10 @@ class PodStart:
         self.pod = worker.pod
         self.sandbox = worker.sandbox
         self.kill: list[tuple[Obj, ContainerRecord, str]] = []
-        """Containers that must go, with what is said about it."""
+        """Containers to kill, with the message of the event."""
         self.start: list[Obj] = []
         self.over = False
-        """Whether the work is done, and only what served it still runs."""
+        """Whether all regular containers have ended for good and only sidecars still run."""
         self._inits = {container["name"] for container in self.pod["spec"].get("initContainers") or ()}
         self._restarted: set[str] = set()
         self._plan()
@@ -60,13 +60,13 @@ class PodStart:
     def nothing_to_do(self) -> bool:
         return not self.kill and not self.start and not self.over
 
-    # --- what is missing -------------------------------------------------------------------------------------
+    # --- plan -------------------------------------------------------------------------------------
 
     def _latest(self, name: str) -> ContainerRecord | None:
         return self.sandbox.latest(name) if self.sandbox is not None else None
 
     def _ran_here(self, name: str) -> bool:
-        """Whether the container was made in this sandbox, not in one before it."""
+        """Whether the container was created in this sandbox, not in an earlier one."""
         record = self._latest(name)
         return record is not None and self.sandbox is not None and record.sandbox_id == self.sandbox.id
 
@@ -75,9 +75,9 @@ class PodStart:
         if self.sandbox is not None and not self.sandbox.ready and self._may_not_start_over(spec):
             return
         if self.sandbox is None or not self.sandbox.ready:
-            inits, wanted = spec.get("initContainers") or (), self._wanted(spec["containers"])
-            if wanted or not any(self._latest(container["name"]) for container in spec["containers"]):
-                self.start = [inits[0]] if inits else wanted
+            inits, unfinished = spec.get("initContainers") or (), self._unfinished(spec["containers"])
+            if unfinished or not any(self._latest(container["name"]) for container in spec["containers"]):
+                self.start = [inits[0]] if inits else unfinished
             return
         for container in spec.get("ephemeralContainers") or ():
             if self._latest(container["name"]) is None:
@@ -98,14 +98,14 @@ class PodStart:
         assert self.sandbox is not None
         return spec.get("restartPolicy") == "Never" and bool(self.sandbox.records)
 
-    def _wanted(self, containers: list[Obj]) -> list[Obj]:
+    def _unfinished(self, containers: list[Obj]) -> list[Obj]:
         """Of the regular containers, those that have not ended for good."""
-        wanted = []
+        unfinished = []
         for container in containers:
             record = self._latest(container["name"])
             if record is None or not record.exited or restarts_after(self.pod, container, record.exit_code, init=False):
-                wanted.append(container)
-        return wanted
+                unfinished.append(container)
+        return unfinished
 
     def _plan_inits(self, inits: list[Obj]) -> bool:
         """Plan the next step of initialization; True where it is over."""
@@ -171,10 +171,10 @@ class PodStart:
             self.start.append(container)
             self._restarted.add(name)
 
-    # --- doing it --------------------------------------------------------------------------------------------
+    # --- execution --------------------------------------------------------------------------------------------
 
     async def run(self) -> bool:
-        """Do it all, in order; False where something failed and is to be tried again."""
+        """Execute the plan in order; False where a step failed and the sync must be retried."""
         worker = self.worker
         if self.over:
             await stop_pod(worker, dig(self.pod, "spec", "terminationGracePeriodSeconds", default=30))
@@ -211,7 +211,7 @@ class PodStart:
         return succeeded
 
     def _grace_for(self, container: Obj, why: str) -> int:
-        """How long a container that is restarted may take: the word of the probe that failed, or the pod's."""
+        """The grace period of a container that is restarted: of the failed probe, or of the pod."""
         probe = "startupProbe" if why.endswith("startup probe") else "livenessProbe"
         own = dig(container, probe, "terminationGracePeriodSeconds") if why else None
         grace: int = own if own is not None else dig(self.pod, "spec", "terminationGracePeriodSeconds", default=30)
@@ -247,7 +247,7 @@ class PodStart:
         return True
 
     async def _start(self, container: Obj) -> bool:
-        """Start one container; False where it could not be, with the reason noted."""
+        """Start one container; False where that failed, with the reason stored."""
         worker, name = self.worker, container["name"]
         try:
             self._check_back_off(container)
@@ -279,7 +279,7 @@ class PodStart:
         back_off.next(key, dead.finished_at)
 
     def _just_killed(self, name: str) -> ContainerRecord | None:
-        """A container killed in this very round: the round still thinks of it as running."""
+        """Whether the container was killed in this sync, which still counts it as running."""
         return next((record for container, record, _ in self.kill if container["name"] == name), None)
 
     async def _image(self, container: Obj) -> Image:
@@ -325,7 +325,7 @@ class PodStart:
         await self._post_start(container, record, sandbox)
 
     def _target_namespace(self, container: Obj) -> PidNamespace | None:
-        """An ephemeral container may look at the processes of another one."""
+        """The process namespace an ephemeral container targets."""
         target = container.get("targetContainerName")
         if not target:
             return None

@@ -1,6 +1,6 @@
 """The status of a pod: its phase and conditions, from the statuses of its containers.
 
-Pure functions; the pod worker calls them at every sync and writes the result if it says something new.
+Pure functions; the pod worker calls them at every sync and writes the result if it changed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed
 FINISHED = (SUCCEEDED, FAILED)
 
 OWNED_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
-"""The kubelet's own, in the order it writes them; whatever else is there is left alone."""
+"""The kubelet's own conditions, in the order it writes them; other conditions are preserved."""
 
 
 def phase_of(pod: Obj, inits: Sequence[Obj], regulars: Sequence[Obj], *, terminal: bool, static: bool = False) -> str:
@@ -75,7 +75,7 @@ def phase_of(pod: Obj, inits: Sequence[Obj], regulars: Sequence[Obj], *, termina
 
 
 def _end(status: Obj) -> Obj | None:
-    """How an init container ended: now, or last time if it waits for another try."""
+    """How an init container ended: now, or last time if it waits for a retry."""
     ended: Obj | None = status["state"].get("terminated")
     if ended is None and "waiting" in status["state"]:
         ended = status["lastState"].get("terminated")
@@ -181,7 +181,7 @@ def _initialized(pod: Obj, inits: Sequence[Obj], regulars: Sequence[Obj], phase:
 
 
 def merged_conditions(pod: Obj, own: Sequence[Obj], before: Iterable[Obj], now: str) -> list[Obj]:
-    """Everybody else's conditions as they are, then the kubelet's; a time moves only with its status."""
+    """Conditions of other owners unchanged, then the kubelet's; a transition time changes only with its status."""
     kept = [row for row in dig(pod, "status", "conditions", default=()) if row["type"] not in OWNED_CONDITIONS]
     old: dict[str, Any] = {row["type"]: row for row in before}
     for kind in ("DisruptionTarget",):

@@ -1,4 +1,4 @@
-"""Taking a pod's containers down: hooks, signals, patience, and force in the end."""
+"""Graceful termination of a pod's containers: preStop hook, SIGTERM, grace period, SIGKILL."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from srearena.cluster.embedded.kubelet.pods.worker import PodWorker
 
 MINIMUM_GRACE = 2
-"""Seconds that every container gets between the polite signal and the other one."""
+"""The minimum seconds between SIGTERM and SIGKILL, as in the kubelet."""
 
 
 async def stop_pod(worker: PodWorker, grace: int) -> bool:
@@ -68,7 +68,7 @@ async def stop_container(
     message: str = "",
     before: list[Signal[None]] | None = None,
 ) -> None:
-    """preStop hook, polite signal, grace, SIGKILL. What the hook used is taken off the grace."""
+    """preStop hook, SIGTERM, grace period, SIGKILL. The hook's duration is deducted from the grace period."""
     clock = worker.kubelet.clock
     container = worker.container(record.name)
     running = record.container

@@ -1,10 +1,9 @@
-"""The life of one pod on its node, as a small state machine on virtual time.
+"""The lifecycle of one pod on its node, as a state machine on virtual time.
 
-A worker is in one of three stages: it keeps the pod running (`SYNCING`), takes it down (`TERMINATING`), or is done
-with it (`TERMINATED`). While syncing it looks at the pod whenever something happened (the spec changed, a container
-ended, a probe changed its mind, a delay ran out): it first publishes the status that follows from what is known, then
-does what is missing. At most one of these rounds is under way; what happens meanwhile is looked at afterwards. Nothing
-runs by itself while nothing happens.
+A worker is in one of three states: `SYNCING` (keeps the pod running), `TERMINATING` or `TERMINATED`. While syncing it
+reacts to events (the spec changed, a container ended, a probe result changed, a delay expired): it publishes the status
+first and then brings the pod to its desired state. At most one sync runs at a time; an event during a sync causes
+another sync afterwards. Without events nothing runs.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ if TYPE_CHECKING:
 
 RETRY_SECONDS = 10.0
 RETRY_SPREAD = 0.5
-"""After a failed round the kubelet waits ten seconds, and up to half as long again."""
+"""Delay after a failed sync: ten seconds plus up to half of that, as in the kubelet."""
 CLEANUP_SECONDS = 0.2
-"""Unmounting and removing what is left of a pod."""
+"""The time to unmount volumes and remove the rest of a pod."""
 DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadline"
 
 
@@ -85,7 +84,7 @@ class PodWorker:
         self.uid = uid_of(pod)
         self.static = static
         self.has_storage_limits = _limits_storage(pod["spec"])
-        """Whether the pod may not use local storage as it likes."""
+        """Whether the pod has limits on local storage."""
         self.stage = WorkerState.SYNCING
         self.sandbox: Sandbox | None = None
         self.disk = Space(parent=kubelet.machine.disk)
@@ -94,9 +93,9 @@ class PodWorker:
         self.reasons: dict[str, tuple[str, str]] = {}
         """Why containers could not be started, by name."""
         self.killed: dict[str, str] = {}
-        """Containers that a probe condemned, by name, with what is said about it."""
+        """Containers that failed a liveness or startup probe, by name, with the event message."""
         self.status: Obj | None = None
-        """What was last published, as the API server has it."""
+        """The last published status, as stored by the API server."""
         self._intended: Obj | None = None
         self.end: tuple[str, str] | None = None
         """Why the kubelet itself ends the pod, if it does: reason and message of the Failed phase."""
@@ -105,7 +104,7 @@ class PodWorker:
         self.deadline_exceeded = False
         self.started_at = dig(pod, "status", "startTime") or ""
         self.stop_signal: Signal[None] = Signal(kubelet.clock)
-        """Set when the pod is to be taken down, for whoever waits for something meanwhile."""
+        """Set when termination begins; wakes tasks that wait."""
         self._grace: int | None = None
         self._probes: PodProbes | None = None
         self._task: Task[None] | None = None
@@ -113,10 +112,10 @@ class PodWorker:
         self._again = False
         self._deadline: Timer | None = None
 
-    # --- what happens to it ----------------------------------------------------------------------------------
+    # --- events ----------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Take the pod on; a sandbox that is there already (the kubelet was restarted) is taken over."""
+        """Begin with the pod; an existing sandbox (after a kubelet restart) is adopted."""
         found = self.kubelet.machine.sandboxes.get(self.uid)
         if found is not None:
             self.sandbox = found
@@ -128,7 +127,7 @@ class PodWorker:
         self.sync(0)
 
     def _watch_running(self, sandbox: Sandbox) -> None:
-        """Probe what runs already; what the kubelet before this one found out about readiness is believed."""
+        """Start probes of running containers; the readiness found before the kubelet restart is kept."""
         rows = (self.pod.get("status") or {}).get("containerStatuses") or ()
         ready = {row["name"]: bool(row.get("ready")) for row in rows}
         for record in sandbox.running():
@@ -168,12 +167,12 @@ class PodWorker:
             self.terminate(dig(self.pod, "spec", "terminationGracePeriodSeconds", default=30))
 
     def container_changed(self) -> None:
-        """A container started or ended; the kubelet hears of it when it next lists containers."""
+        """A container started or ended; the kubelet notices at the next relist."""
         if self.stage is WorkerState.SYNCING:
             self.sync_at(self.kubelet.next_relist())
 
-    def condemn(self, container: str, why: str) -> None:
-        """A probe gave a container up: kill it, and start it again if it may be."""
+    def kill_after_probe(self, container: str, why: str) -> None:
+        """Kill a container whose probe failed; it is restarted if its policy allows."""
         self.killed[container] = why
         self.sync(0)
 
@@ -181,14 +180,14 @@ class PodWorker:
         return self.stop_signal.is_set
 
     def evict(self, reason: str, message: str, grace: int, disruption: Obj | None = None) -> None:
-        """End the pod for the node's sake; it becomes Failed with that reason."""
+        """Evict the pod; it becomes Failed with that reason."""
         if self.end is None:
             self.end = (reason, message)
             self.disrupted = disruption
             self.terminate(grace)
 
     def suspend(self) -> None:
-        """The kubelet stops: nothing is looked at any more, what runs goes on running."""
+        """Stop syncing because the kubelet stops; containers keep running."""
         self._drop_timer()
         if self._task is not None:
             self._task.cancel()
@@ -200,13 +199,13 @@ class PodWorker:
         if self.sandbox is not None:
             self.sandbox.on_change = None
 
-    # --- rounds ----------------------------------------------------------------------------------------------
+    # --- syncs ----------------------------------------------------------------------------------------------
 
     def sync(self, delay: float) -> None:
         self.sync_at(self.kubelet.clock.now + delay)
 
     def sync_at(self, moment: float) -> None:
-        """Look at the pod at that moment, or earlier if that was planned."""
+        """Schedule a sync at that moment, unless one is scheduled earlier."""
         if self.stage is not WorkerState.SYNCING:
             return
         if self._task is not None:
@@ -241,7 +240,7 @@ class PodWorker:
         try:
             succeeded = await plan.run()
         except Exception:
-            # One pod that we stumble over must not take the cluster with it; the kubelet tries again later.
+            # An error in one pod must not stop the cluster; the kubelet retries later.
             _log.exception("sync of pod %s failed", key_of(self.pod))
             succeeded = False
         self._task = None
@@ -253,10 +252,10 @@ class PodWorker:
         if not succeeded:
             self.sync(self.kubelet.jitter(RETRY_SECONDS, RETRY_SPREAD))
 
-    # --- what a round needs ----------------------------------------------------------------------------------
+    # --- used by syncs ----------------------------------------------------------------------------------
 
     def container(self, name: str) -> Obj | None:
-        """The container of that name in the spec, of whatever kind."""
+        """The container of that name in the spec: init, regular or ephemeral."""
         spec = self.pod["spec"]
         for kind in _KINDS:
             for container in spec.get(kind) or ():
@@ -282,7 +281,7 @@ class PodWorker:
             self.kubelet.refresh.register(self, mounted.references)
 
     def started_something(self) -> None:
-        """Something new runs: the next listing of containers will show it."""
+        """Schedule a sync at the next relist, which will show the new container."""
         self._again = True
 
     # --- probes ----------------------------------------------------------------------------------------------
@@ -295,7 +294,7 @@ class PodWorker:
 
     @property
     def probes_begun(self) -> Iterable[Probe]:
-        """The probes there are, without beginning any."""
+        """The running probes; starts none."""
         return self._probes or ()
 
     def _health(self, name: str, record: ContainerRecord) -> Health:
@@ -304,7 +303,7 @@ class PodWorker:
     # --- status ----------------------------------------------------------------------------------------------
 
     def publish(self, *, terminal: bool = False) -> Obj:
-        """Work the status out and write it if it says something new, or if somebody else wrote something else."""
+        """Compute the status and write it if it changed or differs from the stored one."""
         status = self._status(terminal)
         if status != self._intended or self.pod.get("status") != self.status:
             self._intended = self.status = status
@@ -312,7 +311,7 @@ class PodWorker:
         return status
 
     def written(self, pod: Obj) -> None:
-        """The API server took the status, perhaps in its own spelling."""
+        """Store the pod as the API server returned it after a status update."""
         self.status = pod.get("status")
         if uid_of(pod) == self.uid:
             self.pod = pod
@@ -334,7 +333,7 @@ class PodWorker:
             pod, spec["containers"], known.get("containerStatuses") or (), self.sandbox, self.reasons, self._health
         )
         if terminal:
-            # Of what has ended for good only the latest run is kept; an earlier one is swept away and with it its end.
+            # For containers that ended for good only the latest record is kept; earlier ones are garbage-collected.
             for status_of in (*inits, *regulars):
                 if "terminated" in status_of["state"]:
                     status_of["lastState"] = {}
@@ -389,7 +388,7 @@ class PodWorker:
             status["podIP"], status["podIPs"] = address, [{"ip": address}]
 
     def _add_reason(self, status: Obj, known: Obj, terminal: bool) -> None:
-        """Reason and message belong to a phase and stay as long as it does."""
+        """Reason and message belong to a phase and stay until it changes."""
         reason, message = (
             (known.get("reason"), known.get("message")) if known.get("phase") == status["phase"] else ("", "")
         )
@@ -400,7 +399,7 @@ class PodWorker:
         if message:
             status["message"] = message
 
-    # --- the end ---------------------------------------------------------------------------------------------
+    # --- termination ---------------------------------------------------------------------------------------------
 
     def _check_deadline(self) -> None:
         limit = self.pod["spec"].get("activeDeadlineSeconds")
@@ -419,11 +418,11 @@ class PodWorker:
         )
 
     def _conclude(self) -> None:
-        """Everything in the pod has ended by itself."""
+        """Terminate the pod: all its containers have ended."""
         self.terminate(0)
 
     def terminate(self, grace: int) -> None:
-        """Take the pod down, within so many seconds; called again with less, it hurries."""
+        """Terminate the pod within `grace` seconds; a later call may shorten the period."""
         if self.stage is WorkerState.TERMINATED:
             if is_terminating(self.pod):
                 self.kubelet.delete_pod(self)
@@ -456,7 +455,7 @@ class PodWorker:
         if self.sandbox is not None:
             self.sandbox.on_change = None
             self.sandbox.release()
-        # Before anybody learns that the pod has ended, its place is free: the next one may come at once.
+        # Release the resources before the end is published: the next pod may be bound at once.
         self.kubelet.uncommit(self)
         self.publish(terminal=True)
         await clock.sleep(CLEANUP_SECONDS)

@@ -1,6 +1,6 @@
-"""The questions probes ask (http, tcp, grpc, exec), and the kubelet's words for bad answers.
+"""Probe handlers (http, tcp, grpc, exec) and the kubelet's messages for their failures.
 
-`ask` answers at once where that is possible; where it returns None, `wait` finds out on virtual time.
+`ask` returns a result at once where that is possible; where it returns None, `wait` takes virtual time.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 Answer = tuple[bool | None, str]
-"""Whether it is well, and the rest of the event's text after the probe's name, where there is something to say.
+"""Whether the probe succeeded, and the event message after the probe's name, if any.
 
-None means that the question could not be asked: it is reported, and counts neither way.
+None means that the probe could not run: it is reported, and counts neither as success nor as failure.
 """
 
 MAX_OUTPUT = 10 * 1024
 PATIENCE = 0.02
-"""Answers that take no longer than this are taken as given at once."""
+"""Responses within this time count as immediate."""
 _GOOD: Answer = (True, "")
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
 _MOST_REDIRECTS = 10
@@ -51,7 +51,7 @@ def _errored(text: str) -> Answer:
 
 
 def _no_port(name: Any) -> Answer:
-    """The container has no port of that name, and the name is no number either."""
+    """The error for a port name that the container does not declare."""
     return _errored(f'strconv.Atoi: parsing "{name}": invalid syntax')
 
 
@@ -78,13 +78,13 @@ class HttpCheck(Check):
         self._path = path if path.startswith("/") else f"/{path}"
         self._patience = min(PATIENCE, self.timeout)
         self._listener: Listener | None = None
-        """Who answered last; asked again as long as it listens."""
+        """The listener of the last response; reused while it is open."""
         self._request = HttpRequest()
         self._again: Callable[[], bool] | None = None
-        """Gives the last answer once more, where that was a good one."""
+        """Repeats the last request, where that succeeded."""
         self._begun: tuple[Listener, Unfinished[HttpResponse]] | None = None
         self._redirected: HttpResponse | None = None
-        """An answer that says to ask elsewhere."""
+        """A redirect response."""
         self._headers = {"User-Agent": "kube-probe/1.34", "Accept": "*/*", "Connection": "close"}
         self._headers.update({row["name"]: row["value"] for row in action.get("httpHeaders") or ()})
 
@@ -110,7 +110,7 @@ class HttpCheck(Check):
         try:
             answer = begin(handler(self._request), self._patience)
         except Exception as error:
-            # The server's thread died over the request; the client sees its connection reset.
+            # The server crashed while handling the request; the client sees a connection reset.
             if not isinstance(error, OSError):
                 _log.exception("a probe's request to %s failed", listener.owner.name)
             answer = None
@@ -165,7 +165,7 @@ class HttpCheck(Check):
         return self._judged(HttpResult(Outcome.RESET, connected=True), host, worker)
 
     async def _follow(self, worker: PodWorker, response: HttpResponse, url: str) -> Answer:
-        """Go where the server points, as long as that is the same host; what points elsewhere is well, with a word."""
+        """Follow a redirect to the same host; a redirect to another host is a success with a warning."""
         home = urlsplit(url).hostname or ""
         machine = worker.kubelet.machine
         for _ in range(_MOST_REDIRECTS):
@@ -185,7 +185,7 @@ class HttpCheck(Check):
         return _failed(f'Get "{url}": stopped after {_MOST_REDIRECTS} redirects')
 
     def _judged(self, result: HttpResult, host: str, worker: PodWorker, *, url: str = "", port: int = 0) -> Answer:
-        """No answer came, and why."""
+        """The result of a request without a response."""
         port = port or self._port or 0
         if result.outcome is Outcome.TIMEOUT:
             text = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"

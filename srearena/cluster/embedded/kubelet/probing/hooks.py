@@ -1,4 +1,4 @@
-"""Lifecycle hooks: what a container wants done right after its start and right before its end."""
+"""Lifecycle hooks: postStart and preStop."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ HTTP_TIMEOUT = 60.0
 
 
 class HookFailed(Exception):
-    """The hook did not do what it should; the text goes into the container's status."""
+    """A hook failed; the message goes into the container's status."""
 
 
 async def run_hook(hook: Obj, container: Obj, record: ContainerRecord, sandbox: Sandbox) -> str:
-    """Run a handler to its end; returns what went wrong, or nothing."""
+    """Run a handler to completion; returns the error, or an empty string."""
     whose = f'for Container "{container["name"]}" in Pod "{pod_text(sandbox.pod)}" failed - error:'
     try:
         if hook.get("exec"):

@@ -1,4 +1,4 @@
-"""Requests that the node itself makes to its pods (probes, hooks): straight to the pod, past all network policy."""
+"""Requests that the node itself makes to its pods (probes, hooks): directly, without network policies."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _DIAL_ERRORS = {
 
 
 def dial_error(host: str, port: int, outcome: Outcome) -> str:
-    """Why no connection came about, as Go's net package says it."""
+    """The error of a failed connection, in the wording of Go's net package."""
     return f"dial tcp {host}:{port}: {_DIAL_ERRORS.get(outcome, str(outcome))}"
 
 
 def find_listener(machine: Machine, host: str, port: int) -> tuple[Outcome, Listener | None]:
-    """Who answers at an address as seen from the node: one of its pods, or the node itself."""
+    """The listener at an address as seen from the node: in one of its pods, or of the node itself."""
     if host in (machine.address, LOOPBACK, "localhost", machine.gateway):
         address = LOOPBACK if host == "localhost" else host
         listener = machine.namespace.find(address, port)

@@ -1,8 +1,8 @@
-"""Probes: asking running containers whether they have started, live, and are ready.
+"""Startup, liveness and readiness probes of running containers.
 
 Each probe ticks with its own period from the moment its pod was taken on. A tick is planned only where it can matter
-(the container runs, its initial delay is over, startup has succeeded), asks the real listener or process, and changes
-something only when enough answers in a row agree. Questions that are answered at once cost no coroutine.
+(the container runs, its initial delay is over, startup has succeeded), calls the real listener or process, and changes
+the result only after enough consecutive equal outcomes. Probes that complete at once need no coroutine.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TITLES = {STARTUP: "Startup", LIVENESS: "Liveness", READINESS: "Readiness"}
 
 
 class Probe:
-    """One probe of one container of one pod; it outlives restarts of the container."""
+    """One probe of one container of one pod; it survives restarts of the container."""
 
     __slots__ = (
         "_check",
@@ -62,19 +62,19 @@ class Probe:
         self._check: Check = check_for(spec, container)
         self.record: ContainerRecord | None = None
         self.result: bool | None = None
-        """What enough answers in a row have said of the present container; None before that."""
+        """The result for the current container after enough consecutive outcomes; None before that."""
         self.successes = self.failures = self.unknowns = 0
-        """How the questions asked so far were answered."""
+        """The number of successful and failed probes so far."""
         self._last: bool | None = None
         self._row = 0
         self._on_hold = False
         self._due = 0.0
-        """When the next tick is; 0 where one is out of turn."""
+        """When the next tick is due; 0 for a tick out of schedule."""
         self._timer: Timer | None = None
         self._task: Task[None] | None = None
 
     def attach(self, record: ContainerRecord, result: bool | None = None) -> None:
-        """A new container runs. What was decided of the one before does not count, but its answers in a row do."""
+        """Probe a new container. The result of the previous one is dropped; its consecutive outcomes still count."""
         self.stop()
         self.record = record
         self.result = result
@@ -92,7 +92,7 @@ class Probe:
             self._task = None
 
     def plan(self) -> None:
-        """Set the next tick at which an answer can matter, if there is one."""
+        """Schedule the next tick at which an outcome can change the result, if there is one."""
         record = self.record
         if record is None or self._on_hold or self._timer is not None or self._task is not None:
             return
@@ -108,7 +108,7 @@ class Probe:
         self._timer = clock.at(self._due, self._tick)
 
     def trigger(self) -> None:
-        """Ask now, out of turn: nobody knows yet whether the container is ready."""
+        """Probe now, out of schedule: readiness is not known yet."""
         record = self.record
         clock = self._owner.worker.kubelet.clock
         if record is None or self._task is not None or clock.now - record.started_at < self.delay:
@@ -129,7 +129,7 @@ class Probe:
         if answer is None:
             self._task = worker.kubelet.clock.spawn(self._wait(record))
         elif answer[0] and not answer[1] and self.result and self.kind is not STARTUP:
-            # The usual case: all is well, and was before.
+            # The usual case: success after success.
             self._last = True
             self.successes += 1
             if self._due:
@@ -181,7 +181,7 @@ class Probe:
             return
         self._on_hold = True
         self._row = 0
-        worker.condemn(self.container["name"], f"Container {self.container['name']} failed {self.kind} probe")
+        worker.kill_after_probe(self.container["name"], f"Container {self.container['name']} failed {self.kind} probe")
 
 
 class PodProbes:
@@ -195,7 +195,7 @@ class PodProbes:
         self._probes: dict[str, dict[str, Probe]] = {}
 
     def watch(self, container: Obj, record: ContainerRecord, *, ready: bool | None = None) -> None:
-        """A container runs from now on; `ready` is what an earlier kubelet had found out."""
+        """Start the probes of a container; `ready` is the result from before a kubelet restart."""
         kinds = [kind for kind in _FIELDS if container.get(_FIELDS[kind])]
         if not kinds:
             return
@@ -236,7 +236,7 @@ class PodProbes:
                 probe.plan()
 
     def stop_killing(self) -> None:
-        """The pod is going away: nobody is restarted any more, but readiness is still watched."""
+        """Stop liveness and startup probes because the pod terminates; readiness is still probed."""
         for own in self._probes.values():
             for kind in (STARTUP, LIVENESS):
                 if kind in own:

@@ -1,4 +1,4 @@
-"""Volumes whose files are made from objects: config maps, secrets, the downward API, tokens, and mixtures of them.
+"""Volumes whose files are generated from objects: config maps, secrets, the downward API, tokens, and mixtures of them.
 
 Files are laid out as the kubelet's atomic writer does: the names are links through `..data` to a folder with a
 timestamp, and an update moves that one link, so a reader sees the old files or the new ones, never both.
@@ -22,7 +22,7 @@ DEFAULT_TOKEN_SECONDS = 3607
 _DATA = "..data"
 
 TokenProvider = Callable[[Obj, str, int], str]
-"""(pod, audience, seconds it shall live): a service account token bound to the pod."""
+"""(pod, audience, lifetime in seconds): a service account token bound to the pod."""
 
 
 class MountError(Exception):
@@ -31,12 +31,12 @@ class MountError(Exception):
     def __init__(self, cause: str, operation: str = "MountVolume.SetUp") -> None:
         super().__init__(cause)
         self.operation = operation
-        """Which of the kubelet's steps failed, as the event begins."""
+        """The kubelet's operation that failed: the start of the event message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """One file to be: its bytes, or a function that makes them whenever somebody reads."""
+    """One file: its bytes, or a function that produces them at each read."""
 
     data: bytes | Callable[[], bytes]
     mode: int
@@ -47,14 +47,14 @@ Payload = dict[str, Content]
 
 @dataclass(frozen=True, slots=True)
 class Projector:
-    """Knows where the content of projected files comes from, for one pod."""
+    """Produces the content of projected files for one pod."""
 
     client: Client
     sources: FieldSources
     token: TokenProvider
 
     def payload(self, pod: Obj, volume: Obj) -> Payload:
-        """The files of a volume by path; MountError where something they are made of is missing."""
+        """The files of a volume by path; MountError where a source is missing."""
         for kind, make in _MAKERS.items():
             if kind in volume:
                 source = volume[kind] or {}
@@ -154,7 +154,7 @@ def references_of(volume: Obj) -> list[tuple[str, str]]:
 
 
 def write_payload(volume: Volume, payload: Mapping[str, Content], now: float, group: int | None) -> bool:
-    """Make a volume hold exactly these files; False where it did already."""
+    """Write exactly these files to a volume; False where it already had them."""
     root = volume.root
     current = root.get(_DATA)
     folder = root.get(current.target) if isinstance(current, Symlink) else None

@@ -1,7 +1,7 @@
-"""Bringing changed config maps and secrets into the pods that have them mounted.
+"""Update mounted config maps and secrets in running pods.
 
-The kubelet looks at each pod about once a minute; a change becomes visible at the pod's next turn. Files that were
-mounted through a subPath keep what they had, and so do environment variables.
+The kubelet syncs each pod about once a minute; a change becomes visible at the pod's next sync. Files mounted through
+a subPath and environment variables are not updated.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Place = tuple[str, str, str]
 
 
 class VolumeRefresh:
-    """Knows which pods show which objects."""
+    """Tracks which pods mount which objects."""
 
     def __init__(self, world: World) -> None:
         self._clock = world.clock
@@ -33,7 +33,7 @@ class VolumeRefresh:
         self._interested: dict[Place, dict[str, PodWorker]] = {}
         self._planned: set[str] = set()
         for resource in WATCHED:
-            world.on_change(resource, self._hear)
+            world.on_change(resource, self._handle_change)
 
     def register(self, worker: PodWorker, references: list[tuple[str, str]]) -> None:
         namespace = namespace_of(worker.pod)
@@ -51,13 +51,13 @@ class VolumeRefresh:
                     if not workers:
                         del self._interested[place]
 
-    def _hear(self, change: Change) -> None:
+    def _handle_change(self, change: Change) -> None:
         place = (change.resource, namespace_of(change.new), name_of(change.new))
         for worker in self._interested.get(place, {}).values():
             self.plan(worker)
 
     def plan(self, worker: PodWorker) -> None:
-        """Refresh the pod's files at its next turn."""
+        """Schedule a refresh of the pod's files at its next sync."""
         if worker.uid not in self._planned:
             self._planned.add(worker.uid)
             turn = self._random.random() * PERIOD * (1 + self._random.random() * SPREAD)

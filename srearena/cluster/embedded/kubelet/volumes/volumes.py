@@ -1,6 +1,6 @@
-"""A pod's volumes on its node: set up before the containers, shared by them, kept up to date, taken down after them.
+"""A pod's volumes on its node: set up before the containers start, removed after they end.
 
-Setting one up either works at once or fails with the kubelet's words; the pod worker retries with growing delays.
+Setting up a volume either succeeds at once or fails with the kubelet's message; the pod worker retries with back-off.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class PersistentStorage:
 
 
 class VolumePlugins:
-    """Sets volumes up on one machine."""
+    """Sets up volumes on one machine."""
 
     def __init__(self, machine: Machine, client: Client, storage: PersistentStorage) -> None:
         self._machine = machine
@@ -62,7 +62,7 @@ class VolumePlugins:
         self._storage = storage
 
     def set_up(self, pod: Obj, spec: Obj, projector: Projector, disk: Space) -> MountedVolume:
-        """One volume of the pod, ready to be mounted; MountError or UnprocessedVolume where it cannot be."""
+        """One volume of the pod, ready to be mounted; MountError or UnprocessedVolume on failure."""
         kind = next((key for key in spec if key != "name"), "emptyDir")
         mounted = self._set_up(kind, pod, spec, projector, disk)
         mounted.source = mounted.source or (
@@ -101,21 +101,21 @@ class VolumePlugins:
     # --- files of the machine --------------------------------------------------------------------------------
 
     def _host_path(self, name: str, source: Obj, read_only: bool = False) -> MountedVolume:
-        path, wanted = source["path"], source.get("type") or ""
+        path, host_path_type = source["path"], source.get("type") or ""
         host = self._machine.files
         node = host_tree.find(host.root, path)
-        if node is None and wanted in ("", "DirectoryOrCreate"):
+        if node is None and host_path_type in ("", "DirectoryOrCreate"):
             try:
                 node = host_tree.make_folders(host.root, path)
             except NotADirectoryError:
                 raise MountError(f"mkdir {path}: not a directory") from None
-        if node is None and wanted == "FileOrCreate":
+        if node is None and host_path_type == "FileOrCreate":
             folder = host_tree.find(host.root, path.rpartition("/")[0] or "/")
             if not isinstance(folder, Directory):
                 raise MountError(f"open {path}: no such file or directory")
             node = File(b"", 0o644)
             folder.put(path.rpartition("/")[2], node)
-        _check_host_path(path, wanted, node)
+        _check_host_path(path, host_path_type, node)
         assert node is not None
         if isinstance(node, Directory):
             space = Space(parent=self._machine.disk)
@@ -158,7 +158,7 @@ class VolumePlugins:
 
     @staticmethod
     def _check_claim(pod: Obj, name: str, claim: Obj, volume: Obj, prefix: str) -> None:
-        """The volume must be bound to this very claim, and be used as what it is."""
+        """Check that the volume is bound to this claim and that the volume modes match."""
         found, bound = f"found PV object {name_of(volume)}", dig(volume, "spec", "claimRef")
         if not bound:
             text = "but it has a nil pv.Spec.ClaimRef indicating it is not yet bound to the claim"
@@ -167,10 +167,10 @@ class VolumePlugins:
             text = f"but its pv.Spec.ClaimRef.UID {bound.get('uid', '')} does not point to claim.UID {uid_of(claim)}"
             raise UnprocessedVolume(f"{prefix}: {found} {text}")
         mode = dig(volume, "spec", "volumeMode", default="Filesystem")
-        for use, wanted in (("volumeMounts", "Filesystem"), ("volumeDevices", "Block")):
+        for use, expected_mode in (("volumeMounts", "Filesystem"), ("volumeDevices", "Block")):
             containers = (*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"])
             used = any(entry["name"] == name for container in containers for entry in container.get(use) or ())
-            if used and mode != wanted:
+            if used and mode != expected_mode:
                 raise UnprocessedVolume(f"volume {name} has volumeMode {mode}, but is specified in {use}")
 
     def _persistent(self, volume: Obj, read_only: bool) -> MountedVolume:
@@ -212,7 +212,7 @@ class VolumePlugins:
 
 
 class NotAttached(Exception):
-    """The volume is on its way to this machine; the kubelet waits without a word."""
+    """The volume is not attached to this machine yet; the kubelet waits without an event."""
 
 
 _HOST_PATH_TYPES: dict[str, tuple[str, Callable[[str, Node], bool]]] = {
@@ -226,9 +226,9 @@ _HOST_PATH_TYPES: dict[str, tuple[str, Callable[[str, Node], bool]]] = {
 }
 
 
-def _check_host_path(path: str, wanted: str, node: Node | None) -> None:
-    if wanted in _HOST_PATH_TYPES:
-        word, fits = _HOST_PATH_TYPES[wanted]
+def _check_host_path(path: str, host_path_type: str, node: Node | None) -> None:
+    if host_path_type in _HOST_PATH_TYPES:
+        word, fits = _HOST_PATH_TYPES[host_path_type]
         if node is None or not fits(path, node):
             raise MountError(f"hostPath type check failed: {path} is not a {word}")
 
@@ -241,28 +241,30 @@ def group_of(pod: Obj) -> int | None:
 def mounts_of(
     pod: Obj, container: Obj, volumes: Mapping[str, MountedVolume], environment: Mapping[str, str]
 ) -> list[Mount]:
-    """What a container's `volumeMounts` come to; ConfigError where one leads out of its volume."""
+    """The mounts of a container's `volumeMounts`; ConfigError where a subPath escapes its volume."""
     mounts: list[Mount] = []
-    for wanted in container.get("volumeMounts") or ():
-        mounted = volumes.get(wanted["name"])
+    for volume_mount in container.get("volumeMounts") or ():
+        mounted = volumes.get(volume_mount["name"])
         if mounted is None:
-            raise ConfigError(f'cannot find volume "{wanted["name"]}" to mount into container "{container["name"]}"')
-        sub_path = wanted.get("subPath") or ""
-        if wanted.get("subPathExpr"):
-            sub_path = expand(wanted["subPathExpr"], environment)
+            raise ConfigError(
+                f'cannot find volume "{volume_mount["name"]}" to mount into container "{container["name"]}"'
+            )
+        sub_path = volume_mount.get("subPath") or ""
+        if volume_mount.get("subPathExpr"):
+            sub_path = expand(volume_mount["subPathExpr"], environment)
         if sub_path.startswith("/"):
             raise ConfigError(f"error SubPath `{sub_path}` must not be an absolute path")
         if ".." in sub_path.split("/"):
             raise ConfigError(f"unable to provision SubPath `{sub_path}`: must not contain '..'")
-        read_only = bool(wanted.get("readOnly")) or mounted.read_only
+        read_only = bool(volume_mount.get("readOnly")) or mounted.read_only
         mounts.append(
-            Mount(wanted["mountPath"], mounted.volume, read_only, sub_path, mounted.node, source=mounted.source)
+            Mount(volume_mount["mountPath"], mounted.volume, read_only, sub_path, mounted.node, source=mounted.source)
         )
     return mounts
 
 
 def needed_volumes(pod: Obj) -> Iterable[Obj]:
-    """The volumes that some container mounts; the others are never set up."""
+    """The volumes that a container mounts; others are not set up."""
     spec = pod["spec"]
     used = {
         mount["name"]
