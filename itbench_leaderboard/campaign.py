@@ -84,7 +84,7 @@ class Campaign:
         """Do all that is left to do; how many runs were left undone."""
         waiting: list[tuple[Run, Incident]] = []
         everything = list(self.runs())
-        progress = self._progress = Progress(len(everything), workers, self.say)
+        progress = self._progress = Progress(len(everything), self.say)
         for run, incident in everything:
             state = run.state()
             done = not self._needs_agent(run) and state["state"] == "judged" and not self.rejudge

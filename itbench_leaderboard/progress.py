@@ -14,14 +14,13 @@ from zero.record import harmless
 class Progress:
     """Thread-safe. `say` gets whole lines."""
 
-    def __init__(self, total: int, workers: int, say: Callable[[str], None]) -> None:
+    def __init__(self, total: int, say: Callable[[str], None]) -> None:
         self.total = total
         self.done = 0
         self.spent = 0.0
         self._fresh = 0
         self._scores: list[float] = []
         self._began = monotonic()
-        self._workers = workers
         self._say = say
         self._lock = threading.Lock()
 

@@ -55,6 +55,11 @@ class RunningApi:
         self.ca = folder / "ca.crt"
         self.ca.write_bytes(server.credentials.authority.pem)
 
+    @property
+    def watcher_count(self) -> int:
+        """How many watches are open."""
+        return sum(map(len, self.server.backend.feeds._watchers.values()))
+
     def kubeconfig_of(self, user: User, *, namespace: str = "", with_token: bool = False) -> Path:
         """Write a kubeconfig for this user; its path."""
         path = self._folder / f"{user.name.replace(':', '-').replace('/', '-')}.kubeconfig"

@@ -95,10 +95,6 @@ def _seasons(matrix: Floats) -> Any:
     return np.where(clear, lags[best], 0)
 
 
-def season(values: Sequence[float]) -> int | None:
-    return int(_seasons(np.asarray(values, dtype=float)[None, :])[0]) or None
-
-
 def _without_season(values: Floats, period: int) -> Floats:
     usual = np.array([np.median(values[phase::period]) for phase in range(period)])
     level: Floats = values - usual[np.arange(len(values)) % period] + float(np.median(values))
@@ -123,10 +119,6 @@ class Anomalies:
             return min(furthest, 100.0)
         size = abs(self.shift.after - self.shift.before) / max(abs(self.shift.before), self.spread, 1e-9)
         return min(max(furthest, 10 * min(size, 10.0) * self.shift.strength), 100.0)
-
-
-def anomalies(values: Sequence[float]) -> Anomalies:
-    return judged([np.asarray(values, dtype=float)])[0]
 
 
 def judged(many: Sequence[Floats]) -> list[Anomalies]:

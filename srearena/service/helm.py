@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import orjson
 import yaml
 
 from srearena.service.errors import ApplicationError
@@ -70,7 +69,3 @@ class Helm:
 
     def uninstall(self, config: HelmConfig) -> None:
         self.run("uninstall", config.release_name, f"--namespace={config.namespace}", "--ignore-not-found")
-
-    def releases(self, namespace: str = "") -> list[dict[str, Any]]:
-        scope = f"--namespace={namespace}" if namespace else "--all-namespaces"
-        return list(orjson.loads(self.run("list", scope, "--all", "--output=json")))

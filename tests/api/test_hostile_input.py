@@ -224,7 +224,7 @@ def test_a_client_that_hangs_up_early_leaves_nothing_behind(shared: RunningApi) 
 
     async def idle() -> bool:
         for _ in range(200):
-            if not shared.server.busy and not shared.server.backend.feeds.watcher_count:
+            if not shared.server.busy and not shared.watcher_count:
                 return True
             await asyncio.sleep(0.02)
         return False

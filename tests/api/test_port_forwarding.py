@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from srearena.cluster.embedded.api.spdy import (
     DICTIONARY,
+    GOAWAY,
     DataReceived,
     Event,
     GoneAway,
@@ -211,7 +213,7 @@ def test_what_one_side_writes_the_other_reads_however_it_is_cut(frames: list[tup
                 written += writer.ping(number)
                 expected.append(Pinged(number))
             case ("bye", stream):
-                written += writer.go_away(stream)
+                written += struct.pack(">HHIII", 0x8003, GOAWAY, 8, stream, 0)
                 expected.append(GoneAway())
     events = [event for at in range(0, len(written), cut) for event in reader.receive(written[at : at + cut])]
     assert events == expected

@@ -8,6 +8,8 @@ import httpx
 import pytest
 import yaml
 
+from srearena.cluster.embedded.recorder import Recorder
+from srearena.cluster.embedded.registry.identity import component
 from tests.clusters import RunningApi
 
 HOME = "/api/v1/namespaces/default/configmaps"
@@ -181,7 +183,8 @@ def test_yaml_pretty_and_what_is_not_acceptable(http: httpx.Client) -> None:
 
 def test_events_are_the_same_objects_in_both_groups(http: httpx.Client, api: RunningApi) -> None:
     namespace = http.get("/api/v1/namespaces/default").json()
-    api.call(lambda: api.world.controller_recorder("tester").event(namespace, "Warning", "Odd", "something is odd"))
+    recorder = Recorder(api.world, "tester", component("tester"))
+    api.call(lambda: recorder.event(namespace, "Warning", "Odd", "something is odd"))
     core = http.get("/api/v1/namespaces/default/events").json()["items"]
     modern = http.get("/apis/events.k8s.io/v1/namespaces/default/events").json()["items"]
     assert [e["metadata"]["name"] for e in core] == [e["metadata"]["name"] for e in modern]

@@ -13,6 +13,8 @@ import httpx
 import pytest
 
 from srearena.cluster.embedded.api import watching
+from srearena.cluster.embedded.recorder import Recorder
+from srearena.cluster.embedded.registry.identity import component
 from tests.clusters import SUPERUSER, RunningApi
 
 HOME = "/api/v1/namespaces/default/configmaps"
@@ -172,12 +174,12 @@ def test_a_watch_of_tables_sends_the_columns_once(http: httpx.Client) -> None:
 def test_events_are_converted_for_who_watches_the_other_version(http: httpx.Client, api: RunningApi) -> None:
     namespace = http.get("/api/v1/namespaces/default").json()
     with watch(http, path="/apis/events.k8s.io/v1/events") as seen:
-        api.call(lambda: api.world.controller_recorder("tester").event(namespace, "Normal", "Odd", "hm"))
+        api.call(lambda: Recorder(api.world, "tester", component("tester")).event(namespace, "Normal", "Odd", "hm"))
         assert seen.next()[1]["note"] == "hm"
 
 
 def _idle(api: RunningApi) -> bool:
-    return api.server.backend.feeds.watcher_count == 0 and not api.server.busy
+    return api.watcher_count == 0 and not api.server.busy
 
 
 def _settles(api: RunningApi) -> bool:
@@ -214,7 +216,7 @@ def test_a_thousand_watches_hear_of_a_change_and_are_forgotten(api: RunningApi, 
         watches = []
         for _ in range(20):
             watches += await asyncio.gather(*(_open(api, f"{HOME}?watch=1", token) for _ in range(50)))
-        assert api.server.backend.feeds.watcher_count == 1000
+        assert api.watcher_count == 1000
         await asyncio.to_thread(_put, http, "news")
 
         async def hears(reader: asyncio.StreamReader) -> None:

@@ -44,23 +44,6 @@ def test_an_age_shows_two_or_three_figures(seconds: float, shown: str) -> None:
     assert durations.human_duration(seconds) == shown
 
 
-@pytest.mark.parametrize(
-    ("seconds", "shown"),
-    [
-        (-2, "<invalid>"),
-        (-1, "0s"),
-        (59, "59s"),
-        (60, "1m"),
-        (3600, "1h"),
-        (86400, "1d"),
-        (YEAR - 1, "364d"),
-        (YEAR, "1y"),
-    ],
-)
-def test_a_short_age_shows_one_figure(seconds: float, shown: str) -> None:
-    assert durations.short_human_duration(seconds) == shown
-
-
 def test_an_age_without_a_timestamp_is_unknown() -> None:
     assert durations.age(None, 0.0) == durations.age("", 0.0) == durations.age("soon", 0.0) == "<unknown>"
     assert durations.age("1970-01-01T00:00:10Z", 25.0) == "15s"

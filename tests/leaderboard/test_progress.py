@@ -14,7 +14,7 @@ def test_every_run_that_ends_says_what_is_left_what_it_cost_and_how_well_it_goes
     now = [1000.0]
     monkeypatch.setattr(progress, "monotonic", lambda: now[0])
     said: list[str] = []
-    campaign = Progress(5, 2, said.append)
+    campaign = Progress(5, said.append)
     campaign.found(0.5, 1.0)
     now[0] += 120.0
     campaign.paid(0.25)

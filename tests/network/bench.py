@@ -190,9 +190,7 @@ class Bench:
         return self.network.fabric.stations.pods[pod["metadata"]["uid"]]
 
     def facade(self, pod: Obj) -> StationNetwork:
-        found = self.network.facade_for(pod)
-        assert found is not None
-        return found
+        return self.network.facade_of(self.station(pod))
 
     def reach(self, pod: Obj, host: str, port: int = 80, protocol: str = "TCP", timeout: float | None = None) -> Reach:
         return self.network.reach(self.station(pod), host, port, protocol, timeout=timeout)

@@ -21,6 +21,7 @@ class Story:
         self.client = self.bench.pod("client", ports=())
         self.service = self.bench.service("web", pods=self.web)
         self.link = 0
+        self.proxy_runs = True
 
     def nothing(self) -> None:
         self.bench.clock.advance(1)
@@ -57,10 +58,12 @@ class Story:
 
     def kill_proxy(self) -> None:
         self.bench.network.fabric.proxies.stopped("node-1")
+        self.proxy_runs = False
 
     def revive_proxy(self) -> None:
-        if not self.bench.network.fabric.proxies.is_running("node-1"):
+        if not self.proxy_runs:
             self.bench.network.fabric.proxies.started("node-1")
+            self.proxy_runs = True
 
     def fresh(self) -> list[tuple[Outcome, str]]:
         """The truth, compiled anew."""

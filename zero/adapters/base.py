@@ -64,7 +64,6 @@ class Adapter(ABC):
     api_root: ClassVar[str] = "/v1"  # what its base URL ends in
     instructions_file: ClassVar[str] = "AGENTS.md"
     tells_cost: ClassVar[bool] = False
-    can_resume: ClassVar[bool] = True
     # Options of the CLI that take a value, so that the query can be told from one.
     valued: ClassVar[frozenset[str]] = frozenset()
     # Options that Zero sets itself.

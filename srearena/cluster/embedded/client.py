@@ -40,9 +40,6 @@ class Client:
             row, namespace_of(obj), name_of(obj), lambda _: obj, self._options(), subresource, copied=False
         )
 
-    def update_status(self, resource: str, obj: Obj) -> Obj:
-        return self.update(resource, obj, "status")
-
     def modify(
         self, resource: str, namespace: str, name: str, change: Callable[[Obj], None], subresource: str = ""
     ) -> Obj | None:

@@ -160,17 +160,6 @@ def _human(whole: int) -> str:
     return f"{whole // YEAR}y"
 
 
-def short_human_duration(seconds: float) -> str:
-    """A span in one figure: `59s`, `3m`, `23h`, `364d`, `1y`."""
-    whole = int(seconds)
-    if whole < MINUTE:
-        return INVALID if whole < -1 else f"{max(whole, 0)}s"
-    for limit, size, unit in ((HOUR, MINUTE, "m"), (DAY, HOUR, "h"), (YEAR, DAY, "d")):
-        if whole < limit:
-            return f"{whole // size}{unit}"
-    return f"{whole // YEAR}y"
-
-
 def age(timestamp: Any, now: float) -> str:
     """How long ago a timestamp field was, as an age column shows it."""
     moment = moment_of(timestamp)

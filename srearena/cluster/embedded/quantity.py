@@ -81,9 +81,6 @@ class Quantity:
     def as_float(self) -> float:
         return self.nano / NANO
 
-    def with_format(self, format: Format) -> Quantity:
-        return self if format is self.format else Quantity(self.nano, format)
-
     @property
     def is_zero(self) -> bool:
         return self.nano == 0
@@ -146,14 +143,6 @@ def parse(value: Any) -> Quantity:
     if value is None:
         return ZERO
     raise QuantityError(FORMAT_WRONG)
-
-
-def is_valid(value: Any) -> bool:
-    try:
-        parse(value)
-    except QuantityError:
-        return False
-    return value is not None
 
 
 def units(value: Any) -> int:

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from srearena.cluster.embedded.client import Client
 from srearena.cluster.embedded.clock import Clock
 from srearena.cluster.embedded.randomness import Randomness
-from srearena.cluster.embedded.recorder import Recorder
 from srearena.cluster.embedded.registry.identity import User, component, service_account
 from srearena.cluster.embedded.registry.registry import Registry
 from srearena.cluster.embedded.store import Change, Store
@@ -40,9 +39,6 @@ class World:
     def controller_client(self, name: str) -> Client:
         """For a controller of the controller manager, which runs as a service account of its own."""
         return self.client(service_account("kube-system", name), CONTROLLER_MANAGER)
-
-    def controller_recorder(self, name: str) -> Recorder:
-        return Recorder(self, name, service_account("kube-system", name), field_manager=CONTROLLER_MANAGER)
 
     def component_client(self, name: str) -> Client:
         """For a program of the control plane with an identity of its own, such as `kube-scheduler`."""

@@ -170,10 +170,6 @@ class SpdyConnection:
     def ping(number: int) -> bytes:
         return _control(PING, 0, struct.pack(">I", number))
 
-    @staticmethod
-    def go_away(last_stream: int) -> bytes:
-        return _control(GOAWAY, 0, struct.pack(">II", last_stream, 0))
-
     def _block(self, headers: dict[str, str]) -> bytes:
         parts = [struct.pack(">I", len(headers))]
         for name, value in headers.items():

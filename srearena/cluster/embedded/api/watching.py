@@ -116,10 +116,6 @@ class Feeds:
         self._watchers: dict[str, dict[Watcher, None]] = {}
         self._unsubscribe: dict[str, Callable[[], None]] = {}
 
-    @property
-    def watcher_count(self) -> int:
-        return sum(len(watchers) for watchers in self._watchers.values())
-
     def join(self, resource: str, watcher: Watcher) -> None:
         watchers = self._watchers.get(resource)
         if watchers is None:

@@ -54,14 +54,6 @@ class Forecast:
         connected = sum(path.outcome is Outcome.CONNECTED for path in self.paths)
         return Outcome.CONNECTED if 2 * connected >= len(self.paths) else self.paths[0].outcome
 
-    @property
-    def share_connected(self) -> float:
-        """Share of connections that find a listener, lost packets aside."""
-        if not self.paths:
-            return 0.0
-        connected = sum(path.outcome is Outcome.CONNECTED for path in self.paths)
-        return (1 - self.lookup.failing) * connected / len(self.paths)
-
 
 class Forecasts:
     def __init__(self, fabric: Fabric, servers: NameServers) -> None:

@@ -138,14 +138,6 @@ class Links:
         if self._impairments.pop(number, None) is not None:
             self.changed()
 
-    def repair_all(self) -> None:
-        if self._impairments:
-            self._impairments.clear()
-            self.changed()
-
-    def in_force(self) -> dict[int, Impairment]:
-        return dict(self._impairments)
-
     def qualities(
         self, source: Station, target: Station | None, address: str, port: int, protocol: str
     ) -> tuple[Quality, Quality]:

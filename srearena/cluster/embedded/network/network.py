@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from srearena.cluster.embedded.machine.networking.certificates import TlsIdentity
 from srearena.cluster.embedded.machine.networking.reachability import DnsStatus, Outcome, Resolution
 from srearena.cluster.embedded.machine.networking.resolver_files import hosts_file, resolver_file
-from srearena.cluster.embedded.machine.networking.sockets import HttpHandler, Listener, NetworkNamespace
+from srearena.cluster.embedded.machine.networking.sockets import NetworkNamespace
 from srearena.cluster.embedded.network.dialling import Dialler, Waits, elapse
 from srearena.cluster.embedded.network.dns.coredns import CoreDns
 from srearena.cluster.embedded.network.dns.corefile import Configuration
@@ -21,7 +20,7 @@ from srearena.cluster.embedded.network.fabric import Fabric
 from srearena.cluster.embedded.network.facade import StationNetwork
 from srearena.cluster.embedded.network.forecast import Forecast, Forecasts
 from srearena.cluster.embedded.network.links import Impairment, Links, Quality, Scope
-from srearena.cluster.embedded.network.outside import Daemon, Outside
+from srearena.cluster.embedded.network.outside import Outside
 from srearena.cluster.embedded.network.resolv import HOST_HOSTS, HOST_RESOLV_CONF
 from srearena.cluster.embedded.network.resolver import NameServers, Resolver
 from srearena.cluster.embedded.network.routes import Path, Route
@@ -135,29 +134,8 @@ class Network:
             self._facades.pop(station, None)
             self.fabric.flows.forget(station)
 
-    def facade_for(self, pod: Obj) -> StationNetwork | None:
-        """The facade of an attached pod."""
-        station = self.fabric.stations.pods.get(uid_of(pod))
-        return self._facades.get(station) if station is not None else None
-
-    def facade_of_node(self, name: str) -> StationNetwork | None:
-        station = self.fabric.stations.nodes.get(name)
-        return self._facades.get(station) if station is not None else None
-
     def facade_of(self, station: Station) -> StationNetwork:
         return self._facades[station]
-
-    @property
-    def outside_facade(self) -> StationNetwork:
-        """The network as the machine sees it that hosts the cluster."""
-        return self._facades[self.outside.host]
-
-    def serve_on_node(
-        self, node: str, port: int, http: HttpHandler, *, name: str, tls: TlsIdentity | None = None
-    ) -> Listener:
-        """Let something that is no simulated process answer HTTP on a node's address: the API server, for one."""
-        station = self.fabric.stations.nodes[node]
-        return station.sockets.listen(Daemon(self.clock, name), port, http=http, tls=tls)
 
     def name_server(
         self, station: Station, configuration: Configuration, log: Callable[[str], object] = lambda line: None

@@ -40,9 +40,6 @@ class Proxies:
             self._left_behind[node] = self._services.table.copy()
             self._changed()
 
-    def is_running(self, node: str) -> bool:
-        return node in self._running
-
     def table(self, node: str) -> RuleTable | None:
         """The rules in force on a node; None where there never were any."""
         if node in self._running:

@@ -77,11 +77,6 @@ class Route:
     expires: float = float("inf")
     """When, without any change in the cluster, the answer may become another."""
 
-    @property
-    def share_connected(self) -> float:
-        """Share of connections that find a listener, links aside."""
-        return sum(path.outcome is Outcome.CONNECTED for path in self.paths) / len(self.paths)
-
 
 class Routes:
     """Routes from any station to any address, compiled on demand."""

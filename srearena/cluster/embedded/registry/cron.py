@@ -133,27 +133,6 @@ class Fields:
             else:
                 return here
 
-    def last_before(self, moment: float) -> float | None:
-        """The last moment it was due at or before `moment`; None if there was none in five years."""
-        if self.never:
-            return None
-        here = moment // 60 * 60
-        first_year = self._local(here).year - _HORIZON_YEARS
-        while True:
-            local = self._local(here)
-            if local.year < first_year:
-                return None
-            if local.month not in self.month.values:
-                here = self._midnight(local, day=1) - 60
-            elif not self._day_matches(local):
-                here = min(self._midnight(local), here) - 60
-            elif local.hour not in self.hour.values:
-                here -= (local.minute + 1) * 60
-            elif local.minute not in self.minute.values:
-                here -= 60
-            else:
-                return here
-
     def _day_matches(self, local: datetime) -> bool:
         by_day = local.day in self.day.values
         by_weekday = local.isoweekday() % 7 in self.weekday.values

@@ -5,19 +5,16 @@
     ├── Unauthorized              401
     ├── Forbidden                 403
     ├── NotFound                  404
-    ├── MethodNotAllowed          405
     ├── NotAcceptable             406
     ├── AlreadyExists             409
     ├── Conflict                  409
     │   └── ApplyConflict         409, with one cause per contested field
-    ├── Gone                      410, reason Gone
     ├── Expired                   410, reason Expired: list again
     ├── RequestEntityTooLarge     413
     ├── UnsupportedMediaType      415
     ├── Invalid                   422, with one cause per `FieldError`
     ├── TooManyRequests           429
     ├── InternalError             500
-    ├── ServerTimeout             500
     ├── ServiceUnavailable        503
     └── Timeout                   504
 
@@ -31,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from srearena.cluster.embedded.go_text import quoted, value_text
 from srearena.cluster.embedded.objects import Obj
@@ -160,17 +157,6 @@ class ApiError(Exception):
         if reason is not None:
             self.reason = reason
 
-    @classmethod
-    def from_status(cls, status: Obj) -> ApiError:
-        """The error that a Status object stands for, such as one a webhook answered with."""
-        code, details = status.get("code"), status.get("details")
-        return ApiError(
-            str(status.get("message") or ""),
-            details=details if isinstance(details, dict) else None,
-            code=code if isinstance(code, int) and 400 <= code < 600 else 500,
-            reason=str(status.get("reason") or ""),
-        )
-
     @property
     def causes(self) -> list[Obj]:
         return list(self.details.get("causes") or ())
@@ -237,20 +223,6 @@ class NotFound(ApiError):
         super().__init__(message, details=_about(resource, name))
 
 
-class MethodNotAllowed(ApiError):
-    """`create is not supported on resources of kind "x"`; without a resource the bare refusal of a method."""
-
-    code = 405
-    reason = "MethodNotAllowed"
-
-    def __init__(self, resource: str = "", action: str = "") -> None:
-        if resource:
-            message = f"{action} is not supported on resources of kind {quoted(resource)}"
-        else:
-            message = "the server does not allow this method on the requested resource"
-        super().__init__(message, details=_about(resource))
-
-
 class NotAcceptable(ApiError):
     code = 406
     reason = "NotAcceptable"
@@ -289,11 +261,6 @@ class ApplyConflict(Conflict):
 
     def __init__(self, message: str, causes: list[Obj]) -> None:
         ApiError.__init__(self, message, details={"causes": causes})
-
-
-class Gone(ApiError):
-    code = 410
-    reason = "Gone"
 
 
 class Expired(ApiError):
@@ -368,17 +335,6 @@ class InternalError(ApiError):
 
     def __init__(self, why: str) -> None:
         super().__init__(f"Internal error occurred: {why}", details={"causes": [{"message": why}]})
-
-
-class ServerTimeout(ApiError):
-    code = 500
-    reason = "ServerTimeout"
-    _TEXT: ClassVar[str] = "The {} operation against {} could not be completed at this time, please try again."
-
-    def __init__(self, resource: str, operation: str, *, retry_after: int = 0) -> None:
-        super().__init__(
-            self._TEXT.format(operation, resource), details=_about(resource, operation, retryAfterSeconds=retry_after)
-        )
 
 
 class ServiceUnavailable(ApiError):

@@ -53,14 +53,12 @@ class Schema:
         "_raw_fields",
         "default",
         "embedded",
-        "enum",
         "format",
         "item_keys",
         "list_keys",
         "list_type",
         "map_type",
         "name",
-        "nullable",
         "patch_key",
         "patch_strategy",
         "preserve_unknown",
@@ -74,9 +72,7 @@ class Schema:
         #: The definition this node stands for, `io.k8s.api.core.v1.Pod`; empty for anonymous nodes.
         self.name = name
         self.format = ""
-        self.nullable = False
         self.required: tuple[str, ...] = ()
-        self.enum: tuple[Any, ...] = ()
         #: `atomic`, `set`, `map` or empty; and the keys that identify an item of a `map` list.
         self.list_type = ""
         self.list_keys: tuple[str, ...] = ()
@@ -165,7 +161,6 @@ class Schema:
 
 
 ANYTHING: Final = Schema(Shape.ANY)
-ANYTHING.nullable = True
 
 
 def compile_definition(raw: Obj, resolve: Resolve, name: str = "") -> Schema:
@@ -181,10 +176,8 @@ def compile_definition(raw: Obj, resolve: Resolve, name: str = "") -> Schema:
     kinds = raw.get("type")
     kind = next((k for k in kinds if k != "null"), "") if isinstance(kinds, list) else kinds or ""
     node = Schema(_definition_shape(raw, kind), name)
-    node.nullable = kinds is None or (isinstance(kinds, list) and "null" in kinds)
     node.format = raw.get("format", "")
     node.required = tuple(raw.get("required", ()))
-    node.enum = tuple(raw.get("enum", ()))
     _read_directives(node, raw)
     if node.shape in (Shape.STRUCT, Shape.MAP, Shape.LIST):
         element = raw.get("items") if node.shape is Shape.LIST else raw.get("additionalProperties")
@@ -224,13 +217,11 @@ def _structural(raw: Any, metadata: Schema | None, is_object: bool) -> Schema:
     embedded = raw.get("x-kubernetes-embedded-resource") is True
     node = Schema(_structural_shape(raw))
     node.format = raw.get("format", "")
-    node.nullable = raw.get("nullable") is True
     node.default = raw.get("default")
     node.embedded = embedded
     node.preserve_unknown = raw.get("x-kubernetes-preserve-unknown-fields") is True
     node.raw = raw
     node.required = tuple(raw.get("required") or ())
-    node.enum = tuple(raw.get("enum") or ())
     _read_directives(node, raw)
     fields = raw.get("properties")
     element = raw.get("items") if node.shape is Shape.LIST else raw.get("additionalProperties")

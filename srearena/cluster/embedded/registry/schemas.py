@@ -108,9 +108,7 @@ def definition(reference: str) -> Schema:
 def _build(name: str) -> Schema:
     raw = _definitions()[name]
     if shape := _SHAPES.get(name):
-        node = Schema(shape, name)
-        node.nullable = True
-        return node
+        return Schema(shape, name)
     return compile_definition(raw, definition, name)
 
 

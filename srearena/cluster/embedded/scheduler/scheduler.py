@@ -60,7 +60,6 @@ class Scheduler:
         self._awake = False
         self._nominated: dict[str, tuple[str, PodInfo]] = {}
         self.queue = SchedulingQueue(world.clock, self._wake)
-        self.running = True
 
     def start(self) -> None:
         self._world.on_change("pods", self._pod_changed)
@@ -69,12 +68,6 @@ class Scheduler:
             self._world.on_change(resource, lambda change: self.queue.happened("volume"))
         for pod in self._store.objects("pods"):
             self._consider(pod)
-
-    def set_running(self, running: bool) -> None:
-        """Stop deciding, as when the scheduler's own pod is down, or take up work again."""
-        self.running = running
-        if running:
-            self._wake()
 
     # What happens around it
 
@@ -122,13 +115,13 @@ class Scheduler:
         self.queue.add(Waiting(namespace_of(pod), name_of(pod), uid_of(pod), priority, self._clock.now))
 
     def _wake(self) -> None:
-        if not self._awake and self.running:
+        if not self._awake:
             self._awake = True
             self._clock.after(_DECISION_SECONDS, self._work)
 
     def _work(self) -> None:
         self._awake = False
-        waiting = self.queue.pop() if self.running else None
+        waiting = self.queue.pop()
         if waiting is None:
             return
         pod = self._store.get("pods", waiting.namespace, waiting.name)

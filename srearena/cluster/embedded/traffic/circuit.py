@@ -88,7 +88,6 @@ class Circuit:
         """Share of single attempts that fail."""
         self.call_seconds = np.zeros(len(calls))
         self.call_variance = np.zeros(len(calls))
-        self.breaking = [call for call in calls if call.target.dependency.breaker is not None]
         self.open = np.zeros(len(calls))
         for index, call in enumerate(calls):
             self.call_fails[index], self.call_seconds[index], self.open[index] = remembered.get(
@@ -239,7 +238,6 @@ class Circuit:
     def _down(self, roots: Array) -> None:
         count = self.node_count
         arrivals = np.zeros(count + 1)
-        arrivals[: len(roots)] = 0.0
         for node, rate in zip(self.graph.roots, roots, strict=True):
             arrivals[node.index] += rate
         passed = self.passed[self.servers]

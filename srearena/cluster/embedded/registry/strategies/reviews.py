@@ -58,17 +58,6 @@ def _validate_local(obj: Obj) -> Problems:
     return problems
 
 
-def validate_token_request(obj: Obj) -> Problems:
-    """The body of a request for a service account's token."""
-    seconds = dig(obj, "spec", "expirationSeconds", default=3600)
-    problem = ""
-    if seconds < 600:
-        problem = "may not specify a duration less than 10 minutes"
-    elif seconds > 2**32:
-        problem = "may not specify a duration larger than 2^32 seconds"
-    return [FieldError.invalid("spec.expirationSeconds", seconds, problem)] if problem else []
-
-
 STRATEGIES = {
     "selfsubjectaccessreviews.authorization.k8s.io": Strategy(validate=_validate_self),
     "subjectaccessreviews.authorization.k8s.io": Strategy(validate=_validate_subject),

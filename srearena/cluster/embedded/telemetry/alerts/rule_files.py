@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -61,17 +60,6 @@ def packaged_groups() -> tuple[RuleGroup, ...]:
     for entry in sorted(folder.iterdir(), key=lambda each: each.name):
         if entry.name.endswith(".yaml"):
             groups += read_rules(entry.read_text(), entry.name)
-    return tuple(groups)
-
-
-def load_rules(paths: Iterable[Path]) -> tuple[RuleGroup, ...]:
-    groups: list[RuleGroup] = []
-    for path in paths:
-        try:
-            text = path.read_text()
-        except OSError as error:
-            raise RuleFileError(f"{path}: cannot be read: {error.strerror}") from None
-        groups += read_rules(text, str(path))
     return tuple(groups)
 
 

@@ -46,14 +46,6 @@ class Pipeline:
             except StageProblem as problem:
                 raise problem.of(_written(stages, index)) from problem
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether lines and labels come out as they went in."""
-        return not self._steps
-
-    def wants(self, text: bytes) -> bool:
-        return all(passes(text) for passes in self._early)
-
     def run(self, time: int, text: bytes, base: dict[str, str]) -> Line | None:
         """The line at the end of the pipeline, None where it was dropped on the way."""
         for passes in self._early:
