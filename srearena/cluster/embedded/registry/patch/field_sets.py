@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import count
 from typing import Any, Final
 
 import orjson
@@ -138,50 +137,23 @@ def paths(fields: FieldSet, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str,
             yield from paths(fields[key], (*prefix, key))
 
 
-class _Ordered(dict[str, Any]):
-    """A set whose elements are in order, with a serial number that no other ordered set has."""
-
-    __slots__ = ("serial",)
-
-    def __init__(self, elements: FieldSet) -> None:
-        super().__init__(elements)
-        self.serial = next(_serials)
-
-    def __reduce__(self) -> tuple[type[FieldSet], tuple[FieldSet]]:
-        """Copy as a plain dict: a copy may be changed, and then is another set."""
-        return dict, (dict(self),)
-
-
-_serials = count()
-_shared: dict[tuple[str | int, ...], _Ordered] = {}
-"""Ordered sets by their elements, each followed by the serial number of the set below it."""
+_shared: dict[bytes, FieldSet] = {}
+"""Ordered sets by their JSON text, whatever the order of the elements in it."""
 _MOST_SHARED: Final = 20_000
 
 
-def ordered(fields: FieldSet) -> _Ordered:
-    """The same set with its elements in the order the real server writes them.
+def ordered(fields: FieldSet) -> FieldSet:
+    """Return the same set with its elements in the order in which the real server writes them.
 
-    Equal sets come out as one object, as far as memory allows: a thousand replicas own a thousand times the same.
+    Equal sets are returned as one object, as far as memory allows: a thousand replicas have a thousand equal sets.
     """
-    if isinstance(fields, _Ordered):
-        return fields
-    result: FieldSet = {}
-    parts: list[str | int] = []
-    for key in sorted(fields, key=_rank):
-        parts.append(key)
-        below = fields[key]
-        if below:
-            below = ordered(below)
-            parts.append(below.serial)
-            result[key] = below
-        else:
-            result[key] = LEAF
-    identity = tuple(parts)
-    found = _shared.get(identity)
+    text = orjson.dumps(fields)
+    found = _shared.get(text)
     if found is None:
+        result = {key: ordered(fields[key]) if fields[key] else LEAF for key in sorted(fields, key=_rank)}
         if len(_shared) >= _MOST_SHARED:
             _shared.clear()
-        found = _shared[identity] = _Ordered(result)
+        found = _shared[text] = _shared.setdefault(orjson.dumps(result), result)
     return found
 
 
