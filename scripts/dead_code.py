@@ -36,6 +36,7 @@ REGISTERING_DECORATORS = (
     "@fault",
     "@field_validator",
     "@model_validator",
+    "@per_cluster",
     "@problem",
     "@program",
     "@tool",
@@ -56,7 +57,9 @@ def entry_points() -> frozenset[str]:
 
 def declared(files: list[Path]) -> set[str]:
     """Return the fields of classes, and the classes that a direct or indirect base class registers."""
-    classes = [node for path in files for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)]
+    classes = [
+        node for path in files for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)
+    ]
     fields = {
         statement.target.id
         for node in classes

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from srearena.cluster.embedded.kubelet.agent import Agent
-from srearena.cluster.embedded.kubelet.nodes import start_nodes
+from srearena.cluster.embedded.kubelet.nodes import Nodes
 from srearena.cluster.embedded.machine.machine import NodeSpec
 from tests.clusters import RunningApi, bare_world, running
 
@@ -48,7 +48,8 @@ def http(api: RunningApi) -> Iterator[httpx.Client]:
 def pods() -> Iterator[RunningApi]:
     """A world with one node, on which the pod `talker` (containers `main` and `web`) runs."""
     world = bare_world()
-    nodes = start_nodes(world, [NodeSpec(name="worker")])
+    nodes = Nodes(world)
+    nodes.add(NodeSpec(name="worker"))
     with running(world, agent=Agent(nodes)) as served, served.http() as client:
         served.advance(5)
         client.post("/api/v1/namespaces/default/pods", json=TALKER).raise_for_status()

@@ -7,7 +7,7 @@ from typing import Any
 
 from srearena.cluster.embedded.client import Client
 from srearena.cluster.embedded.kubelet.kubelet import Kubelet
-from srearena.cluster.embedded.kubelet.nodes import Nodes, start_nodes
+from srearena.cluster.embedded.kubelet.nodes import Nodes
 from srearena.cluster.embedded.machine.images.catalogue import register_images
 from srearena.cluster.embedded.machine.machine import NodeSpec
 from srearena.cluster.embedded.objects import Obj, condition
@@ -30,7 +30,9 @@ class Lab:
         self.client: Client = self.world.client(User("admin", (SUPERUSERS,)), "kubectl")
         for name in NAMESPACES:
             self.create("namespaces", {"kind": "Namespace", "metadata": {"name": name}})
-        self.nodes: Nodes = start_nodes(self.world, specs or [NodeSpec("worker")])
+        self.nodes = Nodes(self.world)
+        for spec in specs or [NodeSpec("worker")]:
+            self.nodes.add(spec)
 
     @property
     def kubelet(self) -> Kubelet:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from srearena.cluster.embedded.kubelet.access import NodeAccess
@@ -149,14 +149,6 @@ class Nodes:
     def address_of(self, node: str) -> str:
         """The InternalIP of a node."""
         return self.kubelets[node].machine.address
-
-
-def start_nodes(world: World, specs: Iterable[NodeSpec]) -> Nodes:
-    """Start the machines of a cluster; each registers its node and runs the pods bound to it."""
-    nodes = Nodes(world)
-    for spec in specs:
-        nodes.add(spec)
-    return nodes
 
 
 def _node_of(pod: Obj) -> tuple[str, ...]:
