@@ -1,7 +1,7 @@
-"""Certificates for hosts, as a company's own authority issues them: real ones, which any client can judge.
+"""X.509 certificates for hosts, issued by a private authority.
 
-Nothing is drawn: the same authority, host and dates give the same key and certificate, so that a world made again is
-the same to the byte. An authority is as secret as the text it is made from.
+Keys and serial numbers are derived, not random: the same authority, host and dates give the same certificate, so that
+runs are reproducible to the byte. An authority is as secret as the text it is derived from.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ class Certificate:
 
 
 class Authority:
-    """Signs certificates in its name, from `since` on; `secret` is what its keys are made from."""
+    """A certificate authority, valid from `since`; its keys are derived from `secret`."""
 
     def __init__(self, name: str, secret: str, since: datetime) -> None:
         self._secret = secret
         self._key = _key(f"{secret}/{name}")
-        self._name = _named(name)
+        self._name = _common_name(name)
         builder = _builder(self._name, self._name, self._key, f"{secret}/{name}", since, since + _LIFETIME)
         builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        self.pem = _text(builder.sign(self._key, hashes.SHA256(), ecdsa_deterministic=True))
+        self.pem = _pem(builder.sign(self._key, hashes.SHA256(), ecdsa_deterministic=True))
 
     def issue(self, host: str, since: datetime, until: datetime) -> Certificate:
-        """A certificate for a host."""
+        """Issue a certificate for a host."""
         purpose = f"{self._secret}/{host}/{since:%Y-%m-%d}"
-        return _issued(_key(purpose), self._key, host, self._name, purpose, since, until)
+        return _issue(_key(purpose), self._key, host, self._name, purpose, since, until)
 
 
 def self_signed(host: str, secret: str, since: datetime, until: datetime) -> Certificate:
-    """A certificate that vouches for itself, as `openssl req -x509` makes it."""
+    """Create a self-signed certificate, as `openssl req -x509` does."""
     key = _key(f"{secret}/{host}")
-    return _issued(key, key, host, _named(host), f"{secret}/{host}", since, until)
+    return _issue(key, key, host, _common_name(host), f"{secret}/{host}", since, until)
 
 
-def _issued(
+def _issue(
     key: ec.EllipticCurvePrivateKey,
     signer: ec.EllipticCurvePrivateKey,
     host: str,
@@ -62,11 +62,11 @@ def _issued(
     since: datetime,
     until: datetime,
 ) -> Certificate:
-    builder = _builder(_named(host), issuer, key, purpose, since, until)
+    builder = _builder(_common_name(host), issuer, key, purpose, since, until)
     builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
     signed = builder.sign(signer, hashes.SHA256(), ecdsa_deterministic=True)
     private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return Certificate(_text(signed), private.decode())
+    return Certificate(_pem(signed), private.decode())
 
 
 def _builder(
@@ -93,9 +93,9 @@ def _key(purpose: str) -> ec.EllipticCurvePrivateKey:
     return ec.derive_private_key(int.from_bytes(digest) % (_P256_ORDER - 1) + 1, ec.SECP256R1())
 
 
-def _named(name: str) -> x509.Name:
+def _common_name(name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
 
 
-def _text(certificate: x509.Certificate) -> str:
+def _pem(certificate: x509.Certificate) -> str:
     return certificate.public_bytes(Encoding.PEM).decode()

@@ -19,7 +19,6 @@ from srearena.generators.workload.shapes import (
     describe,
     mean_rate,
     parse_shape,
-    read_shape,
 )
 from srearena.service.errors import ApplicationError
 
@@ -36,6 +35,21 @@ shapes: st.SearchStrategy[Shape] = st.one_of(
     st.builds(Diurnal, rates, st.floats(0, 1), lengths, times),
     st.builds(Replayed, curves, st.booleans()),
 )
+
+
+def read_shape(line: str) -> Shape:
+    """The inverse of `describe`."""
+    name, *words = line.split()
+    settings: dict[str, Any] = {"shape": name}
+    for word in words:
+        key, _, text = word.partition("=")
+        if key == "points":
+            settings[key] = [tuple(pair.split(":")) for pair in text.split(",")]
+        elif key == "repeat":
+            settings[key] = text == "1"
+        else:
+            settings[key] = float(text)
+    return parse_shape(settings)
 
 
 @given(shapes, times)

@@ -97,7 +97,7 @@ def test_a_script_says_what_it_sends() -> None:
     routes = read_mix(SCRIPT)
     assert [(r.method, r.path, r.weight, r.name) for r in routes] == [("GET", "/a", 3, "first"), ("POST", "/b", 1, "")]
     assert read_mix(write_mix(routes, "#")) == routes
-    with pytest.raises(ApplicationError, match="declares what it sends"):
+    with pytest.raises(ApplicationError, match="must declare its requests"):
         read_mix("function request() end")
     with pytest.raises(ApplicationError, match="weight is a number"):
         read_mix("-- route: GET / weight=heavy")
@@ -183,7 +183,7 @@ def test_the_job_is_replaced_when_its_settings_change_and_goes_when_it_is_stoppe
     [
         ({"rate": -1}, "cannot be negative"),
         ({"rat": 1}, "the workload's settings do not fit its driver 'wrk': .*'rat'"),
-        ({"script": "gone.lua"}, "a script that is not there: 'gone.lua'"),
+        ({"script": "gone.lua"}, "the script of the workload does not exist: 'gone.lua'"),
         ({"url": "frontend"}, "an address that starts with http://"),
         ({"connections": 1}, "a connection for each"),
         ({"driver": "wrkk"}, "no workload driver 'wrkk': did you mean 'wrk'"),
@@ -317,7 +317,7 @@ def test_a_mix_of_users_is_deployed_and_taken_away(cluster: Cluster, api: Kubern
     assert "locustfile.py" in api.get("cm", "load-generator")["data"]
     locust.stop(api, "default")
     assert api.find("deploy", "load-generator") is None and api.find("svc", "load-generator") is None
-    with pytest.raises(ApplicationError, match="needs a host to visit"):
+    with pytest.raises(ApplicationError, match="needs a host, such as"):
         Locust(mix=UserMix.parse(MIX))
 
 

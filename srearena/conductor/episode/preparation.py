@@ -19,7 +19,7 @@ from srearena.conductor.oracles.checks.probing import ProbeFailed
 from srearena.conductor.oracles.mitigation import MitigationOracle
 from srearena.conductor.problems.base import Problem
 from srearena.errors import SreArenaError
-from srearena.generators.fault.testbed import acting_on
+from srearena.generators.fault.testbed import target_cluster
 
 Say = Callable[[str], None]
 
@@ -98,7 +98,7 @@ class Preparation:
         self._say("injecting the fault")
         try:
             self.problem.broken_since = self.problem.kubernetes.now()
-            with acting_on(self.cluster):
+            with target_cluster(self.cluster):
                 self.problem.inject_fault()
             self.cluster.wait(self.timeline.after)
             self.handed_over = self.captured()

@@ -1,7 +1,7 @@
-"""Actors in the cluster: accounts with rights, and programs that use them, as teams put them there.
+"""Manifests of actors in the cluster: service accounts with permissions, and workloads that use them.
 
-What an actor does is a shell script with kubectl in a pod; it stops when its account loses the right, or when somebody
-stops the pod.
+An actor is a pod that runs a shell script with kubectl. It stops when its account loses the permission or its pod is
+stopped.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ _RBAC = "rbac.authorization.k8s.io"
 
 
 def account(name: str, namespace: str, rules: list[dict[str, Any]], acts_in: str = "") -> list[Obj]:
-    """A service account in `namespace` that may do what `rules` say in `acts_in`, which is its own by default."""
-    there = {"name": name, "namespace": acts_in or namespace}
+    """A service account in `namespace` with the permissions `rules` in `acts_in`, by default the same namespace."""
+    metadata = {"name": name, "namespace": acts_in or namespace}
     return [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}},
-        {"apiVersion": f"{_RBAC}/v1", "kind": "Role", "metadata": dict(there), "rules": rules},
+        {"apiVersion": f"{_RBAC}/v1", "kind": "Role", "metadata": dict(metadata), "rules": rules},
         {
             "apiVersion": f"{_RBAC}/v1",
             "kind": "RoleBinding",
-            "metadata": dict(there),
+            "metadata": dict(metadata),
             "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": name},
             "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
         },

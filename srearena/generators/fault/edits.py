@@ -14,15 +14,15 @@ from srearena.generators.fault.testbed import Testbed
 from srearena.service.errors import Conflict, NotFound
 from srearena.service.kubernetes import Obj
 
-__all__ = ["Addition", "Edit", "PodsReplaced", "Removal", "Together", "as_new"]
+__all__ = ["Addition", "CompositeFault", "Edit", "Removal", "ReplacePods", "as_new"]
 
 _SET_BY_SERVER = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
 _SETTLE_SECONDS = 120.0
 _ATTEMPTS = 5
 
 
-class Together(Fault):
-    """Several faults as one: injected in order, undone in reverse."""
+class CompositeFault(Fault):
+    """Several faults as one: injected in order, recovered in reverse order."""
 
     def __init__(self, *parts: Fault) -> None:
         self.parts = parts
@@ -36,23 +36,23 @@ class Together(Fault):
             part.recover()
 
     def in_place(self) -> bool:
-        """Where two parts change the same object, the later one's state is the one to find."""
+        """Of several parts that change the same object, only the last one is checked."""
         last = {part.target: part for part in self.parts if part.target is not None}
         return all(part.in_place() for part in self.parts if part.target is None or last[part.target] is part)
 
 
 def _authored(obj: Obj) -> Obj:
-    """The part of an object that its author decides: all but its status and what the server adds to its metadata."""
-    kept = {key: value for key, value in obj.items() if key not in ("metadata", "status")}
+    """The fields of an object that its author sets: no status, no metadata that the server adds."""
+    authored = {key: value for key, value in obj.items() if key not in ("metadata", "status")}
     metadata = obj.get("metadata", {})
     for key in ("labels", "finalizers"):
         if metadata.get(key):
-            kept[key] = metadata[key]
-    return kept
+            authored[key] = metadata[key]
+    return authored
 
 
 def as_new(obj: Obj) -> Obj:
-    """An object as it can be created again."""
+    """A copy of an object without the fields that the server sets, so that it can be created again."""
     fresh = copy.deepcopy(obj)
     fresh.pop("status", None)
     for key in (*_SET_BY_SERVER, "deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences"):
@@ -64,10 +64,10 @@ def as_new(obj: Obj) -> Obj:
 
 
 class Edit(Fault):
-    """An object changed in place.
+    """Changes an object in place.
 
-    With `bite`, a workload's pods are replaced at once, not by a rolling update that would keep the old ones serving:
-    it is scaled to nothing and back, so that its history stays and an undo remains possible.
+    With `replace_pods`, a workload is scaled to zero and back, so that no old pod keeps serving as in a rolling update.
+    Its rollout history stays, so that `kubectl rollout undo` works.
     """
 
     def __init__(
@@ -78,14 +78,14 @@ class Edit(Fault):
         change: Callable[[Obj], None],
         *,
         namespace: str | None = None,
-        bite: bool = False,
+        replace_pods: bool = False,
     ) -> None:
         self._bed = bed
         self._resource = resource
         self._name = name
         self._change = change
         self._namespace = bed.namespace if namespace is None else namespace
-        self._bite = bite
+        self._replace_pods = replace_pods
         self.target = (resource, self._namespace, name)
         self._before: Obj | None = None
         self._after: Obj | None = None
@@ -114,13 +114,13 @@ class Edit(Fault):
         if _authored(changed) == _authored(self._before):
             raise FaultError(f"the fault would not change {self._resource}/{self._name} in {self._namespace}")
         replicas = changed.get("spec", {}).get("replicas", 1)
-        if self._bite and replicas:
+        if self._replace_pods and replicas:
 
-            def change_and_empty(obj: Obj) -> None:
+            def change_and_scale_to_zero(obj: Obj) -> None:
                 self._change(obj)
                 obj["spec"]["replicas"] = 0
 
-            self._write(change_and_empty)
+            self._write(change_and_scale_to_zero)
             self._await_no_pods()
             self._bed.kubernetes.scale(self._resource, self._name, replicas, self._namespace)
             self._after = self._read()
@@ -131,11 +131,11 @@ class Edit(Fault):
         def gone() -> bool:
             return not self._read().get("status", {}).get("replicas") and not self._pods()
 
-        self._bed.until(gone, _SETTLE_SECONDS, f"the pods of {self._name} to go")
+        self._bed.wait_for(gone, _SETTLE_SECONDS, f"the pods of {self._name} to go")
 
     def _pods(self) -> list[Obj]:
-        wanted = self._read()["spec"].get("selector", {}).get("matchLabels", {})
-        labels = ",".join(f"{key}={value}" for key, value in wanted.items())
+        selector = self._read()["spec"].get("selector", {}).get("matchLabels", {})
+        labels = ",".join(f"{key}={value}" for key, value in selector.items())
         return self._bed.kubernetes.list("pods", self._namespace, labels=labels)
 
     def recover(self) -> None:
@@ -164,7 +164,7 @@ class Edit(Fault):
 
 
 class Removal(Fault):
-    """An object taken away."""
+    """Deletes an object; recovery creates it again."""
 
     def __init__(self, bed: Testbed, resource: str, name: str, *, namespace: str | None = None) -> None:
         self._bed = bed
@@ -176,14 +176,14 @@ class Removal(Fault):
     def inject(self) -> None:
         self._before = self._bed.kubernetes.get(self._resource, self._name, self._namespace)
         self._bed.kubernetes.delete(self._resource, self._name, self._namespace)
-        self._bed.until(self.in_place, _SETTLE_SECONDS, f"{self._resource}/{self._name} to go")
+        self._bed.wait_for(self.in_place, _SETTLE_SECONDS, f"{self._resource}/{self._name} to go")
 
     def recover(self) -> None:
         if self._before is None:
             raise FaultError(f"{self._resource}/{self._name} was not removed by this fault")
         if not self.in_place():
             self._bed.kubernetes.delete(self._resource, self._name, self._namespace)
-            self._bed.until(self.in_place, _SETTLE_SECONDS, f"{self._resource}/{self._name} to go")
+            self._bed.wait_for(self.in_place, _SETTLE_SECONDS, f"{self._resource}/{self._name} to go")
         self._bed.kubernetes.create(as_new(self._before), self._namespace)
 
     def in_place(self) -> bool:
@@ -191,7 +191,7 @@ class Removal(Fault):
 
 
 class Addition(Fault):
-    """An object that should not be there."""
+    """Creates an object; recovery deletes it."""
 
     def __init__(self, bed: Testbed, obj: Obj) -> None:
         self._bed = bed
@@ -210,8 +210,8 @@ class Addition(Fault):
         return self._bed.kubernetes.find(resource, self._obj["metadata"]["name"], self._namespace) is not None
 
 
-class PodsReplaced(Fault):
-    """The pods of workloads deleted, so that what else was changed meets fresh ones; undone by doing it again."""
+class ReplacePods(Fault):
+    """Deletes pods so that new ones see what else was changed; recovery deletes them again."""
 
     def __init__(self, bed: Testbed, labels: str = "", *, namespace: str | None = None) -> None:
         self._bed = bed

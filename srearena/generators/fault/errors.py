@@ -1,4 +1,4 @@
-"""What an injector complains about."""
+"""The error of fault injection."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from srearena.errors import SreArenaError
 
 
 class FaultError(SreArenaError):
-    """A fault cannot be injected or undone; the message says which, where and why."""
+    """A fault cannot be injected or recovered; the message says which, where and why."""

@@ -1,10 +1,10 @@
-"""Faults in how an application's programs are set up: addresses, images, variables, rights they use when they start."""
+"""Faults in the configuration of an application's programs: addresses, images, variables, permissions at startup."""
 
 from __future__ import annotations
 
 from srearena.generators.fault.actors import account
 from srearena.generators.fault.base import FaultInjector
-from srearena.generators.fault.edits import Addition, Together
+from srearena.generators.fault.edits import Addition, CompositeFault
 from srearena.generators.fault.pod_templates import pod_spec, set_variable, workload_edit
 from srearena.generators.fault.registry import Fault, fault
 from srearena.generators.fault.testbed import Testbed
@@ -19,7 +19,7 @@ class ApplicationFaultInjector(FaultInjector):
 
 @fault("unschedulable_incorrect_port_assignment")
 def wrong_port_and_node(bed: Testbed, service: str, variable: str, value: str, node: str = "extra-node") -> Fault:
-    """A workload with a wrong address among its variables asks for a node that does not exist, too."""
+    """A workload has a wrong address among its variables and requests a node that does not exist."""
 
     def change(obj: Obj) -> None:
         set_variable(obj, variable, value)
@@ -30,7 +30,7 @@ def wrong_port_and_node(bed: Testbed, service: str, variable: str, value: str, n
 
 @fault("rbac_misconfiguration")
 def reader_without_right(bed: Testbed, service: str, config_map: str = "flagd-config") -> Fault:
-    """A workload gets an account of its own, and reads a config map before it starts, which that account may not."""
+    """A workload reads a config map at startup with a service account that lacks the permission."""
     rules = [{"apiGroups": [""], "resources": ["pods", "services"], "verbs": ["get", "list", "watch"]}]
 
     def change(obj: Obj) -> None:
@@ -44,6 +44,6 @@ def reader_without_right(bed: Testbed, service: str, config_map: str = "flagd-co
         }
         spec.setdefault("initContainers", []).append(reader)
 
-    return Together(
+    return CompositeFault(
         *(Addition(bed, obj) for obj in account(service, bed.namespace, rules)), workload_edit(bed, service, change)
     )

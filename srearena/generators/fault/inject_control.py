@@ -1,6 +1,6 @@
-"""Faults in what acts on workloads: admission, scheduled jobs, controllers, rollouts.
+"""Faults in the components that act on workloads: admission webhooks, scheduled jobs, controllers, rollouts.
 
-Here the workload itself is well; what admits it, changes it, cleans up after it or replaces it is not.
+The workload itself is correct; what admits, changes, deletes or replaces it is not.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from base64 import b64encode
 from typing import Any
 
 from srearena.generators.fault.actors import account, deployment, script_container
-from srearena.generators.fault.edits import Addition, Edit, PodsReplaced, Together
+from srearena.generators.fault.edits import Addition, CompositeFault, Edit, ReplacePods
 from srearena.generators.fault.pod_templates import first_container, pod_spec, workload_edit
 from srearena.generators.fault.registry import Fault, fault
 from srearena.generators.fault.steps import Pause, selector_of
@@ -37,48 +37,48 @@ def admission_webhook_outage(bed: Testbed, service: str, webhook: str = "pod-pol
             }
         ],
     }
-    return Together(_ClusterWide(bed, configuration), PodsReplaced(bed, selector_of(bed, service)))
+    return CompositeFault(_ClusterScopedAddition(bed, configuration), ReplacePods(bed, selector_of(bed, service)))
 
 
 @fault("admission_webhook_tls_mismatch")
 def admission_webhook_tls_mismatch(bed: Testbed, service: str, webhook: str, authority: str) -> Fault:
-    """The API server is told to trust another authority than the one that signed the webhook's certificate."""
+    """The webhook configuration trusts another authority than the one that signed the webhook's certificate."""
 
     def change(obj: Obj) -> None:
         for hook in obj["webhooks"]:
             hook["clientConfig"]["caBundle"] = b64encode(authority.encode()).decode()
 
     edit = Edit(bed, "validatingwebhookconfigurations", webhook, change, namespace="")
-    return Together(edit, PodsReplaced(bed, selector_of(bed, service)))
+    return CompositeFault(edit, ReplacePods(bed, selector_of(bed, service)))
 
 
 @fault("webhooks_cut_off")
 def webhooks_cut_off(bed: Testbed, service: str, policy: str, place: str) -> Fault:
-    """A network policy before webhooks lets in the pods of the cluster, and forgets the API server, which is none."""
+    """A network policy of webhook servers admits the pods of the cluster but not the API server."""
 
     def change(obj: Obj) -> None:
         for rule in obj["spec"]["ingress"]:
             rule["from"] = [{"namespaceSelector": {}}]
 
     edit = Edit(bed, "networkpolicies", policy, change, namespace=place)
-    return Together(edit, PodsReplaced(bed, selector_of(bed, service)))
+    return CompositeFault(edit, ReplacePods(bed, selector_of(bed, service)))
 
 
 @fault("webhook_setting")
 def webhook_setting(bed: Testbed, service: str, webhook: str, place: str, variable: str, value: str) -> Fault:
-    """A webhook is told something else about what it does to pods, and a workload's pods come in anew."""
+    """A setting of a mutating webhook changes, and a workload's pods are admitted again."""
 
     def change(obj: Obj) -> None:
         for entry in first_container(obj)["env"]:
             if entry["name"] == variable:
                 entry["value"] = value
 
-    edit = Edit(bed, "deployments", webhook, change, namespace=place, bite=True)
-    return Together(edit, Pause(bed, 30), PodsReplaced(bed, selector_of(bed, service)))
+    edit = Edit(bed, "deployments", webhook, change, namespace=place, replace_pods=True)
+    return CompositeFault(edit, Pause(bed, 30), ReplacePods(bed, selector_of(bed, service)))
 
 
-class _ClusterWide(Addition):
-    """An object without a namespace."""
+class _ClusterScopedAddition(Addition):
+    """Creates a cluster-scoped object."""
 
     def __init__(self, bed: Testbed, obj: Obj) -> None:
         super().__init__(bed, obj)
@@ -87,7 +87,7 @@ class _ClusterWide(Addition):
 
 @fault("recurring_memory_limit")
 def recurring_memory_limit(bed: Testbed, service: str, actor: str = "vpa-updater", memory: str = "4Mi") -> Fault:
-    """A scheduled job lowers the memory of a workload below what it needs, every minute anew."""
+    """A CronJob sets a workload's memory limit below what it needs, every minute."""
     container = first_container(bed.kubernetes.get("deployments", service, bed.namespace))["name"]
     script = f"kubectl -n {bed.namespace} set resources deployment {service} -c {container} --limits=memory={memory}"
     rules: list[dict[str, Any]] = [
@@ -110,12 +110,12 @@ def recurring_memory_limit(bed: Testbed, service: str, actor: str = "vpa-updater
         },
     }
     objects = [*account(actor, "kube-system", rules, acts_in=bed.namespace), job]
-    return Together(*(Addition(bed, obj) for obj in objects), Pause(bed, 75))
+    return CompositeFault(*(Addition(bed, obj) for obj in objects), Pause(bed, 75))
 
 
 @fault("sidecar_blocks_completion")
 def sidecar_blocks_completion(bed: Testbed, cron_job: str) -> Fault:
-    """What ran beside a job's work and ended with it becomes a container like any other, and never ends."""
+    """A job's sidecar becomes an ordinary container, so that the job never completes."""
 
     def change(obj: Obj) -> None:
         pod = obj["spec"]["jobTemplate"]["spec"]["template"]["spec"]
@@ -123,23 +123,23 @@ def sidecar_blocks_completion(bed: Testbed, cron_job: str) -> Fault:
             sidecar.pop("restartPolicy", None)
             pod["containers"].append(sidecar)
 
-    return Together(Edit(bed, "cronjobs", cron_job, change), Pause(bed, 150))
+    return CompositeFault(Edit(bed, "cronjobs", cron_job, change), Pause(bed, 150))
 
 
 @fault("lost_right")
 def lost_right(bed: Testbed, controller: str, verb: str, resource: str, waiting: str) -> Fault:
-    """A controller may no longer do what it is there for, and an object waits for it in vain."""
+    """A controller loses a permission, and an object waits for it for ever."""
 
     def change(obj: Obj) -> None:
         for rule in obj["rules"]:
             if resource in rule["resources"]:
-                rule["verbs"] = [one for one in rule["verbs"] if one != verb]
+                rule["verbs"] = [other for other in rule["verbs"] if other != verb]
 
-    return Together(Edit(bed, "roles", controller, change), _Deleted(bed, waiting))
+    return CompositeFault(Edit(bed, "roles", controller, change), _DeleteConfigMap(bed, waiting))
 
 
-class _Deleted(Fault):
-    """A config map somebody deleted; whether it goes is for others to say."""
+class _DeleteConfigMap(Fault):
+    """Deletes a config map; it stays while a finalizer holds it."""
 
     def __init__(self, bed: Testbed, name: str) -> None:
         self._bed = bed
@@ -158,7 +158,7 @@ class _Deleted(Fault):
 
 @fault("liveness_probe_too_aggressive")
 def liveness_probe_too_aggressive(bed: Testbed, service: str) -> Fault:
-    """A probe gives a program that starts slowly no time to start."""
+    """A liveness probe gives a program that starts slowly no time to start."""
 
     def change(obj: Obj) -> None:
         probe = first_container(obj)["livenessProbe"]
@@ -170,7 +170,7 @@ def liveness_probe_too_aggressive(bed: Testbed, service: str) -> Fault:
 
 @fault("rolling_update_misconfigured")
 def rolling_update_misconfigured(bed: Testbed, service: str) -> Fault:
-    """A rollout may take all pods away before the new ones are there, and those never come."""
+    """A rollout may remove all pods before the new ones are ready, which never happens."""
 
     def change(obj: Obj) -> None:
         obj["spec"]["strategy"] = {
@@ -185,8 +185,8 @@ def rolling_update_misconfigured(bed: Testbed, service: str) -> Fault:
 
 @fault("global_default_priority")
 def global_default_priority(bed: Testbed, priority_class: str, tenant: str, cpu: str, replicas: int) -> Fault:
-    """A class becomes the default of all new pods, and those of a new, large workload push older ones out."""
-    made: Obj = {
+    """A priority class becomes the default, and the pods of a new, large workload preempt older ones."""
+    default_class: Obj = {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
         "metadata": {"name": priority_class},
@@ -201,6 +201,8 @@ def global_default_priority(bed: Testbed, priority_class: str, tenant: str, cpu:
         "resources": {"requests": {"cpu": cpu, "memory": "64Mi"}},
     }
     pod: Obj = {"terminationGracePeriodSeconds": 5, "containers": [container]}
-    return Together(
-        _ClusterWide(bed, made), Addition(bed, deployment(tenant, "default", pod, replicas=replicas)), Pause(bed, 60)
+    return CompositeFault(
+        _ClusterScopedAddition(bed, default_class),
+        Addition(bed, deployment(tenant, "default", pod, replicas=replicas)),
+        Pause(bed, 60),
     )

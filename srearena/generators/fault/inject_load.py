@@ -1,7 +1,7 @@
-"""Triggers and the weakness they meet: loads that spike, machines that are busy for a while, and settings that turn a
-short disturbance into a lasting one.
+"""Metastable failures: settings that turn a short disturbance into a lasting one, and the triggers.
 
-A trigger passes. What it leaves behind is the system's own doing, so that there is nothing to undo but the settings.
+A trigger (a load spike, busy machines) is temporary. The failure it leaves behind sustains itself, so only the settings
+are there to recover.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from srearena.generators.fault.edits import Addition, Edit, Together
+from srearena.generators.fault.edits import Addition, CompositeFault, Edit
 from srearena.generators.fault.pod_templates import set_variables
 from srearena.generators.fault.registry import Fault, fault
 from srearena.generators.fault.steps import pods_of, workers
@@ -20,8 +20,8 @@ from srearena.service.kubernetes import Obj
 __all__ = ["JobLoad", "busy_machines", "load_spike"]
 
 
-class Restarted(Fault):
-    """Workloads that read their configuration at start are started anew."""
+class RestartDeployments(Fault):
+    """Restarts workloads that read their configuration at startup."""
 
     def __init__(self, bed: Testbed, deployments: list[str]) -> None:
         self._bed = bed
@@ -30,7 +30,7 @@ class Restarted(Fault):
     def inject(self) -> None:
         for name in self._deployments:
             self._bed.kubernetes.restart("deployments", name, self._bed.namespace)
-        self._bed.until(self._up, 240.0, "the restarted deployments")
+        self._bed.wait_for(self._up, 240.0, "the restarted deployments")
 
     recover = inject
 
@@ -38,12 +38,12 @@ class Restarted(Fault):
         for name in self._deployments:
             obj = self._bed.kubernetes.get("deployments", name, self._bed.namespace)
             status = obj.get("status") or {}
-            wanted = obj["spec"].get("replicas", 1)
+            desired = obj["spec"].get("replicas", 1)
             if status.get("observedGeneration") != obj["metadata"]["generation"]:
                 return False
-            if not status.get("updatedReplicas", 0) == status.get("availableReplicas", 0) == wanted:
+            if not status.get("updatedReplicas", 0) == status.get("availableReplicas", 0) == desired:
                 return False
-            if status.get("replicas") != wanted:
+            if status.get("replicas") != desired:
                 return False
         return True
 
@@ -58,17 +58,17 @@ def _services(bed: Testbed, suffix: str = "-service") -> list[str]:
 
 @fault("rpc_timeout_retries_misconfiguration")
 def rpc_timeout_retries(bed: Testbed, config_map: str, timeout: str = "50ms", retries: str = "30") -> Fault:
-    """All calls give up early and try again often."""
+    """All RPC calls have a short timeout and many retries."""
 
     def change(obj: Obj) -> None:
         obj["data"].update(GRPC_CLIENT_TIMEOUT=timeout, GRPC_CLIENT_RETRIES_ON_ERROR=retries)
 
-    return Together(Edit(bed, "configmaps", config_map, change), Restarted(bed, _services(bed)))
+    return CompositeFault(Edit(bed, "configmaps", config_map, change), RestartDeployments(bed, _services(bed)))
 
 
 @fault("gogc_env_variable_patch")
 def gogc(bed: Testbed, limit_range: str, percent: str = "1", cpu: str = "500m") -> Fault:
-    """Every service collects garbage all the time, and a namespace rule leaves it little to do so with."""
+    """Every service collects garbage continuously, and a LimitRange leaves it little CPU for that."""
     guard: Obj = {
         "apiVersion": "v1",
         "kind": "LimitRange",
@@ -85,9 +85,10 @@ def gogc(bed: Testbed, limit_range: str, percent: str = "1", cpu: str = "500m") 
     }
     names = _services(bed)
     edits = [
-        Edit(bed, "deployments", name, lambda obj: set_variables(obj, {"GOGC": percent}), bite=True) for name in names
+        Edit(bed, "deployments", name, lambda obj: set_variables(obj, {"GOGC": percent}), replace_pods=True)
+        for name in names
     ]
-    return Together(Addition(bed, guard), *edits)
+    return CompositeFault(Addition(bed, guard), *edits)
 
 
 # Triggers
@@ -95,7 +96,7 @@ def gogc(bed: Testbed, limit_range: str, percent: str = "1", cpu: str = "500m") 
 
 @runtime_checkable
 class JobLoad(Protocol):
-    """A load that is a Job with a ConfigMap."""
+    """A load generator that runs as a Job with a ConfigMap."""
 
     def config(self) -> Obj: ...
 
@@ -103,7 +104,7 @@ class JobLoad(Protocol):
 
 
 def load_spike(bed: Testbed, load: JobLoad, seconds: float) -> None:
-    """A second generator beside the usual one, for a while."""
+    """Run a second load generator beside the usual one for some seconds."""
     config, job = load.config(), load.job()
     name = config["metadata"]["name"]
     second: tuple[Obj, ...] = tuple(
@@ -118,7 +119,7 @@ def load_spike(bed: Testbed, load: JobLoad, seconds: float) -> None:
 
 
 def busy_machines(bed: Testbed, cores: float, delay: float, services: Sequence[str], seconds: float) -> None:
-    """Something else computes on every worker for a while, and packets of some services arrive late meanwhile."""
+    """Use CPU on every worker and delay the packets of some services for some seconds."""
     nodes, access = workers(bed), bed.cluster.nodes
     pods = [
         (pod["spec"]["nodeName"], f"{bed.namespace}/{pod['metadata']['name']}")

@@ -1,8 +1,8 @@
-"""Faults in messaging: producers that send a broker more than it can hold."""
+"""Faults in messaging: records that a broker or a consumer cannot handle."""
 
 from __future__ import annotations
 
-from srearena.generators.fault.edits import Together
+from srearena.generators.fault.edits import CompositeFault
 from srearena.generators.fault.pod_templates import pod_spec, set_variable, workload_edit
 from srearena.generators.fault.registry import Fault, fault
 from srearena.generators.fault.steps import Command, Pause
@@ -12,7 +12,7 @@ from srearena.service.kubernetes import Obj
 
 @fault("kafka_producer_leak")
 def producer_leak(bed: Testbed, service: str, broker: str = "kafka", megabytes: int = 10) -> Fault:
-    """A second container beside a producer sends huge records without pause, and the broker is told to take them."""
+    """A sidecar of a producer sends huge records continuously, and the broker is configured to accept them."""
     size = megabytes * 1024 * 1024
 
     def add(obj: Obj) -> None:
@@ -31,14 +31,14 @@ def producer_leak(bed: Testbed, service: str, broker: str = "kafka", megabytes: 
     def take(obj: Obj) -> None:
         set_variable(obj, "KAFKA_MESSAGE_MAX_BYTES", str(2 * size))
 
-    return Together(workload_edit(bed, broker, take), workload_edit(bed, service, add))
+    return CompositeFault(workload_edit(bed, broker, take), workload_edit(bed, service, add))
 
 
 @fault("truncated_record")
 def truncated_record(bed: Testbed, service: str, topic: str, group: str) -> Fault:
-    """A record is written that ends in the middle, and can be read by nobody; undone by going on behind it."""
+    """A truncated record is written that no consumer can parse; recovery skips it."""
     tools, broker = "/opt/kafka/bin", "--bootstrap-server localhost:9092"
     do = f"""echo '{{"order": 4711, "items": ' | {tools}/kafka-console-producer.sh {broker} --topic {topic}"""
     skip = f"--group {group} --topic {topic} --reset-offsets --shift-by 1 --execute"
     undo = f"{tools}/kafka-consumer-groups.sh {broker} {skip}"
-    return Together(Command(bed, "kafka", ["sh", "-c", do], ["sh", "-c", undo]), Pause(bed, 60))
+    return CompositeFault(Command(bed, "kafka", ["sh", "-c", do], ["sh", "-c", undo]), Pause(bed, 60))

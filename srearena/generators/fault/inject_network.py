@@ -1,12 +1,11 @@
-"""Faults of the network: policies that let nothing through, names that do not resolve, doors that lead elsewhere, links
-that lose or delay packets."""
+"""Network faults: policies that block traffic, DNS failures, misrouted ingresses, links that lose or delay packets."""
 
 from __future__ import annotations
 
 from base64 import b64encode
 
 from srearena.generators.certificates import Certificate
-from srearena.generators.fault.edits import Addition, Edit, PodsReplaced, Together
+from srearena.generators.fault.edits import Addition, CompositeFault, Edit, ReplacePods
 from srearena.generators.fault.errors import FaultError
 from srearena.generators.fault.registry import Fault, fault
 from srearena.generators.fault.steps import Pause, pods_of
@@ -18,7 +17,7 @@ _SYSTEM = "kube-system"
 
 @fault("network_policy_block")
 def network_policy_block(bed: Testbed, service: str) -> Fault:
-    """A policy selects a workload's pods and allows nothing, neither in nor out."""
+    """A network policy blocks all ingress and egress of a workload's pods."""
     labels = bed.kubernetes.get("deployments", service, bed.namespace)["spec"]["selector"]["matchLabels"]
     policy: Obj = {
         "apiVersion": "networking.k8s.io/v1",
@@ -34,7 +33,7 @@ def network_policy_block(bed: Testbed, service: str) -> Fault:
 
 @fault("ingress_misroute")
 def ingress_misroute(bed: Testbed, ingress: str, backend: str, port: int) -> Fault:
-    """An Ingress sends its visitors to a Service that is not meant for them."""
+    """An Ingress routes requests to a wrong Service."""
 
     def change(obj: Obj) -> None:
         for rule in obj["spec"]["rules"]:
@@ -46,7 +45,7 @@ def ingress_misroute(bed: Testbed, ingress: str, backend: str, port: int) -> Fau
 
 @fault("expired_tls")
 def expired_tls(bed: Testbed, secret: str, certificate: Certificate) -> Fault:
-    """The Secret that an Ingress takes its certificate from holds an old one again."""
+    """The Secret with an Ingress's certificate holds an expired one."""
 
     def change(obj: Obj) -> None:
         files = {"tls.crt": certificate.certificate, "tls.key": certificate.key}
@@ -55,45 +54,45 @@ def expired_tls(bed: Testbed, secret: str, certificate: Certificate) -> Fault:
     return Edit(bed, "secrets", secret, change)
 
 
-# Names
+# DNS
 
 
-def _before_the_rest(bed: Testbed, stanza: str) -> Fault:
-    """A stanza put before the others into the configuration of the cluster's name service, which starts anew."""
+def _corefile_stanza(bed: Testbed, stanza: str) -> Fault:
+    """Insert a stanza before the others into the Corefile, and restart CoreDNS."""
 
     def change(obj: Obj) -> None:
-        head, brace, rest = obj["data"]["Corefile"].partition("{\n")
+        head, brace, tail = obj["data"]["Corefile"].partition("{\n")
         if not brace:
-            raise FaultError("the Corefile of this cluster is not understood: its first server block has no brace")
-        obj["data"]["Corefile"] = f"{head}{{\n{stanza}{rest}"
+            raise FaultError("the Corefile of this cluster is malformed: its first server block has no brace")
+        obj["data"]["Corefile"] = f"{head}{{\n{stanza}{tail}"
 
     edit = Edit(bed, "configmaps", "coredns", change, namespace=_SYSTEM)
-    return Together(edit, PodsReplaced(bed, "k8s-app=kube-dns", namespace=_SYSTEM))
+    return CompositeFault(edit, ReplacePods(bed, "k8s-app=kube-dns", namespace=_SYSTEM))
 
 
-def _denied(zone: str, pattern: str) -> str:
+def _nxdomain(zone: str, pattern: str) -> str:
     return f'    template ANY ANY {zone} {{\n        match "{pattern}"\n        rcode NXDOMAIN\n    }}\n'
 
 
 @fault("service_dns_resolution_failure")
 def service_dns_resolution_failure(bed: Testbed, service: str) -> Fault:
-    """The name service denies the name of one Service."""
+    """CoreDNS returns NXDOMAIN for the name of one Service."""
     name = f"{service}.{bed.namespace}.svc.cluster.local"
     escaped = name.replace(".", "\\.")
-    return _before_the_rest(bed, _denied(name, f"^{escaped}\\.$"))
+    return _corefile_stanza(bed, _nxdomain(name, f"^{escaped}\\.$"))
 
 
 @fault("stale_coredns_config")
 def stale_coredns_config(bed: Testbed, service: str) -> Fault:
-    """The name service denies every Service of the cluster."""
-    return _before_the_rest(bed, _denied("svc.cluster.local", r".*\.svc\.cluster\.local\.$"))
+    """CoreDNS returns NXDOMAIN for every Service of the cluster."""
+    return _corefile_stanza(bed, _nxdomain("svc.cluster.local", r".*\.svc\.cluster\.local\.$"))
 
 
 # Links
 
 
-class ShapedPods(Fault):
-    """Packets of a workload's pods are delayed or lost at their interfaces, as long as these pods live."""
+class ShapePodNetwork(Fault):
+    """Delays or drops packets at the interfaces of a workload's pods, for the lifetime of these pods."""
 
     def __init__(self, bed: Testbed, service: str, **shape: float) -> None:
         self._bed = bed
@@ -108,9 +107,9 @@ class ShapedPods(Fault):
             self._done.append((node, name))
 
     def recover(self) -> None:
-        alive = {f"{self._bed.namespace}/{pod['metadata']['name']}" for pod in pods_of(self._bed, self._service)}
+        existing = {f"{self._bed.namespace}/{pod['metadata']['name']}" for pod in pods_of(self._bed, self._service)}
         for node, name in self._done:
-            if name in alive:
+            if name in existing:
                 self._bed.cluster.nodes.perform("shape_network", node, pod=name)
         self._done = []
 
@@ -120,12 +119,12 @@ class ShapedPods(Fault):
 
 @fault("network_delay")
 def network_delay(bed: Testbed, service: str, seconds: float = 1.0) -> Fault:
-    return ShapedPods(bed, service, delay=seconds, jitter=seconds / 10)
+    return ShapePodNetwork(bed, service, delay=seconds, jitter=seconds / 10)
 
 
 @fault("network_loss")
 def network_loss(bed: Testbed, service: str, share: float = 0.6) -> Fault:
-    return ShapedPods(bed, service, loss=share)
+    return ShapePodNetwork(bed, service, loss=share)
 
 
 # Load balancing
@@ -133,15 +132,15 @@ def network_loss(bed: Testbed, service: str, share: float = 0.6) -> Fault:
 
 @fault("stale_rules")
 def stale_rules(bed: Testbed, service: str, tag: str, replicas: int) -> Fault:
-    """kube-proxy does not run any more, so that the nodes go by old rules, and a workload gets more pods."""
+    """kube-proxy no longer runs, so that nodes keep their old rules while a workload gets more pods."""
 
     def change(obj: Obj) -> None:
         for container in obj["spec"]["template"]["spec"]["containers"]:
             container["image"] = f"{container['image'].rpartition(':')[0]}:{tag}"
 
-    return Together(
+    return CompositeFault(
         Edit(bed, "daemonsets", "kube-proxy", change, namespace=_SYSTEM),
-        PodsReplaced(bed, "k8s-app=kube-proxy", namespace=_SYSTEM),
+        ReplacePods(bed, "k8s-app=kube-proxy", namespace=_SYSTEM),
         Pause(bed, 60),
         Edit(bed, "deployments", service, lambda obj: obj["spec"].update(replicas=replicas)),
     )

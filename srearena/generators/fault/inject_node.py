@@ -1,7 +1,7 @@
-"""Faults of machines and of what runs on them: a kubelet that stops, pods and containers that are killed.
+"""Faults of machines, pods and containers: a stopped kubelet, pods and containers that are killed.
 
-Kubernetes has no API for a machine's own services; those go through the cluster's access to its nodes. What kills pods
-again and again is an actor in the cluster, as a careless clean-up job would be: it works until somebody stops it.
+Kubernetes has no API for a machine's own services; those faults use the cluster's node access. What kills pods
+repeatedly is an actor in the cluster, as a faulty clean-up job would be: it runs until it is stopped.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 
 from srearena.generators.fault.actors import account, deployment, script_container
-from srearena.generators.fault.edits import Addition, Together
+from srearena.generators.fault.edits import Addition, CompositeFault
 from srearena.generators.fault.pod_templates import first_container, pod_spec, workload_edit
 from srearena.generators.fault.registry import Fault, fault
 from srearena.generators.fault.steps import NodeOperation, Pause, pods_of, selector_of, workers
@@ -21,13 +21,13 @@ FORTIO, FORTIO_PORT = "fortio/fortio:1.69.5", 8080
 
 @fault("kubelet_crash")
 def kubelet_crash(bed: Testbed, service: str) -> Fault:
-    """The kubelet of every worker stops: containers go on, and nobody answers for them."""
+    """The kubelet of every worker stops: containers keep running, and their status is no longer reported."""
     return NodeOperation(bed, workers(bed), "stop_kubelet", "start_kubelet")
 
 
 @fault("pod_kill")
 def pod_kill(bed: Testbed, service: str, actor: str = "pod-recycler", period: int = 12) -> Fault:
-    """Somebody's clean-up deletes the pods of a workload every few seconds."""
+    """An actor deletes the pods of a workload every few seconds."""
     selector = selector_of(bed, service)
     script = (
         f"while true; do kubectl -n {bed.namespace} delete pods -l {selector} --grace-period=0 --force --wait=false; "
@@ -40,11 +40,11 @@ def pod_kill(bed: Testbed, service: str, actor: str = "pod-recycler", period: in
         "containers": [script_container("recycler", script)],
     }
     objects = [*account(actor, bed.namespace, rules), deployment(actor, bed.namespace, pod)]
-    return Together(*(Addition(bed, obj) for obj in objects))
+    return CompositeFault(*(Addition(bed, obj) for obj in objects))
 
 
-class PausedPods(Fault):
-    """The containers of a workload's pods run an image that only idles, though their workload says otherwise."""
+class ReplaceImages(Fault):
+    """Changes the image of running pods, but not of their workload."""
 
     def __init__(self, bed: Testbed, service: str, image: str) -> None:
         self._bed = bed
@@ -75,13 +75,13 @@ class PausedPods(Fault):
 
 @fault("pod_failure")
 def pod_failure(bed: Testbed, service: str, image: str = "registry.k8s.io/pause:3.10") -> Fault:
-    """The pods of a workload are there and do nothing."""
-    return PausedPods(bed, service, image)
+    """The pods of a workload run a pause image."""
+    return ReplaceImages(bed, service, image)
 
 
 @fault("container_kill")
 def container_kill(bed: Testbed, service: str, period: int = 20) -> Fault:
-    """A sidecar that sees the main container's processes ends its program every few seconds."""
+    """A sidecar that shares the process namespace kills the main program every few seconds."""
 
     def change(obj: Obj) -> None:
         program = first_container(obj)["command"][0]
@@ -97,9 +97,10 @@ def container_kill(bed: Testbed, service: str, period: int = 20) -> Fault:
 def conntrack_exhaustion(
     bed: Testbed, service: str, tester: str = "gateway-soak", gateway: str = "rpc-gateway"
 ) -> Fault:
-    """A test of endurance keeps so many connections open that the node it shares with a workload tracks no more."""
+    """A soak test keeps so many connections open that the conntrack table of a workload's node is full."""
     node = pods_of(bed, service)[0]["spec"]["nodeName"]
-    # kube-proxy makes the table so large; one tester has so many local ports for one peer.
+    # kube-proxy sizes the table as max(131072, 32768 per core) (its defaults conntrack.min and maxPerCore). A client
+    # has 28,232 ephemeral ports for one server address (32768 to 60999); 28,000 leaves a few free.
     processors = int(bed.kubernetes.get("nodes", node)["status"]["capacity"]["cpu"])
     room, each = max(131_072, 32_768 * processors), 28_000
     words = ["load", "-c", str(each), "-qps", "100", "-t", "0", f"http://{gateway}:{FORTIO_PORT}/"]
@@ -108,33 +109,35 @@ def conntrack_exhaustion(
         "terminationGracePeriodSeconds": 0,
         "containers": [{"name": "fortio", "image": FORTIO, "args": words}],
     }
-    return Together(Addition(bed, deployment(tester, bed.namespace, pod, replicas=room // each + 1)), Pause(bed, 30))
+    return CompositeFault(
+        Addition(bed, deployment(tester, bed.namespace, pod, replicas=room // each + 1)), Pause(bed, 30)
+    )
 
 
 @fault("eviction_threshold")
 def eviction_threshold(bed: Testbed, service: str, share: float = 0.98) -> Fault:
-    """The kubelet of the node that a workload is on is told to keep nearly all of the disk free."""
+    """The kubelet of a workload's node is configured to keep nearly all of the disk free."""
     node = pods_of(bed, service)[0]["spec"]["nodeName"]
-    return Together(NodeOperation(bed, [node], "reserve_disk", "reserve_disk", {"share": share}, {"share": 0.0}))
+    return NodeOperation(bed, [node], "reserve_disk", "reserve_disk", {"share": share}, {"share": 0.0})
 
 
 @fault("clock_drift")
 def clock_drift(bed: Testbed, service: str, days: int = 30) -> Fault:
-    """The clock of the node that a workload is on is ahead by weeks."""
+    """The clock of a workload's node is ahead by weeks."""
     node = pods_of(bed, service)[0]["spec"]["nodeName"]
     ahead = {"seconds": days * 86_400.0}
-    return Together(NodeOperation(bed, [node], "set_clock_skew", "set_clock_skew", ahead, {"seconds": 0.0}))
+    return NodeOperation(bed, [node], "set_clock_skew", "set_clock_skew", ahead, {"seconds": 0.0})
 
 
 @fault("disk_errors")
 def disk_errors(bed: Testbed, service: str) -> Fault:
-    """The disk of the node that a workload is on answers with errors."""
+    """The disk of a workload's node returns I/O errors."""
     node = pods_of(bed, service)[0]["spec"]["nodeName"]
-    return Together(NodeOperation(bed, [node], "break_disk", "break_disk", {"number": errno.EIO}, {"number": None}))
+    return NodeOperation(bed, [node], "break_disk", "break_disk", {"number": errno.EIO}, {"number": None})
 
 
-class CorruptedFile(Fault):
-    """A file of a workload's volume holds other bytes than were written to it; what reads it next finds out."""
+class CorruptFile(Fault):
+    """Overwrites a file in a workload's volume."""
 
     def __init__(self, bed: Testbed, service: str, file: str) -> None:
         self._bed = bed
@@ -148,16 +151,16 @@ class CorruptedFile(Fault):
         claims = [one["persistentVolumeClaim"]["claimName"] for one in pod["spec"]["volumes"] if _is_claim(one)]
         volume = api.get("persistentvolumeclaims", claims[0], namespace)["spec"]["volumeName"]
         folder = api.get("persistentvolumes", volume)["spec"]["hostPath"]["path"]
-        # What a store still writes when it is stopped must not heal it.
+        # Stop the store first: what it writes at shutdown would overwrite the corruption.
         api.scale("deployments", self._service, 0, namespace)
-        self._bed.until(lambda: not pods_of(self._bed, self._service), 60.0, f"the pods of {self._service} to go")
+        self._bed.wait_for(lambda: not pods_of(self._bed, self._service), 60.0, f"the pods of {self._service} to go")
         node, path = pod["spec"]["nodeName"], f"{folder}/{self._file}"
         self._bed.cluster.nodes.perform("write_file", node, path=path, data="\x00\x07" * 2048)
         api.scale("deployments", self._service, 1, namespace)
         self._done = True
 
     def recover(self) -> None:
-        """Bytes that are lost do not come back; the store has to be filled anew."""
+        """Do nothing: the data is lost, and the store has to be restored or seeded again."""
 
     def in_place(self) -> bool:
         return self._done
@@ -169,5 +172,5 @@ def _is_claim(volume: Obj) -> bool:
 
 @fault("data_corruption")
 def data_corruption(bed: Testbed, service: str, file: str = "_mdb_catalog.wt") -> Fault:
-    """A disk has returned other bytes than it was given, and the store on it starts anew."""
-    return CorruptedFile(bed, service, file)
+    """A store restarts on corrupted data."""
+    return CorruptFile(bed, service, file)

@@ -1,11 +1,11 @@
-"""Faults of operators: a custom resource that asks for what cannot be, or an operator that does not run."""
+"""Faults of operators: a custom resource with an impossible spec, or an operator that does not run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from srearena.generators.fault.edits import Edit, Removal, Together
+from srearena.generators.fault.edits import CompositeFault, Edit, Removal
 from srearena.generators.fault.registry import Fault, fault
 from srearena.generators.fault.testbed import Testbed
 from srearena.service.kubernetes import Obj
@@ -19,22 +19,22 @@ def _edit(bed: Testbed, name: str, change: Callable[[Obj], Any]) -> Edit:
 
 @fault("overload_replicas")
 def overload_replicas(bed: Testbed, cluster: str, replicas: int = 100) -> Fault:
-    """Far more database servers are asked for than there is room for."""
+    """The custom resource requests far more database servers than the cluster has capacity for."""
     return _edit(bed, cluster, lambda spec: spec["tidb"].update(replicas=replicas))
 
 
 @fault("non_existent_storage")
 def non_existent_storage(bed: Testbed, cluster: str, storage_class: str = "ultra-fast-ssd") -> Fault:
-    """A storage class that does not exist, where storage is to be made anew."""
-    return Together(
+    """A storage class that does not exist, for volumes that are created again."""
+    return CompositeFault(
         _edit(bed, cluster, lambda spec: spec["pd"].update(storageClassName=storage_class)),
-        _Discarded(bed, "statefulsets", f"{cluster}-pd"),
-        _Discarded(bed, "persistentvolumeclaims", f"pd-{cluster}-pd-0"),
+        _DeleteAndRecreate(bed, "statefulsets", f"{cluster}-pd"),
+        _DeleteAndRecreate(bed, "persistentvolumeclaims", f"pd-{cluster}-pd-0"),
     )
 
 
-class _Discarded(Removal):
-    """An object taken away that its controller makes anew: nothing to bring back."""
+class _DeleteAndRecreate(Removal):
+    """Deletes an object that its controller creates again; there is nothing to recover."""
 
     def __init__(self, bed: Testbed, resource: str, name: str) -> None:
         super().__init__(bed, resource, name, namespace=_NAMESPACE)
@@ -44,10 +44,10 @@ class _Discarded(Removal):
         self._bed.kubernetes.delete(self._resource, self._name, self._namespace)
 
         def gone() -> bool:
-            found = self._bed.kubernetes.find(self._resource, self._name, self._namespace)
-            return found is None or found["metadata"]["uid"] != before
+            current = self._bed.kubernetes.find(self._resource, self._name, self._namespace)
+            return current is None or current["metadata"]["uid"] != before
 
-        self._bed.until(gone, 120.0, f"{self._resource}/{self._name} to go")
+        self._bed.wait_for(gone, 120.0, f"{self._resource}/{self._name} to go")
 
     recover = inject
 
@@ -57,28 +57,28 @@ class _Discarded(Removal):
 
 @fault("invalid_affinity_toleration")
 def invalid_affinity_toleration(bed: Testbed, cluster: str, effect: str = "TAKE_SOME_EFFECT") -> Fault:
-    """A toleration with an effect that Kubernetes does not know."""
+    """A toleration with an effect that does not exist."""
     toleration = {"key": "dedicated", "operator": "Equal", "value": "db", "effect": effect}
     return _edit(bed, cluster, lambda spec: spec["tidb"].update(tolerations=[toleration]))
 
 
 @fault("security_context_fault")
 def security_context_fault(bed: Testbed, cluster: str, user: int = -1) -> Fault:
-    """A user id that cannot be."""
+    """An invalid user id."""
     return _edit(bed, cluster, lambda spec: spec["tidb"].update(podSecurityContext={"runAsUser": user}))
 
 
 @fault("wrong_update_strategy")
 def wrong_update_strategy(bed: Testbed, cluster: str, strategy: str = "SomeStrategyForUpdate") -> Fault:
-    """An update strategy that Kubernetes does not know."""
+    """An update strategy that does not exist."""
     return _edit(bed, cluster, lambda spec: spec["tidb"].update(statefulSetUpdateStrategy=strategy))
 
 
 @fault("wrong_operator_image")
 def wrong_operator_image(bed: Testbed, operator: str, image: str = "pingcap/tidb-operatr:v1.6.3") -> Fault:
-    """The operator's own image does not exist."""
+    """The operator's image does not exist."""
 
     def change(obj: Obj) -> None:
         obj["spec"]["template"]["spec"]["containers"][0]["image"] = image
 
-    return Edit(bed, "deployments", operator, change, namespace=_OPERATOR, bite=True)
+    return Edit(bed, "deployments", operator, change, namespace=_OPERATOR, replace_pods=True)

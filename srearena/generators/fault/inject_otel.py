@@ -1,6 +1,6 @@
-"""Faults behind the feature flags of the Astronomy Shop: a flag is turned in the config map that flagd is started with.
+"""Faults behind the feature flags of the Astronomy Shop: a flag is set in the config map of flagd.
 
-flagd's pod copies the flags when it starts, so it is replaced; the programs ask flagd all the time and need not be.
+flagd's pod copies the flags at startup, so it is replaced; the programs query flagd continuously and are not.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from srearena.generators.fault.edits import Edit, PodsReplaced, Together
+from srearena.generators.fault.edits import CompositeFault, Edit, ReplacePods
 from srearena.generators.fault.errors import FaultError
 from srearena.generators.fault.registry import Fault, fault
 from srearena.generators.fault.testbed import Testbed
@@ -35,23 +35,23 @@ _VARIANTS = {
 }
 
 
-def turned(flag: str, variant: str, config_map: str = CONFIG_MAP, key: str = KEY) -> Any:
-    """The change of a config map that gives a flag another default."""
+def flag_change(flag: str, variant: str, config_map: str = CONFIG_MAP, key: str = KEY) -> Any:
+    """The edit of a config map that sets the default variant of a flag."""
 
     def change(obj: Obj) -> None:
         document = json.loads(obj["data"][key])
-        found = document["flags"].get(flag)
-        if found is None or variant not in found["variants"]:
+        definition = document["flags"].get(flag)
+        if definition is None or variant not in definition["variants"]:
             raise FaultError(f"{config_map} has no flag {flag!r} with a variant {variant!r}")
-        found["defaultVariant"] = variant
+        definition["defaultVariant"] = variant
         obj["data"][key] = json.dumps(document, indent=2) + "\n"
 
     return change
 
 
 def feature_flag(bed: Testbed, service: str, flag: str, variant: str) -> Fault:
-    """A flag is turned, and with it what `service` does."""
-    return Together(Edit(bed, "configmaps", CONFIG_MAP, turned(flag, variant)), PodsReplaced(bed, _FLAGD))
+    """A flag that changes the behaviour of `service` is set."""
+    return CompositeFault(Edit(bed, "configmaps", CONFIG_MAP, flag_change(flag, variant)), ReplacePods(bed, _FLAGD))
 
 
 def _register(flag: str, default_variant: str) -> None:

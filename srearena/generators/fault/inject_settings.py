@@ -1,10 +1,10 @@
-"""Faults in what programs are told: configuration that drifts, switches that wake a bug, shares of processors."""
+"""Faults in the settings of programs: configuration drift, feature flags, CPU and descriptor limits."""
 
 from __future__ import annotations
 
 import json
 
-from srearena.generators.fault.edits import Edit, PodsReplaced, Together
+from srearena.generators.fault.edits import CompositeFault, Edit, ReplacePods
 from srearena.generators.fault.pod_templates import first_container, workload_edit
 from srearena.generators.fault.registry import Fault, fault
 from srearena.generators.fault.steps import selector_of
@@ -14,24 +14,24 @@ from srearena.service.kubernetes import Obj
 
 @fault("configmap_drift")
 def configmap_drift(bed: Testbed, service: str, config_map: str, file: str, key: str) -> Fault:
-    """A key that a program needs is lost from the file it reads at start."""
+    """A required key is missing from the file that a program reads at startup."""
 
     def change(obj: Obj) -> None:
         content = json.loads(obj["data"][file])
         content.pop(key, None)
         obj["data"][file] = json.dumps(content, indent=2)
 
-    return Together(Edit(bed, "configmaps", config_map, change), PodsReplaced(bed, selector_of(bed, service)))
+    return CompositeFault(Edit(bed, "configmaps", config_map, change), ReplacePods(bed, selector_of(bed, service)))
 
 
 @fault("feature_flag")
 def feature_flag(bed: Testbed, service: str, config_map: str, flag: str, value: str = "true") -> Fault:
-    """A switch is turned for programs that read it at start."""
-    turned = Edit(bed, "configmaps", config_map, lambda obj: obj["data"].update({flag: value}))
-    return Together(turned, PodsReplaced(bed, selector_of(bed, service)))
+    """A feature flag is set for programs that read it at startup."""
+    edit = Edit(bed, "configmaps", config_map, lambda obj: obj["data"].update({flag: value}))
+    return CompositeFault(edit, ReplacePods(bed, selector_of(bed, service)))
 
 
-def _share(obj: Obj, cpu: str) -> None:
+def _set_cpu(obj: Obj, cpu: str) -> None:
     resources = first_container(obj).setdefault("resources", {})
     for part in ("requests", "limits"):
         resources.setdefault(part, {})["cpu"] = cpu
@@ -41,14 +41,14 @@ def _share(obj: Obj, cpu: str) -> None:
 def cpu_throttle(
     bed: Testbed, service: str, cpu: str = "20m", others: tuple[str, ...] = (), others_cpu: str = "300m"
 ) -> Fault:
-    """A service gets less of a processor than it needs, while others get less than before and still enough."""
-    decoys = [workload_edit(bed, name, lambda obj: _share(obj, others_cpu)) for name in others]
-    return Together(*decoys, workload_edit(bed, service, lambda obj: _share(obj, cpu)))
+    """A service gets less CPU than it needs; others (decoys) get less than before, but enough."""
+    decoys = [workload_edit(bed, name, lambda obj: _set_cpu(obj, others_cpu)) for name in others]
+    return CompositeFault(*decoys, workload_edit(bed, service, lambda obj: _set_cpu(obj, cpu)))
 
 
 @fault("missing_cpu_request")
 def missing_cpu_request(bed: Testbed, service: str) -> Fault:
-    """A workload does not say any more how much of a processor it needs."""
+    """A workload loses its CPU request and limit."""
 
     def change(obj: Obj) -> None:
         resources = first_container(obj).get("resources") or {}
@@ -60,7 +60,7 @@ def missing_cpu_request(bed: Testbed, service: str) -> Fault:
 
 @fault("descriptor_limit")
 def descriptor_limit(bed: Testbed, service: str, limit: int) -> Fault:
-    """A program is started with fewer descriptors than it has connections."""
+    """A program is started with a descriptor limit below its number of connections."""
 
     def change(obj: Obj) -> None:
         container = first_container(obj)

@@ -1,8 +1,8 @@
-"""Faults in the Astronomy Shop's stores, and in who uses them: passwords, locks, and jobs that ask too much."""
+"""Faults in the Astronomy Shop's stores and their clients: passwords, locks, and jobs that overload a store."""
 
 from __future__ import annotations
 
-from srearena.generators.fault.edits import Addition, Edit, PodsReplaced, Together
+from srearena.generators.fault.edits import Addition, CompositeFault, Edit, ReplacePods
 from srearena.generators.fault.pod_templates import first_container
 from srearena.generators.fault.registry import Fault, fault
 from srearena.generators.fault.steps import Command, selector_of
@@ -11,7 +11,7 @@ from srearena.service.kubernetes import Obj
 
 
 def job(bed: Testbed, name: str, image: str, script: str, env: dict[str, str] | None = None) -> Obj:
-    """A job that runs a script and starts it again when it fails."""
+    """A Job that runs a script and restarts it when it fails."""
     container: Obj = {
         "name": name,
         "image": image,
@@ -35,21 +35,21 @@ def job(bed: Testbed, name: str, image: str, script: str, env: dict[str, str] | 
 
 @fault("valkey_auth_disruption")
 def store_asks_for_password(bed: Testbed, store: str, client: str, password: str = "c4rt-s3ss10ns") -> Fault:
-    """A store that its client enters without a password begins to ask for one; the client starts anew."""
+    """A store begins to require a password that its client does not have; the client restarts."""
     set_password = ("config", "set", "requirepass")
-    asked = Command(
+    require_password = Command(
         bed,
         store,
         ["valkey-cli", *set_password, password],
         ["valkey-cli", "-a", password, *set_password, ""],
-        holds=lambda: "NOAUTH" in asked.run(["valkey-cli", "get", "session"]),
+        check=lambda: "NOAUTH" in require_password.run(["valkey-cli", "get", "session"]),
     )
-    return Together(asked, PodsReplaced(bed, selector_of(bed, client)))
+    return CompositeFault(require_password, ReplacePods(bed, selector_of(bed, client)))
 
 
 @fault("valkey_memory_disruption")
 def store_flooded(bed: Testbed, name: str, store: str, bytes_each: int = 1_000_000) -> Fault:
-    """A job writes values that never expire into a store, more than its memory holds, again and again."""
+    """A job continuously writes values without expiry into a store, more than its memory holds."""
     script = (
         f"head -c {bytes_each} /dev/zero | tr '\\0' x > /tmp/page; i=0; while true; do i=$((i+1)); "
         f"valkey-cli -h {store} -x set page:$i < /tmp/page > /dev/null || sleep 5; sleep 1; done"
@@ -59,7 +59,7 @@ def store_flooded(bed: Testbed, name: str, store: str, bytes_each: int = 1_000_0
 
 @fault("postgres_lock_contention")
 def table_locked(bed: Testbed, name: str, store: str, table: str) -> Fault:
-    """A job opens a transaction, locks a table against everybody, and does not come to an end."""
+    """A job opens a transaction, takes an exclusive lock on a table, and does not end."""
     script = (
         f"while true; do (echo 'BEGIN; LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE;'; "
         f"seq 2000 | sed 's/.*/SELECT pg_sleep(20);/') | psql -q -h {store} -U root otel > /dev/null; sleep 5; done"
@@ -69,7 +69,7 @@ def table_locked(bed: Testbed, name: str, store: str, table: str) -> Fault:
 
 @fault("secret_rotation")
 def password_rotated(bed: Testbed, client: str, store: str, secret: str, old: str, new: str) -> Fault:
-    """A password is changed everywhere it is written down, and one client, which read it at its start, runs on."""
+    """A password is rotated everywhere, but one client that read it at startup is not restarted."""
 
     def as_user(password: str) -> list[str]:
         change = f"ALTER USER otelu WITH PASSWORD '{password}'"
@@ -100,7 +100,7 @@ def password_rotated(bed: Testbed, client: str, store: str, secret: str, old: st
             for entry in first_container(workload).get("env", ())
         )
     ]
-    return Together(
+    return CompositeFault(
         Edit(bed, "secrets", secret, in_secret),
         Edit(bed, "configmaps", "postgresql-init", in_texts),
         *(Edit(bed, "deployments", name, in_variables) for name in others),

@@ -1,6 +1,6 @@
-"""Faults behind the feature flags of Train Ticket, whose names tell nothing; other flags are turned along with them.
+"""Faults behind the feature flags of Train Ticket, whose names reveal nothing.
 
-Most flags do nothing: a change of one flag among many that were turned is what makes it a search.
+Flags without effect are set along with the faulty one, so that the change itself does not identify it.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from srearena.generators.fault.edits import Edit, PodsReplaced, Together
+from srearena.generators.fault.edits import CompositeFault, Edit, ReplacePods
 from srearena.generators.fault.errors import FaultError
 from srearena.generators.fault.registry import Fault, fault
 from srearena.generators.fault.steps import selector_of
@@ -19,8 +19,8 @@ CONFIG_MAP, KEY = "flagd-config", "flags.yaml"
 _WITHOUT_EFFECT = (2, 3, 5, 8, 9, 11, 14, 16, 19, 20)
 
 
-def turned_on(flags: Iterable[str]) -> Callable[[Obj], None]:
-    """The change of the config map that turns flags on, and leaves its text as it is otherwise."""
+def enable_flags(flags: Iterable[str]) -> Callable[[Obj], None]:
+    """The edit of the config map that enables flags and leaves the rest of its text unchanged."""
 
     def change(obj: Obj) -> None:
         text = obj["data"][KEY]
@@ -35,18 +35,20 @@ def turned_on(flags: Iterable[str]) -> Callable[[Obj], None]:
     return change
 
 
-def _turn(bed: Testbed, flag: str) -> Fault:
+def _enable(bed: Testbed, flag: str) -> Fault:
     flags = (flag, *(f"tt-feat-{number:02}" for number in _WITHOUT_EFFECT))
-    return Together(Edit(bed, "configmaps", CONFIG_MAP, turned_on(flags)), PodsReplaced(bed, selector_of(bed, "flagd")))
+    return CompositeFault(
+        Edit(bed, "configmaps", CONFIG_MAP, enable_flags(flags)), ReplacePods(bed, selector_of(bed, "flagd"))
+    )
 
 
 @fault("tt-feat-17")
 def slow_vouchers(bed: Testbed, service: str) -> Fault:
-    """The voucher service asks its database for something that takes ten seconds, one request at a time."""
-    return _turn(bed, "tt-feat-17")
+    """The voucher service runs a query of ten seconds, one request at a time."""
+    return _enable(bed, "tt-feat-17")
 
 
 @fault("tt-feat-22")
 def wrong_column(bed: Testbed, service: str) -> Fault:
-    """The contacts service asks for a column that its table does not have."""
-    return _turn(bed, "tt-feat-22")
+    """The contacts service queries a column that its table does not have."""
+    return _enable(bed, "tt-feat-22")

@@ -1,7 +1,6 @@
-"""Faults in the virtualization layer: Kubernetes objects that say the wrong thing.
+"""Faults in the virtualization layer: misconfigured Kubernetes objects.
 
-Each is a small function from a testbed and a microservice to a fault. Most edit one object; where a rolling update
-would hide the change behind the old pods, the edit bites (see `Edit`).
+Most edit one object. Where a rolling update would keep old pods serving, the edit replaces all pods (see `Edit`).
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from srearena.generators.fault.base import FaultInjector
-from srearena.generators.fault.edits import Addition, Edit, PodsReplaced, Removal, Together, as_new
+from srearena.generators.fault.edits import Addition, CompositeFault, Edit, Removal, ReplacePods, as_new
 from srearena.generators.fault.pod_templates import first_container, first_port, pod_spec, set_variable, workload_edit
 from srearena.generators.fault.registry import Fault, fault
 from srearena.generators.fault.steps import selector_of, workers
@@ -39,25 +38,25 @@ def target_port(bed: Testbed, service: str, port: int = 9999) -> Fault:
 
 @fault("missing_service")
 def missing_service(bed: Testbed, service: str, client: str) -> Fault:
-    """A Service is gone, and one that calls it, and had its address, starts anew."""
-    return Together(Removal(bed, "services", service), PodsReplaced(bed, selector_of(bed, client)))
+    """A Service is deleted, and a client that has its address restarts."""
+    return CompositeFault(Removal(bed, "services", service), ReplacePods(bed, selector_of(bed, client)))
 
 
 @fault("wrong_service_selector")
 def wrong_service_selector(bed: Testbed, service: str) -> Fault:
-    """A Service asks for a label that its pods do not have."""
+    """A Service selects a label that its pods do not have."""
     return Edit(bed, "services", service, lambda obj: obj["spec"]["selector"].update({"current_service_name": service}))
 
 
 @fault("service_wrong_pod_selection")
 def service_wrong_pod_selection(bed: Testbed, service: str, other: str = "search") -> Fault:
-    """A Service's selector is so broad that another workload's pods receive part of its requests."""
+    """A Service's selector also matches another workload's pods, which receive part of its requests."""
     label = {"tier": "web"}
 
     def add_label(obj: Obj) -> None:
         obj["spec"]["template"]["metadata"].setdefault("labels", {}).update(label)
 
-    return Together(
+    return CompositeFault(
         Edit(bed, "deployments", service, add_label),
         Edit(bed, "deployments", other, add_label),
         Edit(bed, "services", service, lambda obj: obj["spec"].update(selector=dict(label))),
@@ -66,7 +65,7 @@ def service_wrong_pod_selection(bed: Testbed, service: str, other: str = "search
 
 @fault("internal_traffic_policy_local")
 def internal_traffic_policy_local(bed: Testbed, service: str) -> Fault:
-    """A Service serves only callers on the nodes its own pods are on."""
+    """A Service serves only clients on the nodes of its own pods."""
     return Edit(bed, "services", service, lambda obj: obj["spec"].update(internalTrafficPolicy="Local"))
 
 
@@ -75,19 +74,19 @@ def internal_traffic_policy_local(bed: Testbed, service: str) -> Fault:
 
 @fault("assign_to_non_existent_node")
 def assign_to_non_existent_node(bed: Testbed, service: str, node: str = "extra-node") -> Fault:
-    """A workload asks for a node that does not exist."""
+    """A workload requests a node that does not exist."""
     return workload_edit(bed, service, lambda obj: pod_spec(obj).update(nodeSelector={"kubernetes.io/hostname": node}))
 
 
 @fault("scale_pods_to_zero", "scale_pod_zero")
 def scale_pods_to_zero(bed: Testbed, service: str) -> Fault:
-    """A workload is scaled to nothing."""
+    """A workload is scaled to zero."""
     return Edit(bed, "deployments", service, lambda obj: obj["spec"].update(replicas=0))
 
 
 @fault("pod_anti_affinity_deadlock")
 def pod_anti_affinity_deadlock(bed: Testbed, service: str) -> Fault:
-    """More replicas than nodes, each insisting on a node of its own."""
+    """More replicas than nodes, with an anti-affinity that requires one node each."""
 
     def change(obj: Obj) -> None:
         labels = obj["spec"]["selector"]["matchLabels"]
@@ -100,7 +99,7 @@ def pod_anti_affinity_deadlock(bed: Testbed, service: str) -> Fault:
 
 @fault("taint_no_toleration")
 def taint_no_toleration(bed: Testbed, service: str) -> Fault:
-    """Every node is tainted, and the workload tolerates something else."""
+    """Every node is tainted, and the workload tolerates another taint."""
     taint = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
 
     def tainted(obj: Obj) -> None:
@@ -109,16 +108,16 @@ def taint_no_toleration(bed: Testbed, service: str) -> Fault:
             taints.append(dict(taint))
 
     def tolerate(obj: Obj) -> None:
-        wrong = {"key": "dedicated", "operator": "Equal", "value": "interactive", "effect": "NoSchedule"}
-        pod_spec(obj)["tolerations"] = [wrong]
+        toleration = {"key": "dedicated", "operator": "Equal", "value": "interactive", "effect": "NoSchedule"}
+        pod_spec(obj)["tolerations"] = [toleration]
 
     nodes = [Edit(bed, "nodes", node["metadata"]["name"], tainted) for node in bed.kubernetes.list("nodes")]
-    return Together(*nodes, workload_edit(bed, service, tolerate))
+    return CompositeFault(*nodes, workload_edit(bed, service, tolerate))
 
 
 @fault("persistent_volume_affinity_violation")
 def persistent_volume_affinity_violation(bed: Testbed, service: str) -> Fault:
-    """A workload's volume is on one node, and the workload insists on another."""
+    """A workload's volume is on one node, and the workload requires another."""
     nodes = workers(bed)
     volume_node, pod_node = nodes[0], nodes[-1]
     volume, claim = f"{service}-data", f"{service}-data"
@@ -160,7 +159,7 @@ def persistent_volume_affinity_violation(bed: Testbed, service: str) -> Fault:
         spec.setdefault("volumes", []).append({"name": "data", "persistentVolumeClaim": {"claimName": claim}})
         first_container(obj).setdefault("volumeMounts", []).append({"name": "data", "mountPath": "/data"})
 
-    return Together(Addition(bed, volumes), Addition(bed, claims), workload_edit(bed, service, change))
+    return CompositeFault(Addition(bed, volumes), Addition(bed, claims), workload_edit(bed, service, change))
 
 
 # Containers
@@ -180,7 +179,7 @@ def incorrect_image(bed: Testbed, service: str, image: str = "app-image:latest")
 
 @fault("sidecar_port_conflict")
 def sidecar_port_conflict(bed: Testbed, service: str) -> Fault:
-    """A sidecar listens on the port that the main container wants."""
+    """A sidecar listens on the port of the main container."""
 
     def change(obj: Obj) -> None:
         port = first_port(obj)
@@ -196,7 +195,7 @@ def sidecar_port_conflict(bed: Testbed, service: str) -> Fault:
 
 @fault("service_port_conflict")
 def service_port_conflict(bed: Testbed, service: str, port: int = 9100) -> Fault:
-    """Two pods on every node want the same port of the host."""
+    """Pods use a host port, so that two of them do not fit on a node."""
 
     def change(obj: Obj) -> None:
         ports = first_container(obj).setdefault("ports", [])
@@ -207,14 +206,14 @@ def service_port_conflict(bed: Testbed, service: str, port: int = 9100) -> Fault
 
 @fault("shared_memory_removed")
 def shared_memory_removed(bed: Testbed, service: str) -> Fault:
-    """What a workload had mounted as its shared memory is gone, and the runtime's own is small."""
+    """A workload's volume for shared memory is removed; the runtime's default is small."""
 
     def change(obj: Obj) -> None:
         mounts = first_container(obj)["volumeMounts"]
-        gone = {mount["name"] for mount in mounts if mount["mountPath"] == "/dev/shm"}
-        first_container(obj)["volumeMounts"] = [mount for mount in mounts if mount["name"] not in gone]
+        removed = {mount["name"] for mount in mounts if mount["mountPath"] == "/dev/shm"}
+        first_container(obj)["volumeMounts"] = [mount for mount in mounts if mount["name"] not in removed]
         spec = pod_spec(obj)
-        spec["volumes"] = [volume for volume in spec["volumes"] if volume["name"] not in gone]
+        spec["volumes"] = [volume for volume in spec["volumes"] if volume["name"] not in removed]
 
     return workload_edit(bed, service, change)
 
@@ -233,7 +232,7 @@ def init_container_dependency_hang(bed: Testbed, service: str, dependency: str =
 
 @fault("env_variable_missing", "missing_env_variable")
 def missing_env_variable(bed: Testbed, service: str, variable: str = "CART_ADDR") -> Fault:
-    """An environment variable that a program needs is gone."""
+    """A required environment variable is missing."""
 
     def change(obj: Obj) -> None:
         container = first_container(obj)
@@ -244,14 +243,14 @@ def missing_env_variable(bed: Testbed, service: str, variable: str = "CART_ADDR"
 
 @fault("env_variable_value", "incorrect_port_assignment")
 def env_variable_value(bed: Testbed, service: str, variable: str, value: str) -> Fault:
-    """An environment variable holds a wrong value."""
+    """An environment variable has a wrong value."""
 
     return workload_edit(bed, service, lambda obj: set_variable(obj, variable, value))
 
 
 @fault("env_variable_shadowing")
 def env_variable_shadowing(bed: Testbed, service: str, variable: str, value: str) -> Fault:
-    """The same variable twice: the later, wrong one wins."""
+    """A variable is defined twice: the later, wrong definition takes effect."""
 
     def change(obj: Obj) -> None:
         first_container(obj).setdefault("env", []).append({"name": variable, "value": value})
@@ -268,7 +267,7 @@ def _http_probe(**settings: Any) -> Obj:
 
 @fault("liveness_probe_misconfiguration")
 def liveness_probe_misconfiguration(bed: Testbed, service: str) -> Fault:
-    """A liveness probe asks a port or path that the program does not serve, so it is killed again and again."""
+    """A liveness probe requests a port or path that the program does not serve, so it is restarted repeatedly."""
 
     def change(obj: Obj) -> None:
         pod_spec(obj)["terminationGracePeriodSeconds"] = 0
@@ -281,7 +280,7 @@ def liveness_probe_misconfiguration(bed: Testbed, service: str) -> Fault:
 
 @fault("readiness_probe_misconfiguration")
 def readiness_probe_misconfiguration(bed: Testbed, service: str) -> Fault:
-    """A readiness probe asks what the program does not serve, so it never becomes ready."""
+    """A readiness probe requests what the program does not serve, so it never becomes ready."""
 
     def change(obj: Obj) -> None:
         first_container(obj)["readinessProbe"] = _http_probe(
@@ -296,7 +295,7 @@ def readiness_probe_misconfiguration(bed: Testbed, service: str) -> Fault:
 
 @fault("resource_request")
 def resource_request(bed: Testbed, service: str, memory_request: str = "", memory_limit: str = "") -> Fault:
-    """A container asks for more memory than any node has, or may use less than it needs."""
+    """A container requests more memory than any node has, or its limit is below what it needs."""
 
     def change(obj: Obj) -> None:
         resources = first_container(obj).setdefault("resources", {})
@@ -310,14 +309,14 @@ def resource_request(bed: Testbed, service: str, memory_request: str = "", memor
 
 @fault("namespace_memory_limit")
 def namespace_memory_limit(bed: Testbed, service: str) -> Fault:
-    """A quota on memory, in a namespace whose pods do not say how much they need: no new pod is admitted."""
+    """A memory quota in a namespace whose pods have no memory requests: no new pod is admitted."""
     quota = {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
         "metadata": {"name": "memory-limit-quota", "namespace": bed.namespace},
         "spec": {"hard": {"memory": "1Gi"}},
     }
-    return Together(Addition(bed, quota), PodsReplaced(bed, selector_of(bed, service)))
+    return CompositeFault(Addition(bed, quota), ReplacePods(bed, selector_of(bed, service)))
 
 
 @fault("pod_security_restricted", "psa_restricted")
@@ -327,8 +326,8 @@ def pod_security_restricted(bed: Testbed, service: str) -> Fault:
     def change(obj: Obj) -> None:
         obj["metadata"].setdefault("labels", {})["pod-security.kubernetes.io/enforce"] = "restricted"
 
-    return Together(
-        Edit(bed, "namespaces", bed.namespace, change, namespace=""), PodsReplaced(bed, selector_of(bed, service))
+    return CompositeFault(
+        Edit(bed, "namespaces", bed.namespace, change, namespace=""), ReplacePods(bed, selector_of(bed, service))
     )
 
 
@@ -337,8 +336,8 @@ def pod_security_restricted(bed: Testbed, service: str) -> Fault:
 
 @fault("missing_configmap")
 def missing_configmap(bed: Testbed, service: str, config_map: str) -> Fault:
-    """A config map that a workload mounts is gone, and its pods start anew."""
-    return Together(Removal(bed, "configmaps", config_map), PodsReplaced(bed, selector_of(bed, service)))
+    """A config map that a workload mounts is deleted, and its pods restart."""
+    return CompositeFault(Removal(bed, "configmaps", config_map), ReplacePods(bed, selector_of(bed, service)))
 
 
 @fault("pvc_claim_mismatch")
@@ -354,8 +353,8 @@ def pvc_claim_mismatch(bed: Testbed, service: str) -> Fault:
     return workload_edit(bed, service, change)
 
 
-class LostVolumes(Fault):
-    """The volumes behind a workload's claims are gone, though the claims are still bound to them."""
+class DeleteVolumes(Fault):
+    """Deletes the volumes behind a workload's bound claims."""
 
     def __init__(self, bed: Testbed, service: str) -> None:
         self._bed = bed
@@ -366,22 +365,24 @@ class LostVolumes(Fault):
         api, namespace = self._bed.kubernetes, self._bed.namespace
         spec = pod_spec(api.get("deployments", self._service, namespace))
         claims = [
-            one["persistentVolumeClaim"]["claimName"] for one in spec["volumes"] if "persistentVolumeClaim" in one
+            volume["persistentVolumeClaim"]["claimName"]
+            for volume in spec["volumes"]
+            if "persistentVolumeClaim" in volume
         ]
         names = [api.get("persistentvolumeclaims", claim, namespace)["spec"]["volumeName"] for claim in claims]
         self._before = [api.get("persistentvolumes", name) for name in names]
         for name in names:
             api.delete("persistentvolumes", name)
-            # What is bound is protected from deletion, until somebody insists.
+            # A finalizer protects a bound volume from deletion.
             api.patch("persistentvolumes", name, {"metadata": {"finalizers": None}})
-        self._bed.until(self.in_place, 60.0, f"the volumes of {self._service} to go")
+        self._bed.wait_for(self.in_place, 60.0, f"the volumes of {self._service} to go")
 
     def recover(self) -> None:
         for volume in self._before:
             if self._bed.kubernetes.find("persistentvolumes", volume["metadata"]["name"]) is None:
-                again = as_new(volume)
-                again["spec"]["claimRef"].pop("resourceVersion", None)
-                self._bed.kubernetes.create(again)
+                copy = as_new(volume)
+                copy["spec"]["claimRef"].pop("resourceVersion", None)
+                self._bed.kubernetes.create(copy)
 
     def in_place(self) -> bool:
         names = [volume["metadata"]["name"] for volume in self._before]
@@ -390,13 +391,13 @@ class LostVolumes(Fault):
 
 @fault("volumes_lost")
 def volumes_lost(bed: Testbed, service: str) -> Fault:
-    """A workload starts anew, and the volumes it had are not there any more."""
-    return Together(LostVolumes(bed, service), PodsReplaced(bed, selector_of(bed, service)))
+    """A workload's volumes are deleted, and it restarts."""
+    return CompositeFault(DeleteVolumes(bed, service), ReplacePods(bed, selector_of(bed, service)))
 
 
 @fault("duplicate_pvc_mounts")
 def duplicate_pvc_mounts(bed: Testbed, service: str) -> Fault:
-    """Two replicas on two nodes share a volume that only one node may mount."""
+    """Two replicas on two nodes mount a ReadWriteOnce volume."""
     claim = f"{service}-cache"
     manifest = {
         "apiVersion": "v1",
@@ -413,16 +414,16 @@ def duplicate_pvc_mounts(bed: Testbed, service: str) -> Fault:
         spec.setdefault("volumes", []).append({"name": "cache", "persistentVolumeClaim": {"claimName": claim}})
         first_container(obj).setdefault("volumeMounts", []).append({"name": "cache", "mountPath": "/cache"})
 
-    two = Edit(bed, "deployments", service, lambda obj: obj["spec"].update(replicas=2))
-    return Together(Addition(bed, manifest), workload_edit(bed, service, change), two)
+    scale_to_two = Edit(bed, "deployments", service, lambda obj: obj["spec"].update(replicas=2))
+    return CompositeFault(Addition(bed, manifest), workload_edit(bed, service, change), scale_to_two)
 
 
-# Names
+# DNS
 
 
 @fault("wrong_dns_policy")
 def wrong_dns_policy(bed: Testbed, service: str, nameserver: str = "8.8.8.8") -> Fault:
-    """A workload's pods ask a name server outside the cluster, which knows nothing of its Services."""
+    """A workload's pods use a name server outside of the cluster, which cannot resolve its Services."""
 
     def change(obj: Obj) -> None:
         pod_spec(obj).update(dnsPolicy="None", dnsConfig={"nameservers": [nameserver]})

@@ -22,7 +22,7 @@ def first_container(workload: Obj) -> Obj:
 
 
 def first_port(workload: Obj) -> int:
-    """The first port the workload's containers declare."""
+    """The first port that the workload's containers declare; 8080 where they declare none."""
     for container in pod_spec(workload)["containers"]:
         for port in container.get("ports", ()):
             return int(port["containerPort"])
@@ -30,23 +30,23 @@ def first_port(workload: Obj) -> int:
 
 
 def workload_edit(bed: Testbed, name: str, change: Callable[[Obj], None], resource: str = "deployments") -> Edit:
-    """A change of a pod template that takes hold of every pod at once."""
-    return Edit(bed, resource, name, change, bite=True)
+    """Edit a pod template and replace all pods at once."""
+    return Edit(bed, resource, name, change, replace_pods=True)
 
 
 def set_variable(workload: Obj, variable: str, value: str) -> None:
-    """Give a variable of the first container another value."""
+    """Set an environment variable of the first container."""
     env = first_container(workload).setdefault("env", [])
-    found = next((entry for entry in env if entry["name"] == variable), None)
-    if found is None:
+    variable_entry = next((entry for entry in env if entry["name"] == variable), None)
+    if variable_entry is None:
         env.append({"name": variable, "value": value})
     else:
-        found.pop("valueFrom", None)
-        found["value"] = value
+        variable_entry.pop("valueFrom", None)
+        variable_entry["value"] = value
 
 
 def set_variables(obj: Obj, variables: Mapping[str, str]) -> None:
-    """Give the first container of a workload these variables, in place of what it has under the same names."""
+    """Set environment variables of the first container; existing ones of the same names are replaced."""
     container = first_container(obj)
-    kept = [entry for entry in container.get("env") or () if entry["name"] not in variables]
-    container["env"] = [*kept, *({"name": name, "value": value} for name, value in variables.items())]
+    unchanged = [entry for entry in container.get("env") or () if entry["name"] not in variables]
+    container["env"] = [*unchanged, *({"name": name, "value": value} for name, value in variables.items())]

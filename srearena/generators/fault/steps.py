@@ -1,7 +1,7 @@
-"""Steps of faults that are not edits of one object: a command in a pod, something done to a machine, a pause.
+"""Faults that do not change an API object: a command in a pod, an operation on a machine, a pause.
 
-What is typed into a pod leaves no object behind; what is done to a machine goes through the cluster's `nodes`, because
-Kubernetes has no API for it. Both are undone by their opposite, which the fault has to name.
+Operations on machines use the cluster's `nodes`, because Kubernetes has no API for them. A command or operation is
+undone by its inverse, which the fault names.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ __all__ = ["Command", "NodeOperation", "Pause", "pods_of", "selector_of", "worke
 
 
 def selector_of(bed: Testbed, deployment: str) -> str:
-    """The selector of a deployment, as a list request takes it."""
-    wanted = bed.kubernetes.get("deployments", deployment, bed.namespace)["spec"]["selector"]["matchLabels"]
-    return ",".join(f"{key}={value}" for key, value in wanted.items())
+    """The selector of a deployment as a label selector of a list request."""
+    labels = bed.kubernetes.get("deployments", deployment, bed.namespace)["spec"]["selector"]["matchLabels"]
+    return ",".join(f"{key}={value}" for key, value in labels.items())
 
 
 def pods_of(bed: Testbed, deployment: str) -> list[Obj]:
@@ -34,7 +34,7 @@ def pods_of(bed: Testbed, deployment: str) -> list[Obj]:
 
 
 def workers(bed: Testbed) -> list[str]:
-    """The nodes that run applications."""
+    """The names of all nodes except those of the control plane."""
     return [
         node["metadata"]["name"]
         for node in bed.kubernetes.list("nodes")
@@ -43,7 +43,7 @@ def workers(bed: Testbed) -> list[str]:
 
 
 class Command(Fault):
-    """A command run in a deployment's pod, and the one that takes it back."""
+    """Runs a command in a pod of a deployment, and another one to undo it."""
 
     def __init__(
         self,
@@ -51,13 +51,13 @@ class Command(Fault):
         deployment: str,
         do: Sequence[str],
         undo: Sequence[str],
-        holds: Callable[[], bool] | None = None,
+        check: Callable[[], bool] | None = None,
     ) -> None:
         self._bed = bed
         self._deployment = deployment
         self._do = list(do)
         self._undo = list(undo)
-        self._holds = holds
+        self._check = check
 
     def inject(self) -> None:
         self.run(self._do)
@@ -66,23 +66,23 @@ class Command(Fault):
         self.run(self._undo)
 
     def run(self, command: Sequence[str]) -> str:
-        """What a command prints; FaultError where it fails."""
+        """Run a command and return its output; FaultError where it fails."""
         pods = pods_of(self._bed, self._deployment)
         if not pods:
             raise FaultError(f"{self._deployment} in {self._bed.namespace} has no running pod to run a command in")
         name = pods[0]["metadata"]["name"]
         done = self._bed.kubernetes.exec(name, list(command), self._bed.namespace)
         if done.status:
-            words = (done.errors or done.output).strip()[-200:]
-            raise FaultError(f"{command[0]} in {name} ended with {done.status}: {words}")
+            text = (done.errors or done.output).strip()[-200:]
+            raise FaultError(f"{command[0]} in {name} ended with {done.status}: {text}")
         return done.output
 
     def in_place(self) -> bool:
-        return self._holds is None or self._holds()
+        return self._check is None or self._check()
 
 
 class NodeOperation(Fault):
-    """Something done to machines, and what takes it back; `do` is said with `arguments`, `undo` with `back`."""
+    """Runs operation `do` on machines with `arguments`, and `undo` with `undo_arguments` to recover."""
 
     def __init__(
         self,
@@ -91,12 +91,12 @@ class NodeOperation(Fault):
         do: str,
         undo: str,
         arguments: Mapping[str, Any] | None = None,
-        back: Mapping[str, Any] | None = None,
+        undo_arguments: Mapping[str, Any] | None = None,
     ) -> None:
         self._bed = bed
         self._nodes = list(nodes)
         self._do = (do, dict(arguments or {}))
-        self._undo = (undo, dict(back or {}))
+        self._undo = (undo, dict(undo_arguments or {}))
         self._done = False
 
     def _perform(self, operation: str, arguments: Mapping[str, Any]) -> None:
@@ -116,7 +116,7 @@ class NodeOperation(Fault):
 
 
 class Pause(Fault):
-    """Nothing broken: time for what came before to take hold."""
+    """Waits, so that the faults before it take effect."""
 
     def __init__(self, bed: Testbed, seconds: float) -> None:
         self._bed = bed

@@ -1,13 +1,13 @@
-"""Where a fault is injected: a namespace of a cluster.
+"""The testbed: the namespace and cluster into which a fault is injected.
 
 Users of the original project name only the namespace (`VirtualizationFaultInjector(testbed="social-network")`), so the
-cluster that is being acted on is kept per context; the conductor says which one it is.
+current cluster is kept in a context variable, which the conductor sets.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -17,21 +17,21 @@ from srearena.generators.fault.errors import FaultError
 from srearena.service.kubernetes import Kubernetes
 from srearena.service.waiting import wait_until
 
-_acted_on: ContextVar[Cluster | None] = ContextVar("acted_on", default=None)
+_current_cluster: ContextVar[Cluster | None] = ContextVar("current_cluster", default=None)
 
 
 @contextmanager
-def acting_on(cluster: Cluster) -> Iterator[None]:
-    """Injectors that are not told otherwise act on this cluster meanwhile."""
-    token = _acted_on.set(cluster)
+def target_cluster(cluster: Cluster) -> Iterator[None]:
+    """Set the cluster of injectors that are created without one, while the context lasts."""
+    token = _current_cluster.set(cluster)
     try:
         yield
     finally:
-        _acted_on.reset(token)
+        _current_cluster.reset(token)
 
 
 def current_cluster() -> Cluster:
-    cluster = _acted_on.get()
+    cluster = _current_cluster.get()
     if cluster is None:
         raise FaultError("no cluster to inject into: pass `cluster=`, or inject inside an episode")
     return cluster
@@ -39,9 +39,9 @@ def current_cluster() -> Cluster:
 
 @dataclass(frozen=True)
 class Testbed:
-    """A namespace, the cluster it is in, and the harness's way there."""
+    """A namespace, its cluster, and the harness's client for it."""
 
-    __test__ = False  # its name makes pytest curious
+    __test__ = False  # keep pytest from collecting it
 
     namespace: str
     cluster: Cluster
@@ -49,14 +49,13 @@ class Testbed:
 
     @classmethod
     def of(cls, namespace: str, cluster: Cluster | None = None, kubernetes: Kubernetes | None = None) -> Testbed:
-        """A client that is not given is made, and closed when the testbed is forgotten."""
+        """Create a testbed; a client that is created here is closed with the testbed."""
         chosen = cluster or current_cluster()
         bed = cls(namespace, chosen, kubernetes or Kubernetes.of(chosen))
         if kubernetes is None:
             weakref.finalize(bed, bed.kubernetes.close)
         return bed
 
-    def until(self, check: object, timeout: float, what: str) -> None:
-        """Let time pass until `check()` holds; TimedOut names `what` otherwise."""
-        assert callable(check)
+    def wait_for(self, check: Callable[[], object], timeout: float, what: str) -> None:
+        """Poll `check` until it returns a true value; TimedOut names `what` otherwise."""
         wait_until(check, self.cluster.wait, timeout, what=what)

@@ -1,1 +1,1 @@
-"""Load on applications: its shape over time, its mix of requests, and the tools that send it and measure."""
+"""Load generation: the shape over time, the mix of requests, and the load generators wrk2, Locust and bhotelwrk."""

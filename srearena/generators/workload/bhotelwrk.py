@@ -1,8 +1,8 @@
-"""The load generator that comes with Blueprint Hotel Reservation: an open loop that can send one spike.
+"""The load generator of Blueprint Hotel Reservation: an open loop that can send one spike.
 
-A Job `bhotelwrk-wlgen-job` (or, to go on for ever, a Deployment `bhotelwrk-wlgen`) whose settings are in the ConfigMap
+A Job `bhotelwrk-wlgen-job` (or, with `continuous`, a Deployment `bhotelwrk-wlgen`) whose settings are in the ConfigMap
 `bhotelwrk-wlgen-env`: TPUT requests a second for STABLETIME seconds, MULTIPLIER times that for TRIGGERTIME, then TPUT
-again; after DURATION it prints what it measured.
+again; after DURATION it prints its results.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ _COMMAND = (
 
 @dataclass(frozen=True, slots=True)
 class BHotelResult:
+    """The results of one run."""
+
     started: str
     requests: int
     errors: int
@@ -49,26 +51,28 @@ class BHotelResult:
 
 @dataclass(frozen=True, slots=True)
 class BHotelWrk:
+    """The settings of the generator."""
+
     address: str = "frontend-service:12345"
     rate: int = 3000
     duration: int = 120
     multiplier: int = 6
-    """How many times the rate the spike has; 1 for none."""
+    """The spike's rate as a multiple of `rate`; 1 for no spike."""
     stable: int = 60
     spike: int = 30
     revert: int = 30
     continuous: bool = False
-    """A Deployment, which starts anew whenever it is through."""
+    """Run as a Deployment, which restarts the generator when it ends."""
     replicas: int = 1
-    """With `continuous`: how many generators there are."""
+    """The number of generators, with `continuous`."""
 
     def __post_init__(self) -> None:
         if min(self.rate, self.duration, self.multiplier, self.replicas) < 1:
-            raise ApplicationError("rate, duration, multiplier and replicas of a load are at least 1")
+            raise ApplicationError("rate, duration, multiplier and replicas of a load must be at least 1")
 
     @property
     def load(self) -> Shape:
-        """What one run of one generator sends."""
+        """The load of one run of one generator."""
         if self.multiplier == 1:
             return Constant(float(self.rate))
         return Spike(float(self.rate), float(self.rate * self.multiplier), float(self.stable), float(self.spike))
@@ -87,7 +91,7 @@ class BHotelWrk:
     def result(self, api: Kubernetes, namespace: str) -> BHotelResult | None:
         return read_log(job_log(api, namespace, JOB))
 
-    # What is put into the cluster
+    # Manifests
 
     def config(self) -> Obj:
         settings = {
@@ -142,7 +146,7 @@ class BHotelWrk:
 
 
 def read_log(text: str) -> BHotelResult | None:
-    """The newest finished run in a log; None where none is."""
+    """Parse the last finished run in a log; None where there is none."""
     start, end = text.rfind(_BEGIN), text.rfind(_END)
     if start < 0 or end < start:
         return None
@@ -172,4 +176,5 @@ def _duration(text: str) -> float:
 
 
 def from_settings(folder: Path, settings: Mapping[str, Any]) -> BHotelWrk:
+    """Create the generator from an application's `workload.yaml`."""
     return BHotelWrk(**settings)

@@ -1,4 +1,4 @@
-"""Jobs that send load: replaced as a whole when their settings change, since a Job's template cannot."""
+"""Load generators that run as Jobs: replaced when their settings change, since a Job's template is immutable."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from srearena.service.kubernetes import Kubernetes
 
 Obj = dict[str, Any]
 LABELS = {"job": "workload"}
-_GONE_WITHIN = 120.0
+_TIMEOUT = 120.0
 _LOG_LINES = 20_000
 
 
 def start_job(api: Kubernetes, namespace: str, config: Obj, job: Obj) -> None:
-    """Put the configuration and the Job in place; a Job of that name that is there already makes room."""
+    """Create the configuration and the Job; an existing Job of that name is replaced."""
     stop_job(api, namespace, config, job)
     api.apply(config, namespace)
     api.create(job, namespace)
 
 
 def stop_job(api: Kubernetes, namespace: str, config: Obj, job: Obj) -> None:
-    """Take both away, and wait until the Job's pods send no more."""
+    """Delete the Job with its pods, and its configuration; returns when the Job is gone."""
     name = job["metadata"]["name"]
     if api.find("jobs", name, namespace) is not None:
         api.delete("jobs", name, namespace, propagation="Foreground")
-        api.wait_for(lambda: api.find("jobs", name, namespace) is None, _GONE_WITHIN, what=f"the Job {name} to be gone")
+        api.wait_for(lambda: api.find("jobs", name, namespace) is None, _TIMEOUT, what=f"the Job {name} to be gone")
     api.delete("configmaps", config["metadata"]["name"], namespace)
 
 
 def job_log(api: Kubernetes, namespace: str, name: str) -> str:
-    """What the Job's newest pod that has started has written; empty where none has."""
+    """The log of the Job's newest pod that has started; empty where none has."""
     pods = api.list("pods", namespace, labels=f"job-name={name}")
     started = [pod for pod in pods if pod.get("status", {}).get("phase") in ("Running", "Succeeded", "Failed")]
     if not started:

@@ -1,7 +1,7 @@
-"""Locust: users in a closed loop, by a Deployment in the application's namespace.
+"""Locust: users in a closed loop, as a Deployment in the application's namespace.
 
-Where the application brings a load generator of its own, its Deployment is started, stopped and given other settings.
-Where it does not, a mix of users is enough: Locust is deployed with a locustfile made of it.
+Where the application has a load generator, its Deployment is scaled and configured. Where it has none, Locust is
+deployed with a locustfile generated from a mix of users.
 """
 
 from __future__ import annotations
@@ -28,26 +28,28 @@ _LOG_LINES = 2000
 
 @dataclass(frozen=True, slots=True)
 class Locust:
+    """The settings of the generator."""
+
     deployment: str = "load-generator"
     container: str = ""
-    """Which container it is; empty for the first."""
+    """The name of its container; empty for the first."""
     users: int | None = None
-    """How many users; None leaves it as it is."""
+    """The number of users; None leaves it unchanged."""
     spawn_rate: float | None = None
     """Users added per second."""
     users_variable: str = "LOCUST_USERS"
     spawn_variable: str = "LOCUST_SPAWN_RATE"
     web: str = ""
-    """The Service of its web interface, where it has one."""
+    """The Service of its web interface; empty where it has none."""
     host: str = ""
-    """With a mix: the address that the users visit."""
+    """The base URL of the requests, with `mix`."""
     mix: UserMix | None = None
 
     def __post_init__(self) -> None:
         if (self.users is not None and self.users < 0) or (self.spawn_rate is not None and self.spawn_rate <= 0):
-            raise ApplicationError("users cannot be fewer than none, and come at a rate above zero")
+            raise ApplicationError("the number of users cannot be negative, and the spawn rate must be above zero")
         if self.mix is not None and not re.match(r"https?://", self.host):
-            raise ApplicationError("a mix of users needs a host to visit, such as http://frontend:8080")
+            raise ApplicationError("a mix of users needs a host, such as http://frontend:8080")
 
     def start(self, api: Kubernetes, namespace: str) -> None:
         if self.mix is not None:
@@ -64,13 +66,13 @@ class Locust:
         api.patch("deployments", self.deployment, {"spec": change}, namespace, manager="kubectl-edit")
 
     def _settings(self, container: Obj) -> Obj:
-        """What has to change in a container: its arguments where they name the setting, else its environment."""
+        """The change of a container: its arguments where they include the setting, else its environment."""
         arguments, variables = [str(word) for word in container.get("args") or ()], []
-        wanted = (
+        options = (
             ("--users", self.users_variable, self.users),
             ("--spawn-rate", self.spawn_variable, self.spawn_rate),
         )
-        for flag, variable, value in wanted:
+        for flag, variable, value in options:
             if value is None:
                 continue
             if flag in arguments[:-1]:
@@ -148,7 +150,7 @@ class Locust:
 
 
 def from_settings(folder: Path, settings: Mapping[str, Any]) -> Locust:
-    """From an application's `workload.yaml`; `mix` is a mapping (see `user_mix`)."""
+    """Create the generator from an application's `workload.yaml`; `mix` is a mapping (see `user_mix`)."""
     options = dict(settings)
     mix = options.pop("mix", None)
     return Locust(mix=None if mix is None else UserMix.parse(mix), **options)

@@ -1,4 +1,4 @@
-"""What Locust has measured: from its web interface (JSON), or from the table it prints without one."""
+"""Parsing Locust's statistics: the JSON of its web interface, or the table it prints to its log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ROW = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class LocustRow:
-    """Requests of one name, or all of them."""
+    """The statistics of requests of one name, or of all."""
 
     method: str
     name: str
@@ -27,7 +27,7 @@ class LocustRow:
     """Seconds."""
     average: float
     rate: float
-    """Requests per second at present."""
+    """Current requests per second."""
 
     @property
     def success_ratio(self) -> float:
@@ -36,13 +36,15 @@ class LocustRow:
 
 @dataclass(frozen=True, slots=True)
 class LocustResult:
+    """The statistics of a run so far."""
+
     rows: tuple[LocustRow, ...]
     total: LocustRow
     users: int = 0
     percentiles: Mapping[float, float] | None = None
-    """Percent to seconds, of all requests lately; None where Locust did not say."""
+    """Percent to seconds, of recent requests; None where not reported."""
     errors: Mapping[str, int] | None = None
-    """How often which error happened."""
+    """Occurrences by error text."""
 
     @property
     def throughput(self) -> float:
@@ -50,7 +52,7 @@ class LocustResult:
 
 
 def read_statistics(document: Mapping[str, Any]) -> LocustResult | None:
-    """From `/stats/requests`; None where nothing was sent yet."""
+    """Parse `/stats/requests`; None where no request was sent yet."""
     rows = tuple(_row(entry) for entry in document.get("stats") or ())
     total = next((row for row in rows if row.name == TOTAL), None)
     if total is None:
@@ -64,8 +66,8 @@ def read_statistics(document: Mapping[str, Any]) -> LocustResult | None:
             number = float(match[1] or match[2])
             percentiles[number * 100 if number <= 1 else number] = value / 1000
     errors = {str(entry.get("error")): int(entry.get("occurrences", 0)) for entry in document.get("errors") or ()}
-    others = tuple(row for row in rows if row is not total)
-    return LocustResult(others, total, int(document.get("user_count") or 0), percentiles or None, errors)
+    by_name = tuple(row for row in rows if row is not total)
+    return LocustResult(by_name, total, int(document.get("user_count") or 0), percentiles or None, errors)
 
 
 def _row(entry: Mapping[str, Any]) -> LocustRow:
@@ -81,7 +83,7 @@ def _row(entry: Mapping[str, Any]) -> LocustRow:
 
 
 def read_table(log: str) -> LocustResult | None:
-    """From the last table in a log; None where there is none."""
+    """Parse the last table in a log; None where there is none."""
     start = log.rfind("# reqs")
     if start < 0:
         return None

@@ -1,7 +1,7 @@
-"""Which requests a load consists of, and how often each: written in the script that sends them.
+"""The mix of requests of a load script, declared in its comments.
 
-A script for wrk or Locust is a program; what it sends can only be known by running it. So its first lines say it in
-comments, for people and for whoever cannot run it:
+A script for wrk or Locust is a program, so its requests are known only by running it. Comments declare them for readers
+and for the simulator, which does not run scripts:
 
     -- route: GET /hotels weight=60 name=search
     -- route: POST /user weight=0.5 name=login
@@ -15,12 +15,14 @@ from dataclasses import dataclass
 
 from srearena.service.errors import ApplicationError
 
-_ROUTE = re.compile(r"^\s*(?:--|#)\s*route:\s*(?P<method>[A-Z]+)\s+(?P<path>/\S*)(?P<rest>.*)$", re.MULTILINE)
+_ROUTE = re.compile(r"^\s*(?:--|#)\s*route:\s*(?P<method>[A-Z]+)\s+(?P<path>/\S*)(?P<settings>.*)$", re.MULTILINE)
 _SETTING = re.compile(r"(\w+)=(\S+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
+    """A request with its relative frequency."""
+
     method: str
     path: str
     weight: float = 1.0
@@ -32,18 +34,18 @@ class Route:
 
 
 def read_mix(script: str) -> tuple[Route, ...]:
-    """The routes that a script's comments declare; ApplicationError where it declares none."""
-    found = []
+    """Parse the routes that a script's comments declare; ApplicationError where it declares none."""
+    routes = []
     for match in _ROUTE.finditer(script):
-        settings = dict(_SETTING.findall(match["rest"]))
+        settings = dict(_SETTING.findall(match["settings"]))
         try:
             weight = float(settings.get("weight", "1"))
         except ValueError:
             raise ApplicationError(f"a route's weight is a number, not {settings['weight']!r}") from None
-        found.append(Route(match["method"], match["path"], weight, settings.get("name", "")))
-    if not found or sum(route.weight for route in found) <= 0:
-        raise ApplicationError("a load script declares what it sends in comments: `-- route: GET /path weight=60`")
-    return tuple(found)
+        routes.append(Route(match["method"], match["path"], weight, settings.get("name", "")))
+    if not routes or sum(route.weight for route in routes) <= 0:
+        raise ApplicationError("a load script must declare its requests in comments: `-- route: GET /path weight=60`")
+    return tuple(routes)
 
 
 def write_mix(routes: Iterable[Route], comment: str = "--") -> str:

@@ -1,7 +1,6 @@
-"""How load changes over time: pure functions from seconds since the start to requests per second.
+"""The shape of load over time: pure functions from seconds since the start to requests per second.
 
-A shape is never negative, and the same at the same moment: everything random about load is in how requests are
-spread around the rate, not in the rate.
+A rate is never negative and has no randomness; random is only the spacing of requests around the rate.
 """
 
 from __future__ import annotations
@@ -17,12 +16,16 @@ from srearena.service.errors import ApplicationError
 
 
 class Shape(Protocol):
+    """A rate as a function of time."""
+
     def __call__(self, seconds: float) -> float:
         """Requests per second at that time after the start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
+    """A constant rate."""
+
     rate: float
 
     def __call__(self, seconds: float) -> float:
@@ -31,12 +34,12 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Ramp:
-    """From one rate to another in a straight line, and then level."""
+    """A linear change from one rate to another, then constant."""
 
     start: float
     end: float
     over: float
-    """Seconds it takes."""
+    """Duration in seconds."""
 
     def __call__(self, seconds: float) -> float:
         if seconds >= self.over:
@@ -46,14 +49,14 @@ class Ramp:
 
 @dataclass(frozen=True, slots=True)
 class Spike:
-    """A base rate, and a peak that comes at once and goes at once; once, or again and again."""
+    """A base rate with a rectangular peak, once or periodically."""
 
     base: float
     peak: float
     at: float
     lasting: float
     every: float = 0.0
-    """Seconds from one peak to the next; 0 for a single one."""
+    """The period in seconds; 0 for a single peak."""
 
     def __call__(self, seconds: float) -> float:
         since = seconds - self.at
@@ -64,14 +67,14 @@ class Spike:
 
 @dataclass(frozen=True, slots=True)
 class Diurnal:
-    """A day's rise and fall: a sine around the mean."""
+    """A daily cycle: a sine around the mean."""
 
     mean: float
     swing: float
-    """How far it goes above and below, as a share of the mean (0 to 1)."""
+    """The amplitude as a share of the mean (0 to 1)."""
     period: float = 86400.0
     peak_at: float = 0.0
-    """When the first peak is."""
+    """The time of the first peak in seconds."""
 
     def __call__(self, seconds: float) -> float:
         turn = 2 * math.pi * (seconds - self.peak_at) / self.period
@@ -80,12 +83,12 @@ class Diurnal:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """A recorded curve, in straight lines from point to point; level before the first and after the last."""
+    """A recorded curve with linear interpolation; constant before the first and after the last point."""
 
     points: tuple[tuple[float, float], ...]
-    """(seconds, rate), in the order of time."""
+    """(seconds, rate), ordered by time."""
     repeat: bool = False
-    """Begin anew after the last point."""
+    """Start again after the last point."""
 
     def __call__(self, seconds: float) -> float:
         first, last = self.points[0][0], self.points[-1][0]
@@ -110,7 +113,7 @@ SHAPES: dict[str, type[Constant | Ramp | Spike | Diurnal | Replayed]] = {
 
 
 def parse_shape(value: Any) -> Shape:
-    """A number, or a mapping with the `shape`'s name and its settings; ApplicationError where it is neither."""
+    """Parse a number, or a mapping with the `shape`'s name and its settings; ApplicationError where it is neither."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return _checked(Constant(float(value)))
     if not isinstance(value, Mapping) or value.get("shape") not in SHAPES:
@@ -124,8 +127,8 @@ def parse_shape(value: Any) -> Shape:
     try:
         return _checked(kind(**settings))
     except TypeError:
-        known = ", ".join(field.name for field in fields(kind))
-        raise ApplicationError(f"a load of shape {value['shape']} has the settings {known}: not {settings}") from None
+        names = ", ".join(field.name for field in fields(kind))
+        raise ApplicationError(f"a load of shape {value['shape']} has the settings {names}: not {settings}") from None
 
 
 def _checked(shape: Constant | Ramp | Spike | Diurnal | Replayed) -> Shape:
@@ -150,13 +153,13 @@ def _rising(points: tuple[tuple[float, float], ...]) -> bool:
 
 
 def mean_rate(shape: Shape, start: float, end: float, steps: int = 16) -> float:
-    """The mean over a span, by its midpoints."""
+    """The mean rate over a period, by the midpoint rule."""
     width = (end - start) / steps
     return sum(shape(start + (i + 0.5) * width) for i in range(steps)) / steps
 
 
 def describe(shape: Shape) -> str:
-    """One line from which `read_shape` makes the same shape again: `ramp start=10 end=100 over=60`."""
+    """The shape as one line of text: `ramp start=10 end=100 over=60`."""
     name = next(name for name, kind in SHAPES.items() if isinstance(shape, kind))
     if isinstance(shape, Replayed):
         points = ",".join(f"{_number(t)}:{_number(r)}" for t, r in shape.points)
@@ -167,18 +170,3 @@ def describe(shape: Shape) -> str:
 
 def _number(value: float) -> str:
     return repr(float(value)).removesuffix(".0")
-
-
-def read_shape(line: str) -> Shape:
-    """A shape from its description."""
-    name, *words = line.split()
-    settings: dict[str, Any] = {"shape": name}
-    for word in words:
-        key, _, text = word.partition("=")
-        if key == "points":
-            settings[key] = [tuple(pair.split(":")) for pair in text.split(",")]
-        elif key == "repeat":
-            settings[key] = text == "1"
-        else:
-            settings[key] = float(text)
-    return parse_shape(settings)

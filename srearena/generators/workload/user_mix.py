@@ -1,6 +1,6 @@
-"""What simulated users do: tasks by weight, with a pause between two of them. A closed loop, as Locust runs it.
+"""The behaviour of simulated users: weighted tasks with pauses between them, in a closed loop as Locust runs it.
 
-A mix can be written as a locustfile, which real Locust runs; its comments declare the routes for whoever cannot.
+A mix is converted to a locustfile for the real Locust; its comments declare the routes for the simulator.
 """
 
 from __future__ import annotations
@@ -15,16 +15,20 @@ from srearena.service.errors import ApplicationError
 
 @dataclass(frozen=True, slots=True)
 class UserRequest:
+    """One HTTP request of a task."""
+
     path: str
     method: str = "GET"
     json: Any = None
     form: Mapping[str, str] | None = None
     name: str = ""
-    """Under which the results of requests with different paths are gathered."""
+    """The name under which Locust aggregates requests with different paths."""
 
 
 @dataclass(frozen=True, slots=True)
 class UserTask:
+    """A sequence of requests with a relative frequency."""
+
     name: str
     requests: tuple[UserRequest, ...]
     weight: int = 1
@@ -32,19 +36,21 @@ class UserTask:
 
 @dataclass(frozen=True, slots=True)
 class UserMix:
+    """The tasks of a user, and the pause between two tasks."""
+
     tasks: tuple[UserTask, ...]
     wait: tuple[float, float] = (1.0, 10.0)
-    """The shortest and the longest pause between two tasks, in seconds."""
+    """Minimum and maximum pause between two tasks, in seconds."""
 
     def __post_init__(self) -> None:
         if not self.tasks or any(task.weight < 1 or not task.requests for task in self.tasks):
             raise ApplicationError("users need tasks, each with a request and a weight of at least 1")
         if not 0 <= self.wait[0] <= self.wait[1]:
-            raise ApplicationError(f"users wait from so many seconds to so many more, not {self.wait}")
+            raise ApplicationError(f"users pause between a minimum and a maximum number of seconds, not {self.wait}")
 
     @classmethod
     def parse(cls, value: Mapping[str, Any]) -> UserMix:
-        """From YAML: `wait: [1, 10]`, and `tasks`, each with name, weight and requests."""
+        """Parse YAML: `wait: [1, 10]`, and `tasks`, each with name, weight and requests."""
         try:
             tasks = tuple(
                 UserTask(
@@ -67,7 +73,7 @@ class UserMix:
         )
 
     def locustfile(self) -> str:
-        """A program for Locust."""
+        """Generate the locustfile."""
         lines = [write_mix(self.routes(), "#"), "from locust import FastHttpUser, between, task\n\n"]
         lines.append(f"\nclass Visitor(FastHttpUser):\n    wait_time = between({self.wait[0]:g}, {self.wait[1]:g})\n")
         for number, task in enumerate(self.tasks):

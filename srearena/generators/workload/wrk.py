@@ -1,9 +1,9 @@
-"""wrk2 as a Job in the application's namespace: an open loop at a given rate, in rounds without end.
+"""wrk2 as a Job in the application's namespace: an open loop at a fixed rate, in endless rounds.
 
     Wrk(url="http://frontend:5000", script=lua, rate=100).start(api, "hotel-reservation")
 
-The Job `wrk2-job` runs `wrk2-workload.sh` from the ConfigMap `wrk2-payload-script`; what it measures is in its log. A
-load whose rate changes is sent in rounds of different rates: every round has the mean rate of its span.
+The Job `wrk2-job` runs `wrk2-workload.sh` from the ConfigMap `wrk2-payload-script` and logs its results. A changing
+rate is approximated by rounds: each has the mean rate of its period.
 """
 
 from __future__ import annotations
@@ -27,25 +27,28 @@ JOB = "wrk2-job"
 CONFIG = "wrk2-payload-script"
 SHELL_SCRIPT = "wrk2-workload.sh"
 _LONGEST_PLAN = 86_400.0
-"""A changing load is planned this far ahead, then goes on as at the end of that."""
+"""Seconds for which a changing load is planned; afterwards the last rate continues. Chosen: one day."""
 _MOST_ROUNDS = 2000
+"""Chosen: keeps the script well below the size limit of a ConfigMap (1 MiB)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wrk:
+    """The settings of wrk2."""
+
     url: str
     script: str
     """Lua; its comments declare the routes (see `mix`)."""
     script_name: str = "workload.lua"
     load: Shape = field(default_factory=lambda: Constant(100.0))
     distribution: str = "exp"
-    """How requests are spread in time: `exp`, `fixed`, `norm` or `zipf`."""
+    """The distribution of the time between requests: `exp`, `fixed`, `norm` or `zipf`."""
     connections: int = 100
     duration: int = 30
-    """Seconds of a round."""
+    """The duration of a round in seconds."""
     threads: int = 3
     lasting: float = 0.0
-    """How long a changing load is planned for; 0 for as long as its shape changes, at most a day."""
+    """Seconds for which a changing load is planned; 0 for as long as its shape changes, at most a day."""
 
     def __post_init__(self) -> None:
         if not self.url.startswith(("http://", "https://")):
@@ -67,7 +70,7 @@ class Wrk:
     def result(self, api: Kubernetes, namespace: str) -> WrkResult | None:
         return read_log(job_log(api, namespace, JOB))
 
-    # What is put into the cluster
+    # Manifests
 
     def config(self) -> Obj:
         return {
@@ -119,11 +122,11 @@ class Wrk:
         )
 
     def rates(self) -> list[str]:
-        """The rate of each round; the last one goes on for ever."""
+        """The rate of each round; the last one continues for ever."""
         if isinstance(self.load, Constant):
             return [_rate(self.load.rate)]
         length = min(self.lasting or _LONGEST_PLAN, _MOST_ROUNDS * self.duration)
-        starts = range(0, max(1, int(length)), self.duration + 1)  # a second's pause follows each round
+        starts = range(0, max(1, int(length)), self.duration + 1)  # each round is followed by a pause of one second
         rates = [_rate(mean_rate(self.load, start, start + self.duration)) for start in starts]
         while len(rates) > 1 and rates[-1] == rates[-2]:
             rates.pop()
@@ -131,16 +134,16 @@ class Wrk:
 
 
 def _rate(value: float) -> str:
-    """wrk2 takes whole numbers only, and no zero."""
+    """wrk2 accepts positive integers only."""
     return str(max(1, round(value)))
 
 
 def from_settings(folder: Path, settings: Mapping[str, Any]) -> Wrk:
-    """From an application's `workload.yaml`: `rate` (a number or a shape), `script` (a file of the folder), ..."""
+    """Create wrk2 from an application's `workload.yaml`: `rate` (a number or a shape), `script` (a file), ..."""
     options = dict(settings)
     script = folder / str(options.pop("script", ""))
     if not script.is_file():
-        raise ApplicationError(f"{folder}: the workload names a script that is not there: {script.name!r}")
+        raise ApplicationError(f"{folder}: the script of the workload does not exist: {script.name!r}")
     load = parse_shape(options.pop("rate", 100))
     return Wrk(script=script.read_text(), script_name=script.name, load=load, **options)
 

@@ -1,7 +1,7 @@
-"""What wrk2 prints, read back: one result per round.
+"""Parsing wrk2's output: one result per round.
 
-The format is wrk2's own (`-L`): a latency distribution, a detailed spectrum, and a summary in which errors are
-mentioned only where there are any.
+The format is that of `wrk -L`: a latency distribution, a detailed spectrum, and a summary that lists errors only where
+there are any.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ class Round:
 
     number: int
     requests: int
-    """Answers received, of any status."""
+    """Responses of any status."""
     seconds: float
     bytes: float
     throughput: float
-    """Answers per second."""
+    """Responses per second."""
     percentiles: Mapping[float, float]
     """Percent (50, 99.9) to seconds."""
     errors: Mapping[str, int]
-    """By class: `status` (not 2xx or 3xx), `connect`, `read`, `write`, `timeout`; only those that happened."""
+    """By class: `status` (not 2xx or 3xx), `connect`, `read`, `write`, `timeout`; only those that occurred."""
 
     @property
     def success_ratio(self) -> float:
-        """Good answers among everything that was sent and came to an end."""
+        """Successful responses as a share of all finished requests."""
         lost = sum(count for kind, count in self.errors.items() if kind != "status")
-        tried = self.requests + lost
-        return (self.requests - self.errors.get("status", 0)) / tried if tried else 0.0
+        finished = self.requests + lost
+        return (self.requests - self.errors.get("status", 0)) / finished if finished else 0.0
 
     def percentile(self, percent: float) -> float:
-        """Seconds within which that share of answers came: the next percentile that wrk printed."""
-        known = sorted(p for p in self.percentiles if p >= percent)
-        return self.percentiles[known[0]] if known else max(self.percentiles.values(), default=0.0)
+        """The latency in seconds at a percentile: the next one that wrk printed."""
+        candidates = sorted(p for p in self.percentiles if p >= percent)
+        return self.percentiles[candidates[0]] if candidates else max(self.percentiles.values(), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,25 +62,25 @@ class WrkResult:
 
     @property
     def requests(self) -> int:
-        return sum(one.requests for one in self.rounds)
+        return sum(part.requests for part in self.rounds)
 
     @property
     def throughput(self) -> float:
-        seconds = sum(one.seconds for one in self.rounds)
+        seconds = sum(part.seconds for part in self.rounds)
         return self.requests / seconds if seconds else 0.0
 
     @property
     def errors(self) -> dict[str, int]:
         total: dict[str, int] = {}
-        for one in self.rounds:
-            for kind, count in one.errors.items():
+        for part in self.rounds:
+            for kind, count in part.errors.items():
                 total[kind] = total.get(kind, 0) + count
         return total
 
 
 def read_log(text: str) -> WrkResult | None:
-    """The finished rounds in a log; None where none is."""
-    rounds = tuple(found for number, part in _parts(text) if (found := _round(number, part)) is not None)
+    """Parse the finished rounds in a log; None where there are none."""
+    rounds = tuple(result for number, part in _parts(text) if (result := _round(number, part)) is not None)
     return WrkResult(rounds) if rounds else None
 
 
@@ -110,10 +110,10 @@ def _round(number: int, text: str) -> Round | None:
 
 
 def _errors(text: str) -> dict[str, int]:
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     sockets, status = _SOCKETS.search(text), _STATUS.search(text)
     if sockets is not None:
-        found.update(zip(("connect", "read", "write", "timeout"), map(int, sockets.groups()), strict=True))
+        counts.update(zip(("connect", "read", "write", "timeout"), map(int, sockets.groups()), strict=True))
     if status is not None:
-        found["status"] = int(status[1])
-    return {kind: count for kind, count in found.items() if count}
+        counts["status"] = int(status[1])
+    return {kind: count for kind, count in counts.items() if count}
