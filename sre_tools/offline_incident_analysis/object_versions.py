@@ -52,8 +52,8 @@ def _own_time(old: Obj, new: Obj, after: datetime, until: datetime) -> datetime 
 
 # Consecutive versions of each object, as far as the digest of everything but bookkeeping tells them apart.
 _VERSIONS = """
-SELECT found.* EXCLUDE (place), body FROM objects JOIN (
-  SELECT kind, namespace, name, observed_at, previous_at, created_at, deleted_at, began, place FROM (
+SELECT versions.* EXCLUDE (position), body FROM objects JOIN (
+  SELECT kind, namespace, name, observed_at, previous_at, created_at, deleted_at, began, position FROM (
     SELECT * EXCLUDE (body), lag(digest) OVER one AS previous, lag(observed_at) OVER one AS previous_at,
            lag(deleted_at) OVER one AS previously_deleted,
            row_number() OVER one AS number,
@@ -61,8 +61,8 @@ SELECT found.* EXCLUDE (place), body FROM objects JOIN (
     FROM objects WHERE kind IS NOT NULL AND name IS NOT NULL
     WINDOW one AS (PARTITION BY kind, namespace, name ORDER BY observed_at, resource_version)
   ) WHERE number = 1 OR digest IS DISTINCT FROM previous OR (deleted_at IS NOT NULL AND previously_deleted IS NULL)
-) AS found USING (place)
-ORDER BY found.kind, found.namespace, found.name, found.observed_at
+) AS versions USING (position)
+ORDER BY versions.kind, versions.namespace, versions.name, versions.observed_at
 """
 
 

@@ -1,7 +1,7 @@
-"""Recorded incidents: every layout in the wild behind one typed view.
+"""Reader of recorded incidents: one typed view over every known layout.
 
-`open_snapshot(directory)` gives a `Snapshot`; its tables are turned into Parquet once and queried with DuckDB after.
-Nothing here executes what a recording says: attribute maps are parsed, expressions never are.
+`open_snapshot(directory)` returns a `Snapshot`. Its tables are converted to Parquet once and then queried with DuckDB.
+Nothing in a recording is executed: attribute maps are parsed, expressions are never evaluated.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Alert captures: one JSON file per observation, in any of the envelopes Prometheus and the recorders give them.
+"""Reader of alert captures: one JSON file per observation, in any envelope that Prometheus or a recorder writes.
 
-A file that cannot be read is told and passed over; the others still count. When a file was taken is, in this order:
-its own `timestamp`, the time in its name, nothing.
+A file that cannot be read is reported and skipped. The time of a capture is its `timestamp` field, or else the time in
+its file name, or else unknown.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-# In order: what an alert is about, from the most telling label to the least.
+# Labels that name the subject of an alert, the most specific first.
 ENTITY_LABELS = (
     "service_name",
     "service",
@@ -31,6 +31,7 @@ _STAMP = re.compile(r"(\d{4}-\d{2}-\d{2})[T_ ](\d{2})[-:]?(\d{2})[-:]?(\d{2})((?
 
 
 def time_in_name(name: str) -> str | None:
+    """The time in a capture's file name, as ISO 8601."""
     match = _STAMP.search(name)
     return f"{match[1]}T{match[2]}:{match[3]}:{match[4]}{match[5]}Z" if match else None
 
@@ -42,8 +43,8 @@ def _alerts_of(document: object) -> list[Any] | None:
         return None
     data = document.get("data")
     inner = data.get("alerts") if isinstance(data, Mapping) else data
-    found = document.get("alerts", inner)
-    return found if isinstance(found, list) else None
+    alerts = document.get("alerts", inner)
+    return alerts if isinstance(alerts, list) else None
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
@@ -51,7 +52,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def read_alerts(path: Path, oddities: list[str]) -> Iterator[dict[str, Any]]:
-    """The alerts of one capture, as rows of the table (times still as text)."""
+    """The alerts of one capture as rows of the table, with times as text; problems are appended to `oddities`."""
     try:
         document = orjson.loads(path.read_bytes())
     except (OSError, orjson.JSONDecodeError) as problem:

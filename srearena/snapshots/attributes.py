@@ -1,8 +1,8 @@
-"""Attribute columns in the three spellings recorders use: JSON, a Python dict's repr, Go's `map[k:v]`.
+"""Parser of attribute columns in the three formats recorders use: JSON, a Python dict's repr, Go's `map[k:v]`.
 
-Parsing never executes anything and never raises: text that is none of the three comes back as an empty mapping, and
-`parse_value` gives it back as it stands. Go's spelling is ambiguous where values hold spaces; a word without a colon
-is taken to continue the value before it.
+Parsing executes nothing and never raises. For text in none of the formats `parse_attributes` returns an empty mapping
+and `parse_value` returns the text. Go's format is ambiguous where values contain spaces: a word without a colon
+continues the value before it.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Any
 
 import orjson
 
-MAX_TEXT = 4_000_000  # longer attribute text is no attribute text
-_MAX_DEPTH = 50
+MAX_TEXT = 4_000_000  # characters; chosen: longer text is not an attribute map
+_MAX_DEPTH = 50  # nested maps; chosen: bounds the recursion
 
 
 def parse_attributes(text: str | None) -> dict[str, Any]:
-    """A mapping, whatever its spelling; empty where the text is none."""
+    """Parse a mapping in any of the formats; empty if the text is not a mapping."""
     value = parse_value(text)
     return {str(key): item for key, item in value.items()} if isinstance(value, dict) else {}
 
 
 def parse_value(text: str | None) -> Any:
-    """The value that JSON, Python or Go text stands for; text that is none of these stands for itself."""
+    """Parse JSON, Python or Go text; other text is returned unchanged."""
     if not text or len(text) > MAX_TEXT:
         return text
     stripped = text.strip()
@@ -58,7 +58,7 @@ def _go_list(text: str) -> Any:
 
 
 def _go_map(text: str, position: int, depth: int) -> tuple[dict[str, Any], int]:
-    """Read `k:v k:v]` from `position`; gives the mapping and where it ended."""
+    """Parse `k:v k:v]` from `position`; returns the mapping and the position after it."""
     result: dict[str, Any] = {}
     key: str | None = None
     while position < len(text):

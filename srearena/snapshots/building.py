@@ -1,7 +1,7 @@
-"""Making columns: the files of one table, streamed by DuckDB into Parquet within a memory limit.
+"""Conversion of a table's source files to Parquet, streamed by DuckDB within a memory limit.
 
-Every row is accounted for. A file of which the strict and fast reader refuses or loses a row is written again
-well-formed first, and what was odd about it is told.
+Every row is accounted for. If DuckDB's strict reader rejects a file or loses a row, the file is repaired first and the
+problem is reported.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import orjson
 
 from srearena.snapshots.alert_files import read_alerts
-from srearena.snapshots.delimited import extent_of, header_of, mend
+from srearena.snapshots.delimited import extent_of, header_of, repair
 from srearena.snapshots.errors import SnapshotError
-from srearena.snapshots.series import batches, grouping, no_series
+from srearena.snapshots.series import batches, empty_series, series_selection
 from srearena.snapshots.tables import SCHEMAS, identifier, literal, resource_table, selection
 
 if TYPE_CHECKING:
@@ -25,41 +25,42 @@ if TYPE_CHECKING:
 
 Groups = Mapping[tuple[str, ...], Sequence[Path]]
 
-_USUAL_ROW = 1_000_000  # bytes of one row that DuckDB is always ready for
-_BUFFER = 8_000_000  # that it reads at once; with smaller ones two threads in one file are hardly quicker than one
-# A row group is held in memory while it is written, so tables with large rows have small groups.
-_GROUP_ROWS = {"objects": 2048, "logs": 20_480, "spans": 20_480, "metrics": 2048}
-_SAMPLED_ROWS = 20_000  # in which most resources are met
-# Enormous rows need more than the usual limit, once, while their table is made.
-_LAST_RESORT = ("1500MB", 1)
+_DEFAULT_ROW_BYTES = 1_000_000  # maximum bytes of a row in the first attempt; rows are rarely longer
+_BUFFER = 8_000_000  # bytes; measured: with smaller buffers two threads on one file are hardly faster than one
+# Rows per Parquet row group. A group is held in memory while it is written, so large rows need small groups.
+_ROW_GROUP_SIZES = {"objects": 2048, "logs": 20_480, "spans": 20_480, "metrics": 2048}
+_SAMPLED_ROWS = 20_000  # rows searched for distinct resources; most resources appear among them
+# Memory limit and threads for tables with rows of many megabytes, which do not fit in the default limit.
+_LARGE_ROW_LIMITS = ("1500MB", 1)
 
 
 def relation(header: Sequence[str], paths: Sequence[Path], longest: int, named: bool = False) -> str:
-    """Files with the same header, as DuckDB reads them: every cell as text; `named`, with the file's name as well."""
+    """The `read_csv` call for files with the same header: every cell is text; `named` adds the file name."""
     files = "[" + ", ".join(literal(str(path)) for path in paths) + "]"
     columns = "{" + ", ".join(f"{literal(name)}: 'VARCHAR'" for name in header) + "}"
-    room = max(longest + 1024, _USUAL_ROW)
+    room = max(longest + 1024, _DEFAULT_ROW_BYTES)
     return (
         f"read_csv({files}, delim=chr(9), header=true, quote='\"', escape='\"', columns={columns}, auto_detect=false, "
         f"strict_mode=true, filename={named}, max_line_size={room}, buffer_size={max(2 * room, _BUFFER)})"
     )
 
 
-def no_rows(table: str) -> str:
+def empty_table(table: str) -> str:
+    """The SELECT of a table without rows."""
     schema = {**SCHEMAS[table], **({"place": "BIGINT"} if table == "objects" else {})}
     columns = ", ".join(f"CAST(NULL AS {kind}) AS {identifier(name)}" for name, kind in schema.items())
     return f"SELECT {columns} WHERE false"
 
 
 class Builder:
-    """Writes one table; `connection` is this builder's alone."""
+    """Builds one table on a DuckDB connection of its own."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, table: str) -> None:
         self._connection = connection
         self._table = table
 
     def build(self, sources: Sequence[Path], target: Path) -> tuple[int, list[str]]:
-        """Fill `target` (a file, or for metrics a directory of files); the rows, and what was odd."""
+        """Write `target` (a file, for metrics a directory); returns the number of rows and the oddities found."""
         return self._alerts(sources, target) if self._table == "alerts" else self._delimited(sources, target)
 
     def _alerts(self, sources: Sequence[Path], target: Path) -> tuple[int, list[str]]:
@@ -92,24 +93,24 @@ class Builder:
                 groups.setdefault(header, []).append(path)
             else:
                 oddities.append(f"{path.name}: empty")
-        # Rows are counted while DuckDB reads: what it makes of the files is right when it finds as many.
+        # Count the rows independently while DuckDB reads; its result is accepted if both counts agree.
         with ThreadPoolExecutor(1, thread_name_prefix="extent") as counting:
             files = [path for paths in groups.values() for path in paths]
             extents = {path: counting.submit(extent_of, path) for path in files}
-            rows = self._attempt(groups, 0, target)
+            rows = self._try_write(groups, 0, target)
             if rows == sum(extent.result().rows for extent in extents.values()):
                 return rows, oddities
             longest = max(extent.result().longest for extent in extents.values())
-            if longest > _USUAL_ROW:
-                rows = self._attempt(groups, longest, target)
+            if longest > _DEFAULT_ROW_BYTES:
+                rows = self._try_write(groups, longest, target)
                 if rows == sum(extent.result().rows for extent in extents.values()):
                     return rows, oddities
-        # Refused, or rows went missing: find the files at fault, write them well-formed, and read again.
-        mended = target.with_suffix(".mended")
-        mended.mkdir(exist_ok=True)
+        # DuckDB rejected a file or lost rows: repair the files at fault and read again.
+        repaired = target.with_suffix(".repaired")
+        repaired.mkdir(exist_ok=True)
         try:
             for header, paths in groups.items():
-                groups[header] = [self._well_formed(header, path, mended, oddities) for path in paths]
+                groups[header] = [self._well_formed(header, path, repaired, oddities) for path in paths]
             longest = max(extent_of(path).longest for paths in groups.values() for path in paths)
             return self._write(groups, longest, target), oddities
         except duckdb.Error as problem:
@@ -118,10 +119,10 @@ class Builder:
                 f"{str(problem).splitlines()[0]}"
             ) from problem
         finally:
-            shutil.rmtree(mended, ignore_errors=True)
+            shutil.rmtree(repaired, ignore_errors=True)
 
-    def _attempt(self, groups: Groups, longest: int, target: Path) -> int:
-        """Rows written, or -1 where DuckDB refuses the files as they are."""
+    def _try_write(self, groups: Groups, longest: int, target: Path) -> int:
+        """Rows written, or -1 if DuckDB rejects the files."""
         import duckdb
 
         try:
@@ -129,30 +130,30 @@ class Builder:
         except duckdb.Error:
             return -1
 
-    def _well_formed(self, header: tuple[str, ...], path: Path, place: Path, oddities: list[str]) -> Path:
+    def _well_formed(self, header: tuple[str, ...], path: Path, folder: Path, oddities: list[str]) -> Path:
+        """The file itself, or a repaired copy in `folder` if DuckDB does not read every row of it."""
         import duckdb
 
         extent = extent_of(path)
         source = relation(header, [path], extent.longest)
-        touched = " + ".join(f"count({identifier(column)})" for column in header)
+        non_null = " + ".join(f"count({identifier(column)})" for column in header)
         try:
-            row = self._connection.execute(f"SELECT count(*), {touched} FROM {source}").fetchone()
+            row = self._connection.execute(f"SELECT count(*), {non_null} FROM {source}").fetchone()
         except duckdb.Error:
             row = None
         if row is not None and row[0] == extent.rows:
             return path
-        result = mend(path, place / path.name)
+        result = repair(path, folder / path.name)
         oddities.extend(result.oddities)
         return result.path
 
     def _write(self, groups: Groups, longest: int, target: Path) -> int:
         if self._table == "metrics":
             return self._write_series(groups, longest, target)
-        # How many rows a file has is not known beforehand: left to guess, DuckDB would keep the rows in memory and look
-        # up each resource in them, instead of the other way round.
+        # DuckDB cannot estimate the rows of a file and would put the rows, not the resources, into the hash table.
         self._connection.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
         try:
-            return self._copy(self._selections(groups, longest) or no_rows(self._table), target)
+            return self._copy(self._selections(groups, longest) or empty_table(self._table), target)
         finally:
             self._connection.execute("RESET disabled_optimizers")
 
@@ -165,12 +166,13 @@ class Builder:
         return " UNION ALL ".join(selects)
 
     def _resources(self, header: Sequence[str], source: str, name: str) -> str | None:
-        """What resource attributes say, worked out once for most that there are: there are millions of rows and few
-        resources. `None` where the table has none."""
-        found = resource_table(self._table, list(header), source, _SAMPLED_ROWS)
-        if found is None:
+        """Create a table of the parsed resource attributes, since few resources repeat in millions of rows.
+
+        Returns its name, or `None` if the source has no resource attributes."""
+        select = resource_table(self._table, list(header), source, _SAMPLED_ROWS)
+        if select is None:
             return None
-        self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {found}")
+        self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {select}")
         return name
 
     def _write_series(self, groups: Groups, longest: int, target: Path) -> int:
@@ -181,10 +183,10 @@ class Builder:
             for batch, rounds in batches(paths):
                 source = relation(header, batch, longest, named=True)
                 for number in range(rounds):
-                    self._copy(grouping(list(header), source, number, rounds), target / f"{part:05d}.parquet")
+                    self._copy(series_selection(list(header), source, number, rounds), target / f"{part:05d}.parquet")
                     part += 1
         if not part:
-            self._copy(no_series(), target / "00000.parquet")
+            self._copy(empty_series(), target / "00000.parquet")
         files = literal(str(target / "*.parquet"))
         row = self._connection.execute(f"SELECT coalesce(sum(samples), 0) FROM read_parquet({files})").fetchone()
         return int(row[0]) if row else 0
@@ -192,26 +194,26 @@ class Builder:
     def _copy(self, select: str, target: Path) -> int:
         import duckdb
 
-        group = _GROUP_ROWS.get(self._table, 20_480)
+        group = _ROW_GROUP_SIZES.get(self._table, 20_480)
         copy = f"COPY ({select}) TO {literal(str(target))} (FORMAT parquet, COMPRESSION snappy, ROW_GROUP_SIZE {group})"
         try:
             try:
-                done = self._connection.execute(copy).fetchone()
+                row = self._connection.execute(copy).fetchone()
             except duckdb.OutOfMemoryException:
-                usual = self._connection.execute(
+                limits = self._connection.execute(
                     "SELECT current_setting('memory_limit'), current_setting('threads')"
                 ).fetchone()
-                assert usual is not None
-                self._limit(*_LAST_RESORT)
+                assert limits is not None
+                self._set_limits(*_LARGE_ROW_LIMITS)
                 try:
-                    done = self._connection.execute(copy).fetchone()
+                    row = self._connection.execute(copy).fetchone()
                 finally:
-                    self._limit(*usual)
+                    self._set_limits(*limits)
         except (duckdb.OutOfMemoryException, duckdb.IOException) as problem:
-            words = str(problem).splitlines()[0]
-            raise SnapshotError(f"cannot make columns of {self._table} in {target.parent}: {words}") from problem
-        return int(done[0]) if done else 0
+            message = str(problem).splitlines()[0]
+            raise SnapshotError(f"cannot build columns of {self._table} in {target.parent}: {message}") from problem
+        return int(row[0]) if row else 0
 
-    def _limit(self, memory: str, threads: int) -> None:
+    def _set_limits(self, memory: str, threads: int) -> None:
         self._connection.execute(f"SET memory_limit = '{memory}'")
         self._connection.execute(f"SET threads = {threads}")

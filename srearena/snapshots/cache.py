@@ -1,8 +1,8 @@
-"""Columns on disk: each table of a recording as one Parquet file, made on first touch.
+"""Cache of a recording's tables as Parquet files, built on first use.
 
-A file's name carries the fingerprint of its sources (path, size, modification time and content), so a changed source
-simply has another file; the stale one is removed. A file appears under its name by an atomic rename, complete or not
-at all, and a lock lets one process build while others wait. Deleting the directory at any time loses nothing but time.
+A file's name contains the fingerprint of its sources (path, size, modification time and content): a changed source gets
+a new file and the stale one is removed. Files are published by atomic rename, and a lock lets one process build while
+others wait. The directory can be deleted at any time; tables are then built again.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import orjson
 
 from srearena.snapshots.errors import SnapshotError
 
-FORMAT = 7  # raised when the tables' columns change, so that files of an older version are not read
-_SAMPLE = 16_384
+FORMAT = 7  # raise it when the columns of a table change, so that older files are not used
+_SAMPLE = 16_384  # bytes; a fingerprint reads at most _SAMPLES samples of this size per file
 _SAMPLES = 16
 
 
@@ -34,14 +34,14 @@ class CachedTable:
 
 def default_directory() -> Path:
     """`$SREARENA_CACHE`, or the user's cache directory."""
-    given = os.environ.get("SREARENA_CACHE")
-    if given:
-        return Path(given)
+    configured = os.environ.get("SREARENA_CACHE")
+    if configured:
+        return Path(configured)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "srearena"
 
 
-def stamp(sources: Sequence[Path]) -> tuple[tuple[str, int, int], ...]:
-    """What is cheap to know about files: enough to see that nothing was touched since the last look."""
+def file_stamps(sources: Sequence[Path]) -> tuple[tuple[str, int, int], ...]:
+    """Name, size and modification time of files: a cheap check whether they changed."""
     result = []
     for path in sources:
         try:
@@ -53,11 +53,11 @@ def stamp(sources: Sequence[Path]) -> tuple[tuple[str, int, int], ...]:
 
 
 def fingerprint(sources: Sequence[Path]) -> str:
-    """Size, time and content; of a large file, evenly spaced samples of its content stand for the whole."""
+    """Hash of size, time and content; of large files, of evenly spaced samples of the content."""
     digest = hashlib.blake2b(str(FORMAT).encode(), digest_size=12)
-    for path, facts in zip(sources, stamp(sources), strict=True):
-        digest.update(repr(facts).encode())
-        size = facts[1]
+    for path, stamp in zip(sources, file_stamps(sources), strict=True):
+        digest.update(repr(stamp).encode())
+        size = stamp[1]
         try:
             with path.open("rb") as handle:
                 if size <= _SAMPLE * _SAMPLES:
@@ -75,34 +75,35 @@ class Cache:
     """The Parquet files of one recording."""
 
     def __init__(self, root: Path, directory: Path | None = None) -> None:
-        place = hashlib.blake2b(os.fsencode(root), digest_size=8).hexdigest()
-        self.directory = (directory or default_directory()) / "snapshots" / f"{root.name}-{place}"
+        digest = hashlib.blake2b(os.fsencode(root), digest_size=8).hexdigest()
+        self.directory = (directory or default_directory()) / "snapshots" / f"{root.name}-{digest}"
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
             raise SnapshotError(
-                f"cannot keep columns in {self.directory}: {problem.strerror}; set SREARENA_CACHE to a place that can"
+                f"cannot write columns to {self.directory}: {problem.strerror}; "
+                "set SREARENA_CACHE to a writable directory"
             ) from problem
 
     def table(self, name: str, sources: Sequence[Path], build: Callable[[Path], tuple[int, list[str]]]) -> CachedTable:
-        """The table's file, built by `build(path)` if there is none for these sources."""
+        """The table's file; `build(path)` writes it if there is none for these sources."""
         stem = f"{name}-{fingerprint(sources)}"
         final, facts = self.directory / f"{stem}.parquet", self.directory / f"{stem}.json"
         if not final.exists():
             with self._lock(name):
                 if not final.exists():
-                    self._make(final, facts, build)
+                    self._build(final, facts, build)
                     self._drop_stale(name, stem)
-        known = orjson.loads(facts.read_bytes())
-        return CachedTable(final, known["rows"], tuple(known["oddities"]))
+        document = orjson.loads(facts.read_bytes())
+        return CachedTable(final, document["rows"], tuple(document["oddities"]))
 
-    def _make(self, final: Path, facts: Path, build: Callable[[Path], tuple[int, list[str]]]) -> None:
+    def _build(self, final: Path, facts: Path, build: Callable[[Path], tuple[int, list[str]]]) -> None:
         partial = final.with_suffix(f".{os.getpid()}.partial")
         try:
             rows, oddities = build(partial)
-            noted = facts.with_suffix(f".{os.getpid()}.facts")
-            noted.write_bytes(orjson.dumps({"rows": rows, "oddities": oddities}))
-            noted.replace(facts)
+            draft = facts.with_suffix(f".{os.getpid()}.facts")
+            draft.write_bytes(orjson.dumps({"rows": rows, "oddities": oddities}))
+            draft.replace(facts)
             partial.replace(final)
         finally:
             _discard(partial)
@@ -111,7 +112,7 @@ class Cache:
         for old in self.directory.glob(f"{name}-*"):
             if old.name.startswith(stem):
                 continue
-            _discard(old)  # of other sources, or left by a process that was killed
+            _discard(old)  # of earlier sources, or a partial file of a killed process
 
     @contextmanager
     def _lock(self, name: str) -> Iterator[None]:

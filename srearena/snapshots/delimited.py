@@ -1,7 +1,7 @@
-"""Tab-separated files as pandas and Go write them: quoted newlines, huge fields, files cut off in the middle.
+"""Tab-separated files as pandas and Go write them: quoted newlines, huge fields, truncated files.
 
-DuckDB reads a well-formed file by itself, fast and strictly. One it refuses is mended first: read leniently in
-constant memory, written again well-formed, and what was wrong is told. No row that can be read is lost.
+DuckDB reads well-formed files directly. A file it rejects is repaired first: read leniently in constant memory and
+written again well-formed, with a report of what was wrong. No readable row is lost.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from pathlib import Path
 import numpy as np
 
 csv.field_size_limit(sys.maxsize)
-_BLOCK = 1 << 16  # memory this small is used again; larger pieces go back to the system, and new ones cost time
+_BLOCK = 1 << 16  # bytes; the allocator reuses blocks of this size, larger ones go back to the system
 _NEWLINE, _RETURN, _QUOTE = b'\n\r"'
 
 
 @dataclass(frozen=True, slots=True)
-class Mended:
+class RepairedFile:
     path: Path
     rows: int
     oddities: tuple[str, ...]
 
 
 def header_of(path: Path) -> list[str]:
-    """The names of a file's columns, made unique; empty for an empty file."""
+    """The unique column names of a file; empty for an empty file."""
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as handle:
         first = next(csv.reader((line.replace("\0", "") for line in handle), delimiter="\t"), [])
     names: list[str] = []
@@ -39,15 +39,15 @@ def header_of(path: Path) -> list[str]:
 @dataclass(frozen=True, slots=True)
 class Extent:
     rows: int
-    longest: int  # no row has more bytes than this
+    longest: int  # upper bound of the bytes of a row
 
 
 def extent_of(path: Path) -> Extent:
-    """How many rows a well-formed file has, and how long they get: what a reader is prepared for and checked by."""
+    """Number of rows of a well-formed file and the length of the longest, to size and check the DuckDB read."""
     rows = longest = 0
-    begun = 0  # bytes of the row that the blocks so far have begun
-    inside = False  # of a quoted field
-    block = bytearray(_BLOCK)  # filled again and again: memory that is new for each block takes longer than counting
+    begun = 0  # bytes of the current row in earlier blocks
+    inside = False  # inside a quoted field
+    block = bytearray(_BLOCK)  # reused: allocating a block takes longer than counting its rows
     with path.open("rb", buffering=0) as handle:
         while size := handle.readinto(block):
             data = np.frombuffer(block, dtype=np.uint8, count=size)
@@ -62,22 +62,22 @@ def extent_of(path: Path) -> Extent:
 
 
 def _plain_rows(block: bytearray, data: np.ndarray, begun: int) -> tuple[int, int]:
-    """How many rows end in a block without quotes, and where the last line does."""
+    """Rows that end in a block without quotes, and the position of the last line end."""
     ends = data == _NEWLINE
     if (not begun and ends[0]) or block.find(b"\r", 0, len(data)) >= 0 or (ends[1:] & ends[:-1]).any():
-        return _rows_at(data, np.flatnonzero(ends), begun)  # there may be blank lines
+        return _rows_at(data, np.flatnonzero(ends), begun)  # there may be blank lines, which are not rows
     return int(np.count_nonzero(ends)), block.rfind(b"\n", 0, len(data))
 
 
 def _quoted_rows(data: np.ndarray, begun: int, inside: bool) -> tuple[int, int, bool]:
-    """The same of a block with quotes, or one that is inside of them, and whether it ends there."""
+    """Like `_plain_rows` for a block with quotes; also whether the block ends inside a quoted field."""
     ends, marks = np.flatnonzero(data == _NEWLINE), np.flatnonzero(data == _QUOTE)
     quoted = (np.searchsorted(marks, ends) + inside) % 2 == 1
     return *_rows_at(data, ends[~quoted], begun), bool((len(marks) + inside) % 2)
 
 
 def _rows_at(data: np.ndarray, ends: np.ndarray, begun: int) -> tuple[int, int]:
-    """Lines that end there without the blank ones, and where the last does."""
+    """Number of non-blank lines ending at these positions, and the last position."""
     if not len(ends):
         return 0, -1
     lengths = np.diff(ends, prepend=-1)
@@ -86,8 +86,8 @@ def _rows_at(data: np.ndarray, ends: np.ndarray, begun: int) -> tuple[int, int]:
     return len(ends) - int(blank.sum()), int(ends[-1])
 
 
-def mend(source: Path, target: Path) -> Mended:
-    """Copy a file that a strict reader refuses into one it takes."""
+def repair(source: Path, target: Path) -> RepairedFile:
+    """Copy a file that a strict reader rejects into a well-formed one."""
     width = len(header_of(source))
     oddities: list[str] = []
     rows = short = long = 0
@@ -115,4 +115,4 @@ def mend(source: Path, target: Path) -> Mended:
         oddities.append(f"{source.name}: {long} rows with too many columns; the surplus was dropped")
     if not oddities:
         oddities.append(f"{source.name}: not well-formed (encoding or quoting); read leniently")
-    return Mended(target, rows, tuple(oddities))
+    return RepairedFile(target, rows, tuple(oddities))

@@ -1,7 +1,7 @@
-"""What differs between two versions of an object: without bookkeeping, item by item.
+"""Differences between two versions of an object, without bookkeeping fields.
 
-Status, resource versions, managed fields and time stamps are not differences. Lists whose items have names are compared
-by name, so that inserting a container is one addition and not a shift of all.
+Status, resource versions, managed fields and time stamps are ignored. Lists of named items are compared by name, so
+inserting a container is one addition and not a change of every item after it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 import orjson
 
 Obj = dict[str, Any]
-_CHURN = frozenset(
+_BOOKKEEPING = frozenset(
     "status resourceVersion managedFields generation uid selfLink creationTimestamp observedGeneration podIP podIPs "
     "hostIP hostIPs nodeName holderIdentity acquireTime renewTime leaseTransitions".split()
 )
-_CHURN_ANNOTATIONS = (
+_BOOKKEEPING_ANNOTATIONS = (
     "kubectl.kubernetes.io/last-applied-configuration",
     "deployment.kubernetes.io/revision",
     "control-plane.alpha.kubernetes.io/leader",
@@ -26,6 +26,7 @@ _MISSING: Any = object()
 
 
 def parse_body(text: str | None) -> Obj:
+    """The object in a JSON text; empty if it is not an object."""
     try:
         document = orjson.loads(text or "{}")
     except orjson.JSONDecodeError:
@@ -34,16 +35,16 @@ def parse_body(text: str | None) -> Obj:
 
 
 def essential(value: Any, path: tuple[str, ...] = ()) -> Any:
-    """An object without bookkeeping, its named lists as mappings."""
+    """An object without bookkeeping fields and with its lists of named items as mappings."""
     if isinstance(value, dict):
-        kept = {}
+        result = {}
         for key, item in value.items():
-            if key in _CHURN and (key != "nodeName" or len(path) < 2) and "data" not in path:
+            if key in _BOOKKEEPING and (key != "nodeName" or len(path) < 2) and "data" not in path:
                 continue
-            if path and path[-1] == "annotations" and (key in _CHURN_ANNOTATIONS or "time" in key.lower()):
+            if path and path[-1] == "annotations" and (key in _BOOKKEEPING_ANNOTATIONS or "time" in key.lower()):
                 continue
-            kept[key] = essential(item, (*path, key))
-        return kept
+            result[key] = essential(item, (*path, key))
+        return result
     if isinstance(value, list):
         names = [item.get("name") if isinstance(item, dict) else None for item in value]
         if value and all(names) and len(set(names)) == len(names):
@@ -53,6 +54,7 @@ def essential(value: Any, path: tuple[str, ...] = ()) -> Any:
 
 
 def differences(old: Any, new: Any, path: str = "") -> Iterator[Obj]:
+    """The changed items: `path`, `type` (added, removed, changed), `old` and `new`."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted({*old, *new}):
             inner = f"{path}.{key}" if path else key
@@ -69,15 +71,16 @@ def differences(old: Any, new: Any, path: str = "") -> Iterator[Obj]:
 
 
 def _text_differences(path: str, old: Any, new: Any) -> Iterator[Obj]:
-    """A file kept in a ConfigMap is compared by its lines or, where it is JSON, by its keys."""
+    """Compare long texts, such as files in a ConfigMap, by JSON keys or else by lines."""
     if isinstance(old, str) and isinstance(new, str) and len(old) + len(new) > 200:
         before, after = parse_body(old), parse_body(new)
         if before and after:
             yield from differences(before, after, path)
             return
-        gone, come = set(old.splitlines()), set(new.splitlines())
-        lines_old = [line for line in old.splitlines() if line not in come]
-        lines_new = [line for line in new.splitlines() if line not in gone]
-        yield {"path": path, "type": "changed", "old": "\n".join(lines_old), "new": "\n".join(lines_new)}
+        old_lines, new_lines = old.splitlines(), new.splitlines()
+        old_set, new_set = set(old_lines), set(new_lines)
+        removed = [line for line in old_lines if line not in new_set]
+        added = [line for line in new_lines if line not in old_set]
+        yield {"path": path, "type": "changed", "old": "\n".join(removed), "new": "\n".join(added)}
         return
     yield {"path": path, "type": "changed", "old": old, "new": new}

@@ -1,4 +1,4 @@
-"""What can go wrong with a recording, as far as its reader can do something about it."""
+"""Errors of reading a recording."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from srearena.errors import SreArenaError
 
 
 class SnapshotError(SreArenaError):
-    """A recording is not where it was said to be, is no recording, or cannot be read."""
+    """A recording is missing, is not a recording, or cannot be read."""
 
 
 class MissingExtra(SnapshotError):
@@ -14,4 +14,4 @@ class MissingExtra(SnapshotError):
 
 
 class DataError(SnapshotError):
-    """A query failed on what the recording holds."""
+    """A query failed on the data of a recording."""

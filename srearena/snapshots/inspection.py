@@ -1,7 +1,7 @@
-"""What a recording holds, and what is odd about it: the facts behind `srearena snapshot info` and `check`.
+"""Contents and defects of a recording, for `srearena snapshot info` and `check`.
 
-An oddity is something a reader got along with but a person should know: a cut-off line, a missing table, rows without
-a time. A problem is what makes a recording useless. Neither ever names what the answer key says.
+An oddity is a defect that the reader tolerates: a truncated line, a missing table, rows without a time. A problem makes
+the recording unusable. Neither reveals the answer key.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from srearena.snapshots.snapshot import Snapshot
 from srearena.snapshots.tables import SCHEMAS
 
 _TIME = {"alerts": "observed_at", "objects": "observed_at"}
-# Table, what must not be, in words, and as a condition on its rows.
+# Table, description of a defect, and the condition on rows that have it.
 _RULES: tuple[tuple[str, str, str], ...] = (
     ("alerts", "without a readable observation time", "observed_at IS NULL"),
     ("alerts", "active only after they were observed", "active_at > observed_at"),
@@ -70,44 +70,45 @@ class Inspection:
 
 
 def inspect(snapshot: Snapshot) -> Inspection:
-    """Read every table once and tell what is there."""
+    """Read every table once and report its contents and defects."""
     layout = snapshot.layout
-    found = Inspection(snapshot.root, layout.form, oddities=list(layout.oddities))
+    inspection = Inspection(snapshot.root, layout.form, oddities=list(layout.oddities))
     for table in SCHEMAS:
         sources = layout.sources(table)
         if not sources:
-            found.oddities.append(f"no {table}")
+            inspection.oddities.append(f"no {table}")
             continue
-        facts = _guarded(found, lambda table=table: _facts(snapshot, table))  # type: ignore[misc]
+        facts = _guarded(inspection, lambda table=table: _facts(snapshot, table))  # type: ignore[misc]
         if facts is None:
             continue
-        found.tables.append(facts)
+        inspection.tables.append(facts)
         cached = snapshot.table(table)
-        found.oddities.extend(cached.oddities if cached else ())
+        inspection.oddities.extend(cached.oddities if cached else ())
         if not facts.rows:
-            found.oddities.append(f"{table}: no rows")
+            inspection.oddities.append(f"{table}: no rows")
     if layout.empty:
-        found.problems.append("no alerts, events, objects, logs, traces or metrics here: this is no snapshot")
-    for table, words, condition in _RULES:
-        if any(facts.table == table and facts.rows for facts in found.tables):
+        inspection.problems.append("no alerts, events, objects, logs, traces or metrics: this is not a snapshot")
+    for table, defect, condition in _RULES:
+        if any(facts.table == table and facts.rows for facts in inspection.tables):
             count = snapshot.rows(f"SELECT count(*) AS n FROM {table} WHERE {condition}")[0]["n"]
             if count:
-                found.oddities.append(f"{table}: {count} rows {words}")
-    key = _guarded(found, snapshot.answer_key)
-    found.answer_key = key.format if key else None
+                inspection.oddities.append(f"{table}: {count} rows {defect}")
+    key = _guarded(inspection, snapshot.answer_key)
+    inspection.answer_key = key.format if key else None
     if layout.answer_keys:
-        found.oddities.append("the answer key lies beside the evidence; keep it from whoever is to find the answer")
-    found.architecture = _guarded(found, snapshot.architecture) is not None
-    return found
+        inspection.oddities.append("the answer key is stored with the evidence; do not show it to the agent")
+    inspection.architecture = _guarded(inspection, snapshot.architecture) is not None
+    return inspection
 
 
-def _guarded(found: Inspection, ask: Callable[[], Any]) -> Any:
+def _guarded(inspection: Inspection, read: Callable[[], Any]) -> Any:
+    """The result of `read`; an error becomes a problem of the inspection."""
     try:
-        return ask()
+        return read()
     except MissingExtra:
         raise
     except SnapshotError as problem:
-        found.problems.append(str(problem))
+        inspection.problems.append(str(problem))
         return None
 
 

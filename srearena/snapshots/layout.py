@@ -1,7 +1,7 @@
-"""Where a recording keeps its files: every layout in the wild, found by looking rather than by version number.
+"""File layout of a recording, detected from its file names rather than from a version number.
 
-A `Layout` lists files that lie inside the recording, really: a symbolic link that leads out of it is passed over and
-told in `oddities`. The answer key is listed apart from the evidence, so that whoever serves evidence never meets it.
+A `Layout` lists only files inside the recording: a symbolic link that leads out of it is skipped and reported in
+`oddities`. Answer keys are listed apart from the evidence, so that code that serves evidence never reads them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from srearena.ground_truth.files import is_ground_truth_file
 from srearena.snapshots.errors import SnapshotError
 
-# Table to the patterns of its files, the raw recording before the processed one: the first that hits is the table.
+# File name patterns per table, raw layout before processed; the first pattern with matches is used.
 _TABLES: dict[str, tuple[str, ...]] = {
     "events": (r"k8s_events_raw\.tsv", r".*events.*\.tsv"),
     "objects": (r"k8s_objects_raw\.tsv", r".*objects.*\.tsv"),
@@ -26,7 +26,7 @@ _METRICS = re.compile(r"(?P<kind>pod|service|node)_(?P<name>.+?)(?:_raw)?\.tsv",
 _ARCHITECTURE = re.compile(r".*(?:architecture|topology).*\.json", re.IGNORECASE)
 _METADATA = ("status.json", "assertion.json", "scenario.yaml")
 _SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv"})
-_MAX_DEPTH = 8
+_MAX_DEPTH = 8  # directories; the deepest known layout has 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,24 +52,24 @@ class Layout:
 
 
 def metric_object(path: Path) -> tuple[str, str] | None:
-    """`pod_cart-1_raw.tsv` holds the metrics of pod cart-1."""
+    """Kind and name of the object in a metrics file name: `pod_cart-1_raw.tsv` is pod cart-1."""
     match = _METRICS.fullmatch(path.name)
     return (match["kind"].lower(), match["name"]) if match else None
 
 
-def _inside(directory: Path, root: Path, oddities: list[str]) -> list[Path]:
-    """The regular files of a directory, by name; links that lead out of the recording are refused."""
+def _files_in(directory: Path, root: Path, oddities: list[str]) -> list[Path]:
+    """The regular files of a directory, sorted; links out of the recording are skipped and reported."""
     try:
         paths = sorted(directory.iterdir())
     except OSError:
         return []
-    kept = []
+    files = []
     for path in paths:
         if path.is_symlink() and not path.resolve().is_relative_to(root):
             oddities.append(f"{path.relative_to(root)}: a link out of the snapshot; not read")
         elif path.is_file():
-            kept.append(path)
-    return kept
+            files.append(path)
+    return files
 
 
 def _subdirectory(root: Path, name: str, oddities: list[str]) -> list[Path]:
@@ -77,39 +77,39 @@ def _subdirectory(root: Path, name: str, oddities: list[str]) -> list[Path]:
     if directory.is_symlink() and not directory.resolve().is_relative_to(root):
         oddities.append(f"{name}: a link out of the snapshot; not read")
         return []
-    return _inside(directory, root, oddities) if directory.is_dir() else []
+    return _files_in(directory, root, oddities) if directory.is_dir() else []
 
 
-def _table_files(files: list[Path], patterns: tuple[str, ...], taken: set[Path]) -> tuple[Path, ...]:
+def _table_files(files: list[Path], patterns: tuple[str, ...], assigned: set[Path]) -> tuple[Path, ...]:
     for pattern in patterns:
-        hits = [path for path in files if path not in taken and re.fullmatch(pattern, path.name, re.IGNORECASE)]
+        hits = [path for path in files if path not in assigned and re.fullmatch(pattern, path.name, re.IGNORECASE)]
         if hits:
-            taken.update(hits)
+            assigned.update(hits)
             return tuple(hits)
     return ()
 
 
 def scan(directory: Path) -> Layout:
-    """What lies in one recording's directory."""
+    """The layout of one recording's directory."""
     try:
         root = directory.resolve(strict=True)
     except OSError as problem:
         raise SnapshotError(f"no snapshot at {directory}: {problem.strerror or problem}") from problem
     if not root.is_dir():
-        raise SnapshotError(f"no snapshot at {directory}: it is a file; give the directory that holds it")
+        raise SnapshotError(f"no snapshot at {directory}: it is a file; give the directory that contains it")
     oddities: list[str] = []
-    here = _inside(root, root, oddities)
+    files = _files_in(root, root, oddities)
     metrics = [p for p in _subdirectory(root, "metrics", oddities) if p.suffix == ".tsv"]
-    metrics = metrics or [p for p in here if metric_object(p)]
+    metrics = metrics or [p for p in files if metric_object(p)]
     for stray in [p for p in metrics if metric_object(p) is None]:
         oddities.append(f"metrics/{stray.name}: neither pod_, service_ nor node_<name>; not read")
     alerts = [p for p in _subdirectory(root, "alerts", oddities) if p.suffix == ".json"]
     if not alerts:
-        alerts = [p for p in here if _LOOSE_ALERTS.fullmatch(p.name)]
+        alerts = [p for p in files if _LOOSE_ALERTS.fullmatch(p.name)]
         if alerts:
             oddities.append("no alerts/ directory; loose alert files in the root are used")
-    taken = set(metrics)
-    tables = {name: _table_files(here, patterns, taken) for name, patterns in _TABLES.items()}
+    assigned = set(metrics)
+    tables = {name: _table_files(files, patterns, assigned) for name, patterns in _TABLES.items()}
     raw = any(path.name.endswith("_raw.tsv") for files in (*tables.values(), metrics) for path in files)
     return Layout(
         root=root,
@@ -117,9 +117,9 @@ def scan(directory: Path) -> Layout:
         tables=tables,
         alerts=tuple(alerts),
         metrics=tuple(p for p in metrics if metric_object(p)),
-        answer_keys=tuple(p for p in here if is_ground_truth_file(p)),
-        architecture=tuple(p for p in here if _ARCHITECTURE.fullmatch(p.name)),
-        metadata=tuple(p for p in here if p.name in _METADATA),
+        answer_keys=tuple(p for p in files if is_ground_truth_file(p)),
+        architecture=tuple(p for p in files if _ARCHITECTURE.fullmatch(p.name)),
+        metadata=tuple(p for p in files if p.name in _METADATA),
         oddities=tuple(oddities),
     )
 
@@ -137,7 +137,7 @@ def _candidates(directory: Path, depth: int) -> Iterator[Path]:
 
 
 def find_snapshots(directory: Path) -> list[Path]:
-    """Every recording at or under a directory, however deep (`snapshots/sre/<version>/<uuid>/Scenario-3`)."""
+    """Every recording at or below a directory (`snapshots/sre/<version>/<uuid>/Scenario-3`)."""
     if not directory.is_dir():
         raise SnapshotError(f"no snapshot at {directory}: no such directory")
     return list(_candidates(directory.resolve(), _MAX_DEPTH))

@@ -1,4 +1,4 @@
-"""One row of each table, typed. Times are UTC and aware; `None` means the recording does not say."""
+"""Typed rows of each table. Times are aware and in UTC; `None` means that the recording has no value."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class ObjectVersion:
-    """An object from `first_seen` to `last_seen`, during which nothing but its status and bookkeeping changed."""
+    """An object from `first_seen` to `last_seen`, between which only status and bookkeeping fields changed."""
 
     first_seen: datetime | None
     last_seen: datetime | None

@@ -1,8 +1,8 @@
-"""One recording, opened: its tables as SQL relations, its records as typed rows.
+"""An opened recording: its tables as SQL relations, its records as typed rows.
 
-Nothing is read before it is asked for, and never more than a batch at a time: DuckDB streams the sources into Parquet
-and queries the Parquet with a memory limit, spilling to the cache directory. A `Snapshot` may be used from many
-threads at once; each query has a cursor of its own. A source that changes is noticed at the next query.
+Tables are read on first use and in batches: DuckDB streams the sources into Parquet and queries the Parquet files
+within a memory limit, spilling to the cache directory. A `Snapshot` is thread-safe; each query has its own cursor.
+Changed sources are detected at the next query.
 """
 
 from __future__ import annotations
@@ -24,23 +24,24 @@ from srearena.ground_truth import GroundTruth
 from srearena.ground_truth.files import load_document
 from srearena.ground_truth.parsing import parse_ground_truth
 from srearena.snapshots.attributes import parse_attributes
-from srearena.snapshots.building import Builder, no_rows
-from srearena.snapshots.cache import Cache, CachedTable, stamp
+from srearena.snapshots.building import Builder, empty_table
+from srearena.snapshots.cache import Cache, CachedTable, file_stamps
 from srearena.snapshots.errors import DataError, MissingExtra, SnapshotError
 from srearena.snapshots.layout import Layout, scan
 from srearena.snapshots.records import Alert, Event, LogRecord, ObjectVersion, Sample, Span
-from srearena.snapshots.series import SAMPLES_VIEW, no_series
+from srearena.snapshots.series import SAMPLES_VIEW, empty_series
 from srearena.snapshots.tables import MACROS, SCHEMAS, literal
 
 if TYPE_CHECKING:
     import duckdb
 
-MEMORY_LIMIT = "300MB"
+MEMORY_LIMIT = "300MB"  # chosen: what needs more spills to disk
 _THREADS = min(4, os.cpu_count() or 1)
-_WHILE_BUILDING, _WHILE_ASKING = "512MB", "16MB"  # one goes on for long, the other leaves a server idle
-_BATCH = 1000
-_RESCAN_AFTER = 2.0
-_USED = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)\b", re.IGNORECASE)
+# Freed memory that DuckDB keeps: much while building, which allocates again; little for queries, since servers idle.
+_BUILD_FLUSH, _QUERY_FLUSH = "512MB", "16MB"
+_BATCH = 1000  # rows fetched at once
+_RESCAN_AFTER = 2.0  # seconds between scans of the directory
+_TABLE_NAMES = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)\b", re.IGNORECASE)
 
 Row = dict[str, Any]
 _T = TypeVar("_T")
@@ -60,15 +61,15 @@ def _connect(spill: Path) -> duckdb.DuckDBPyConnection:
             "autoload_known_extensions": False,
         }
     )
-    _flush_from(connection, _WHILE_ASKING)
+    _set_flush_threshold(connection, _QUERY_FLUSH)
     connection.execute("SET TimeZone = 'UTC'")
     for macro in MACROS:
         connection.execute(macro)
     return connection
 
 
-def _flush_from(connection: duckdb.DuckDBPyConnection, size: str) -> None:
-    """Give memory back to the system, instead of keeping it to be used again, when a task has used more than this."""
+def _set_flush_threshold(connection: duckdb.DuckDBPyConnection, size: str) -> None:
+    """Set how much freed memory DuckDB keeps before it returns memory to the system."""
     for setting in ("allocator_flush_threshold", "allocator_bulk_deallocation_flush_threshold"):
         connection.execute(f"SET {setting} = '{size}'")
 
@@ -78,7 +79,7 @@ def _aware(value: Any) -> Any:
 
 
 class Snapshot(Closing):
-    """An opened recording; close it, or use it as a context."""
+    """An opened recording; close it, or use it as a context manager."""
 
     def __init__(self, directory: Path, cache_directory: Path | None = None) -> None:
         self._directory = directory
@@ -86,10 +87,10 @@ class Snapshot(Closing):
         self._scanned = monotonic()
         self.cache = Cache(self._layout.root, cache_directory)
         self._connection = _connect(self.cache.directory / "spill")
-        self._ready: dict[str, tuple[object, CachedTable]] = {}
+        self._tables: dict[str, tuple[object, CachedTable]] = {}
         self._lock = threading.RLock()
         self._derived: dict[Callable[[Snapshot], Any], tuple[object, Any]] = {}
-        self._deriving = threading.RLock()
+        self._derived_lock = threading.RLock()
 
     def close(self) -> None:
         self._connection.close()
@@ -108,35 +109,35 @@ class Snapshot(Closing):
     # -- tables ------------------------------------------------------------------------------------------------------
 
     def table(self, name: str) -> CachedTable | None:
-        """Make a table queryable; `None` where the recording has no such table (it is then empty)."""
+        """Make a table queryable; `None` if the recording has no such table, which is then empty."""
         sources = self.layout.sources(name)
         with self._lock:
-            facts = stamp(sources)
-            known = self._ready.get(name)
-            if known is not None and known[0] == facts:
-                return known[1] if sources else None
-            cached = self._made(name, sources) if sources else None
-            self._show(name, cached)
-            self._ready[name] = (facts, cached or CachedTable(Path(), 0, ()))
+            stamps = file_stamps(sources)
+            entry = self._tables.get(name)
+            if entry is not None and entry[0] == stamps:
+                return entry[1] if sources else None
+            cached = self._build_table(name, sources) if sources else None
+            self._create_view(name, cached)
+            self._tables[name] = (stamps, cached or CachedTable(Path(), 0, ()))
             return cached
 
-    def _made(self, name: str, sources: Sequence[Path]) -> CachedTable:
+    def _build_table(self, name: str, sources: Sequence[Path]) -> CachedTable:
         with self._connection.cursor() as connection:
-            _flush_from(connection, _WHILE_BUILDING)
+            _set_flush_threshold(connection, _BUILD_FLUSH)
             try:
                 return self.cache.table(name, sources, lambda target: Builder(connection, name).build(sources, target))
             finally:
-                _flush_from(connection, _WHILE_ASKING)
+                _set_flush_threshold(connection, _QUERY_FLUSH)
 
-    def _show(self, name: str, cached: CachedTable | None) -> None:
+    def _create_view(self, name: str, cached: CachedTable | None) -> None:
         view = "series" if name == "metrics" else name
-        # Rows of objects are large: a query finds the few it wants first, and fetches them by their place.
-        place = ", file_row_number AS place" if name == "objects" else ""
+        # Bodies of objects are large: a query selects the rows first and fetches their bodies by position.
+        position = ", file_row_number AS position" if name == "objects" else ""
         if cached is not None:
             files = cached.path / "*.parquet" if name == "metrics" else cached.path
-            rows = f"SELECT * {place} FROM read_parquet({literal(str(files))})"
+            rows = f"SELECT * {position} FROM read_parquet({literal(str(files))})"
         else:
-            rows = no_series() if name == "metrics" else no_rows(name)
+            rows = empty_series() if name == "metrics" else empty_table(name)
         self._connection.execute(f"CREATE OR REPLACE VIEW {view} AS {rows}")
         if name == "metrics":
             self._connection.execute(SAMPLES_VIEW)
@@ -144,7 +145,7 @@ class Snapshot(Closing):
     # -- queries -----------------------------------------------------------------------------------------------------
 
     def _execute(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any]) -> duckdb.DuckDBPyConnection:
-        for name in {"metrics" if word == "series" else word for word in _USED.findall(sql)} & SCHEMAS.keys():
+        for name in {"metrics" if word == "series" else word for word in _TABLE_NAMES.findall(sql)} & SCHEMAS.keys():
             self.table(name)
         import duckdb
 
@@ -154,10 +155,11 @@ class Snapshot(Closing):
             raise DataError(str(problem)) from problem
 
     def rows(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[Row]:
-        """Run a query over the tables; times come back aware, in UTC."""
+        """Run a query over the tables; times are aware and in UTC."""
         return list(self.stream(sql, parameters))
 
     def stream(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> Iterator[Row]:
+        """Run a query and yield its rows, fetched in batches."""
         import duckdb
 
         cursor = self._execute(sql, parameters)
@@ -173,7 +175,7 @@ class Snapshot(Closing):
                 yield dict(zip(names, map(_aware, values), strict=True))
 
     def arrays(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> dict[str, Any]:
-        """Run a query over the tables; each column as one array of numbers, for those who count in millions."""
+        """Run a query over the tables and return each column as an array, for millions of rows."""
         import duckdb
 
         try:
@@ -183,13 +185,13 @@ class Snapshot(Closing):
         return columns
 
     def derived(self, make: Callable[[Snapshot], _T], *tables: str) -> _T:
-        """What `make` works out of these tables; kept, and worked out again only when they have changed."""
-        facts = (*(self.table(name) for name in tables), self.layout.architecture)
-        with self._deriving:
-            known = self._derived.get(make)
-            if known is None or known[0] != facts:
-                known = self._derived[make] = (facts, make(self))
-            result: _T = known[1]
+        """The result of `make`, cached until one of these tables changes."""
+        versions = (*(self.table(name) for name in tables), self.layout.architecture)
+        with self._derived_lock:
+            entry = self._derived.get(make)
+            if entry is None or entry[0] != versions:
+                entry = self._derived[make] = (versions, make(self))
+            result: _T = entry[1]
             return result
 
     def count(self, table: str) -> int:
@@ -208,7 +210,7 @@ class Snapshot(Closing):
         return (Event(**row) for row in self.stream(f"SELECT {columns} FROM events ORDER BY time"))
 
     def objects(self) -> Iterator[ObjectVersion]:
-        """Every version of every object, in order; an object seen a hundred times unchanged is one version."""
+        """Every version of every object, in order; repeated observations without a change are one version."""
         for row in self.stream(VERSIONS + " ORDER BY kind, namespace, name, first_seen"):
             body = parse_attributes(row.pop("body"))
             yield ObjectVersion(body=body, **row)
@@ -233,7 +235,7 @@ class Snapshot(Closing):
             yield record(**row)
 
     def answer_key(self) -> GroundTruth | None:
-        """The ground truth beside the evidence, if any. For graders and checks; tools for agents never call this."""
+        """The ground truth of the recording, for graders and checks; tools for agents must not call this."""
         if not self.layout.answer_keys:
             return None
         path = self.layout.answer_keys[0]
@@ -243,7 +245,7 @@ class Snapshot(Closing):
             raise SnapshotError(str(problem)) from problem
 
     def architecture(self) -> dict[str, Any] | None:
-        """The application's architecture file, if the recording carries one."""
+        """The application's architecture file, if the recording has one."""
         for path in self.layout.architecture:
             try:
                 document = orjson.loads(path.read_bytes())
@@ -254,7 +256,7 @@ class Snapshot(Closing):
         return None
 
 
-# One row per run of observations between which neither spec, data, labels nor annotations changed.
+# One row per sequence of observations between which neither spec, data, labels nor annotations changed.
 VERSIONS = """
 SELECT min(observed_at) AS first_seen, max(observed_at) AS last_seen, count(*) AS observations,
        kind, namespace, name, any_value(uid) AS uid, arg_max(body, observed_at) AS body
@@ -269,5 +271,5 @@ FROM (
 
 
 def open_snapshot(directory: Path | str, *, cache: Path | str | None = None) -> Snapshot:
-    """Open the recording in a directory; its columns are kept in `cache`, or in the user's cache directory."""
+    """Open the recording in a directory; Parquet files are stored in `cache`, or in the user's cache directory."""
     return Snapshot(Path(directory), Path(cache) if cache is not None else None)

@@ -1,8 +1,8 @@
-"""The tables of a recording: their columns, and the SQL that fills them from each spelling of their sources.
+"""Tables of a recording: their columns, and the SQL that fills them from each format of the sources.
 
-Which expression fills a column depends only on the header of the file, never on the name of the layout: a raw
-OpenTelemetry table and a processed one end in the same columns. Times are UTC, durations keep the unit of the column
-they are named after, and text that is no time or no JSON becomes NULL rather than an error.
+The expression for a column depends only on the header of the file, not on the name of the layout: raw and processed
+OpenTelemetry tables get the same columns. Times are UTC, column names include the unit of durations, and text that is
+not a time or not JSON becomes NULL.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ SCHEMAS: dict[str, dict[str, str]] = {
         "attributes": "VARCHAR",
         "event_names": "VARCHAR",
         "event_attributes": "VARCHAR",
-        # Numbers that stand for trace, span and parent in joins, which are far quicker than over their ids.
+        # Hashes of the ids of trace, span and parent: joins over numbers are much faster than over text.
         "trace_key": "UBIGINT",
         "span_key": "UBIGINT",
         "parent_key": "UBIGINT",
@@ -101,7 +101,7 @@ SCHEMAS: dict[str, dict[str, str]] = {
 }
 
 MACROS = (
-    # Go's `2025-01-02 03:04:05 +0000 UTC`, epochs in s, ms, µs or ns, and ISO 8601 with or without zone; naive is UTC.
+    # Go's `2025-01-02 03:04:05 +0000 UTC`, epochs in s, ms, µs or ns, and ISO 8601; UTC without a zone.
     r"""
     CREATE OR REPLACE MACRO odd_instant(t) AS CASE
       WHEN regexp_full_match(t, '\d{9,10}(\.\d+)?') THEN make_timestamp(CAST(CAST(t AS DOUBLE) * 1000000 AS BIGINT))
@@ -111,7 +111,7 @@ MACROS = (
       ELSE CAST(TRY_CAST(regexp_replace(t, ' ?([+-]\d{2}):?(\d{2})( [A-Z]{2,5})?$', '\1:\2') AS TIMESTAMPTZ)
         AS TIMESTAMP) END
     """,
-    # Most times are naive or end in Z, and a cast that knows no zones takes a tenth of the time of one that does.
+    # Most times have no zone or end in Z; measured: a cast without zones takes a tenth of the time of one with zones.
     r"""
     CREATE OR REPLACE MACRO instant(t) AS coalesce(
       CASE WHEN ends_with(t, 'Z') THEN TRY_CAST(t AS TIMESTAMP)
@@ -119,7 +119,7 @@ MACROS = (
         AND right(t, 1) BETWEEN '0' AND '9' THEN TRY_CAST(t AS TIMESTAMP) END,
       CAST(TRY_CAST(t AS TIMESTAMPTZ) AS TIMESTAMP), odd_instant(t))
     """,
-    # A log line without what differs from line to line, so that equal events have equal templates.
+    # A log line without variable parts (ids, addresses, numbers), so that lines of the same event have equal templates.
     r"""
     CREATE OR REPLACE MACRO template(t) AS regexp_replace(CASE WHEN strlen(t) > 600 THEN left(t, 600) ELSE t END,
       '\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b|\b(?:0x)?[0-9a-fA-F]{16,}\b|\d+(?:\.\d+)?',
@@ -137,10 +137,10 @@ def literal(text: str) -> str:
 
 
 class Header:
-    """The columns a file has, looked up by any of the names they go by."""
+    """The columns of a file, looked up by any of their known names, ignoring case."""
 
     def __init__(self, names: list[str], resources: bool = False) -> None:
-        """`resources`: what the resource attributes say is there already, in columns of its own."""
+        """`resources`: the parsed resource attributes are available as columns."""
         self._by_name = {name.lower(): name for name in reversed(names)}
         self._resources = resources
 
@@ -148,36 +148,36 @@ class Header:
         return any(name.lower() in self._by_name for name in names)
 
     def column(self, *names: str) -> str:
-        """The first of these columns that exists, empty text as NULL."""
+        """The first existing column of these names, with empty text as NULL."""
         for name in names:
             if name.lower() in self._by_name:
                 return f"nullif({identifier(self._by_name[name.lower()])}, '')"
         return "CAST(NULL AS VARCHAR)"
 
     def attribute(self, key: str, *columns: str) -> str:
-        """One plain value (a name, a path) out of map columns, in any of their three spellings."""
-        found = [self._value(key, c) for c in columns if self.has(c)]
-        return f"coalesce({', '.join(found)})" if found else "CAST(NULL AS VARCHAR)"
+        """The value of one key in attribute columns, in any of the three formats."""
+        values = [self._value(key, c) for c in columns if self.has(c)]
+        return f"coalesce({', '.join(values)})" if values else "CAST(NULL AS VARCHAR)"
 
     def _value(self, key: str, column: str) -> str:
-        own = _extracted(key, self.column(column))
+        value = _attribute_value(key, self.column(column))
         if not self._resources or column != RESOURCES:
-            return own
-        return f"CASE WHEN {RESOURCE_MAP} IS NOT NULL THEN {identifier(_KNOWN_KEY + key)} ELSE {own} END"
+            return value
+        return f"CASE WHEN {RESOURCE_MAP} IS NOT NULL THEN {identifier(_RESOURCE_PREFIX + key)} ELSE {value} END"
 
 
 class Document:
-    """Texts picked out of the JSON of a row, all at once: to read it again for each takes longer than all the rest."""
+    """Values extracted from the JSON of a row in one pass, since parsing dominates the cost."""
 
     def __init__(self) -> None:
         self._paths: list[str] = []
 
     def text(self, path: str) -> str:
-        """What stands at a path (`$.a.b`), empty text as NULL."""
+        """The text at a path (`$.a.b`), with empty text as NULL."""
         return f"nullif({self.value(path)}, '')"
 
     def value(self, path: str) -> str:
-        """The same as it stands there; of a list or an object, its JSON."""
+        """The value at a path as text; lists and objects as JSON."""
         if path not in self._paths:
             self._paths.append(path)
         return f"picked[{self._paths.index(path) + 1}]"
@@ -185,42 +185,44 @@ class Document:
     def time(self, path: str) -> str:
         return f"instant({self.text(path)})"
 
-    def opened(self, column: str, source: str) -> str:
-        """The rows of `source` with the document `j` of a column, and what is picked out of it.
+    def unwrapped(self, column: str, source: str) -> str:
+        """The rows of `source` with the document `j` of a column, and the extracted values.
 
-        Watch envelopes (`type`, `object`) are opened; their type is in `watch`."""
+        Watch events (`type`, `object`) are unwrapped; their type is in `watch`."""
         inside = [path.replace("$", "$.object", 1) for path in self._paths]
         paths = ["$.type", "$.object.metadata", "$.object", *self._paths, *inside]
-        found = f"json_extract_string(whole, [{', '.join(literal(path) for path in paths)}]) AS found"
-        own, enveloped = (
-            f"found[{4 + place * len(self._paths)} : {3 + (place + 1) * len(self._paths)}]" for place in (0, 1)
+        extracted = f"json_extract_string(whole, [{', '.join(literal(path) for path in paths)}]) AS extracted"
+        plain, enveloped = (
+            f"extracted[{4 + place * len(self._paths)} : {3 + (place + 1) * len(self._paths)}]" for place in (0, 1)
         )
         rows = f"SELECT *, TRY_CAST({column} AS JSON) AS whole FROM ({source})"
-        return f"""SELECT *, nullif(found[1], '') AS watch,
-            CASE WHEN found[2] IS NOT NULL THEN CAST(found[3] AS JSON) ELSE whole END AS j,
-            CASE WHEN found[2] IS NOT NULL THEN {enveloped} ELSE {own} END AS picked
-            FROM (SELECT *, {found} FROM ({rows}))"""
+        return f"""SELECT *, nullif(extracted[1], '') AS watch,
+            CASE WHEN extracted[2] IS NOT NULL THEN CAST(extracted[3] AS JSON) ELSE whole END AS j,
+            CASE WHEN extracted[2] IS NOT NULL THEN {enveloped} ELSE {plain} END AS picked
+            FROM (SELECT *, {extracted} FROM ({rows}))"""
 
 
 RESOURCES = "ResourceAttributes"
 RESOURCE_MAP = "resource_map"
 _RESOURCE_KEYS = ("k8s.namespace.name", "k8s.pod.name", "k8s.deployment.name", "service.name")
-_KNOWN_KEY = "resource "
+_RESOURCE_PREFIX = "resource "
 
 
-def _extracted(key: str, column: str) -> str:
+def _attribute_value(key: str, column: str) -> str:
     escaped = key.replace(".", r"\.")
     pattern = literal(rf"""(?:['"]{escaped}['"]\s*:\s*['"]?|[\[ ]{escaped}:)([^'"\]\s,}}]+)""")
-    # To look for the key first is quick, and most maps do not have it.
+    # Checking for the key first is fast, and most maps do not contain it.
     return f"CASE WHEN contains({column}, {literal(key)}) THEN nullif(regexp_extract({column}, {pattern}, 1), '') END"
 
 
 def resource_table(table: str, header: list[str], relation: str, sample: int) -> str | None:
-    """The SELECT of the resources that a file's first rows name, and what each says; `None` where it names none."""
+    """The SELECT of the distinct resources in a file's first rows and their attributes; `None` if it has none."""
     columns = Header(header)
     if table not in ("logs", "spans") or not columns.has(RESOURCES):
         return None
-    picks = ", ".join(f"{_extracted(key, RESOURCE_MAP)} AS {identifier(_KNOWN_KEY + key)}" for key in _RESOURCE_KEYS)
+    picks = ", ".join(
+        f"{_attribute_value(key, RESOURCE_MAP)} AS {identifier(_RESOURCE_PREFIX + key)}" for key in _RESOURCE_KEYS
+    )
     first = f"SELECT {columns.column(RESOURCES)} AS {RESOURCE_MAP} FROM {relation} LIMIT {sample}"
     return f"SELECT {RESOURCE_MAP}, {picks} FROM (SELECT DISTINCT * FROM ({first}) WHERE {RESOURCE_MAP} IS NOT NULL)"
 
@@ -293,7 +295,7 @@ def _objects(h: Header) -> tuple[Document | None, dict[str, str]]:
         "created_at": j.time("$.metadata.creationTimestamp"),
         "deleted_at": f"coalesce({j.time('$.metadata.deletionTimestamp')}, "
         f"CASE WHEN watch = 'DELETED' THEN {observed} END)",
-        # What may tell two versions apart, without what every heartbeat touches; the exact diff comes later.
+        # Hash of the parts in which versions may differ, without status; `differences` compares exactly later.
         "digest": f"hash({body}, {parts})",
         "body": f"coalesce(CAST(j AS VARCHAR), {h.column('Body')})",
     }
@@ -331,7 +333,7 @@ def _logs(h: Header) -> tuple[Document | None, dict[str, str]]:
 
 
 def _spans(h: Header) -> tuple[Document | None, dict[str, str]]:
-    # `Duration` is nanoseconds in both tables; a file that has only `duration_ms` is the exception.
+    # `Duration` is in nanoseconds in both layouts; some files have only `duration_ms`.
     whole = f"TRY_CAST(TRY_CAST({h.column('Duration')} AS DOUBLE) AS BIGINT)"
     scaled = f"TRY_CAST(TRY_CAST({h.column('duration_ms')} AS DOUBLE) * 1000000 AS BIGINT)"
     kind = f"replace(lower({h.column('SpanKind', 'span_kind')}), 'span_kind_', '')"
@@ -391,12 +393,12 @@ _SOURCES: dict[str, Callable[[Header], tuple[Document | None, dict[str, str]]]] 
 
 
 def column_expressions(table: str, header: list[str]) -> dict[str, str]:
-    """What fills each column of the table, as expressions over the rows of a file with this header."""
+    """The SQL expression of each column of the table, over the rows of a file with this header."""
     return _SOURCES[table](Header(header))[1]
 
 
 def selection(table: str, header: list[str], relation: str, resources: str | None = None) -> str:
-    """The SELECT that turns rows of a file with this header into rows of the table."""
+    """The SELECT that converts rows of a file with this header to rows of the table."""
     columns_of = Header(header, resources is not None)
     document, expressions = _SOURCES[table](columns_of)
     columns = ", ".join(
@@ -406,5 +408,5 @@ def selection(table: str, header: list[str], relation: str, resources: str | Non
     if resources is not None:
         source += f" LEFT JOIN {resources} ON {columns_of.column(RESOURCES)} = {RESOURCE_MAP}"
     if document is not None:
-        source = document.opened(columns_of.column("Body"), source)
+        source = document.unwrapped(columns_of.column("Body"), source)
     return f"SELECT {columns} FROM ({source})"

@@ -67,7 +67,7 @@ def test_processes_that_come_at_once_all_get_the_whole_table(directory: Path, tm
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     assert [process.communicate(timeout=60)[0].split() for process in processes] == [["29", "29"]] * 3
     assert len(_columns(tmp_path, "logs")) == 1
-    leftovers = [p.name for p in (tmp_path / "cache").rglob("*") if "partial" in p.name or "mended" in p.name]
+    leftovers = [p.name for p in (tmp_path / "cache").rglob("*") if "partial" in p.name or "repaired" in p.name]
     assert leftovers == []
 
 

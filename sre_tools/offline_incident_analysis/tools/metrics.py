@@ -28,7 +28,7 @@ from sre_tools.offline_incident_analysis.metric_series import (
 from sre_tools.offline_incident_analysis.replies import Answer, Row, reply_schema, when
 from sre_tools.offline_incident_analysis.statistics import is_counter
 from sre_tools.registry import tool
-from srearena.snapshots.series import summarised
+from srearena.snapshots.series import summaries
 
 _GROUPS = {
     "deployment": "deployment",
@@ -142,7 +142,7 @@ def _chosen(call: Call, arguments: MetricArguments, where: Conditions) -> _Chose
             "narrow by k8_object_name, object_pattern or metric_names"
         )
     bare = f"SELECT * EXCLUDE (samples, points) FROM ({series})"
-    return _Chosen(f"(SELECT * FROM ({summarised(bare, begin, end)}) WHERE points > 0)", where.values, notes)
+    return _Chosen(f"(SELECT * FROM ({summaries(bare, begin, end)}) WHERE points > 0)", where.values, notes)
 
 
 def _wanted(call: Call, arguments: MetricArguments) -> list[str] | None:
