@@ -1,1 +1,1 @@
-"""Tools that an agent investigates incidents with."""
+"""MCP tools for incident investigation: over recorded incidents and over running episodes."""

@@ -1,4 +1,4 @@
-"""What a tool answers when it cannot answer: always with what to call instead."""
+"""The error of a tool call."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from srearena.errors import SreArenaError
 
 
 class ToolError(SreArenaError):
-    """The arguments, the path or the data do not allow an answer; the text tells the agent what to do."""
+    """A call cannot be answered because of its arguments, path or data; the text tells the agent what to do instead."""

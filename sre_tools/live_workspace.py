@@ -1,9 +1,9 @@
-"""The same tools over a running environment: what its APIs tell now, kept as a snapshot that grows.
+"""Workspace over a running environment, so that the diagnostic tools work on it unchanged.
 
-The tools know nothing of this. A `LiveWorkspace` writes what the Kubernetes, Prometheus, Loki and Jaeger APIs say into
-a private directory in the raw layout, and brings it up to date before a call if the last look is some time ago. Logs,
-spans and samples are fetched once, for the time since the last look. Objects have no past in the Kubernetes API; that
-of Deployments is read off their old ReplicaSets, everything else is known from the first look on.
+A `LiveWorkspace` writes the data of the Kubernetes, Prometheus, Loki and Jaeger APIs to a private snapshot in the raw
+layout, and updates it before a call if the last update is some time ago. An update fetches logs, spans and samples
+since the one before. The Kubernetes API has no history of objects: that of Deployments is taken from their old
+ReplicaSets, other changes are visible from the first update on.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from srearena.service.errors import ServiceError
 from srearena.service.kubernetes import Kubernetes
 from srearena.snapshots import Snapshot
 
-WINDOW_SECONDS = 900.0
-REFRESH_SECONDS = 20.0
+WINDOW_SECONDS = 900.0  # chosen: covers injection and first symptoms
+REFRESH_SECONDS = 20.0  # chosen: an update takes seconds, and calls often come in groups
 
 
 class LiveWorkspace(Workspace):
-    """One environment, as one snapshot; close it to let go of its files."""
+    """One environment as one snapshot; closing it removes the files."""
 
     def __init__(
         self,
@@ -46,13 +46,13 @@ class LiveWorkspace(Workspace):
         refresh: float = REFRESH_SECONDS,
         output: Path | None = None,
     ) -> None:
-        """`window` is how far back the first look reaches; `refresh` how old a look may be, both in seconds."""
-        self._place = Path(tempfile.mkdtemp(prefix="live-incident-"))
+        """`window` is how far back the first update reaches, `refresh` the maximum age of the data, in seconds."""
+        self._directory = Path(tempfile.mkdtemp(prefix="live-incident-"))
         self._refresh_after = refresh
-        self._looking = threading.Lock()
-        self._looked = float("-inf")
-        self._traces: set[str] = set()
-        evidence = self._place / "live"
+        self._refresh_lock = threading.Lock()
+        self._refreshed_at = float("-inf")
+        self._fetched_traces: set[str] = set()
+        evidence = self._directory / "live"
         evidence.mkdir()
         try:
             self._api = Kubernetes(kubeconfig)
@@ -61,12 +61,12 @@ class LiveWorkspace(Workspace):
             self._jaeger = TraceApi(telemetry.jaeger, telemetry.token) if telemetry.jaeger else None
             self._files = RawFiles(evidence)
             self._watcher = Watcher(self._api, self._prometheus, self._files)
-            self._until = self._watcher.now() - window
+            self._collected_until = self._watcher.now() - window
             self.refresh()
         except (ObserverError, ServiceError) as problem:
-            shutil.rmtree(self._place, ignore_errors=True)
-            raise ToolError(f"the environment cannot be looked at: {problem}") from problem
-        super().__init__(evidence, cache=self._place / "columns", output=output)
+            shutil.rmtree(self._directory, ignore_errors=True)
+            raise ToolError(f"the environment cannot be read: {problem}") from problem
+        super().__init__(evidence, cache=self._directory / "columns", output=output)
 
     def close(self) -> None:
         super().close()
@@ -75,34 +75,34 @@ class LiveWorkspace(Workspace):
         for source in (self._prometheus, self._loki, self._jaeger):
             if source is not None:
                 source.close()
-        shutil.rmtree(self._place, ignore_errors=True)
+        shutil.rmtree(self._directory, ignore_errors=True)
 
     def snapshot(self, *paths: str | None) -> Snapshot:
-        with self._looking:
-            if monotonic() - self._looked > self._refresh_after:
+        with self._refresh_lock:
+            if monotonic() - self._refreshed_at > self._refresh_after:
                 try:
                     self.refresh()
                 except (ObserverError, ServiceError) as problem:
-                    raise ToolError(f"the environment cannot be looked at any more: {problem}") from problem
+                    raise ToolError(f"the environment cannot be read any more: {problem}") from problem
         return super().snapshot(*paths)
 
     def refresh(self) -> None:
-        """Fetch what happened since the last look."""
+        """Fetch the data since the last update."""
         first = not self._watcher.fired
         now = self._watcher.look()
         if first:
-            write_rollouts(self._watcher.objects, self._files, since=self._until)
-        if now > self._until:
-            self._fetch(Window(self._until, now))
-        self._files.close()  # so that everything is on disk; the next row opens its file again
-        self._until, self._looked = now, monotonic()
+            write_rollouts(self._watcher.objects, self._files, since=self._collected_until)
+        if now > self._collected_until:
+            self._fetch(Window(self._collected_until, now))
+        self._files.close()  # flush to disk; files are reopened on the next write
+        self._collected_until, self._refreshed_at = now, monotonic()
 
     def _fetch(self, window: Window) -> None:
         if self._loki is not None:
             write_logs(self._loki, window, self._files, self._watcher.deployment_of)
         if self._jaeger is not None:
-            spans = [row for row in all_spans(self._jaeger, window) if row["trace_id"] not in self._traces]
-            self._traces.update(row["trace_id"] for row in spans)
+            spans = [row for row in all_spans(self._jaeger, window) if row["trace_id"] not in self._fetched_traces]
+            self._fetched_traces.update(row["trace_id"] for row in spans)
             write_spans(spans, self._files)
-        namespaces = {place for _, place, _ in self._watcher.objects}
+        namespaces = {namespace for _, namespace, _ in self._watcher.objects}
         write_metrics(self._prometheus, window, self._files, namespaces)

@@ -1,10 +1,10 @@
-"""`sre-tools`: the tools from the shell, one call per command.
+"""`sre-tools`: the diagnostic tools as a shell command, one call per command.
 
     sre-tools --list
     sre-tools alert_summary --snapshot Scenario-3 --limit 5
     sre-tools event_analysis --filters '{"event_kind": "Warning"}' --group_by reason
 
-An argument's value is JSON where it reads as JSON, and text otherwise.
+The value of an argument is parsed as JSON if possible, and is text otherwise.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from sre_tools.errors import ToolError
-from sre_tools.offline_incident_analysis import Workspace, all_tools, call_tool
+from sre_tools.offline_incident_analysis import Tool, Workspace, all_tools, call_tool
 from srearena.errors import SreArenaError
 
 _USAGE = (
@@ -30,17 +30,17 @@ def _listing() -> str:
 
 
 def _help(name: str) -> str:
-    tool = _known(name)
+    tool = _tool(name)
     lines = [tool.description, ""]
     for argument, schema in tool.input_schema["properties"].items():
         lines.append(f"  --{argument:<26} {schema.get('description', '')}".rstrip())
     return "\n".join(lines)
 
 
-def _known(name: str) -> Any:
+def _tool(name: str) -> Tool:
     tools = all_tools()
     if name not in tools:
-        raise ToolError(f"there is no tool {name!r}; `sre-tools --list` shows those there are")
+        raise ToolError(f"there is no tool {name!r}; `sre-tools --list` lists the tools")
     return tools[name]
 
 
@@ -58,12 +58,12 @@ def _value(text: str, schema: dict[str, Any]) -> Any:
 
 
 def _arguments(words: list[str], properties: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     position = 0
     while position < len(words):
         word = words[position]
         if not word.startswith("--"):
-            raise ToolError(f"{word!r} is no argument; arguments begin with --")
+            raise ToolError(f"{word!r} is not an argument; arguments begin with --")
         name, equals, value = word[2:].partition("=")
         name = name.replace("-", "_")
         schema = properties.get(name, {})
@@ -77,24 +77,24 @@ def _arguments(words: list[str], properties: dict[str, Any]) -> dict[str, Any]:
             position += 1
         else:
             raise ToolError(f"--{name} needs a value")
-        found[name] = _value(value, schema)
-    return found
+        arguments[name] = _value(value, schema)
+    return arguments
 
 
 def run(words: list[str]) -> str:
-    """What the command prints."""
+    """Run the command and return its output."""
     if not words or words[0] in ("-h", "--help"):
         return _USAGE
     if words[0] == "--list":
         return _listing()
-    name, rest = words[0], words[1:]
-    if "--help" in rest or "-h" in rest:
+    name, options = words[0], words[1:]
+    if "--help" in options or "-h" in options:
         return _help(name)
-    given = _arguments(rest, _known(name).input_schema["properties"])
-    root = given.pop("snapshot", None) or os.environ.get("SRE_TOOLS_SNAPSHOT") or "."
-    cache = given.pop("cache", None)
+    arguments = _arguments(options, _tool(name).input_schema["properties"])
+    root = arguments.pop("snapshot", None) or os.environ.get("SRE_TOOLS_SNAPSHOT") or "."
+    cache = arguments.pop("cache", None)
     with Workspace(str(root), cache=Path(str(cache)) if cache else None) as workspace:
-        return json.dumps(call_tool(workspace, name, given), indent=1, ensure_ascii=False, default=str)
+        return json.dumps(call_tool(workspace, name, arguments), indent=1, ensure_ascii=False, default=str)
 
 
 def main() -> None:

@@ -33,7 +33,10 @@ SETTINGS = (
     ),
 )
 # What our own tool servers need of us; the arena's problems and the judge stay outside.
-_PACKAGES = ("sre_tools", "srearena/__init__.py", "srearena/closing.py", "srearena/errors.py", "srearena/snapshots")
+_PACKAGES = (
+    "sre_tools",
+    *(f"srearena/{name}" for name in ("__init__.py", "closing.py", "errors.py", "ground_truth", "snapshots")),
+)
 _HIDDEN = ("srearena/conductor", "srearena/generators", "itbench_evaluations", "itbench_leaderboard")
 _PROBE = (
     "--unshare-all",

@@ -1,5 +1,5 @@
-"""Tools over a running episode, as one MCP server: kubectl, Prometheus, Loki, Jaeger, a shell, analysis, submission.
+"""MCP server over a running episode: kubectl, a shell, Prometheus, Loki, Jaeger, analysis, submission.
 
-The server knows an episode by its address and token only (`srearena serve` prints both); it works with the agent's own
-identity, and every call becomes part of the episode's record.
+The server reaches the episode by its URL and token only (`srearena serve` prints both), uses the agent's identity, and
+records every call in the episode's session.
 """

@@ -1,7 +1,7 @@
-"""`python -m sre_tools.live`: the live tools over stdio, or over streamable HTTP when asked to.
+"""`python -m sre_tools.live`: serve the live tools over stdio, or with `--http` over streamable HTTP.
 
-Which episode is in the environment: SREARENA_URL and SREARENA_TOKEN. Over HTTP the same token protects the server, and
-one line of JSON on standard output says where it is and how agents are told of it.
+SREARENA_URL and SREARENA_TOKEN select the episode. Over HTTP the same token protects the server, and one line of JSON
+on standard output has its URL and the configuration for agents.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ from srearena.errors import SreArenaError
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--mode", type=click.Choice(MODES), default="safe", show_default=True, help="What kubectl may do.")
-@click.option("--http", is_flag=True, help="Streamable HTTP on the loopback interface instead of stdio.")
-@click.option("--port", default=0, help="Any free one by default.")
-@click.option("--until-eof", is_flag=True, help="With --http: end when the standard input does.")
+@click.option(
+    "--mode", type=click.Choice(MODES), default="safe", show_default=True, help="Which kubectl commands are allowed."
+)
+@click.option("--http", is_flag=True, help="Serve streamable HTTP on the loopback interface instead of stdio.")
+@click.option("--port", default=0, help="With --http: the port; 0 for any free port.")
+@click.option("--until-eof", is_flag=True, help="With --http: exit when standard input is closed.")
 def main(mode: str, http: bool, port: int, until_eof: bool) -> None:
     """Serve tools over a running episode."""
     try:
@@ -46,7 +48,7 @@ def main(mode: str, http: bool, port: int, until_eof: bool) -> None:
         with LiveContext(Connection(url, token), mode) as context:
             if http:
                 if until_eof:
-                    threading.Thread(target=_end_with_input, daemon=True).start()
+                    threading.Thread(target=_exit_at_eof, daemon=True).start()
                 serve_http(LiveToolset(context), token, "127.0.0.1", port, announce, grace=2)
             else:
                 serve_stdio(LiveToolset(context))
@@ -55,8 +57,8 @@ def main(mode: str, http: bool, port: int, until_eof: bool) -> None:
         sys.exit(1)
 
 
-def _end_with_input() -> None:
-    """Whoever started this server holds the other end, and loses it however it ends."""
+def _exit_at_eof() -> None:
+    """Stop when standard input is closed, which happens however the parent process ends."""
     sys.stdin.buffer.read()
     os.kill(os.getpid(), signal.SIGTERM)
 

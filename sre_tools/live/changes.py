@@ -1,6 +1,6 @@
-"""What was changed through these tools, and how to put it back: the objects as they were before each change.
+"""Rollback of changes made through the tools: the affected objects are saved before each change.
 
-Rolling back means: what was there is as it was, what was not there is gone. Pods that a controller owns are left to it.
+A rollback restores objects that existed and deletes those that did not. Pods of a controller are left to it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from srearena.service.errors import Conflict, ServiceError
 from srearena.service.kubernetes import Kubernetes
 
 Obj = dict[str, Any]
-_ATTEMPTS = 5
-_SERVERS_OWN = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "selfLink")
+_ATTEMPTS = 5  # chosen: a controller may write between read and replace
+_SERVER_FIELDS = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "selfLink")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +43,17 @@ class Changes:
         self._kubernetes = kubernetes
         self._all: list[Change] = []
 
-    def saved(self, command: str, shown: str) -> Change | None:
-        """Save the objects that a preview showed; to be kept once the command has worked."""
+    def save(self, command: str, preview: str) -> Change | None:
+        """Save the objects in a preview of a command; `add` the change after the command ran."""
         change = Change(len(self._all) + 1, command)
-        for obj in _objects(shown):
+        for obj in _objects(preview):
             key = _key(obj)
             if key is not None:
-                with suppress(ServiceError):  # what may not be read cannot be put back
-                    change.before[key] = self._now(key, obj)
+                with suppress(ServiceError):  # an object that may not be read cannot be restored
+                    change.before[key] = self._current(key, obj)
         return change if change.before else None
 
-    def keep(self, change: Change) -> None:
+    def add(self, change: Change) -> None:
         change.number = len(self._all) + 1
         self._all.append(change)
 
@@ -67,76 +67,75 @@ class Changes:
         )
 
     def roll_back(self, number: int | None = None) -> str:
-        """Put back what a change touched; the latest that was not rolled back yet, unless one is named."""
-        open_ones = [change for change in self._all if not change.rolled_back]
-        chosen = [change for change in open_ones if number in (None, change.number)]
-        if not chosen:
+        """Restore the objects of a change: by default the latest that was not rolled back yet."""
+        candidates = [c for c in self._all if not c.rolled_back and number in (None, c.number)]
+        if not candidates:
             raise ToolError(f"there is no such change to roll back: {self.listing()}")
-        change = chosen[-1]
-        said = [f"{key}: {self._put_back(key, before)}" for key, before in change.before.items()]
+        change = candidates[-1]
+        results = [f"{key}: {self._restore(key, before)}" for key, before in change.before.items()]
         change.rolled_back = True
-        return f"change {change.number} ({change.command}) rolled back:\n" + "\n".join(said)
+        return f"change {change.number} ({change.command}) rolled back:\n" + "\n".join(results)
 
-    def _now(self, key: Key, shown: Obj) -> Obj | None:
-        plural = self._kubernetes.resource_of(shown).name
+    def _current(self, key: Key, obj: Obj) -> Obj | None:
+        plural = self._kubernetes.resource_of(obj).name
         return self._kubernetes.find(plural, key.name, key.namespace or None)
 
-    def _put_back(self, key: Key, before: Obj | None) -> str:
+    def _restore(self, key: Key, before: Obj | None) -> str:
         problem: ServiceError
         for _ in range(_ATTEMPTS):
             try:
-                return self._as_before(key, before)
-            except Conflict as conflict:  # a controller wrote to it meanwhile: look again
+                return self._try_restore(key, before)
+            except Conflict as conflict:  # a controller wrote to it meanwhile: read it again
                 problem = conflict
             except ServiceError as other:
                 problem = other
                 break
         return f"could not be put back: {problem}"
 
-    def _as_before(self, key: Key, before: Obj | None) -> str:
-        known: Obj = before or {"apiVersion": key.api_version, "kind": key.kind, "metadata": {"name": key.name}}
-        plural = self._kubernetes.resource_of(known).name
-        place = key.namespace or None
-        now = self._kubernetes.find(plural, key.name, place)
+    def _try_restore(self, key: Key, before: Obj | None) -> str:
+        reference: Obj = before or {"apiVersion": key.api_version, "kind": key.kind, "metadata": {"name": key.name}}
+        plural = self._kubernetes.resource_of(reference).name
+        namespace = key.namespace or None
+        current = self._kubernetes.find(plural, key.name, namespace)
         if before is None:
-            if now is None:
+            if current is None:
                 return "is not there, as before"
-            self._kubernetes.delete(plural, key.name, place)
+            self._kubernetes.delete(plural, key.name, namespace)
             return "deleted; it was not there before"
-        wanted = {name: value for name, value in before.items() if name != "status"}
-        wanted["apiVersion"], wanted["kind"] = key.api_version, key.kind
-        metadata = {name: value for name, value in before["metadata"].items() if name not in _SERVERS_OWN}
-        if now is None:
+        manifest = {name: value for name, value in before.items() if name != "status"}
+        manifest["apiVersion"], manifest["kind"] = key.api_version, key.kind
+        metadata = {name: value for name, value in before["metadata"].items() if name not in _SERVER_FIELDS}
+        if current is None:
             if any(owner.get("controller") for owner in metadata.get("ownerReferences", ())):
                 return "left to its controller"
-            self._kubernetes.create({**wanted, "metadata": metadata}, place)
+            self._kubernetes.create({**manifest, "metadata": metadata}, namespace)
             return "created again"
-        metadata["resourceVersion"] = now["metadata"]["resourceVersion"]
-        self._kubernetes.replace({**wanted, "metadata": metadata}, place)
+        metadata["resourceVersion"] = current["metadata"]["resourceVersion"]
+        self._kubernetes.replace({**manifest, "metadata": metadata}, namespace)
         return "as before"
 
 
-def _objects(shown: str) -> list[Any]:
-    """The objects in what kubectl printed: one document, a list of them, or several one after the other, amid words."""
-    found: list[Any] = []
+def _objects(output: str) -> list[Any]:
+    """The objects in kubectl's output: one JSON document, a list, or several documents between lines of text."""
+    objects: list[Any] = []
     decoder = json.JSONDecoder()
     at = 0
-    while (start := _beginning(shown, at)) >= 0:
+    while (start := _document_start(output, at)) >= 0:
         try:
-            document, at = decoder.raw_decode(shown, start)
+            document, at = decoder.raw_decode(output, start)
         except ValueError:
             at = start + 1
             continue
         if isinstance(document, dict):
-            found += document.get("items", [document])
-    return found
+            objects += document.get("items", [document])
+    return objects
 
 
-def _beginning(shown: str, at: int) -> int:
-    """Where the next line that opens a document begins."""
+def _document_start(output: str, at: int) -> int:
+    """Position of the next line that starts with a brace; -1 if there is none."""
     while True:
-        start = shown.find("{", at)
-        if start <= 0 or shown[start - 1] == "\n":
+        start = output.find("{", at)
+        if start <= 0 or output[start - 1] == "\n":
             return start
         at = start + 1
 

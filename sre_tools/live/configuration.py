@@ -1,4 +1,4 @@
-"""How a coding CLI or an editor is told of the server: for each, what to paste and where."""
+"""Configuration texts for coding CLIs and editors that connect to the server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _NAME = "srearena"
 
 
 def stdio(url: str, token: str, mode: str) -> dict[str, Any]:
-    """The server as a process that the agent starts itself; the token is in its environment, not on a command line."""
+    """The server as a process that the agent starts; the token is in its environment, not on the command line."""
     return {
         "command": sys.executable,
         "args": ["-m", "sre_tools.live", "--mode", mode],
@@ -19,7 +19,7 @@ def stdio(url: str, token: str, mode: str) -> dict[str, Any]:
 
 
 def configurations(mcp_url: str, token: str, process: dict[str, Any]) -> dict[str, str]:
-    """By agent, text that can be pasted as it stands."""
+    """Configuration text by agent and file name."""
     headers = {"Authorization": f"Bearer {token}"}
 
     def under(key: str, entry: dict[str, Any]) -> str:

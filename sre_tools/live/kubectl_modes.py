@@ -1,11 +1,11 @@
-"""Which kubectl commands a mode allows, and how a command that changes something is tried and remembered first.
+"""Modes of the kubectl tools: which commands are allowed, and how safe mode previews a change.
 
-| mode | what runs |
-| read-only | what only reads; nothing is executed in pods |
-| safe | changes too: tried by the server first (`--dry-run=server`), the objects saved, so that they can be put back |
-| full | whatever may run on this machine at all |
+| mode | allowed |
+| read-only | commands that only read; nothing is executed in pods |
+| safe | changes too, after a server-side dry run (`--dry-run=server`) and with the objects saved for a rollback |
+| full | every command that may run on this machine |
 
-In every mode there is no terminal, no file of this machine and no other identity (`kubectl_words`).
+No mode gives access to a terminal, to files of this machine or to other identities (`kubectl_words`).
 """
 
 from __future__ import annotations
@@ -18,59 +18,61 @@ from srearena.conductor.actions import kubectl_words
 from srearena.conductor.actions.kubectl_line import KubectlLine, Piece
 
 MODES = ("read-only", "safe", "full")
-_READING = frozenset(
+_READ_VERBS = frozenset(
     """api-resources api-versions cluster-info describe diff events explain get help logs options top version wait
     rollout/status rollout/history auth/can-i auth/whoami apply/view-last-applied""".split()
 )
-_LISTING = frozenset("annotate label set/env".split())
-"""What only shows, if it is asked to with `--list`, whatever else it is told."""
-_SHOWN_BY_DRY_RUN = frozenset("annotate apply autoscale create expose label patch replace run scale set taint".split())
-"""What prints, in a dry run, the objects it would touch."""
-_SHOWN_BY_GET = frozenset("certificate cordon delete drain rollout uncordon".split())
-"""What touches the objects that `kubectl get` shows when it is asked with the same words."""
-_TRIED = _SHOWN_BY_DRY_RUN | frozenset("cordon delete drain rollout/undo uncordon".split())
-"""What the server tries without effect. `certificate`, `debug`, `exec` and the rest of `rollout` cannot be tried."""
-_SHOWN_BY_CLIENT = frozenset(("auth/reconcile",))
-"""What has a dry run in the client only."""
-_MAKES_NO_OBJECT = frozenset(("create/token",))
-_NODES = frozenset("cordon drain uncordon".split())
-_SAME_TO_GET = frozenset(
+_LIST_VERBS = frozenset("annotate label set/env".split())
+"""Verbs that only read when given `--list`."""
+_PREVIEWED_BY_DRY_RUN = frozenset(
+    "annotate apply autoscale create expose label patch replace run scale set taint".split()
+)
+"""Verbs whose dry run prints the objects they would change."""
+_PREVIEWED_BY_GET = frozenset("certificate cordon delete drain rollout uncordon".split())
+"""Verbs that change the objects that `kubectl get` prints for the same arguments."""
+_DRY_RUN_VERBS = _PREVIEWED_BY_DRY_RUN | frozenset("cordon delete drain rollout/undo uncordon".split())
+"""Verbs with a server-side dry run. `certificate`, `debug`, `exec` and the other verbs of `rollout` have none."""
+_PREVIEWED_BY_CLIENT = frozenset(("auth/reconcile",))
+"""Verbs with a client-side dry run only."""
+_WITHOUT_OBJECT = frozenset(("create/token",))
+_NODE_VERBS = frozenset("cordon drain uncordon".split())
+_GET_FLAGS = frozenset(
     """namespace selector field-selector filename recursive all-namespaces as as-group as-uid request-timeout
     v""".split()
 )
-_IS_DRY = frozenset((None, "client", "server", "true"))
-_ABOUT_PRINTING = frozenset("output template dry-run show-managed-fields allow-missing-template-keys".split())
-_ABOUT_DELETING = frozenset("cascade force grace-period save-config timeout wait".split())
-_ABOUT_ATTACHING = frozenset("attach stdin rm quiet leave-stdin-open pod-running-timeout".split())
+_DRY_RUN_VALUES = frozenset((None, "client", "server", "true"))
+_OUTPUT_FLAGS = frozenset("output template dry-run show-managed-fields allow-missing-template-keys".split())
+_DELETE_FLAGS = frozenset("cascade force grace-period save-config timeout wait".split())
+_ATTACH_FLAGS = frozenset("attach stdin rm quiet leave-stdin-open pod-running-timeout".split())
 
 
 def parse(words: Sequence[str]) -> KubectlLine:
-    """The line, if it may run on this machine at all; BadAction says why not."""
+    """Parse a command; BadAction if it may not run on this machine in any mode."""
     return kubectl_words.checked(words)
 
 
 def _in(line: KubectlLine, table: frozenset[str]) -> bool:
-    if f"{line.verb}/{line.part}" in _MAKES_NO_OBJECT:
+    if f"{line.verb}/{line.part}" in _WITHOUT_OBJECT:
         return False
     return line.verb in table or f"{line.verb}/{line.part}" in table
 
 
 def reads(line: KubectlLine) -> bool:
-    """It changes nothing in the cluster."""
+    """Whether the command changes nothing in the cluster."""
     if line.has("help"):
         return True
-    if _in(line, _READING):
+    if _in(line, _READ_VERBS):
         return True
     if line.values("raw"):
-        return False  # sent as it is, dry run or not
-    if line.has("local") or (line.has("list") and _in(line, _LISTING)):
+        return False  # kubectl ignores --dry-run with --raw
+    if line.has("local") or (line.has("list") and _in(line, _LIST_VERBS)):
         return True
     dry = line.values("dry-run")
-    return bool(dry) and dry[-1] in _IS_DRY and _in(line, _TRIED | _SHOWN_BY_CLIENT)
+    return bool(dry) and dry[-1] in _DRY_RUN_VALUES and _in(line, _DRY_RUN_VERBS | _PREVIEWED_BY_CLIENT)
 
 
 def allow(line: KubectlLine, mode: str) -> None:
-    """ToolError where the mode does not allow the line."""
+    """ToolError if the mode does not allow the command."""
     if mode == "full" or reads(line):
         return
     if mode == "read-only":
@@ -81,34 +83,36 @@ def allow(line: KubectlLine, mode: str) -> None:
 
 
 def preview(line: KubectlLine) -> list[str] | None:
-    """A command that shows, as JSON, the objects that a line would touch, and changes nothing; None where none can."""
-    if _in(line, _SHOWN_BY_DRY_RUN):
-        return _rehearsed(line, ("--dry-run=server", "--output=json"))
-    if _in(line, _SHOWN_BY_CLIENT):
-        return _rehearsed(line, ("--dry-run=client", "--output=json"))
-    if _in(line, _SHOWN_BY_GET):
-        kept = [piece.word for piece in line.pieces if not piece.flag or piece.flag in _SAME_TO_GET]
-        kind = {"certificate": ["certificatesigningrequests"]}.get(line.verb, ["nodes"] if line.verb in _NODES else [])
-        return ["get", *kind, *kept, "--ignore-not-found", "--output=json", *line.remote]
+    """A read-only command that prints, as JSON, the objects a command would change; None if there is none."""
+    if _in(line, _PREVIEWED_BY_DRY_RUN):
+        return _dry_run(line, ("--dry-run=server", "--output=json"))
+    if _in(line, _PREVIEWED_BY_CLIENT):
+        return _dry_run(line, ("--dry-run=client", "--output=json"))
+    if _in(line, _PREVIEWED_BY_GET):
+        words = [piece.word for piece in line.pieces if not piece.flag or piece.flag in _GET_FLAGS]
+        kind = {"certificate": ["certificatesigningrequests"]}.get(
+            line.verb, ["nodes"] if line.verb in _NODE_VERBS else []
+        )
+        return ["get", *kind, *words, "--ignore-not-found", "--output=json", *line.remote]
     return None
 
 
 def trial(line: KubectlLine) -> list[str] | None:
-    """The line as the server would take it, without effect; None for verbs that cannot be tried."""
-    return _rehearsed(line, ("--dry-run=server",)) if _in(line, _TRIED) else None
+    """The command as a server-side dry run; None for verbs without one."""
+    return _dry_run(line, ("--dry-run=server",)) if _in(line, _DRY_RUN_VERBS) else None
 
 
-def _rehearsed(line: KubectlLine, more: Sequence[str]) -> list[str]:
-    """The line without what a dry run does not go with."""
-    left_out = set(_ABOUT_PRINTING)
+def _dry_run(line: KubectlLine, more: Sequence[str]) -> list[str]:
+    """The command without the flags that conflict with a dry run, plus `more`."""
+    excluded = set(_OUTPUT_FLAGS)
     if line.verb == "run":
-        left_out |= _ABOUT_ATTACHING
+        excluded |= _ATTACH_FLAGS
     if line.verb == "replace" and line.has("force"):
-        # It deletes first, which has no dry run; what it then makes is what `apply` would.
-        left_out |= _ABOUT_DELETING
+        # `replace --force` deletes first and has no dry run; it creates the same objects as `apply`.
+        excluded |= _DELETE_FLAGS
         line = replace(line, verb="apply")
 
-    def kept(piece: Piece) -> bool:
-        return piece.flag not in left_out
+    def keep(piece: Piece) -> bool:
+        return piece.flag not in excluded
 
-    return line.rewritten(kept, more)
+    return line.rewritten(keep, more)

@@ -1,4 +1,4 @@
-"""Runs kubectl commands in one of the three modes; in safe mode a change is tried first and the objects are saved."""
+"""Execution of kubectl commands in a mode; in safe mode with a server-side dry run and saved objects first."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class KubectlRunner:
         change = None
         if preview is not None:
             _, objects = self._process.run(preview, stdin)
-            change = self._changes.saved(f"kubectl {shlex.join(line.words)}", objects)
+            change = self._changes.save(f"kubectl {shlex.join(line.words)}", objects)
         status, printed = self._process.run(line.words, stdin)
         if change is None:
             return status, printed + ("" if line.verb in ("exec", "logs") else "(this cannot be rolled back)\n")
-        self._changes.keep(change)  # also after a failure: the command may have changed some of the objects
+        self._changes.add(change)  # also after a failure: the command may have changed some of the objects
         return status, f"{printed.rstrip()}\n(change {change.number}; `rollback` puts it back)\n"

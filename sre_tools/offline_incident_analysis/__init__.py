@@ -1,4 +1,4 @@
-"""Diagnostic tools over a recorded incident: as an MCP server, from the shell, and as a library.
+"""Diagnostic tools over a recorded incident: as an MCP server, a shell command and a library.
 
 with Workspace("Scenario-3") as workspace:
     reply = call_tool(workspace, "alert_summary", {"limit": 10})

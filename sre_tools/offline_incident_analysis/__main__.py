@@ -1,4 +1,4 @@
-"""`python -m sre_tools.offline_incident_analysis`: serve the tools over stdio, or over HTTP when asked to."""
+"""`python -m sre_tools.offline_incident_analysis`: serve the tools over stdio, or with `--http` over HTTP."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def _serve_http(workspace: Workspace, host: str, port: int) -> None:
     from sre_tools.server import serve_http
 
     token = os.environ.get("SRE_TOOLS_TOKEN") or secrets.token_urlsafe(32)
-    shown = "from SRE_TOOLS_TOKEN" if os.environ.get("SRE_TOOLS_TOKEN") else token
+    origin = "from SRE_TOOLS_TOKEN" if os.environ.get("SRE_TOOLS_TOKEN") else token
 
     def announce(url: str) -> None:
-        click.echo(f"Serving {workspace.root} at {url}; bearer token: {shown}", err=True)
+        click.echo(f"Serving {workspace.root} at {url}; bearer token: {origin}", err=True)
 
     serve_http(RecordedIncidentTools(workspace), token, host, port, announce)
 
@@ -32,7 +32,7 @@ def _live(kubeconfig: Path, prometheus: str, loki: str, jaeger: str, output: Pat
     from srearena.cluster.base import TelemetryEndpoints
 
     if not prometheus:
-        raise ToolError("--live needs --prometheus: the address of the cluster's Prometheus")
+        raise ToolError("--live needs --prometheus: the URL of the cluster's Prometheus")
     token = os.environ.get("TELEMETRY_TOKEN", "")
     return LiveWorkspace(kubeconfig, TelemetryEndpoints(prometheus, loki, jaeger, token=token), output=output)
 
@@ -44,17 +44,24 @@ def _live(kubeconfig: Path, prometheus: str, loki: str, jaeger: str, output: Pat
     default=lambda: Path(os.environ.get("SRE_TOOLS_SNAPSHOT", ".")),
     help="A snapshot, or a directory of several; $SRE_TOOLS_SNAPSHOT or the current directory by default.",
 )
-@click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="Where to keep columns.")
-@click.option("--output-dir", type=click.Path(file_okay=False, path_type=Path), help="Where build_topology may write.")
+@click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="Directory of the column cache.")
 @click.option(
-    "--http", is_flag=True, help="Streamable HTTP instead of stdio; the token is $SRE_TOOLS_TOKEN or made up."
+    "--output-dir", type=click.Path(file_okay=False, path_type=Path), help="Directory that build_topology may write to."
+)
+@click.option(
+    "--http", is_flag=True, help="Serve streamable HTTP instead of stdio; the token is $SRE_TOOLS_TOKEN or generated."
 )
 @click.option("--host", default="127.0.0.1", show_default=True)
-@click.option("--port", default=0, help="Any free one by default.")
-@click.option("--live", "kubeconfig", type=click.Path(path_type=Path), help="A running cluster's kubeconfig instead.")
-@click.option("--prometheus", default="", help="With --live: the address of its Prometheus; needed.")
-@click.option("--loki", default="", help="With --live: the address of its Loki, if there is one.")
-@click.option("--jaeger", default="", help="With --live: the address of its Jaeger, if there is one.")
+@click.option("--port", default=0, help="Port; 0 for any free port.")
+@click.option(
+    "--live",
+    "kubeconfig",
+    type=click.Path(path_type=Path),
+    help="Kubeconfig of a running cluster, instead of a snapshot.",
+)
+@click.option("--prometheus", default="", help="With --live: URL of Prometheus (required).")
+@click.option("--loki", default="", help="With --live: URL of Loki (optional).")
+@click.option("--jaeger", default="", help="With --live: URL of Jaeger (optional).")
 def main(
     snapshot: Path,
     cache: Path | None,
@@ -67,8 +74,8 @@ def main(
     loki: str,
     jaeger: str,
 ) -> None:
-    """Serve the diagnostic tools over a recorded incident, or over a live cluster (with $TELEMETRY_TOKEN, if its
-    Prometheus, Loki and Jaeger ask for one)."""
+    """Serve the diagnostic tools over a recorded incident, or over a live cluster ($TELEMETRY_TOKEN is the bearer
+    token for Prometheus, Loki and Jaeger, if they need one)."""
     try:
         from sre_tools.offline_incident_analysis.server import RecordedIncidentTools
         from sre_tools.server import serve_stdio

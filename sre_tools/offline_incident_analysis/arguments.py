@@ -20,18 +20,18 @@ class Arguments(ToolArguments):
     )
 
 
-class Timed(Arguments):
+class TimeRangeArguments(Arguments):
     start_time: str | None = Field(None, description="ISO 8601, inclusive; without a zone it is UTC")
     end_time: str | None = Field(None, description="ISO 8601, inclusive; without a zone it is UTC")
 
 
-class Paged(Timed):
+class PagedArguments(TimeRangeArguments):
     limit: int | None = Field(None, ge=0, description="rows per reply; 0 for all that fit")
     offset: int = Field(0, ge=0, description="rows to skip")
 
 
-def instant(text: str | None, what: str) -> datetime | None:
-    """A time an agent gave, naive and in UTC as the tables have it."""
+def parse_time(text: str | None, what: str) -> datetime | None:
+    """Parse a time argument; naive and in UTC, like the times in the tables."""
     if not text:
         return None
     try:

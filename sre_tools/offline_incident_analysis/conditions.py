@@ -1,4 +1,4 @@
-"""WHERE clauses put together from an agent's filters: values are always parameters, columns always from a list."""
+"""WHERE clauses from an agent's filters: values are always parameters, columns always from a fixed list."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from sre_tools.errors import ToolError
-from sre_tools.offline_incident_analysis.arguments import Timed, instant
+from sre_tools.offline_incident_analysis.arguments import TimeRangeArguments, parse_time
 from srearena.snapshots.errors import DataError
 
 
@@ -21,27 +21,27 @@ class Conditions:
         self.values.extend(values)
 
     @staticmethod
-    def within(arguments: Timed) -> tuple[datetime | None, datetime | None]:
-        """The time range an agent asks for, checked; naive and in UTC."""
-        start, end = instant(arguments.start_time, "start_time"), instant(arguments.end_time, "end_time")
+    def time_range(arguments: TimeRangeArguments) -> tuple[datetime | None, datetime | None]:
+        """The checked time range of the arguments; naive and in UTC."""
+        start, end = parse_time(arguments.start_time, "start_time"), parse_time(arguments.end_time, "end_time")
         if start and end and start > end:
             raise ToolError(f"start_time {start} is after end_time {end}")
         return start, end
 
-    def during(self, column: str, arguments: Timed) -> None:
-        start, end = self.within(arguments)
+    def add_time_range(self, column: str, arguments: TimeRangeArguments) -> None:
+        start, end = self.time_range(arguments)
         if start:
             self.add(f"{column} >= ?", start)
         if end:
             self.add(f"{column} <= ?", end)
 
-    def equal(self, filters: Mapping[str, Any] | None, columns: Mapping[str, str]) -> None:
-        """`{"reason": "BackOff"}` or `{"reason": ["BackOff", "Failed"]}`; text is compared without case."""
-        for name, wanted in (filters or {}).items():
+    def add_filters(self, filters: Mapping[str, Any] | None, columns: Mapping[str, str]) -> None:
+        """Add filters such as `{"reason": "BackOff"}` or `{"reason": ["BackOff", "Failed"]}`; case is ignored."""
+        for name, value in (filters or {}).items():
             column = columns.get(name)
             if column is None:
                 raise ToolError(f"filters: there is no column {name!r}; there are {', '.join(columns)}")
-            options = wanted if isinstance(wanted, list) else [wanted]
+            options = value if isinstance(value, list) else [value]
             marks = ", ".join("lower(?)" for _ in options)
             self.add(f"lower(CAST({column} AS VARCHAR)) IN ({marks})", *(str(option) for option in options))
 
@@ -50,12 +50,12 @@ class Conditions:
         return "WHERE " + " AND ".join(self._clauses) if self._clauses else ""
 
 
-def checked_regex(call: Callable[[str, Sequence[Any]], Any], pattern: str, what: str) -> str:
-    """A regular expression the database can run; it runs in time linear in the text, whatever it says."""
+def checked_regex(query: Callable[[str, Sequence[Any]], Any], pattern: str, what: str) -> str:
+    """The pattern, if it is valid RE2, which runs in time linear in the text."""
     if len(pattern) > 1000:
         raise ToolError(f"{what}: the pattern is too long")
     try:
-        call("SELECT regexp_matches('', ?)", [pattern])
+        query("SELECT regexp_matches('', ?)", [pattern])
     except DataError as problem:
         raise ToolError(f"{what}: {pattern!r} is no regular expression (RE2 syntax; no look-around)") from problem
     return pattern

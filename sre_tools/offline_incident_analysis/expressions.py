@@ -1,4 +1,4 @@
-"""Arithmetic over metrics, and nothing else: the grammar behind `eval` in metric_analysis.
+"""Parser of the arithmetic expressions of `eval` in metric_analysis.
 
     statement  = [name "="] sum
     sum        = product {("+" | "-") product}
@@ -7,9 +7,9 @@
     unary      = ["-" | "+"] atom
     atom       = number | name | function "(" sum {"," sum} ")" | "(" sum ")"
 
-Names are metrics with `:`, `-`, `.`, `/` and spaces turned into `_`. There is no attribute, index, string or call
-beyond the functions listed here, and depth and size are bounded, so an expression can compute but not act. A division
-by zero or a number too large has no value.
+Names are metrics with `:`, `-`, `.`, `/` and spaces turned into `_`. The grammar has no attributes, indexes,
+strings or other calls, and bounds depth and size, so evaluating an expression is safe. A division by zero or a number
+that is too large has no value.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Expression:
     _root: _Node
 
     def value(self, values: Values) -> float | None:
-        """The result, or `None` where it has none (a division by zero, a missing metric)."""
+        """The result, or `None` if there is none (division by zero, missing metric)."""
         try:
             result = self._root(values)
         except (ArithmeticError, ValueError, KeyError):
@@ -98,9 +98,9 @@ class _Parser:
     def peek(self) -> str:
         return self.tokens[self.at][0] if self.at < len(self.tokens) else ""
 
-    def take(self, *wanted: str) -> str:
+    def take(self, *expected: str) -> str:
         token = self.peek()
-        if token not in wanted:
+        if token not in expected:
             raise self._error(self.tokens[self.at][1] if self.at < len(self.tokens) else len(self.text))
         self.at += 1
         return token

@@ -1,7 +1,6 @@
-"""How agents name objects: `namespace/Kind/name`, `Kind/name` or `name`, in any case, with kubectl's short names.
+"""Object identifiers in arguments: `namespace/Kind/name`, `Kind/name` or `name`, with kubectl's short kinds.
 
-A name means exactly that object, never whatever begins like it. What is not found is answered with the names that are
-nearest.
+An identifier matches exactly except for case, never by prefix. Tools suggest the nearest names for an unknown one.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 
 from sre_tools.errors import ToolError
 
-_SHORT = {
+_SHORT_KINDS = {
     "po": "Pod",
     "svc": "Service",
     "deploy": "Deployment",
@@ -62,7 +61,7 @@ def parse_identifier(text: str) -> Identifier:
         return Identifier(None, None, parts[0])
     namespace, kind, name = (None, parts[0], parts[1]) if len(parts) == 2 else (parts[0], parts[1], "/".join(parts[2:]))
     lowered = kind.lower()
-    return Identifier(namespace, _SHORT.get(lowered, kind), name)
+    return Identifier(namespace, _SHORT_KINDS.get(lowered, kind), name)
 
 
 def entity_id(namespace: str | None, kind: str | None, name: str) -> str:
@@ -70,7 +69,7 @@ def entity_id(namespace: str | None, kind: str | None, name: str) -> str:
 
 
 def plain_name(name: str) -> str:
-    """`cart-service`, `cart-svc`, `cartservice` and `cart` are one application."""
+    """The name of an application: `cart-service`, `cart-svc`, `cartservice` and `cart` are the same one."""
     lowered = name.lower()
     for suffix in SUFFIXES:
         if lowered.endswith(suffix) and len(lowered) > len(suffix):
@@ -78,8 +77,9 @@ def plain_name(name: str) -> str:
     return lowered
 
 
-def nearest(wanted: str, known: Iterable[str], count: int = 5) -> list[str]:
-    names = sorted(set(known))
-    close = difflib.get_close_matches(wanted, names, count, 0.4)
-    containing = [name for name in names if wanted.lower() in name.lower()]
+def nearest(text: str, candidates: Iterable[str], count: int = 5) -> list[str]:
+    """The candidates that contain the text or are similar to it, else the first ones."""
+    names = sorted(set(candidates))
+    close = difflib.get_close_matches(text, names, count, 0.4)  # 0.4: chosen, tolerates several typos
+    containing = [name for name in names if text.lower() in name.lower()]
     return list(dict.fromkeys([*containing[:count], *close]))[:count] or names[:count]

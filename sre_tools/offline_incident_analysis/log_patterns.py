@@ -1,8 +1,8 @@
-"""Log lines that say the same, brought together.
+"""Clustering of log lines into patterns.
 
-Lines come grouped by template already (numbers, addresses and identifiers taken out when the table was made); what is
-left to do is to join templates that differ in few words. Two are joined when they have as many words and at least the
-given share of them equal, word by word; where they differ the pattern has `<*>`.
+Lines are already grouped by template (without numbers, addresses and identifiers, removed when the table was built).
+Templates are merged if they have the same number of words and at least the given share of them is equal, word by word;
+the pattern has `<*>` where they differ.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Pattern:
     services: Counter[str] = field(default_factory=Counter)
     example: dict[str, Any] = field(default_factory=dict)
 
-    def likeness(self, words: list[str]) -> float:
+    def similarity(self, words: list[str]) -> float:
         same = sum(a == b for a, b in zip(self.words, words, strict=True))
         return same / len(words) if words else 1.0
 
@@ -50,7 +50,7 @@ class Pattern:
             }
 
 
-def join(rows: list[dict[str, Any]], threshold: float) -> list[Pattern]:
+def merge_templates(rows: list[dict[str, Any]], threshold: float) -> list[Pattern]:
     """Patterns of grouped lines (`template, severity, service, n, first, last`), most frequent first."""
     by_shape: dict[tuple[int, str], list[Pattern]] = {}
     exact: dict[str, Pattern] = {}
@@ -60,27 +60,27 @@ def join(rows: list[dict[str, Any]], threshold: float) -> list[Pattern]:
         if template in exact:
             exact[template].add(exact[template].words, row)
             continue
-        # The first word keeps unlike lines of the same length apart cheaply; a number there says nothing.
+        # Comparing only templates with the same length and first word is cheap; a variable first word does not count.
         first = words[0] if words and "<" not in words[0] else ""
-        nearby = by_shape.setdefault((len(words), first), [])
-        best = max(nearby, key=lambda pattern: pattern.likeness(words), default=None)
-        if best is None or best.likeness(words) < threshold:
+        candidates = by_shape.setdefault((len(words), first), [])
+        best = max(candidates, key=lambda pattern: pattern.similarity(words), default=None)
+        if best is None or best.similarity(words) < threshold:
             best = Pattern(list(words))
-            nearby.append(best)
+            candidates.append(best)
         best.add(words, row)
         exact[template] = best
-    found = [pattern for group in by_shape.values() for pattern in group]
-    return sorted(found, key=lambda pattern: (-pattern.count, pattern.words))
+    patterns = [pattern for group in by_shape.values() for pattern in group]
+    return sorted(patterns, key=lambda pattern: (-pattern.count, pattern.words))
 
 
-def find_lines(snapshot: Snapshot, wanted: Iterable[tuple[str | None, datetime | None]]) -> dict[Any, str]:
-    """A whole line for each template and time; reading all lines only to show a few would take far longer."""
-    asked = {pair for pair in wanted if pair[1] is not None}
-    if not asked:
+def find_lines(snapshot: Snapshot, keys: Iterable[tuple[str | None, datetime | None]]) -> dict[Any, str]:
+    """A complete line for each template and time; only the lines at these times are read."""
+    requested = {key for key in keys if key[1] is not None}
+    if not requested:
         return {}
-    times = sorted({time.replace(tzinfo=None) for _, time in asked if time})
+    times = sorted({time.replace(tzinfo=None) for _, time in requested if time})
     marks = ", ".join("?" for _ in times)
     rows = snapshot.rows(
         f"SELECT template, time, min(body) AS body FROM logs WHERE time IN ({marks}) GROUP BY template, time", times
     )
-    return {(row["template"], row["time"]): row["body"] for row in rows if (row["template"], row["time"]) in asked}
+    return {(row["template"], row["time"]): row["body"] for row in rows if (row["template"], row["time"]) in requested}

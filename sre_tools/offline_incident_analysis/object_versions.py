@@ -1,4 +1,4 @@
-"""The changes of a recording's objects: what happened to which, and when."""
+"""Changes of the objects in a recording, from consecutive observations."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from srearena.snapshots.differences import Obj, differences, essential, parse_bo
 
 __all__ = ["Change", "Obj", "all_changes", "change_text", "parse_body"]
 
-# Objects that are nothing but bookkeeping of others.
-_PRECISION = timedelta(seconds=1)  # of the times in managed fields, which are cut off, not rounded
+_PRECISION = timedelta(seconds=1)  # of the times in managed fields, which Kubernetes truncates
+# Kinds that controllers update all the time.
 NOISY_KINDS = frozenset({"Lease", "Event", "Endpoints", "EndpointSlice", "NodeMetrics", "PodMetrics"})
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something that happened to an object between two looks at it."""
+    """A change of an object between two observations."""
 
     kind: str
     namespace: str | None
@@ -26,13 +26,13 @@ class Change:
     type: str  # modified, added, removed
     time: datetime
     not_before: datetime | None
-    exact: bool  # the object itself says when; otherwise `time` is when it was first seen so
+    exact: bool  # `time` is from the object itself; otherwise it is the first observation of the change
     items: list[Obj]
-    seen: datetime  # the look that first showed it
+    observed_at: datetime  # the first observation of the change
 
 
 def _written(body: Obj) -> set[datetime]:
-    """When the object says it was written (not its status), to the second."""
+    """Times of writes in the managed fields, without those of the status."""
     times = set()
     for entry in (body.get("metadata") or {}).get("managedFields") or []:
         text = entry.get("time") if isinstance(entry, dict) and entry.get("subresource") != "status" else None
@@ -44,13 +44,13 @@ def _written(body: Obj) -> set[datetime]:
     return times
 
 
-def _own_time(old: Obj, new: Obj, after: datetime, until: datetime) -> datetime | None:
-    """When the object says it was written anew, if that lies between the two looks."""
-    fitting = [time for time in _written(new) - _written(old) if after < time + _PRECISION and time <= until]
-    return max(fitting, default=None)
+def _write_time(old: Obj, new: Obj, after: datetime, until: datetime) -> datetime | None:
+    """Time of the latest new write in the managed fields between two observations."""
+    times = [time for time in _written(new) - _written(old) if after < time + _PRECISION and time <= until]
+    return max(times, default=None)
 
 
-# Consecutive versions of each object, as far as the digest of everything but bookkeeping tells them apart.
+# Consecutive versions of each object, distinguished by the digest without bookkeeping fields.
 _VERSIONS = """
 SELECT versions.* EXCLUDE (position), body FROM objects JOIN (
   SELECT kind, namespace, name, observed_at, previous_at, created_at, deleted_at, began, position FROM (
@@ -67,12 +67,12 @@ ORDER BY versions.kind, versions.namespace, versions.name, versions.observed_at
 
 
 def all_changes(snapshot: Snapshot) -> list[Change]:
-    """Every change of every object in the recording, in order of time."""
+    """Every change of every object in the recording, sorted by time."""
     return snapshot.derived(_find_changes, "objects")
 
 
 def _find_changes(snapshot: Snapshot) -> list[Change]:
-    found: list[Change] = []
+    changes: list[Change] = []
     last_key: tuple[Any, ...] | None = None
     last: Any = None
     last_body: Obj = {}
@@ -82,24 +82,34 @@ def _find_changes(snapshot: Snapshot) -> list[Change]:
             continue
         body = parse_body(row["body"])
         now = essential(body)
-        seen = row["observed_at"]
+        observed_at = row["observed_at"]
         if key != last_key:
             created = row["created_at"]
             if created and row["began"] and created > row["began"]:
-                found.append(Change(*key, "added", created, None, True, [], seen))
+                changes.append(Change(*key, "added", created, None, True, [], observed_at))
         elif items := list(differences(last, now)):
-            own = _own_time(last_body, body, row["previous_at"], seen)
-            found.append(Change(*key, "modified", own or seen, row["previous_at"], own is not None, items, seen))
+            written_at = _write_time(last_body, body, row["previous_at"], observed_at)
+            changes.append(
+                Change(
+                    *key,
+                    "modified",
+                    written_at or observed_at,
+                    row["previous_at"],
+                    written_at is not None,
+                    items,
+                    observed_at,
+                )
+            )
         if row["deleted_at"]:
-            told = "deletionTimestamp" in (body.get("metadata") or {})
-            gone = None if told else row["previous_at"]
-            found.append(Change(*key, "removed", row["deleted_at"], gone, told, [], seen))
+            exact = "deletionTimestamp" in (body.get("metadata") or {})
+            not_before = None if exact else row["previous_at"]
+            changes.append(Change(*key, "removed", row["deleted_at"], not_before, exact, [], observed_at))
         last_key, last, last_body = key, now, body
-    return sorted(found, key=lambda change: (change.time, change.kind, change.namespace or "", change.name))
+    return sorted(changes, key=lambda change: (change.time, change.kind, change.namespace or "", change.name))
 
 
 def change_text(change: Change) -> str:
-    """A change in one line."""
+    """One line about a change."""
     if change.type != "modified":
         return f"{change.kind} {change.type}"
     parts = []

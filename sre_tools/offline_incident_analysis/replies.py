@@ -1,7 +1,7 @@
-"""Replies that fit an agent's context: a budget that always holds, the most telling rows first, a cursor for the rest.
+"""Replies that fit an agent's context: a size budget, the most relevant rows first, a cursor for the remaining ones.
 
-Every tool answers in one envelope. Rows are added while they fit; what was left out is counted, and `next_cursor`
-carries on exactly there. A cursor belongs to one tool and one set of arguments and is refused with any other.
+Every tool replies with the same envelope. Rows are added while they fit; the others are counted, and `next_cursor`
+continues after the last row. A cursor is valid only for the tool and arguments that returned it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from sre_tools.errors import ToolError
 
 DEFAULT_TOKENS = 8000
 MIN_TOKENS, MAX_TOKENS = 500, 100_000
-_CHARS_PER_TOKEN = 3.5  # of JSON with names and numbers in it, on the safe side
-_LARGEST = 2**53
+_CHARS_PER_TOKEN = 3.5  # of JSON with names and numbers; a low estimate
+_MAX_SAFE_INTEGER = 2**53  # larger integers lose precision in JSON parsers
 _TEXT_LIMITS = (4000, 1000, 300, 100, 40)
 
 Row = dict[str, Any]
@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 @dataclass(slots=True)
 class Answer:
-    """What a tool found: rows in order of weight. `start` is where they begin if the tool itself skipped some."""
+    """The result of a tool: rows, the most relevant first. `start` is the offset of the first row."""
 
     rows: list[Row]
     summary: Row = field(default_factory=dict)
@@ -39,19 +39,19 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Which part of the rows is asked for."""
+    """The requested part of the rows."""
 
     offset: int = 0
     limit: int | None = None
 
     @property
-    def most(self) -> int:
-        """How many rows can at most be shown, for tools that let the database cut."""
+    def max_rows(self) -> int:
+        """Maximum number of rows in a reply, as LIMIT of queries."""
         return min(self.limit or 5000, 5000)
 
 
-def when(value: datetime | None) -> str | None:
-    """UTC, ISO 8601, without a fraction that says nothing."""
+def iso_time(value: datetime | None) -> str | None:
+    """A time as ISO 8601 in UTC, with milliseconds only if there are any."""
     if value is None:
         return None
     text = value.astimezone(UTC).isoformat(timespec="milliseconds" if value.microsecond else "seconds")
@@ -83,9 +83,9 @@ def _size(value: object) -> int:
 
 
 def _clip(value: Any, limit: int) -> Any:
-    """The value as JSON can say it, its texts no longer than `limit`."""
+    """The value as JSON data, with texts cut to `limit` characters."""
     if isinstance(value, str):
-        # Text from a recording may hold halves of surrogate pairs, which no encoder takes.
+        # Text from a recording may contain lone surrogates, which cannot be encoded.
         text = value if value.isascii() else value.encode("utf-8", "replace").decode()
         return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit} more characters)"
     if isinstance(value, dict):
@@ -93,24 +93,24 @@ def _clip(value: Any, limit: int) -> Any:
     if isinstance(value, list | tuple | set):
         return [_clip(item, limit) for item in value]
     if isinstance(value, datetime):
-        return when(value)
-    if isinstance(value, int) and not -_LARGEST <= value <= _LARGEST:
+        return iso_time(value)
+    if isinstance(value, int) and not -_MAX_SAFE_INTEGER <= value <= _MAX_SAFE_INTEGER:
         return float(value) if abs(value) < 1e300 else str(value)[:limit]
     return value if isinstance(value, int | float | None) else str(value)[:limit]
 
 
 def _shorten(value: Any, items: int) -> Any:
     if isinstance(value, dict):
-        kept = {key: _shorten(value[key], items) for key in list(value)[: items * 4]}
-        return kept if len(value) <= items * 4 else {**kept, "…": f"{len(value) - items * 4} more keys"}
+        head = {key: _shorten(value[key], items) for key in list(value)[: items * 4]}
+        return head if len(value) <= items * 4 else {**head, "…": f"{len(value) - items * 4} more keys"}
     if isinstance(value, list):
-        kept_items = [_shorten(item, items) for item in value[:items]]
-        return kept_items if len(value) <= items else [*kept_items, f"… {len(value) - items} more"]
+        first = [_shorten(item, items) for item in value[:items]]
+        return first if len(value) <= items else [*first, f"… {len(value) - items} more"]
     return value
 
 
 def fit(value: Any, budget: int) -> Any:
-    """The value, with long texts and lists shortened as little as it takes to fit into `budget` characters."""
+    """The value, with texts and lists shortened as little as necessary to fit `budget` characters."""
     for limit in _TEXT_LIMITS:
         clipped = _clip(value, limit)
         if _size(clipped) <= budget:
@@ -126,8 +126,8 @@ def fit(value: Any, budget: int) -> Any:
 def envelope(
     tool: str, snapshot: str, arguments: Row, answer: Answer, window: Window, max_tokens: int = DEFAULT_TOKENS
 ) -> Row:
-    """The reply, within its budget."""
-    budget = int(max_tokens * _CHARS_PER_TOKEN) - 400  # the envelope's own words
+    """The reply within its budget."""
+    budget = int(max_tokens * _CHARS_PER_TOKEN) - 400  # for the other fields of the envelope
     total = answer.total if answer.total is not None else len(answer.rows)
     summary = fit(answer.summary, budget // 2)
     notes = fit(answer.notes[:8], budget // 6)
@@ -137,7 +137,7 @@ def envelope(
         rows = rows[: window.limit]
     data: list[Row] = []
     for row in rows:
-        # The first row must come through whatever its size; later ones may wait for the next page.
+        # The first row is always included, shortened if necessary; later ones may go to the next page.
         shown = fit(row, left if not data else max(left, 2000))
         size = _size(shown) + 1
         if data and size > left:
@@ -162,7 +162,7 @@ def envelope(
 
 
 def reply_schema(fields: dict[str, str]) -> Row:
-    """The JSON Schema of a tool's envelope; `fields` describes what a row of `data` may hold."""
+    """The JSON Schema of a tool's reply; `fields` describes the fields of a row in `data`."""
     text, number, nothing = {"type": "string"}, {"type": "integer"}, {"type": "null"}
     properties: Row = {
         "tool": text,

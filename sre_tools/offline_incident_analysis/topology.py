@@ -1,7 +1,7 @@
-"""The graph of a snapshot: its objects, what holds and uses what, and who calls whom in its traces.
+"""Topology graph of a snapshot: objects, ownership, references, and the calls between services in traces.
 
-Nothing is known beforehand about any application: names come from the recording, and from its architecture file where
-there is one. A node is `namespace/Kind/name`; an application that no object stands for is `App/name`.
+The graph has no built-in knowledge of applications: names come from the recording and from its architecture file, if it
+has one. A node is `namespace/Kind/name`; an application without an object is `App/name`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from srearena.snapshots import Snapshot
 WORKLOADS = ("Service", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Pod", "App")
 _SKIPPED = frozenset({"Event", "Lease", "EndpointSlice", "ControllerRevision", "PodMetrics", "NodeMetrics"})
 _HOST = re.compile(r"(?:^|[/@,\s])([a-z0-9](?:[-a-z0-9.]*[a-z0-9])?)(?=[:/,\s]|$)")
-_CHOSEN_BY = ("Service", "Deployment", "App", "StatefulSet", "DaemonSet", "Pod", "ReplicaSet")
+_PREFERRED_KINDS = ("Service", "Deployment", "App", "StatefulSet", "DaemonSet", "Pod", "ReplicaSet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,9 @@ class Topology:
     _in: dict[str, list[tuple[str, str]]] = field(default_factory=lambda: defaultdict(list))
 
     def node(self, namespace: str | None, kind: str, name: str) -> str:
-        found = Node(namespace, kind, name)
-        self.nodes.setdefault(found.id, found)
-        return found.id
+        node = Node(namespace, kind, name)
+        self.nodes.setdefault(node.id, node)
+        return node.id
 
     def edge(self, source: str, relation: str, target: str, **meta: Any) -> None:
         if source == target:
@@ -61,26 +61,26 @@ class Topology:
     def sources(self, node: str, *relations: str) -> list[str]:
         return [source for relation, source in self._in.get(node, ()) if relation in relations]
 
-    def around(self, node: str) -> Iterator[tuple[str, str, str, Obj]]:
+    def edges_of(self, node: str) -> Iterator[tuple[str, str, str, Obj]]:
         for key, meta in self.edges.items():
             if node in (key[0], key[2]):
                 yield (*key, meta)
 
     def find(self, text: str) -> list[str]:
-        """The nodes that a name means, workloads and services before the rest."""
+        """The nodes that match an identifier, Services and workloads first."""
         if text in self.nodes:
             return [text]
-        wanted = parse_identifier(text)
-        hits = [n for n in self.nodes.values() if wanted.matches(n.namespace, n.kind, n.name)]
-        if not hits and not wanted.namespace:
-            plain = plain_name(wanted.name)
-            hits = [n for n in self.nodes.values() if plain_name(n.name) == plain and n.kind in _CHOSEN_BY]
-        order = {kind: index for index, kind in enumerate(_CHOSEN_BY)}
+        target = parse_identifier(text)
+        hits = [n for n in self.nodes.values() if target.matches(n.namespace, n.kind, n.name)]
+        if not hits and not target.namespace:
+            plain = plain_name(target.name)
+            hits = [n for n in self.nodes.values() if plain_name(n.name) == plain and n.kind in _PREFERRED_KINDS]
+        order = {kind: index for index, kind in enumerate(_PREFERRED_KINDS)}
         return [n.id for n in sorted(hits, key=lambda n: (order.get(n.kind, 9), n.id))]
 
     def aliases(self, node: str) -> list[str]:
-        """The objects that are the same thing to an operator: Service, workload, ReplicaSets and Pods of one app."""
-        found: dict[str, None] = {node: None}
+        """The objects of the same application: its Service, workload, ReplicaSets and Pods."""
+        members: dict[str, None] = {node: None}
         queue = [node]
         while queue:
             current = queue.pop(0)
@@ -91,10 +91,10 @@ class Topology:
             nearby += [n for n in self.targets(current, "contains") if kind in WORKLOADS]
             nearby += self.sources(current, "contains")
             for other in nearby:
-                if other not in found and self.nodes[other].kind in WORKLOADS:
-                    found[other] = None
+                if other not in members and self.nodes[other].kind in WORKLOADS:
+                    members[other] = None
                     queue.append(other)
-        return list(found)
+        return list(members)
 
     def neighbours(self, node: str) -> set[str]:
         return {target for _, target in self._out.get(node, ())} | {source for _, source in self._in.get(node, ())}
@@ -112,7 +112,7 @@ _LATEST = """
 SELECT kind, namespace, name, arg_max(body, observed_at) AS body FROM objects
 WHERE kind IS NOT NULL AND name IS NOT NULL GROUP BY kind, namespace, name ORDER BY kind, namespace, name
 """
-# Numbers stand for services where all spans are joined with their parents, and no more is carried along.
+# All spans are joined with their parents, so the join uses hashes of service names and few columns.
 _CALLS = """
 WITH numbered AS (SELECT span_key, parent_key, hash(service) AS number, status = 'Error' AS failed FROM spans
     WHERE service IS NOT NULL),
@@ -157,28 +157,28 @@ class _Builder:
             if row["kind"] == "Service":
                 self.services[row["namespace"], row["name"]] = node
         for node, body in self.bodies.items():
-            self._relate(node, self.graph.nodes[node], body)
+            self._add_relations(node, self.graph.nodes[node], body)
 
-    def _relate(self, node: str, about: Node, body: Obj) -> None:
-        graph, space = self.graph, about.namespace
+    def _add_relations(self, node: str, obj: Node, body: Obj) -> None:
+        graph, space = self.graph, obj.namespace
         if space:
             graph.edge(graph.node(None, "Namespace", space), "contains", node)
         for owner in _dicts(_get(body, "metadata", "ownerReferences")):
             if owner.get("kind") and owner.get("name"):
                 owned_by_node = owner["kind"] == "Node"
                 graph.edge(graph.node(None if owned_by_node else space, owner["kind"], owner["name"]), "contains", node)
-        if about.kind == "Service":
+        if obj.kind == "Service":
             self._select(node, space, "selects", _get(body, "spec", "selector"))
-            if entity_id(space, "Endpoints", about.name) in graph.nodes:
-                graph.edge(node, "contains", entity_id(space, "Endpoints", about.name))
-        elif about.kind == "Pod":
+            if entity_id(space, "Endpoints", obj.name) in graph.nodes:
+                graph.edge(node, "contains", entity_id(space, "Endpoints", obj.name))
+        elif obj.kind == "Pod":
             self._pod(node, space, body)
-        elif about.kind == "HorizontalPodAutoscaler":
+        elif obj.kind == "HorizontalPodAutoscaler":
             target = _get(body, "spec", "scaleTargetRef") or {}
             if target.get("kind") and target.get("name"):
                 graph.edge(node, "targets", graph.node(space, target["kind"], target["name"]))
-        elif about.kind in ("NetworkPolicy", "PodDisruptionBudget"):
-            key = "podSelector" if about.kind == "NetworkPolicy" else "selector"
+        elif obj.kind in ("NetworkPolicy", "PodDisruptionBudget"):
+            key = "podSelector" if obj.kind == "NetworkPolicy" else "selector"
             selector = _get(body, "spec", key)
             if selector == {}:
                 for pod in self.pods[space]:
@@ -209,14 +209,14 @@ class _Builder:
         for container in _dicts(spec.get("containers")) + _dicts(spec.get("initContainers")):
             for variable in _dicts(container.get("env")):
                 for host in _HOST.findall(str(variable.get("value") or "")):
-                    name, _, rest = host.partition(".")
-                    service = self.services.get((rest.split(".")[0] or space, name)) if rest else None
+                    name, _, domain = host.partition(".")
+                    service = self.services.get((domain.split(".")[0] or space, name)) if domain else None
                     service = service or self.services.get((space, name))
                     if service and service not in graph.sources(node, "selects"):
                         graph.edge(node, "depends_on", service, variable=variable.get("name"))
 
     def application(self, name: str, space: str | None = None) -> str:
-        """The Service (or workload) that an application's name stands for, or an `App` of its own."""
+        """The node of an application: its Service or workload, or else a new `App` node."""
         hits = [n for n in self.graph.nodes.values() if n.name == name and n.kind in WORKLOADS[:4]]
         if not hits:
             plain = plain_name(name)
@@ -273,7 +273,7 @@ def _references(spec: Obj) -> Iterator[tuple[str, str]]:
 
 
 def build(snapshot: Snapshot, architecture: Obj | None = None) -> Topology:
-    """The graph of a snapshot; an architecture given here counts before the recording's own."""
+    """Build the graph of a snapshot; `architecture` replaces the recording's architecture file."""
     builder = _Builder()
     builder.add_objects(snapshot)
     builder.add_calls(snapshot)
@@ -284,6 +284,7 @@ def build(snapshot: Snapshot, architecture: Obj | None = None) -> Topology:
 
 
 def topology_of(snapshot: Snapshot) -> Topology:
+    """The cached graph of a snapshot."""
     return snapshot.derived(build, "objects", "spans")
 
 

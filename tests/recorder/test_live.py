@@ -85,7 +85,7 @@ def test_nothing_is_left_behind(episode: Episode) -> None:
 
 def test_an_environment_that_is_not_there_is_told(episode: Episode, tmp_path: Path) -> None:
     assert episode.kubeconfig is not None
-    with pytest.raises(ToolError, match="cannot be looked at"):
+    with pytest.raises(ToolError, match="cannot be read"):
         LiveWorkspace(episode.kubeconfig, TelemetryEndpoints(prometheus="http://127.0.0.1:9"))
     words = [sys.executable, "-m", "sre_tools.offline_incident_analysis", "--live", str(episode.kubeconfig)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)

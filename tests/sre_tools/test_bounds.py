@@ -32,7 +32,7 @@ def test_metric_analysis_without_arguments_reads_no_points(ask: Ask, monkeypatch
 def test_metric_analysis_over_a_time_range_looks_at_so_many_series(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = ask("metric_analysis", **BEFORE)
     assert {row["count"] for row in whole["data"]} == {6} and whole["notes"] == []
-    monkeypatch.setattr(metrics, "_MOST_SERIES", 2)
+    monkeypatch.setattr(metrics, "_MAX_SERIES", 2)
     part = ask("metric_analysis", **BEFORE)
     assert part["total_count"] == 2
     assert any("the first 2 were looked at" in note for note in part["notes"])
@@ -49,7 +49,7 @@ def test_pages_of_metric_analysis_are_the_whole(ask: Ask) -> None:
 def test_single_samples_are_of_so_many_series(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ask("metric_analysis", verbosity="raw")["total_count"] == 4 * 20 + 2 * 100
     assert ask("metric_analysis", verbosity="raw", **BEFORE)["total_count"] == 4 * 6 + 2 * 30
-    monkeypatch.setattr(metrics, "_MOST_RAW", 1)
+    monkeypatch.setattr(metrics, "_MAX_RAW_SERIES", 1)
     reply = ask("metric_analysis", verbosity="raw")
     assert reply["total_count"] == 20
     assert "narrow by object" in reply["notes"][0]
@@ -57,7 +57,7 @@ def test_single_samples_are_of_so_many_series(ask: Ask, monkeypatch: pytest.Monk
 
 def test_anomalies_are_looked_for_in_so_many_points(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ask("get_metric_anomalies", k8_object_name="Deployment/payment")["summary"]["series"] == 2
-    monkeypatch.setattr(metric_series, "MOST_POINTS", 25)
+    monkeypatch.setattr(metric_series, "MAX_POINTS", 25)
     reply = ask("get_metric_anomalies", k8_object_name="Deployment/payment")
     assert reply["summary"]["series"] == 1
     assert "1 more series match" in reply["notes"][0]
@@ -70,7 +70,7 @@ def test_of_too_many_traces_some_stand_for_all(ask: Ask, monkeypatch: pytest.Mon
 
     whole = ask("get_trace_error_tree", delta_time="1h")
     assert whole["notes"] == []
-    monkeypatch.setattr(trace_tree, "MOST_SPANS", 30)
+    monkeypatch.setattr(trace_tree, "MAX_SPANS", 30)
     part = ask("get_trace_error_tree", delta_time="1h")
     assert "1 in 2 traces" in part["notes"][0]
     assert 0 < payment(part)["post"]["spans"] < payment(whole)["post"]["spans"]

@@ -1,4 +1,4 @@
-"""Series judged by themselves: steps, spikes, seasons and resets."""
+"""Statistics of single series: steps, spikes, seasons and counter resets."""
 
 from __future__ import annotations
 
@@ -10,22 +10,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sre_tools.offline_incident_analysis.statistics import Anomalies, change_point, is_counter, judged, rates
+from sre_tools.offline_incident_analysis.statistics import (
+    Anomalies,
+    change_point,
+    detect_anomalies,
+    increases,
+    is_counter,
+)
 
 
 def anomalies(values: list[float]) -> Anomalies:
-    return judged([np.asarray(values, dtype=float)])[0]
+    return detect_anomalies([np.asarray(values, dtype=float)])[0]
 
 
 def test_a_counter_that_was_reset_does_not_fall() -> None:
-    at, found = rates([0, 60, 120, 180], [0, 60, 30, 90])
-    assert (list(at), list(found)) == ([60, 120, 180], [1.0, 0.5, 1.0])
+    assert list(increases(np.array([0.0, 60.0, 30.0, 90.0]))) == [60.0, 30.0, 60.0]
 
 
 @given(st.lists(st.floats(0, 1e9), min_size=2, max_size=50))
-def test_rates_are_never_negative(values: list[float]) -> None:
-    _, found = rates(list(range(len(values))), values)
-    assert all(rate >= 0 for rate in found)
+def test_increases_are_never_negative(values: list[float]) -> None:
+    assert all(increase >= 0 for increase in increases(np.array(values)))
 
 
 def test_a_step_is_found_where_it_is() -> None:

@@ -1,4 +1,4 @@
-"""`python -m sre_tools.offline_incident_analysis.tools`: the name under which scripts know the shell command."""
+"""`python -m sre_tools.offline_incident_analysis.tools`: the module name of `sre-tools` in older scripts."""
 
 from __future__ import annotations
 

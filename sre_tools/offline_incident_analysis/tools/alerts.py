@@ -1,4 +1,4 @@
-"""alert_summary and alert_analysis: what fired, about what, since when."""
+"""alert_summary and alert_analysis."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from sre_tools.errors import ToolError
-from sre_tools.offline_incident_analysis.arguments import Paged
+from sre_tools.offline_incident_analysis.arguments import PagedArguments
 from sre_tools.offline_incident_analysis.calls import Call
 from sre_tools.offline_incident_analysis.conditions import Conditions, group_columns
 from sre_tools.offline_incident_analysis.replies import Answer, reply_schema
@@ -20,7 +20,7 @@ _BASE = Field(None, description="the snapshot's directory or its alerts/; leave 
 _BASIS = {"snapshot": "observed_at", "activeAt": "active_at"}
 
 
-class SummaryArguments(Paged):
+class SummaryArguments(PagedArguments):
     base_dir: str | None = _BASE
     time_basis: Literal["snapshot", "activeAt"] = Field("snapshot", description="which time start and end refer to")
     state_filter: str | None = Field(None, description="firing or pending")
@@ -29,7 +29,7 @@ class SummaryArguments(Paged):
 
 
 def first_capture(snapshot: Snapshot) -> str | None:
-    """When alerts were first looked at, also if none fired then; None where the files do not say."""
+    """Time of the first capture of alerts, with or without any firing; None if file names have no time."""
     times = [time_in_name(path.name) for path in snapshot.layout.alerts]
     return min((time.rstrip("Z") for time in times if time), default=None)
 
@@ -58,7 +58,7 @@ def alert_summary(call: Call, arguments: SummaryArguments) -> Answer:
     recording come first, as they point to the incident; alerts active all along (Watchdog) come last.
     Example: alert_summary() or alert_summary(state_filter="firing", min_duration_min=5)."""
     where = Conditions()
-    where.during(_BASIS[arguments.time_basis], arguments)
+    where.add_time_range(_BASIS[arguments.time_basis], arguments)
     rows = call.snapshot.rows(
         f"""
         WITH edge AS (SELECT least(min(observed_at), CAST(? AS TIMESTAMP)) AS began FROM alerts)
@@ -108,7 +108,7 @@ _AGGREGATES = {
 }
 
 
-class AnalysisArguments(Paged):
+class AnalysisArguments(PagedArguments):
     base_dir: str | None = _BASE
     time_basis: Literal["snapshot", "activeAt"] = "snapshot"
     filters: dict[str, Any] | None = Field(None, description='column to value or list; labels as "labels.<name>"')
@@ -146,11 +146,11 @@ def _columns(names: list[str]) -> dict[str, str]:
 def alert_analysis(call: Call, arguments: AnalysisArguments) -> Answer:
     """Single captures of alerts, filtered, or grouped and counted. For the overview use alert_summary.
     Example: alert_analysis(filters={"severity": "critical"}, group_by="alertname")."""
-    wanted = arguments.group_by if isinstance(arguments.group_by, list) else [arguments.group_by or ""]
-    columns = _columns([*(arguments.filters or {}), *wanted])
+    group_names = arguments.group_by if isinstance(arguments.group_by, list) else [arguments.group_by or ""]
+    columns = _columns([*(arguments.filters or {}), *group_names])
     where = Conditions()
-    where.during(_BASIS[arguments.time_basis], arguments)
-    where.equal(arguments.filters, columns)
+    where.add_time_range(_BASIS[arguments.time_basis], arguments)
+    where.add_filters(arguments.filters, columns)
     minutes = "round(date_diff('second', active_at, observed_at) / 60.0, 1)"
     source = f"""(SELECT *, CASE WHEN active_at <= observed_at THEN {minutes} END AS duration_active_min
                   FROM alerts {where.where})"""
@@ -176,7 +176,7 @@ def alert_analysis(call: Call, arguments: AnalysisArguments) -> Answer:
     rows = call.snapshot.rows(
         f"""SELECT observed_at AS snapshot_timestamp, alertname, entity, namespace, severity, state, active_at,
             duration_active_min, value, labels, annotations FROM {source} ORDER BY {order} LIMIT ? OFFSET ?""",
-        [*where.values, call.window.most, call.window.offset],
+        [*where.values, call.window.max_rows, call.window.offset],
     )
     for row in rows:
         row["labels"], row["annotations"] = parse_attributes(row["labels"]), parse_attributes(row["annotations"])

@@ -1,30 +1,30 @@
-"""get_metric_anomalies: which series of an object left their usual."""
+"""get_metric_anomalies."""
 
 from __future__ import annotations
 
 import numpy as np
 from pydantic import Field
 
-from sre_tools.offline_incident_analysis.arguments import Timed
+from sre_tools.offline_incident_analysis.arguments import TimeRangeArguments
 from sre_tools.offline_incident_analysis.calls import Call
 from sre_tools.offline_incident_analysis.conditions import Conditions, checked_regex
 from sre_tools.offline_incident_analysis.metric_series import (
     NO_BUCKETS,
     Series,
     SeriesReader,
-    about_objects,
+    add_objects,
     metric_objects,
-    moment,
-    prepared,
+    to_datetime,
+    values_or_rates,
 )
-from sre_tools.offline_incident_analysis.replies import Answer, Row, reply_schema, when
-from sre_tools.offline_incident_analysis.statistics import Anomalies, Floats, judged
+from sre_tools.offline_incident_analysis.replies import Answer, Row, iso_time, reply_schema
+from sre_tools.offline_incident_analysis.statistics import Anomalies, Floats, detect_anomalies
 from sre_tools.registry import tool
 
-_SHOWN_POINTS = 10
+_MAX_POINTS_SHOWN = 10
 
 
-class AnomalyArguments(Timed):
+class AnomalyArguments(TimeRangeArguments):
     k8_object_name: str = Field(description="Pod/name, Service/name, or a name; a Deployment means its pods; exact")
     base_dir: str | None = Field(None, description="the snapshot's directory or metrics/; leave out for the server's")
     metric_name_filter: str | None = Field(None, description="regular expression (RE2) found anywhere in the name")
@@ -32,32 +32,32 @@ class AnomalyArguments(Timed):
     limit: int | None = Field(30, ge=0)
 
 
-def _row(series: Series, found: Anomalies, times: Floats, values: Floats, unit: str) -> Row:
-    furthest = sorted(np.argsort(-np.abs(found.distances), kind="stable")[:_SHOWN_POINTS].tolist())
+def _row(series: Series, result: Anomalies, times: Floats, values: Floats, unit: str) -> Row:
+    furthest = sorted(np.argsort(-np.abs(result.distances), kind="stable")[:_MAX_POINTS_SHOWN].tolist())
     row: Row = {
         "object": f"{series.kind.title()}/{series.object}",
         "metric_name": series.metric,
         "labels": series.label_set(),
-        "score": round(found.score, 1),
+        "score": round(result.score, 1),
         "unit": unit,
-        "baseline": _short(found.baseline),
-        "spread": _short(found.spread),
-        "points": found.points,
-        "anomaly_count": len(found.outliers),
+        "baseline": _short(result.baseline),
+        "spread": _short(result.spread),
+        "points": result.points,
+        "anomaly_count": len(result.outliers),
         "anomalies": [
-            {"timestamp": when(moment(times[i])), "value": _short(values[i]), "spreads": round(float(z), 1)}
-            for i, z in zip(found.outliers[furthest], found.distances[furthest], strict=True)
+            {"timestamp": iso_time(to_datetime(times[i])), "value": _short(values[i]), "spreads": round(float(z), 1)}
+            for i, z in zip(result.outliers[furthest], result.distances[furthest], strict=True)
         ],
     }
-    if found.shift:
+    if result.shift:
         row["shift"] = {
-            "at": when(moment(times[found.shift.index])),
-            "before": _short(found.shift.before),
-            "after": _short(found.shift.after),
-            "explains": round(found.shift.strength, 2),
+            "at": iso_time(to_datetime(times[result.shift.index])),
+            "before": _short(result.shift.before),
+            "after": _short(result.shift.after),
+            "explains": round(result.shift.strength, 2),
         }
-    if found.period:
-        row["seasonal_period_points"] = found.period
+    if result.period:
+        row["seasonal_period_points"] = result.period
     return row
 
 
@@ -86,21 +86,21 @@ def get_metric_anomalies(call: Call, arguments: AnomalyArguments) -> Answer:
     turned into rates. Example: get_metric_anomalies(k8_object_name="Deployment/checkout", metric_name_filter="cpu")."""
     where = Conditions()
     pairs = metric_objects(call, arguments.k8_object_name)
-    about_objects(where, pairs)
+    add_objects(where, pairs)
     where.add(NO_BUCKETS)
     if arguments.metric_name_filter:
         pattern = checked_regex(call.snapshot.rows, arguments.metric_name_filter, "metric_name_filter")
         where.add("regexp_matches(metric, ?)", pattern)
     reader = SeriesReader(call.snapshot, where, arguments)
     every = [series for series in reader if len(series.values)]
-    looked_at = prepared(every)
-    verdicts = judged([values for _, values, _ in looked_at])
+    points = values_or_rates(every)
+    results = detect_anomalies([values for _, values, _ in points])
     rows = []
-    for series, (times, values, unit), found in zip(every, looked_at, verdicts, strict=True):
-        if len(found.outliers) or found.shift:
-            row = _row(series, found, times, values, unit)
+    for series, (times, values, unit), result in zip(every, points, results, strict=True):
+        if len(result.outliers) or result.shift:
+            row = _row(series, result, times, values, unit)
             if arguments.raw_content:
-                row["data"] = [[when(moment(t)), _short(v)] for t, v in zip(times, values, strict=True)]
+                row["data"] = [[iso_time(to_datetime(t)), _short(v)] for t, v in zip(times, values, strict=True)]
             rows.append(row)
     rows.sort(key=lambda row: (-row["score"], row["object"], row["metric_name"], str(row["labels"])))
     summary = {"objects": [f"{k.title()}/{n}" for k, n in pairs], "series": len(every), "anomalous_series": len(rows)}

@@ -1,4 +1,4 @@
-"""get_context_contract: everything about one object in one reply, its dependencies on the next pages."""
+"""get_context_contract: the results of the other tools for one object, and its dependencies on further pages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from sre_tools.errors import ToolError
-from sre_tools.offline_incident_analysis.arguments import Timed
+from sre_tools.offline_incident_analysis.arguments import TimeRangeArguments
 from sre_tools.offline_incident_analysis.calls import Call
 from sre_tools.offline_incident_analysis.identity import parse_identifier
 from sre_tools.offline_incident_analysis.object_versions import all_changes, change_text
@@ -25,7 +25,7 @@ from sre_tools.registry import tool
 _CHARS_PER_PART = 2500
 
 
-class ContextArguments(Timed):
+class ContextArguments(TimeRangeArguments):
     k8_object: str = Field(description="namespace/Kind/name, Kind/name or name; exact")
     snapshot_dir: str | None = Field(None, description="leave out for the server's snapshot")
     topology_file: str | None = Field(None, description="not needed; the graph is built from the snapshot")
@@ -34,13 +34,13 @@ class ContextArguments(Timed):
 
 
 def dependencies(graph: Topology, node: str) -> tuple[list[str], list[str]]:
-    """What an object calls and uses, and what those call and use."""
+    """The direct dependencies of an object (called or used), and the dependencies of those."""
 
     def uses(start: str) -> list[str]:
         members = graph.aliases(start)
-        found = graph.targets(app_side(graph, start), "calls")
-        found += [target for member in members for target in graph.targets(member, "depends_on")]
-        return [target for target in dict.fromkeys(found) if target not in members]
+        targets = graph.targets(app_side(graph, start), "calls")
+        targets += [target for member in members for target in graph.targets(member, "depends_on")]
+        return [target for target in dict.fromkeys(targets) if target not in members]
 
     direct = uses(node)
     transitive = [far for near in direct for far in uses(near)]
@@ -71,9 +71,9 @@ def _changes(call: Call, names: list[str]) -> list[Row]:
 
 
 def _alerts(call: Call, names: list[str]) -> list[Row]:
-    known = {name.lower() for name in names}
+    lowered = {name.lower() for name in names}
     rows = alert_summary(call, SummaryArguments.model_validate({})).rows
-    return [row for row in rows if str(row["entity"]).lower() in known]
+    return [row for row in rows if str(row["entity"]).lower() in lowered]
 
 
 def _main_parts(call: Call, arguments: ContextArguments, graph: Topology, node: str) -> dict[str, Callable[[], Any]]:
@@ -85,8 +85,8 @@ def _main_parts(call: Call, arguments: ContextArguments, graph: Topology, node: 
     def traces() -> Any:
         if traced is None:
             return []
-        wanted = TraceArguments.model_validate({"service_name": traced, "pivot_time": arguments.start_time})
-        answer = get_trace_error_tree(call, wanted)
+        trace_arguments = TraceArguments.model_validate({"service_name": traced, "pivot_time": arguments.start_time})
+        answer = get_trace_error_tree(call, trace_arguments)
         return {"summary": answer.summary, "paths": answer.rows[:8]}
 
     topology = topology_analysis(call, TopologyArguments.model_validate({"entity": node})).summary
@@ -107,7 +107,7 @@ def _main_parts(call: Call, arguments: ContextArguments, graph: Topology, node: 
 
 
 def _part(name: str, make: Callable[[], Any]) -> Row:
-    """One part; one that cannot be had says why and does not spoil the others."""
+    """One part of the reply; if it fails, the reason instead, so that the other parts are still returned."""
     try:
         content = make()
     except ToolError as problem:
@@ -159,6 +159,9 @@ def get_context_contract(call: Call, arguments: ContextArguments) -> Answer:
             "deps_per_page": arguments.deps_per_page,
         },
     }
-    wanted = parse_identifier(arguments.k8_object)
-    notes = [] if wanted.exact else ["say namespace/Kind/name to be sure which object is meant"]
+    notes = (
+        []
+        if parse_identifier(arguments.k8_object).exact
+        else ["say namespace/Kind/name to be sure which object is meant"]
+    )
     return Answer(rows, summary, notes)

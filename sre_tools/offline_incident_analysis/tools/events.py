@@ -1,4 +1,4 @@
-"""event_analysis: what Kubernetes said about its objects."""
+"""event_analysis."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from sre_tools.errors import ToolError
-from sre_tools.offline_incident_analysis.arguments import Paged
+from sre_tools.offline_incident_analysis.arguments import PagedArguments
 from sre_tools.offline_incident_analysis.calls import Call
 from sre_tools.offline_incident_analysis.conditions import Conditions, group_columns
 from sre_tools.offline_incident_analysis.replies import Answer, reply_schema
@@ -33,7 +33,7 @@ COLUMNS = {
 _AGGREGATES = {"count": "count(*)", "first": "min(time)", "last": "max(time)"}
 
 
-class EventArguments(Paged):
+class EventArguments(PagedArguments):
     events_file: str | None = Field(None, description="the events table; leave out for the server's snapshot")
     filters: dict[str, Any] | None = Field(None, description=f"column to value or list; columns: {', '.join(COLUMNS)}")
     group_by: str | list[str] | None = Field(None, description="one or more columns")
@@ -62,19 +62,19 @@ def event_analysis(call: Call, arguments: EventArguments) -> Answer:
     """Kubernetes events, warnings first and newest first, or grouped.
     Example: event_analysis(filters={"event_kind": "Warning"}, group_by=["reason", "object_name"])."""
     where = Conditions()
-    where.during("time", arguments)
-    where.equal(arguments.filters, COLUMNS)
+    where.add_time_range("time", arguments)
+    where.add_filters(arguments.filters, COLUMNS)
     groups = group_columns(arguments.group_by, COLUMNS)
     warnings = call.snapshot.rows("SELECT count(*) AS n FROM events WHERE type = 'Warning'")[0]["n"]
     summary = {"warnings_in_snapshot": warnings}
     if groups:
         picks = ", ".join(f"{COLUMNS[name]} AS {name}" for name in groups)
-        rest = [name for name in ("reason", "message", "event_kind") if name not in groups]
+        listed = [name for name in ("reason", "message", "event_kind") if name not in groups]
         if arguments.agg == "nunique":
             names = [name for name in COLUMNS if name not in groups]
             values = ", ".join(f"count(DISTINCT {COLUMNS[name]}) AS {name}_unique" for name in names)
         elif arguments.agg == "list":
-            values = ", ".join(f"list(DISTINCT {COLUMNS[name]})[:10] AS {name}" for name in rest)
+            values = ", ".join(f"list(DISTINCT {COLUMNS[name]})[:10] AS {name}" for name in listed)
             values = f"count(*) AS event_rows{', ' if values else ''}{values}"
         else:
             values = f'{_AGGREGATES[arguments.agg]} AS "{arguments.agg}"'
@@ -98,6 +98,6 @@ def event_analysis(call: Call, arguments: EventArguments) -> Answer:
     rows = call.snapshot.rows(
         f"""SELECT {picks} FROM events {where.where}
             ORDER BY {order} type = 'Warning' DESC NULLS LAST, time DESC NULLS LAST, name, reason LIMIT ? OFFSET ?""",
-        [*where.values, call.window.most, call.window.offset],
+        [*where.values, call.window.max_rows, call.window.offset],
     )
     return Answer(rows, summary, total=total, start=call.window.offset)

@@ -1,29 +1,30 @@
-"""incident_timeline and change_impact: all sources together, in order of time and of suspicion."""
+"""incident_timeline and change_impact: events of all sources by time, and changes ranked by suspicion."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from sre_tools.offline_incident_analysis.arguments import Arguments, Paged, instant
+from sre_tools.offline_incident_analysis.arguments import Arguments, PagedArguments, parse_time
 from sre_tools.offline_incident_analysis.calls import Call
 from sre_tools.offline_incident_analysis.conditions import Conditions
 from sre_tools.offline_incident_analysis.identity import entity_id
 from sre_tools.offline_incident_analysis.log_patterns import find_lines
-from sre_tools.offline_incident_analysis.metric_series import NO_BUCKETS, SeriesReader, moment, prepared
+from sre_tools.offline_incident_analysis.metric_series import NO_BUCKETS, SeriesReader, to_datetime, values_or_rates
 from sre_tools.offline_incident_analysis.object_versions import Change, all_changes, change_text
-from sre_tools.offline_incident_analysis.replies import Answer, Row, reply_schema, when
-from sre_tools.offline_incident_analysis.statistics import judged
+from sre_tools.offline_incident_analysis.replies import Answer, Row, iso_time, reply_schema
+from sre_tools.offline_incident_analysis.statistics import detect_anomalies
 from sre_tools.offline_incident_analysis.tools.alerts import first_capture
 from sre_tools.offline_incident_analysis.tools.traces import error_onset, failing_services
 from sre_tools.offline_incident_analysis.topology import Topology, topology_of
 from sre_tools.registry import tool
 from srearena.snapshots import Snapshot
 
-_MOST_SAMPLES = 3_000_000  # beyond this, metrics are left to get_metric_anomalies
+_MAX_SAMPLES = 3_000_000  # chosen: the timeline omits the metrics of larger snapshots
+# Weight of a change by kind; chosen: what people edit counts more than what controllers create.
 _WEIGHT = {"ConfigMap": 1.0, "Secret": 1.0, "Deployment": 1.0, "Service": 1.0, "Pod": 0.3, "ReplicaSet": 0.3}
 _SOURCES = Literal["change", "alert", "event", "log", "trace", "metric"]
 
@@ -87,36 +88,25 @@ def _traces(snapshot: Snapshot) -> Iterator[Row]:
             yield {"time": onset[0], "source": "trace", "entity": service, "what": text, "symptom": True}
 
 
-_SHIFTS: dict[str, tuple[Any, list[Row]]] = {}
-
-
 def _metrics(snapshot: Snapshot) -> Iterator[Row]:
-    """Lasting steps of metrics; worked out once while the source is the same."""
-    key = snapshot.table("metrics")
-    known = _SHIFTS.get(str(snapshot.root))
-    if known is None or known[0] != key:
-        known = (key, list(_find_shifts(snapshot)))
-        _SHIFTS[str(snapshot.root)] = known
-    yield from known[1]
+    """Steps in metrics, cached while the metrics are unchanged."""
+    yield from snapshot.derived(_metric_steps, "metrics")
 
 
-def _find_shifts(snapshot: Snapshot) -> Iterator[Row]:
+def _metric_steps(snapshot: Snapshot) -> list[Row]:
+    rows: list[Row] = []
     where = Conditions()
     where.add(NO_BUCKETS)
-    every = list(SeriesReader(snapshot, where, most=_MOST_SAMPLES))
-    looked_at = prepared(every)
-    verdicts = judged([values for _, values, _ in looked_at])
-    for series, (times, _, unit), found in zip(every, looked_at, verdicts, strict=True):
-        if found.shift and found.score >= 10:
-            text = f"{series.metric} went from {found.shift.before:.4g} to {found.shift.after:.4g} ({unit})"
-            about = f"{series.kind.title()}/{series.object}"
-            yield {
-                "time": moment(times[found.shift.index]),
-                "source": "metric",
-                "entity": about,
-                "what": text,
-                "symptom": True,
-            }
+    every = list(SeriesReader(snapshot, where, max_points=_MAX_SAMPLES))
+    points = values_or_rates(every)
+    results = detect_anomalies([values for _, values, _ in points])
+    for series, (times, _, unit), result in zip(every, points, results, strict=True):
+        if result.shift and result.score >= 10:
+            text = f"{series.metric} went from {result.shift.before:.4g} to {result.shift.after:.4g} ({unit})"
+            entity = f"{series.kind.title()}/{series.object}"
+            time = to_datetime(times[result.shift.index])
+            rows.append({"time": time, "source": "metric", "entity": entity, "what": text, "symptom": True})
+    return rows
 
 
 _READERS = {
@@ -129,7 +119,7 @@ _READERS = {
 }
 
 
-class TimelineArguments(Paged):
+class TimelineArguments(PagedArguments):
     snapshot_dir: str | None = Field(None, description="leave out for the server's snapshot")
     sources: list[_SOURCES] | None = Field(None, description=f"some of {', '.join(_READERS)}; all by default")
     entity: str | None = Field(None, description="only what is about names that contain this")
@@ -151,14 +141,14 @@ class TimelineArguments(Paged):
 def incident_timeline(call: Call, arguments: TimelineArguments) -> Answer:
     """What changed, fired, failed and shifted, across alerts, events, objects, logs, traces and metrics, in order of
     time. Example: incident_timeline(start_time="2025-06-01T10:00:00Z", sources=["change", "alert"])."""
-    start, end = instant(arguments.start_time, "start_time"), instant(arguments.end_time, "end_time")
+    start, end = parse_time(arguments.start_time, "start_time"), parse_time(arguments.end_time, "end_time")
     chosen: list[str] = list(arguments.sources or _READERS)
     notes = []
-    if "metric" in chosen and call.snapshot.count("metrics") > _MOST_SAMPLES:
+    if "metric" in chosen and call.snapshot.count("metrics") > _MAX_SAMPLES:
         chosen = [source for source in chosen if source != "metric"]
         notes.append("metrics are left out here for their number; use get_metric_anomalies on suspects")
     rows = [row for source in chosen for row in _READERS[source](call.snapshot) if row["time"]]
-    kept = [
+    matching = [
         row
         for row in rows
         if (start is None or row["time"].replace(tzinfo=None) >= start)
@@ -166,15 +156,15 @@ def incident_timeline(call: Call, arguments: TimelineArguments) -> Answer:
         and (not arguments.entity or arguments.entity.lower() in str(row["entity"]).lower())
     ]
     order = list(_READERS)
-    kept.sort(key=lambda row: (row["time"], order.index(row["source"]), str(row["entity"]), row["what"]))
-    counts = {source: sum(row["source"] == source for row in kept) for source in chosen}
-    return Answer(kept, {"by_source": counts}, notes)
+    matching.sort(key=lambda row: (row["time"], order.index(row["source"]), str(row["entity"]), row["what"]))
+    counts = {source: sum(row["source"] == source for row in matching) for source in chosen}
+    return Answer(matching, {"by_source": counts}, notes)
 
 
 def first_symptom(snapshot: Snapshot) -> Row | None:
-    """The earliest of what alerts and traces show, or, failing both, error logs and warnings.
+    """The earliest symptom in alerts and traces, or else in error logs and warnings.
 
-    What was there before the recording began counts only where nothing began during it.
+    Symptoms older than the recording count only if none began during it.
     """
     text = first_capture(snapshot)
     began = datetime.fromisoformat(text).replace(tzinfo=UTC) if text else None
@@ -195,29 +185,32 @@ class ImpactArguments(Arguments):
 
 
 def _distances(graph: Topology, entity: str) -> dict[str, int]:
-    """Hops from the symptom to everything near it; one application's objects are no hop apart."""
-    found: dict[str, int] = {}
+    """Hops from the symptom to the nodes near it; the objects of one application count as one node."""
+    distances: dict[str, int] = {}
     queue = [(member, 0) for hit in graph.find(entity)[:1] for member in graph.aliases(hit)]
     while queue:
         node, hops = queue.pop(0)
-        if node in found or graph.nodes[node].kind in ("Namespace", "Node"):
+        if node in distances or graph.nodes[node].kind in ("Namespace", "Node"):
             continue
-        found[node] = hops
+        distances[node] = hops
         if hops < 4:
             same = set(graph.aliases(node)) if graph.nodes[node].kind != "Namespace" else set()
-            queue[:0] = [(other, hops) for other in sorted(same) if other not in found]
-            queue += [(other, hops + 1) for other in sorted(graph.neighbours(node)) if other not in found]
+            queue[:0] = [(other, hops) for other in sorted(same) if other not in distances]
+            queue += [(other, hops + 1) for other in sorted(graph.neighbours(node)) if other not in distances]
             queue.sort(key=lambda item: item[1])
-    return found
+    return distances
 
 
 def _earliest(change: Change) -> datetime:
-    """When a change may have happened: any time since the last look, unless the object says when."""
+    """The earliest possible time of a change: that of the last observation before it, unless its time is exact."""
     return change.time if change.exact or change.not_before is None else min(change.not_before, change.time)
 
 
 def _score(change: Change, symptom: datetime, window: timedelta, hops: int | None) -> float:
-    """Nearer in time, nearer in the graph, and made by hand rather than by a controller: more suspicious."""
+    """Suspicion from 0 to 100: higher if nearer in time and in the graph, and if not made by a controller.
+
+    The factors are chosen; tests fix the ranking they give.
+    """
     gap = max((symptom - change.time).total_seconds(), 0.0)
     closeness = 1.0 - 0.5 * min(gap / window.total_seconds(), 1.0)
     nearness = 0.3 if hops is None else 1.0 / (1 + 0.25 * hops)
@@ -246,17 +239,17 @@ def _score(change: Change, symptom: datetime, window: timedelta, hops: int | Non
 def change_impact(call: Call, arguments: ImpactArguments) -> Answer:
     """What changed shortly before the first symptom, most suspicious first: by nearness in time, nearness in the
     topology, and kind of change. Example: change_impact() or change_impact(symptom_entity="Service/checkout")."""
-    found = first_symptom(call.snapshot)
-    given = instant(arguments.symptom_time, "symptom_time")
-    if given is None and found is None:
+    symptom_row = first_symptom(call.snapshot)
+    requested_time = parse_time(arguments.symptom_time, "symptom_time")
+    if requested_time is None and symptom_row is None:
         return Answer([], {}, ["no symptom in alerts, traces, logs or events; give symptom_time"])
     changes = all_changes(call.snapshot)
-    tz = found["time"].tzinfo if found else changes[0].time.tzinfo if changes else None
-    symptom: datetime = given.replace(tzinfo=tz) if given else found["time"]  # type: ignore[index]
-    about = arguments.symptom_entity or (str(found["entity"]) if found else "")
+    tz = symptom_row["time"].tzinfo if symptom_row else changes[0].time.tzinfo if changes else None
+    symptom: datetime = requested_time.replace(tzinfo=tz) if requested_time else symptom_row["time"]  # type: ignore[index]
+    symptom_entity = arguments.symptom_entity or (str(symptom_row["entity"]) if symptom_row else "")
     window = timedelta(minutes=arguments.window_minutes)
     graph = topology_of(call.snapshot)
-    hops = _distances(graph, about) if about else {}
+    hops = _distances(graph, symptom_entity) if symptom_entity else {}
     rows: list[Row] = []
     for change in changes:
         if change.time < symptom - window or _earliest(change) > symptom:
@@ -269,15 +262,15 @@ def change_impact(call: Call, arguments: ImpactArguments) -> Answer:
                 "entity": entity,
                 "type": change.type,
                 "change": change_text(change),
-                "time": when(change.time),
+                "time": iso_time(change.time),
                 "time_exact": change.exact,
                 "minutes_before_symptom": round((symptom - change.time).total_seconds() / 60, 1),
                 "hops_to_symptom": distance,
             }
         )
     rows.sort(key=lambda row: (-float(row["score"]), str(row["entity"])))
-    summary: Row = {"symptom_time": when(symptom), "symptom_entity": about or None}
-    if found and not given:
-        summary["symptom"] = found["what"]
+    summary: Row = {"symptom_time": iso_time(symptom), "symptom_entity": symptom_entity or None}
+    if symptom_row and not requested_time:
+        summary["symptom"] = symptom_row["what"]
     notes = [] if rows else ["nothing changed in that time; widen window_minutes, or see incident_timeline"]
     return Answer(rows, summary, notes)

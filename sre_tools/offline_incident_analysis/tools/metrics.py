@@ -1,4 +1,4 @@
-"""metric_analysis: metrics of many objects at once, summarised, grouped, or combined by arithmetic."""
+"""metric_analysis: series of many objects, summarised, grouped, or combined by arithmetic."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from sre_tools.errors import ToolError
-from sre_tools.offline_incident_analysis.arguments import Timed
+from sre_tools.offline_incident_analysis.arguments import TimeRangeArguments
 from sre_tools.offline_incident_analysis.calls import Call
 from sre_tools.offline_incident_analysis.conditions import Conditions
 from sre_tools.offline_incident_analysis.expressions import metric_identifier, parse_expression
@@ -21,11 +21,11 @@ from sre_tools.offline_incident_analysis.metric_series import (
     NO_BUCKETS,
     Series,
     SeriesReader,
-    about_objects,
+    add_objects,
+    distinguishing_labels,
     metric_objects,
-    telling_labels,
 )
-from sre_tools.offline_incident_analysis.replies import Answer, Row, reply_schema, when
+from sre_tools.offline_incident_analysis.replies import Answer, Row, iso_time, reply_schema
 from sre_tools.offline_incident_analysis.statistics import is_counter
 from sre_tools.registry import tool
 from srearena.snapshots.series import summaries
@@ -63,7 +63,7 @@ _COLUMNS = {
 _QUANTILES = (0.5, 0.9, 0.95, 0.99)
 
 
-class MetricArguments(Timed):
+class MetricArguments(TimeRangeArguments):
     base_dir: str | None = Field(None, description="the snapshot's directory or metrics/; leave out for the server's")
     k8_object_name: str | None = Field(None, description="Pod/name, Service/name or name; a Deployment means its pods")
     object_pattern: str = Field("*", description='glob on kind/name, as in "pod/checkout-*"')
@@ -84,7 +84,7 @@ _DEPLOYMENT = """CASE WHEN object_kind = 'pod' AND regexp_matches(object_name, '
     THEN regexp_replace(object_name, '-[^-]*-[^-]*$', '') ELSE object_name END"""
 _OBJECT = "concat(upper(object_kind[1]), object_kind[2:], '/', object_name)"
 _KEYS = {"deployment": _DEPLOYMENT, "object_name": _OBJECT, "metric_name": "metric", "namespace": "namespace"}
-# Columns of the reply, as they are found in the table of series.
+# Columns of the reply as expressions over the series table.
 _SORTS = {
     "object": _OBJECT,
     "deployment": _DEPLOYMENT,
@@ -97,61 +97,62 @@ _SORTS = {
     "last_timestamp": "last_time",
     "rate_per_s": "rate_per_s",
 }
-_MOST_SERIES = 4000  # whose points are gone through when a time range asks for it
-_MOST_RAW = 1000  # whose points are listed
-_MOST_BUCKETS = 20_000
+# Limits per call; selection: a reply takes a few seconds.
+_MAX_SERIES = 4000  # whose points are read for a time range
+_MAX_RAW_SERIES = 1000  # whose points are listed
+_MAX_BUCKETS = 20_000
 _SUMMARY = f"""{_OBJECT} AS object, {_DEPLOYMENT} AS deployment, metric AS metric_name, points AS count, mean,
     minimum AS min, maximum AS max, last_value, last_time, labels, le, status_code, increase,
     increase / nullif(epoch(last_time - first_time), 0) AS rate_per_s"""
 
 
 def _conditions(call: Call, arguments: MetricArguments, names: list[str] | None) -> Conditions:
-    """Which series are meant; the time range is another matter."""
+    """The conditions on series, without the time range."""
     where = Conditions()
     if arguments.k8_object_name:
-        about_objects(where, metric_objects(call, arguments.k8_object_name))
+        add_objects(where, metric_objects(call, arguments.k8_object_name))
     if arguments.object_pattern not in ("", "*"):
         pattern = arguments.object_pattern.lower()
         where.add("lower(object_kind || '/' || object_name) GLOB ? OR lower(object_name) GLOB ?", pattern, pattern)
     if names:
         where.add(f"metric IN ({', '.join('?' for _ in names)})", *names)
-    where.equal(arguments.filters, _COLUMNS)
+    where.add_filters(arguments.filters, _COLUMNS)
     return where
 
 
 @dataclass(frozen=True, slots=True)
-class _Chosen:
-    """Series as a relation, summed up over the time range that was asked for."""
+class _Selection:
+    """A SQL relation of series with summaries over the requested time range."""
 
     relation: str
     values: list[Any]
     notes: list[str]
 
 
-def _chosen(call: Call, arguments: MetricArguments, where: Conditions) -> _Chosen:
-    begin, end = where.within(arguments)
+def _select_series(call: Call, arguments: MetricArguments, where: Conditions) -> _Selection:
+    begin, end = where.time_range(arguments)
     series = f"SELECT * FROM series {where.where}"
     if begin is None and end is None:
-        return _Chosen(f"({series} {'AND' if where.where else 'WHERE'} points > 0)", where.values, [])
-    found = call.snapshot.rows(f"SELECT count(*) AS n FROM series {where.where}", where.values)[0]["n"]
+        return _Selection(f"({series} {'AND' if where.where else 'WHERE'} points > 0)", where.values, [])
+    total = call.snapshot.rows(f"SELECT count(*) AS n FROM series {where.where}", where.values)[0]["n"]
     notes = []
-    if found > _MOST_SERIES:
-        series += f" ORDER BY object_kind, object_name, metric, labels LIMIT {_MOST_SERIES}"
+    if total > _MAX_SERIES:
+        series += f" ORDER BY object_kind, object_name, metric, labels LIMIT {_MAX_SERIES}"
         notes.append(
-            f"of {found} series the first {_MOST_SERIES} were looked at, as a time range was asked for; "
+            f"of {total} series the first {_MAX_SERIES} were looked at, as a time range was asked for; "
             "narrow by k8_object_name, object_pattern or metric_names"
         )
     bare = f"SELECT * EXCLUDE (samples, points) FROM ({series})"
-    return _Chosen(f"(SELECT * FROM ({summaries(bare, begin, end)}) WHERE points > 0)", where.values, notes)
+    return _Selection(f"(SELECT * FROM ({summaries(bare, begin, end)}) WHERE points > 0)", where.values, notes)
 
 
-def _wanted(call: Call, arguments: MetricArguments) -> list[str] | None:
+def _checked_names(call: Call, arguments: MetricArguments) -> list[str] | None:
     if not arguments.metric_names:
         return None
-    known = [row["metric"] for row in call.snapshot.rows("SELECT DISTINCT metric FROM series ORDER BY 1")]
+    existing = [row["metric"] for row in call.snapshot.rows("SELECT DISTINCT metric FROM series ORDER BY 1")]
     for name in arguments.metric_names:
-        if name not in known:
-            near = ", ".join(nearest(name, (str(k) for k in known))) or "none: it has no metrics"
+        if name not in existing:
+            near = ", ".join(nearest(name, (str(k) for k in existing))) or "none: it has no metrics"
             raise ToolError(f"no metric {name!r} in this snapshot; nearest: {near}")
     return arguments.metric_names
 
@@ -176,73 +177,77 @@ def metric_analysis(call: Call, arguments: MetricArguments) -> Answer:
     eval="pct = 100 * container_cpu_cfs_throttled_periods_total / container_cpu_cfs_periods_total",
     group_by="pod_name").
     For what is out of the ordinary use get_metric_anomalies."""
-    names = _wanted(call, arguments)
+    names = _checked_names(call, arguments)
     if arguments.group_by and arguments.group_by not in _GROUPS:
         raise ToolError(f"group_by: there is no column {arguments.group_by!r}; there are {', '.join(_GROUPS)}")
     if arguments.eval:
-        return _evaluated(call, arguments)
+        return _evaluate(call, arguments)
     where = _conditions(call, arguments, names)
     quantiles = any(name.endswith("_bucket") for name in names or []) and not arguments.include_buckets
     if not arguments.include_buckets and not quantiles and arguments.verbosity != "raw":
         where.add(NO_BUCKETS)
     if arguments.verbosity == "raw":
         return _raw(call, arguments, where)
-    chosen = _chosen(call, arguments, where)
+    selection = _select_series(call, arguments, where)
     if arguments.group_by or arguments.agg != "mean":
-        return _grouped(call, arguments, chosen)
+        return _group(call, arguments, selection)
     order = f"{_OBJECT}, metric, labels, le, status_code"
     if quantiles:
         found = call.snapshot.rows(
-            f"SELECT {_SUMMARY} FROM {chosen.relation} ORDER BY {order} LIMIT {_MOST_BUCKETS}", chosen.values
+            f"SELECT {_SUMMARY} FROM {selection.relation} ORDER BY {order} LIMIT {_MAX_BUCKETS}", selection.values
         )
         rows = _with_quantiles(found, arguments)
-        notes = chosen.notes if len(found) < _MOST_BUCKETS else [*chosen.notes, "too many buckets: narrow by object"]
+        notes = (
+            selection.notes if len(found) < _MAX_BUCKETS else [*selection.notes, "too many buckets: narrow by object"]
+        )
         return Answer(_sorted(rows, arguments.sort_by), {"series": len(rows)}, notes)
-    total = call.snapshot.rows(f"SELECT count(*) AS n FROM {chosen.relation}", chosen.values)[0]["n"]
+    total = call.snapshot.rows(f"SELECT count(*) AS n FROM {selection.relation}", selection.values)[0]["n"]
     if arguments.sort_by and arguments.sort_by not in _SORTS:
         raise ToolError(f"sort_by: there is no column {arguments.sort_by!r}; there are {', '.join(_SORTS)}")
     first = arguments.sort_by or "max"
     rows = [
         _summary(row, arguments)
         for row in call.snapshot.rows(
-            f"""SELECT {_SUMMARY} FROM {chosen.relation}
+            f"""SELECT {_SUMMARY} FROM {selection.relation}
                 ORDER BY {_SORTS[first]} DESC NULLS LAST, {order} LIMIT ? OFFSET ?""",
-            [*chosen.values, call.window.most, call.window.offset],
+            [*selection.values, call.window.max_rows, call.window.offset],
         )
     ]
     notes = [] if total else ["nothing matches; drop filters, metric_names, object_pattern or the time range"]
-    return Answer(rows, {"series": total}, [*notes, *chosen.notes], total=total, start=call.window.offset)
+    return Answer(rows, {"series": total}, [*notes, *selection.notes], total=total, start=call.window.offset)
 
 
 def _raw(call: Call, arguments: MetricArguments, where: Conditions) -> Answer:
-    """Single samples, of as many series as can be gone through at once."""
+    """Single samples of a bounded number of series."""
     order = "object_kind, object_name, metric, labels, le, status_code"
-    found = call.snapshot.rows(f"SELECT count(*) AS n FROM series {where.where}", where.values)[0]["n"]
+    total = call.snapshot.rows(f"SELECT count(*) AS n FROM series {where.where}", where.values)[0]["n"]
     notes = []
-    if found > _MOST_RAW:
-        notes.append(f"of {found} series the first {_MOST_RAW} are shown; narrow by object, pattern or metric_names")
+    if total > _MAX_RAW_SERIES:
+        notes.append(
+            f"of {total} series the first {_MAX_RAW_SERIES} are shown; narrow by object, pattern or metric_names"
+        )
     during = Conditions()
-    during.during("timestamp", arguments)
+    during.add_time_range("timestamp", arguments)
     samples = f"""(SELECT * FROM (SELECT {order}, unnest(times) AS timestamp, unnest("values") AS value
-        FROM (SELECT * FROM series {where.where} ORDER BY {order} LIMIT {_MOST_RAW})) {during.where})"""
+        FROM (SELECT * FROM series {where.where} ORDER BY {order} LIMIT {_MAX_RAW_SERIES})) {during.where})"""
     values = [*where.values, *during.values]
-    total = call.snapshot.rows(f"SELECT count(*) AS n FROM {samples}", values)[0]["n"]
+    count = call.snapshot.rows(f"SELECT count(*) AS n FROM {samples}", values)[0]["n"]
     rows = call.snapshot.rows(
         f"""SELECT timestamp, {_OBJECT} AS object, metric AS metric_name, value, le, status_code FROM {samples}
             ORDER BY {order}, timestamp LIMIT ? OFFSET ?""",
-        [*values, call.window.most, call.window.offset],
+        [*values, call.window.max_rows, call.window.offset],
     )
-    return Answer(rows, notes=notes, total=total, start=call.window.offset)
+    return Answer(rows, notes=notes, total=count, start=call.window.offset)
 
 
 def _summary(row: Row, arguments: MetricArguments) -> Row:
-    labels = telling_labels(row["labels"], row["le"], row["status_code"])
+    labels = distinguishing_labels(row["labels"], row["le"], row["status_code"])
     if not arguments.include_tags:
         labels = {key: value for key, value in labels.items() if key in arguments.labels_keep}
     shown: Row = {
         **{key: row[key] for key in ("object", "deployment", "metric_name", "count")},
         **{key: _short(row[key]) for key in ("mean", "min", "max", "last_value")},
-        "last_timestamp": when(row["last_time"]),
+        "last_timestamp": iso_time(row["last_time"]),
         "labels": labels,
     }
     if is_counter(row["metric_name"]):
@@ -255,7 +260,9 @@ def _with_quantiles(found: list[Row], arguments: MetricArguments) -> list[Row]:
     histograms: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in found:
         if row["metric_name"].endswith("_bucket"):
-            plain = {k: v for k, v in telling_labels(row["labels"], None, row["status_code"]).items() if k != "le"}
+            plain = {
+                k: v for k, v in distinguishing_labels(row["labels"], None, row["status_code"]).items() if k != "le"
+            }
             histograms[row["object"], row["metric_name"], str(plain)].append(row)
         else:
             rows.append(_summary(row, arguments))
@@ -275,7 +282,7 @@ def _bound(text: str | None) -> float:
 
 
 def _quantile_row(group: list[Row]) -> Row | None:
-    """Quantiles of what a histogram counted during the time range, as Prometheus interpolates them."""
+    """Quantiles of a histogram over the time range, interpolated like Prometheus does."""
     grown: dict[float, float] = defaultdict(float)
     for row in group:
         bound = _bound(row["le"])
@@ -289,7 +296,9 @@ def _quantile_row(group: list[Row]) -> Row | None:
     found: Row = {
         **{key: first[key] for key in ("object", "deployment", "metric_name")},
         "sample_count": _short(total),
-        "labels": {k: v for k, v in telling_labels(first["labels"], None, first["status_code"]).items() if k != "le"},
+        "labels": {
+            k: v for k, v in distinguishing_labels(first["labels"], None, first["status_code"]).items() if k != "le"
+        },
         "duration_ms": {},
     }
     for quantile in _QUANTILES:
@@ -305,16 +314,16 @@ def _quantile_row(group: list[Row]) -> Row | None:
     return found
 
 
-def _grouped(call: Call, arguments: MetricArguments, chosen: _Chosen) -> Answer:
-    """Means of series, brought together; a different metric is a different group."""
+def _group(call: Call, arguments: MetricArguments, selection: _Selection) -> Answer:
+    """Aggregated means of series, grouped by the column and the metric."""
     key = f"{_KEYS[_GROUPS[arguments.group_by]]} AS key, " if arguments.group_by else ""
     aggregate = {"mean": "avg(mean)", "count": "count(*)"}.get(arguments.agg, f"{arguments.agg}(mean)")
     if arguments.agg in ("first", "last"):
         aggregate = f"{arguments.agg}(mean ORDER BY {_OBJECT}, metric, labels, le, status_code)"
     found = call.snapshot.rows(
-        f"""SELECT {key}metric, {aggregate} AS value, count(*) AS series FROM {chosen.relation}
+        f"""SELECT {key}metric, {aggregate} AS value, count(*) AS series FROM {selection.relation}
             GROUP BY {"key, " if key else ""}metric """,
-        chosen.values,
+        selection.values,
     )
     rows: list[Row] = []
     for row in found:
@@ -323,13 +332,13 @@ def _grouped(call: Call, arguments: MetricArguments, chosen: _Chosen) -> Answer:
             {**named, "metric_name": row["metric"], arguments.agg: _short(row["value"]), "series": row["series"]}
         )
     rows.sort(key=lambda row: (-float(row[arguments.agg]), str(row)))
-    return Answer(_sorted(rows, arguments.sort_by), {"series": sum(row["series"] for row in found)}, chosen.notes)
+    return Answer(_sorted(rows, arguments.sort_by), {"series": sum(row["series"] for row in found)}, selection.notes)
 
 
-def _evaluated(call: Call, arguments: MetricArguments) -> Answer:
+def _evaluate(call: Call, arguments: MetricArguments) -> Answer:
     expression = parse_expression(arguments.eval or "")
-    known = [str(r["metric"]) for r in call.snapshot.rows("SELECT DISTINCT metric FROM series ORDER BY 1")]
-    by_identifier = {metric_identifier(name): name for name in reversed(known)}
+    existing = [str(r["metric"]) for r in call.snapshot.rows("SELECT DISTINCT metric FROM series ORDER BY 1")]
+    by_identifier = {metric_identifier(name): name for name in reversed(existing)}
     missing = sorted(expression.metrics - by_identifier.keys())
     if missing:
         near = ", ".join(nearest(missing[0], by_identifier))
@@ -350,7 +359,7 @@ def _evaluated(call: Call, arguments: MetricArguments) -> Answer:
     for place, table in tables.items():
         latest: dict[str, float] = {}
         for second in sorted(table):
-            # Series are scraped at slightly different moments: what was last known counts.
+            # Series are scraped at slightly different times: use the last value of each.
             latest.update({m: math.fsum(v) for m, v in table[second].items()})
             if latest.keys() >= expression.metrics and (result := expression.value(latest)) is not None:
                 results[groups[place]].append(result)

@@ -1,4 +1,4 @@
-"""get_k8_spec and k8s_spec_change_analysis: what objects are, and what was changed about them."""
+"""get_k8_spec and k8s_spec_change_analysis: manifests of objects and their changes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from sre_tools.errors import ToolError
-from sre_tools.offline_incident_analysis.arguments import Arguments, Paged, instant
+from sre_tools.offline_incident_analysis.arguments import Arguments, PagedArguments, parse_time
 from sre_tools.offline_incident_analysis.calls import Call
 from sre_tools.offline_incident_analysis.identity import entity_id, nearest, parse_identifier
 from sre_tools.offline_incident_analysis.object_versions import Change, all_changes, change_text, parse_body
@@ -19,7 +19,7 @@ _NO_EFFECT = "taken for older prompts' sake, without effect: objects say themsel
 _FILE = Field(None, description="the objects table; leave out for the server's snapshot")
 
 
-class ChangeArguments(Paged):
+class ChangeArguments(PagedArguments):
     k8s_objects_file: str | None = _FILE
     k8_object_name: str | None = Field(None, description="namespace/Kind/name, Kind/name or name; exact")
     max_changes_per_diff: int | None = Field(None, ge=1, description="items shown per change")
@@ -59,22 +59,24 @@ class ChangeArguments(Paged):
 def k8s_spec_change_analysis(call: Call, arguments: ChangeArguments) -> Answer:
     """Objects whose spec, data, labels or annotations changed, that were created or deleted. Status and resource
     versions are not changes. Example: k8s_spec_change_analysis(k8_object_name="Deployment/checkout")."""
-    start, end = instant(arguments.start_time, "start_time"), instant(arguments.end_time, "end_time")
-    wanted = parse_identifier(arguments.k8_object_name) if arguments.k8_object_name else None
-    seen = call.snapshot.rows("SELECT count(*) AS n, count(DISTINCT (kind, namespace, name)) AS k FROM objects")[0]
+    start, end = parse_time(arguments.start_time, "start_time"), parse_time(arguments.end_time, "end_time")
+    target = parse_identifier(arguments.k8_object_name) if arguments.k8_object_name else None
+    counts_row = call.snapshot.rows("SELECT count(*) AS n, count(DISTINCT (kind, namespace, name)) AS k FROM objects")[
+        0
+    ]
     changes = []
     for change in all_changes(call.snapshot):
         if arguments.time_basis == "observation":
-            change = replace(change, time=change.seen, exact=False)
+            change = replace(change, time=change.observed_at, exact=False)
         time = change.time.replace(tzinfo=None)
         if (start and time < start) or (end and time > end):
             continue
-        if wanted and not wanted.matches(change.namespace, change.kind, change.name):
+        if target and not target.matches(change.namespace, change.kind, change.name):
             continue
         if change.type != "modified" and arguments.lifecycle_inference == "none":
             continue
         changes.append(change)
-    # What someone edited says more than what controllers create and delete in its wake.
+    # Edits come before the objects that controllers create and delete as a consequence.
     changes.sort(key=lambda c: (c.type != "modified", c.kind in ("Pod", "ReplicaSet"), c.time))
     rows = [_change_row(change, arguments) for change in changes]
     if arguments.include_reference_spec:
@@ -89,17 +91,17 @@ def k8s_spec_change_analysis(call: Call, arguments: ChangeArguments) -> Answer:
         rows.sort(key=lambda row: -counts[row["entity"]])
     changed = {row["entity"] for row in rows}
     summary: dict[str, Any] = {
-        "observations": seen["n"],
-        "total_entities": seen["k"],
+        "observations": counts_row["n"],
+        "total_entities": counts_row["k"],
         "entities_with_changes": len(changed),
         "total_change_events": len(rows),
     }
-    if wanted and not rows:
+    if target and not rows:
         _require(call, arguments.k8_object_name or "")
     if arguments.include_no_change:
         for row in call.snapshot.rows("SELECT DISTINCT kind, namespace, name FROM objects ORDER BY ALL"):
             entity = entity_id(row["namespace"], row["kind"], row["name"] or "")
-            if entity not in changed and (wanted is None or wanted.matches(**row)):
+            if entity not in changed and (target is None or target.matches(**row)):
                 rows.append({"entity": entity, **row, "change": "none"})
     return Answer(rows, summary)
 
@@ -124,25 +126,25 @@ def _change_row(change: Change, arguments: ChangeArguments) -> dict[str, Any]:
 
 
 def _first_spec(call: Call, row: dict[str, Any]) -> Any:
-    found = call.snapshot.rows(
+    rows = call.snapshot.rows(
         """SELECT arg_min(body, observed_at) AS body FROM objects
            WHERE kind = ? AND name = ? AND namespace IS NOT DISTINCT FROM ?""",
         [row["kind"], row["name"], row["namespace"]],
     )
-    body = parse_body(found[0]["body"]) if found else {}
+    body = parse_body(rows[0]["body"]) if rows else {}
     return body.get("spec", body.get("data"))
 
 
 def matching(call: Call, text: str) -> list[dict[str, Any]]:
-    """The objects that a name means, latest look first."""
-    wanted = parse_identifier(text)
-    clauses, values = ["lower(name) = lower(?)"], [wanted.name]
-    if wanted.kind:
+    """The objects that match an identifier, with their latest observation."""
+    target = parse_identifier(text)
+    clauses, values = ["lower(name) = lower(?)"], [target.name]
+    if target.kind:
         clauses.append("lower(kind) = lower(?)")
-        values.append(wanted.kind)
-    if wanted.namespace:
+        values.append(target.kind)
+    if target.namespace:
         clauses.append("lower(namespace) = lower(?)")
-        values.append(wanted.namespace)
+        values.append(target.namespace)
     return call.snapshot.rows(
         f"""SELECT kind, namespace, name, count(*) AS observation_count, max(observed_at) AS timestamp,
             arg_max(body, observed_at) AS body FROM objects WHERE {" AND ".join(clauses)}
@@ -152,15 +154,16 @@ def matching(call: Call, text: str) -> list[dict[str, Any]]:
 
 
 def _require(call: Call, text: str) -> list[dict[str, Any]]:
-    found = matching(call, text)
-    if not found:
-        known = call.snapshot.rows("SELECT DISTINCT kind, name FROM objects WHERE name IS NOT NULL")
-        wanted = parse_identifier(text)
-        names = nearest(wanted.name, (row["name"] for row in known if not wanted.kind or row["kind"] == wanted.kind))
-        near = [f"{row['kind']}/{row['name']}" for row in known if row["name"] in names][:8]
+    """The matching objects; ToolError with the nearest names if there are none."""
+    objects = matching(call, text)
+    if not objects:
+        existing = call.snapshot.rows("SELECT DISTINCT kind, name FROM objects WHERE name IS NOT NULL")
+        target = parse_identifier(text)
+        names = nearest(target.name, (row["name"] for row in existing if not target.kind or row["kind"] == target.kind))
+        near = [f"{row['kind']}/{row['name']}" for row in existing if row["name"] in names][:8]
         hint = f"did you mean {', '.join(sorted(near))}?" if near else "this snapshot has no objects"
         raise ToolError(f"no object {text!r} in this snapshot; {hint}")
-    return found
+    return objects
 
 
 class SpecArguments(Arguments):
@@ -188,21 +191,21 @@ class SpecArguments(Arguments):
 def get_k8_spec(call: Call, arguments: SpecArguments) -> Answer:
     """The manifest of an object as last seen. Example: get_k8_spec(k8_object_name="otel-demo/Deployment/checkout").
     For what changed about it use k8s_spec_change_analysis."""
-    found = _require(call, arguments.k8_object_name)
+    objects = _require(call, arguments.k8_object_name)
     notes = []
-    if len(found) > 1:
+    if len(objects) > 1:
         notes.append("the name is ambiguous; say namespace/Kind/name to get one object")
     rows = []
-    for item in found:
-        looks = [item]
+    for item in objects:
+        observations = [item]
         if arguments.return_all_observations:
-            looks = call.snapshot.rows(
+            observations = call.snapshot.rows(
                 """SELECT observed_at AS timestamp, body FROM objects WHERE kind = ? AND name = ?
                    AND namespace IS NOT DISTINCT FROM ? ORDER BY observed_at""",
                 [item["kind"], item["name"], item["namespace"]],
             )
-        for look in looks:
-            body = parse_body(look["body"])
+        for observation in observations:
+            body = parse_body(observation["body"])
             metadata = body.get("metadata")
             if isinstance(metadata, dict):
                 metadata.pop("managedFields", None)
@@ -214,9 +217,9 @@ def get_k8_spec(call: Call, arguments: SpecArguments) -> Answer:
                     "kind": item["kind"],
                     "namespace": item["namespace"],
                     "name": item["name"],
-                    "timestamp": look["timestamp"],
+                    "timestamp": observation["timestamp"],
                     "observation_count": item["observation_count"],
                     "spec": body,
                 }
             )
-    return Answer(rows, {"found": True, "entity_count": len(found)}, notes)
+    return Answer(rows, {"found": True, "entity_count": len(objects)}, notes)

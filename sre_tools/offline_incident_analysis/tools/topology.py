@@ -1,4 +1,4 @@
-"""build_topology and topology_analysis: what is connected to what."""
+"""build_topology and topology_analysis."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class BuildArguments(Arguments):
     output_file: str | None = Field(None, description="not needed: topology_analysis builds the graph itself")
 
 
-def _architecture(call: Call, given: str | None) -> Any:
-    if not given:
+def _architecture(call: Call, file: str | None) -> Any:
+    if not file:
         return None
-    path = call.workspace.confined(given)
+    path = call.workspace.confine(file)
     try:
         return orjson.loads(path.read_bytes())
     except (OSError, orjson.JSONDecodeError) as problem:
         raise ToolError(
-            f"arch_file {given} cannot be read as JSON; leave it out to use what the traces show"
+            f"arch_file {file} cannot be read as JSON; leave it out to use what the traces show"
         ) from problem
 
 
@@ -74,11 +74,11 @@ def build_topology(call: Call, arguments: BuildArguments) -> Answer:
     return Answer(edges, summary, notes)
 
 
-def _write(call: Call, given: str, graph: Topology) -> str:
+def _write(call: Call, file: str, graph: Topology) -> str:
     output = call.workspace.output
     if output is None:
         return "output_file was not written: this server keeps the graph itself; call topology_analysis(entity=...)"
-    path = (output / given).resolve()
+    path = (output / file).resolve()
     if not path.is_relative_to(output) or path.suffix != ".json":
         raise ToolError("output_file must be a .json file in the server's output directory")
     path.write_bytes(orjson.dumps(graph.document()))
@@ -92,26 +92,27 @@ class TopologyArguments(Arguments):
 
 
 def _chains(graph: Topology, start: str, forward: bool) -> list[str]:
-    """Ways along calls to where they end, each node once per way."""
-    found: list[str] = []
+    """Call chains from a node to the leaves or roots, without repeated nodes."""
+    chains: list[str] = []
 
     def walk(node: str, way: tuple[str, ...]) -> None:
-        if len(found) >= _MAX_CHAINS:
+        if len(chains) >= _MAX_CHAINS:
             return
         following = graph.targets(node, "calls") if forward else graph.sources(node, "calls")
         following = [other for other in following if other not in way]
         if not following or len(way) >= _MAX_DEPTH:
             if len(way) > 1:
-                found.append(" → ".join(graph.nodes[n].name for n in (way if forward else reversed(way))))
+                chains.append(" → ".join(graph.nodes[n].name for n in (way if forward else reversed(way))))
             return
         for other in following:
             walk(other, (*way, other))
 
     walk(start, (start,))
-    return found
+    return chains
 
 
 def resolve(graph: Topology, text: str) -> str:
+    """The best match of an identifier; ToolError with the nearest names if there is none."""
     hits = graph.find(text)
     if not hits:
         near = nearest(text.split("/")[-1], (node.name for node in graph.nodes.values()))
@@ -120,7 +121,7 @@ def resolve(graph: Topology, text: str) -> str:
 
 
 def app_side(graph: Topology, node: str) -> str:
-    """The alias of a node that takes part in calls, if any does."""
+    """The alias of a node that calls or is called, or else the node itself."""
     members = graph.aliases(node)
     calling = [m for m in members if graph.targets(m, "calls") or graph.sources(m, "calls")]
     return calling[0] if calling else node
@@ -136,15 +137,15 @@ def topology_analysis(call: Call, arguments: TopologyArguments) -> Answer:
     it uses. Example: topology_analysis(entity="Service/checkout")."""
     graph = topology_of(call.snapshot)
     node = resolve(graph, arguments.entity)
-    about = graph.nodes[node]
+    obj = graph.nodes[node]
     members = graph.aliases(node)
     centre = app_side(graph, node)
     uses = sorted({t for m in members for t in graph.targets(m, "depends_on")})
     summary = {
         "entity": node,
-        "kind": about.kind,
-        "name": about.name,
-        "namespace": about.namespace,
+        "kind": obj.kind,
+        "name": obj.name,
+        "namespace": obj.namespace,
         "aliases": [member for member in members if member != node],
         "callers": graph.sources(centre, "calls"),
         "callees": graph.targets(centre, "calls"),
@@ -155,7 +156,7 @@ def topology_analysis(call: Call, arguments: TopologyArguments) -> Answer:
         "call_chains_to_leaf": _chains(graph, centre, forward=True),
     }
     order = {"calls": 0, "depends_on": 1, "targets": 1}
-    edges = {(s, r, t): m for member in members for s, r, t, m in graph.around(member)}
+    edges = {(s, r, t): m for member in members for s, r, t, m in graph.edges_of(member)}
     rows: list[dict[str, Any]] = [
         {"source": s, "relation": r, "target": t, **({"meta": m} if m else {})} for (s, r, t), m in edges.items()
     ]

@@ -1,4 +1,4 @@
-"""get_trace_error_tree: where in the call tree requests fail or slow down, and since when."""
+"""get_trace_error_tree: errors and latency by call path, before and after a pivot."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Literal
 from pydantic import Field
 
 from sre_tools.errors import ToolError
-from sre_tools.offline_incident_analysis.arguments import Arguments, instant
+from sre_tools.offline_incident_analysis.arguments import Arguments, parse_time
 from sre_tools.offline_incident_analysis.calls import Call
 from sre_tools.offline_incident_analysis.identity import nearest
-from sre_tools.offline_incident_analysis.replies import Answer, Row, reply_schema, when
+from sre_tools.offline_incident_analysis.replies import Answer, Row, iso_time, reply_schema
 from sre_tools.offline_incident_analysis.statistics import change_point
 from sre_tools.offline_incident_analysis.trace_tree import ARROW, call_tree
 from sre_tools.registry import tool
@@ -21,7 +21,7 @@ from srearena.snapshots import Snapshot
 
 _DELTA = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_BUCKETS = 120
+_BUCKETS = 120  # chosen: 30 s each for an hour of traces
 _SEVERITY = {"CRITICAL": 0, "NEW": 1, "WARNING": 2, "DISAPPEARED": 3, "ERRORS": 1, "OK": 4}
 
 
@@ -56,7 +56,7 @@ def services_with_spans(snapshot: Snapshot) -> list[str]:
 
 
 def error_onset(snapshot: Snapshot, service: str | None = None) -> tuple[datetime, str] | None:
-    """When requests began to fail, or else to take longer: the first moment of the worse half."""
+    """When requests began to fail or else became slower, and which of the two."""
     return _onset(snapshot, service) if service else snapshot.derived(_onset, "spans")
 
 
@@ -66,6 +66,7 @@ def _onset(snapshot: Snapshot, service: str | None = None) -> tuple[datetime, st
         return None
     width = max(10.0, (extent.last - extent.first).total_seconds() / _BUCKETS)
     about = "AND service = ?" if service else ""
+    # Minimum rises; chosen: 2 points of error rate, 0.2 in the logarithm (22 %) of latency.
     for what, measure, least in (
         ("error rate", "avg(CASE WHEN status = 'Error' THEN 1.0 ELSE 0.0 END)", 0.02),
         ("latency", "ln(1 + quantile_cont(duration_ns, 0.95))", 0.2),
@@ -75,9 +76,9 @@ def _onset(snapshot: Snapshot, service: str | None = None) -> tuple[datetime, st
                 FROM spans WHERE time IS NOT NULL {about} GROUP BY bucket ORDER BY bucket""",
             [extent.first.replace(tzinfo=None), width, *([service] if service else [])],
         )
-        found = change_point([row["measure"] or 0.0 for row in rows])
-        if found and found.after > found.before + least:
-            return rows[found.index]["began"], what
+        step = change_point([row["measure"] or 0.0 for row in rows])
+        if step and step.after > step.before + least:
+            return rows[step.index]["began"], what
     return None
 
 
@@ -91,7 +92,7 @@ def _failing(snapshot: Snapshot) -> list[str]:
 
 
 def _pivot(snapshot: Snapshot, service: str | None) -> tuple[datetime, str] | None:
-    """When it began; where all requests together hide it, with the first service in which it shows."""
+    """The onset over all requests, or else the earliest one of a failing service."""
     whole = error_onset(snapshot, service)
     if whole or service:
         return whole
@@ -133,13 +134,13 @@ def get_trace_error_tree(call: Call, arguments: TraceArguments) -> Answer:
     if arguments.service_name and arguments.service_name not in extent.services:
         near = ", ".join(nearest(arguments.service_name, extent.services))
         raise ToolError(f"no spans of a service {arguments.service_name!r}; nearest: {near}")
-    pivot, how = instant(arguments.pivot_time, "pivot_time"), "given"
+    pivot, how = parse_time(arguments.pivot_time, "pivot_time"), "given"
     if pivot is None:
         onset = _pivot(call.snapshot, arguments.service_name)
         pivot, how = (onset[0].replace(tzinfo=None), f"found: {onset[1]} rose") if onset else (None, "none found")
     first, last = extent.first.replace(tzinfo=None), extent.last.replace(tzinfo=None) + timedelta(microseconds=1)
     begin, end = (pivot - delta, pivot + delta) if pivot else (first, last)
-    # Without a pivot everything is one window, which the comparison calls `post`.
+    # Without a pivot there is one window, named `post`.
     tree = call_tree(call.snapshot, extent.services, pivot or first, begin, end, arguments.span_kind)
     rows = tree.rows
     seconds = {"pre": _length(first, last, begin, pivot), "post": _length(first, last, pivot or first, end)}
@@ -156,7 +157,7 @@ def get_trace_error_tree(call: Call, arguments: TraceArguments) -> Answer:
     for row in shown:
         del row["weight"]
     summary: Row = {
-        "pivot_time": when(pivot.replace(tzinfo=extent.first.tzinfo)) if pivot else None,
+        "pivot_time": iso_time(pivot.replace(tzinfo=extent.first.tzinfo)) if pivot else None,
         "pivot": how,
         "window": arguments.delta_time if pivot else "the whole recording",
         "paths": len(shown),
@@ -220,13 +221,13 @@ def _compared(path: Row, seconds: dict[str, float], arguments: TraceArguments, *
 
 
 def _suspect(rows: list[Row]) -> Row:
-    """The service in which failures begin: most failed spans whose own calls did not fail."""
-    own: dict[str, int] = {}
+    """The service in which failures start: the one with most failed spans without a failed child."""
+    failures: dict[str, int] = {}
     for row in rows:
         if row["side"] == "post":
-            own[row["service"]] = own.get(row["service"], 0) + row["own_errors"]
-    if not own or not max(own.values()):
+            failures[row["service"]] = failures.get(row["service"], 0) + row["own_errors"]
+    if not failures or not max(failures.values()):
         return {}
-    worst = max(own, key=lambda service: (own[service], service))
-    reason = f"{own[worst]} of {sum(own.values())} failures begin here (the calls it made did not fail)"
+    worst = max(failures, key=lambda service: (failures[service], service))
+    reason = f"{failures[worst]} of {sum(failures.values())} failures begin here (the calls it made did not fail)"
     return {"root_cause_suspect": {"service": worst, "reason": reason}}
