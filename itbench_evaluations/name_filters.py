@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
-from srearena.regular_expressions import PatternError, pattern
+from srearena.regular_expressions import PatternError, literal, pattern
 
 MAX_NAME = 300  # characters; longer names denote no Kubernetes object and match nothing
 MAX_SIZE = 4000  # atoms after counted repeats are written out; a larger filter is read as a glob
@@ -239,18 +239,13 @@ def _written_member(kind: str, value: Any) -> str:
         case "NEGATE":
             return "^"
         case "LITERAL":
-            return _written_character(value)
+            return literal(chr(value))
         case "NOT_LITERAL":
-            return "^" + _written_character(value)
+            return "^" + literal(chr(value))
         case "RANGE":
-            return f"{_written_character(value[0])}-{_written_character(value[1])}"
+            return f"{literal(chr(value[0]))}-{literal(chr(value[1]))}"
         case _:
             return _CLASSES[str(value)]
-
-
-def _written_character(code: int) -> str:
-    """A surrogate, which UTF-8 cannot encode, is U+FFFD, as it is in the names that are matched."""
-    return rf"\x{{{0xFFFD if 0xD800 <= code <= 0xDFFF else code:x}}}"
 
 
 def _accepts(tree: _Sequence, name: str) -> bool:
@@ -339,5 +334,5 @@ def _glob_acceptor(glob: str) -> Callable[[str], bool]:
     if len(glob.replace("*", "")) > MAX_NAME:
         return lambda name: False
     wildcards = {"*": "(?s:.*)", "?": "(?s:.)"}
-    parts = (wildcards.get(character) or _written_character(ord(character)) for character in re.sub(r"\*+", "*", glob))
+    parts = (wildcards.get(character) or literal(character) for character in re.sub(r"\*+", "*", glob))
     return pattern(rf"\A{''.join(parts)}\z").matches

@@ -9,6 +9,8 @@ error messages have other words, and some expressions that Go refuses compile (s
 from __future__ import annotations
 
 import re
+from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -16,7 +18,7 @@ from typing import Any
 
 import re2  # type: ignore[import-untyped]
 
-__all__ = ["Match", "Pattern", "PatternError", "pattern"]
+__all__ = ["Match", "Pattern", "PatternError", "Text", "literal", "pattern"]
 
 _MAX_MEMORY = 8 << 20
 """Bytes per expression, program and caches together: RE2's default. A larger program is refused."""
@@ -83,12 +85,38 @@ class Match:
         return _REFERENCE.sub(value, template)
 
 
-class Pattern:
-    """A compiled expression over text."""
+class Text:
+    """A text encoded for RE2, with positions counted in characters; to be kept where it is searched repeatedly."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.program = _compiled(text, captures=True)
+        self.data = _encoded(text)
+
+    @cached_property
+    def _starts(self) -> array[int]:
+        """The position in the data of every character, and of the end."""
+        if len(self.data) == len(self.text):
+            return array("q")
+        starts = array("q", (position for position, byte in enumerate(self.data) if byte & 0xC0 != 0x80))
+        starts.append(len(self.data))
+        return starts
+
+    def position(self, character: int) -> int:
+        """The position in the data of a character."""
+        return self._starts[character] if self._starts else character
+
+    def character(self, position: int) -> int:
+        """The number of the character at a position in the data."""
+        return bisect_left(self._starts, position) if self._starts else position
+
+
+class Pattern:
+    """A compiled expression over text."""
+
+    def __init__(self, text: str, *, longest: bool = False) -> None:
+        """`longest` chooses the longest of the leftmost matches, as POSIX does; otherwise the one Perl would choose."""
+        self.text = text
+        self.program = _compiled(text, captures=True, longest=longest)
         """RE2's own object over bytes, with the interface of `re.Pattern`."""
         self.names: Mapping[str, int] = {name.decode(): number for name, number in self.program.groupindex.items()}
         self._groups = range(self.program.groups + 1)
@@ -104,27 +132,37 @@ class Pattern:
             return self.search(text) is not None
         return self.presence.search(_encoded(text)) is not None
 
+    def spans(self, text: Text, start: int = 0) -> list[tuple[int, int]] | None:
+        """Where the leftmost match from a character on, and its groups, begin and end; -1 for a group without part."""
+        position = text.position(start)
+        while (match := self.program.search(text.data, position)) is not None:
+            spans: list[tuple[int, int]] = [match.span(number) for number in self._groups]
+            if len(text.data) == len(text.text):
+                return spans
+            position = spans[0][0]
+            if position == len(text.data) or text.data[position] & 0xC0 != 0x80:
+                return [
+                    (text.character(first), text.character(last)) if first >= 0 else (-1, -1) for first, last in spans
+                ]
+            # An assertion holds between the bytes of a character, where Go has no position.
+            position += 1
+        return None
+
     def search(self, text: str) -> Match | None:
-        """The leftmost match anywhere in the text, of several there the one Perl would choose."""
+        """The leftmost match anywhere in the text."""
         return next(self.find_all(text), None)
 
     def find_all(self, text: str) -> Iterator[Match]:
         """The matches from left to right, without empty ones directly behind another match."""
-        data = _encoded(text)
-        position, last, last_character, end = 0, 0, 0, -1
-        while position <= len(data):
-            match = self.program.search(data, position)
-            if match is None:
-                return
-            start, stop = match.span()
-            if start < len(data) and data[start] & 0xC0 == 0x80:
-                # An assertion holds between the bytes of a character, which to Go is no position.
-                position = start + 1
-                continue
-            position = stop if stop > position else position + 1
-            if stop > end:
-                last, last_character, end = start, last_character + _length(data, last, start), stop
-                yield self._match(text, data, match, last_character)
+        encoded = Text(text)
+        position, last = 0, -1
+        while position <= len(text) and (spans := self.spans(encoded, position)) is not None:
+            start, end = spans[0]
+            position = end if end > position else position + 1
+            if end > last:
+                last = end
+                groups = tuple(text[first:stop] if first >= 0 else "" for first, stop in spans)
+                yield Match(groups, {name: groups[number] for name, number in self.names.items()}, start, end)
 
     def replace_all(self, text: str, replacement: Callable[[Match], str]) -> str:
         """The text with every match replaced, as Go's `ReplaceAllStringFunc` does."""
@@ -135,17 +173,6 @@ class Pattern:
             end = match.end
         return "".join(parts) + text[end:]
 
-    def _match(self, text: str, data: bytes, match: Any, first: int) -> Match:
-        spans: list[tuple[int, int]] = [match.span(number) for number in self._groups]
-        if len(data) > len(text):
-            origin = spans[0][0]
-            spans = [
-                (first + _length(data, origin, start), first + _length(data, origin, stop)) if start >= 0 else (-1, -1)
-                for start, stop in spans
-            ]
-        groups = tuple(text[start:stop] if start >= 0 else "" for start, stop in spans)
-        return Match(groups, {name: groups[number] for name, number in self.names.items()}, *spans[0])
-
 
 @lru_cache(maxsize=_MAX_COMPILED)
 def pattern(text: str) -> Pattern:
@@ -153,11 +180,20 @@ def pattern(text: str) -> Pattern:
     return Pattern(text)
 
 
-def _compiled(text: str, *, captures: bool) -> Any:
+def literal(text: str) -> str:
+    """The expression that matches exactly the text."""
+    return "".join(
+        character if character.isalnum() and character.isascii() else rf"\x{{{ord(character):x}}}"
+        for character in _SURROGATE.sub(_substitute, text)
+    )
+
+
+def _compiled(text: str, *, captures: bool, longest: bool = False) -> Any:
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _MAX_MEMORY
     options.never_capture = not captures
+    options.longest_match = longest
     try:
         program = re2.compile(_encoded(text), options)
     except re2.error as error:
@@ -169,17 +205,15 @@ def _compiled(text: str, *, captures: bool) -> Any:
 
 
 def _encoded(text: str) -> bytes:
-    """The text in UTF-8, with U+FFFD for what has no such form: Go decodes invalid bytes to it."""
+    """The text in UTF-8, with private characters for surrogates (undecodable bytes), which have no such form."""
     try:
         return text.encode()
     except UnicodeEncodeError:
-        return _SURROGATE.sub("\ufffd", text).encode()
+        return _SURROGATE.sub(_substitute, text).encode()
 
 
-def _length(data: bytes, start: int, stop: int) -> int:
-    """The number of characters between two positions in encoded text."""
-    part = data[start:stop]
-    return stop - start if part.isascii() else len(part.decode())
+def _substitute(surrogate: re.Match[str]) -> str:
+    return chr(ord(surrogate[0]) - 0xD800 + 0x10F800)
 
 
 def _go_error(message: str) -> PatternError:

@@ -10,7 +10,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from srearena.cluster.embedded.userland.glob_patterns import Pattern, escaped, has_magic, unescaped
-from srearena.cluster.embedded.userland.posix_regex import RegexError, _Machine, _Parser, compile_regex
+from srearena.cluster.embedded.userland.posix_backtracking import Backtracker
+from srearena.cluster.embedded.userland.posix_regex import RegexError, compile_regex
+from srearena.cluster.embedded.userland.posix_syntax import Parser
 from srearena.cluster.embedded.userland.shell.arithmetic import ArithmeticFailure, evaluate
 
 TEXT = st.text("abc", max_size=8)
@@ -65,15 +67,43 @@ def test_extended_expressions_find_what_python_finds(pattern: str, text: str) ->
 
 @settings(max_examples=300, deadline=None)
 @given(REGEX, st.text("abc", max_size=8))
-def test_the_slow_machine_agrees_with_the_fast_one(pattern: str, text: str) -> None:
-    parser = _Parser(pattern, extended=True)
+def test_the_backtracking_matcher_agrees_with_re2(pattern: str, text: str) -> None:
+    parser = Parser(pattern, extended=True)
     tree = parser.parse()
-    slow = _Machine(tree, parser.groups, ignore_case=False).search(text, 0)
+    matcher = Backtracker(tree, parser.groups, ignore_case=False, has_back_references=False)
+    spans = matcher.search(text, 0)
     expected = re.search(pattern, text)
-    assert (slow is None) == (expected is None)
-    if slow is not None and expected is not None:
-        assert slow.start == expected.start()
-        assert fits_whole(pattern, text[slow.start : slow.end])
+    found = compile_regex(pattern, extended=True).search(text)
+    assert (spans is None) == (expected is None) == (found is None)
+    if spans is not None and spans[0] is not None and expected is not None and found is not None:
+        start, end = spans[0]
+        assert start == expected.start()
+        assert fits_whole(pattern, text[start:end])
+        assert (found.start, found.end) == (start, end)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "expected"),
+    [
+        (r"(a|aa)+$", "a" * 200_000 + "b", None),
+        (r"(a*)*(a*)*(a*)*c", "a" * 100_000, None),
+        (r"(a|ab)(c|bcd)", "abcd", (0, 4)),
+        (r"(.{1,900}x)", "a" * 20_000, None),
+    ],
+)
+@pytest.mark.timeout(20)
+def test_extended_expressions_take_the_longest_match_in_linear_time(
+    pattern: str, text: str, expected: tuple[int, int] | None
+) -> None:
+    found = compile_regex(pattern, extended=True).search(text)
+    assert (None if found is None else (found.start, found.end)) == expected
+
+
+@pytest.mark.timeout(20)
+def test_a_back_reference_that_takes_too_many_steps_is_an_error() -> None:
+    regex = compile_regex(r"\(a*\)*\(a*\)*\2\1b")
+    with pytest.raises(RegexError, match="Memory exhausted"):
+        regex.search("a" * 500)
 
 
 def fits_whole(pattern: str, text: str) -> bool:

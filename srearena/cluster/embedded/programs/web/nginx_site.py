@@ -16,7 +16,8 @@ from srearena.cluster.embedded.machine.processes.process import Process
 from srearena.cluster.embedded.programs.timestamps import common_log_time, stamp
 from srearena.cluster.embedded.programs.web.nginx_config import Directive
 from srearena.cluster.embedded.programs.web.web_root import Found, Webroot
-from srearena.cluster.embedded.userland.posix_regex import RegexError, compile_regex
+from srearena.regular_expressions import PatternError
+from srearena.regular_expressions import pattern as compiled
 
 REQUEST_COST = 0.0001
 MAX_ROUTES = 64
@@ -284,10 +285,10 @@ def _location(server: Directive, path: str) -> Directive | None:
     if not stops:
         for pattern, ignore_case, location in regexes:
             try:
-                regex = compile_regex(pattern.replace("(?:", "("), extended=True, ignore_case=ignore_case)
-            except RegexError:
+                regex = compiled(f"(?i){pattern}" if ignore_case else pattern)
+            except PatternError:
                 continue
-            if regex.search(path) is not None:
+            if regex.matches(path):
                 return location
     return best
 

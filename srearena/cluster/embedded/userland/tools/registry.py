@@ -14,6 +14,7 @@ from typing import Any
 
 from srearena.cluster.embedded.machine.processes.process import Process
 from srearena.cluster.embedded.userland import tools
+from srearena.cluster.embedded.userland.posix_syntax import RegexError
 from srearena.cluster.embedded.userland.tools.options import UsageError
 
 ToolFunction = Callable[[Process, list[str]], Coroutine[Any, Any, int]]
@@ -30,6 +31,9 @@ class Tool:
         except UsageError as error:
             await process.error(error.text(process))
             return error.status(process)
+        except RegexError as error:
+            await process.error(f"{process.name}: {error}\n")
+            return 2
 
 
 _functions: dict[str, ToolFunction] = {}
