@@ -1,4 +1,4 @@
-"""Runs episodes: an agent, a broken system, and an honest grade at the end."""
+"""Runs episodes: an agent on a broken system, graded at the end."""
 
 from srearena.conductor.conductor import Conductor
 from srearena.conductor.episode.spec import EpisodeSpec

@@ -1,4 +1,4 @@
-"""`Conductor`: runs an agent through a problem. The interface that users of the original project know.
+"""`Conductor`: runs an agent on a problem. The public interface of the original project.
 
 orch = Conductor()
 orch.register_agent(agent)
@@ -37,7 +37,7 @@ from srearena.tracking.otlp import export_result
 
 
 class Conductor:
-    """One episode at a time. Results go to `data/results/<run>`, unless `results` says otherwise."""
+    """Runs one episode at a time. Results are written to `results`, or to `data/results/<run>`."""
 
     def __init__(
         self,
@@ -59,12 +59,12 @@ class Conductor:
 
     def register_agent(self, agent: Agent, name: str = "agent") -> None:
         if not callable(getattr(agent, "get_action", None)):
-            raise ArenaError(f"{type(agent).__name__} is no agent: it has no `async def get_action(self, state)`")
+            raise ArenaError(f"{type(agent).__name__} is not an agent: it has no `async def get_action(self, state)`")
         self.agent = agent
         self.agent_name = name
 
     def init_problem(self, problem_id: str) -> tuple[str, str, dict[str, str]]:
-        """Set the stage for a problem; what an agent may know of it: description, instructions, actions."""
+        """Prepare a problem and return what the agent gets: description, instructions, actions."""
         self.close()
         selection = self.problems.resolve(problem_id)
         problem = self.problems.get_problem(problem_id)
@@ -81,7 +81,7 @@ class Conductor:
         return self.episode.description, self.episode.instructions, self.episode.actions
 
     async def start_problem(self, max_steps: int | None = None) -> dict[str, Any]:
-        """Let the agent work until it has submitted everything or a limit is reached; the graded result."""
+        """Run the agent until its last submission or a limit, and return the graded result."""
         episode = self.episode
         if episode is None:
             raise ArenaError("no problem is prepared: call init_problem first")
@@ -97,9 +97,9 @@ class Conductor:
             self.agent.connect(episode.kubeconfig)
         try:
             try:
-                await self._converse(episode)
+                await self._run_agent(episode)
             finally:
-                self._take_usage(episode)  # what a failed last call has cost counts too
+                self._update_usage(episode)  # the cost of a failed last call counts too
                 if callable(getattr(self.agent, "aclose", None)):
                     await self.agent.aclose()
             episode.grade()
@@ -107,13 +107,13 @@ class Conductor:
         finally:
             self.close()
 
-    async def _converse(self, episode: Episode) -> None:
+    async def _run_agent(self, episode: Episode) -> None:
         state = episode.question
         while episode.within_limits():
-            left = episode.limits.wall_seconds
-            patience = None if left is None else max(left - episode.usage.wall_seconds, 0.01)
+            limit = episode.limits.wall_seconds
+            timeout = None if limit is None else max(limit - episode.usage.wall_seconds, 0.01)
             try:
-                action: Any = await asyncio.wait_for(self.agent.get_action(state), patience)
+                action: Any = await asyncio.wait_for(self.agent.get_action(state), timeout)
             except Exception as error:
                 if isinstance(error, TimeoutError) and not episode.within_limits():
                     return
@@ -122,10 +122,10 @@ class Conductor:
             if not isinstance(action, str):
                 episode.end(Outcome.AGENT_ERROR, f"the agent's action is a {type(action).__name__}, not a text")
                 return
-            self._take_usage(episode)
+            self._update_usage(episode)
             state = await asyncio.to_thread(episode.act, action)
 
-    def _take_usage(self, episode: Episode) -> None:
+    def _update_usage(self, episode: Episode) -> None:
         report = getattr(self.agent, "usage", None)
         used = report() if callable(report) else None
         if isinstance(used, Mapping):
@@ -135,22 +135,22 @@ class Conductor:
                 episode.usage.cost = float(used.get("cost", 0.0))
 
     def finish(self, episode: Episode) -> dict[str, Any]:
-        """Write the result; from here on the problem may be named."""
+        """Write the result. Only from here on files may name the problem."""
         run = self._results or results_root() / episode.session.session_id
         document = trial_document(episode, agent=self.agent_name, seed=self.spec.seed, trial=self._trial, run=run.name)
-        episode.session.moved(folder_of(run, document["problem"], self._trial) / "session.jsonl")
+        episode.session.move(folder_of(run, document["problem"], self._trial) / "session.jsonl")
         write_state(run, document, episode.state)
         write_trial(run, document)
         if self._results is None:
             write_summary(run, [document])
-        complaint = export_result(document, episode.session.path or Path(), environment())
-        if complaint:
-            self._say(complaint)
+        error = export_result(document, episode.session.path or Path(), environment())
+        if error:
+            self._say(error)
         self.result = document
         return document
 
     def close(self) -> None:
-        """End what is running; calling it again does nothing."""
+        """End the running episode; calling it again does nothing."""
         if self.episode is not None:
             self.episode.close()
             self.episode = None

@@ -1,11 +1,11 @@
-"""What can go wrong in the arena that a person can do something about.
+"""Errors of the arena that a user or an agent can act on.
 
 ArenaError
-├── UnknownProblem       no problem, agent or result of that name; says the nearest ones
-├── ProblemError         a problem is declared wrongly, or two do not go together
-├── EnvironmentFailure   the stage could not be set: the application did not come up, the fault did not take
-├── BadAction            an agent's action cannot be understood; the text goes back to the agent
-└── BadSubmission        a submission is not what its stage asks for; the text goes back to the agent
+├── UnknownProblem       no problem, agent or result of that name; names the nearest ones
+├── ProblemError         a problem is declared wrongly, or two cannot be combined
+├── EnvironmentFailure   the episode could not be prepared: no ready application, or no fault
+├── BadAction            an agent's action cannot be parsed or performed; the message goes to the agent
+└── BadSubmission        a submission is malformed; the message goes to the agent
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from srearena.errors import SreArenaError
 
 
 class ArenaError(SreArenaError):
-    """Base of the arena's errors."""
+    """Base class of the arena's errors."""
 
 
 class UnknownProblem(ArenaError):
-    """Nothing of that name is registered."""
+    """No problem, agent or result of that name is registered."""
 
 
 class ProblemError(ArenaError):
-    """A problem's declaration cannot be used as it stands."""
+    """A problem's declaration is wrong."""
 
 
 class EnvironmentFailure(ArenaError):
@@ -30,8 +30,8 @@ class EnvironmentFailure(ArenaError):
 
 
 class BadAction(ArenaError):
-    """An action that cannot be parsed or carried out as written."""
+    """An action that cannot be parsed or performed."""
 
 
 class BadSubmission(ArenaError):
-    """A submission of the wrong shape for its stage."""
+    """A submission that is malformed for its stage."""

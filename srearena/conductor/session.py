@@ -1,7 +1,7 @@
-"""`Session`: what happened in a trial, written down as it happens, so that a crash loses nothing.
+"""`Session`: the event log of a trial, flushed with every entry so that a crash loses nothing.
 
-One JSON object per line. While the agent works the file has a name that says nothing; what names the problem is written
-after the last submission.
+One JSON object per line. While the agent works, the file has a random name and no entry names the problem; the verdicts
+are appended after the last submission.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from secrets import token_hex
 from typing import IO, Any
 
 _LONGEST_TEXT = 200_000
+"""Characters; above the longest answer of a tool, so only runaway agents are cut."""
 
 
 class Session:
-    """The record of one trial. Without a folder it is kept in memory only."""
+    """The event log of one trial; in memory only where no folder is set."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.session_id = token_hex(8)
@@ -32,15 +33,15 @@ class Session:
             self._file = os.fdopen(descriptor, "w", encoding="utf-8")
 
     def note(self, what: str, **facts: Any) -> None:
-        """Append one entry; it is on disk when this returns."""
-        entry = {"at": datetime.now(UTC).isoformat(), "what": what, **{k: _kept(v) for k, v in facts.items()}}
+        """Append one entry and flush it to disk."""
+        entry = {"at": datetime.now(UTC).isoformat(), "what": what, **{k: _bounded(v) for k, v in facts.items()}}
         self.history.append(entry)
         if self._file is not None:
             self._file.write(json.dumps(entry, default=str) + "\n")
             self._file.flush()
 
-    def moved(self, path: Path) -> None:
-        """Give the finished record its final place."""
+    def move(self, path: Path) -> None:
+        """Close the file and move it to its final path."""
         self.close()
         if self.path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -53,21 +54,21 @@ class Session:
             self._file = None
 
 
-def _kept(value: Any) -> Any:
-    """Any value, with text cut to a bound and made fit for JSON."""
+def _bounded(value: Any) -> Any:
+    """A value that JSON can hold, cut to a bounded length."""
     if isinstance(value, str):
         text = value.encode("utf-8", "replace").decode()
         return text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + f"... ({len(text)} characters)"
     if isinstance(value, int | float | bool) or value is None:
         return value
-    written = json.dumps(value, default=str)
-    if len(written) > _LONGEST_TEXT:
-        return written[:_LONGEST_TEXT] + f"... ({len(written)} characters)"
-    return json.loads(written)
+    text = json.dumps(value, default=str)
+    if len(text) > _LONGEST_TEXT:
+        return text[:_LONGEST_TEXT] + f"... ({len(text)} characters)"
+    return json.loads(text)
 
 
 def read_session(path: Path) -> Iterator[dict[str, Any]]:
-    """The entries of a record; a last line cut off by a crash is left out."""
+    """Yield the entries of a session file, without a last line that a crash has truncated."""
     with path.open(encoding="utf-8") as file:
         for line in file:
             try:

@@ -1,7 +1,7 @@
-"""The stages of an episode, as a table: what each asks, how its answer looks, and what its time is called.
+"""The stages of an episode as a table: question, format of the answer, and the name of its time in results.
 
-A problem lists the stages it can be asked for, always in this order; a run may choose among them. The no-op stage asks
-exactly what detection asks: an agent cannot tell which of the two it is in.
+A problem declares its stages, always in this order; a run may select some of them. The no-op stage asks exactly what
+detection asks, so an agent cannot tell them apart.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from srearena.conductor.errors import ProblemError
 
 @dataclass(frozen=True, slots=True)
 class Stage:
+    """One question to the agent."""
+
     name: str
     clock: str
-    """What the time from the stage's opening to its submission is called in results."""
+    """The name of the time from opening to submission in results, such as TTD (time to detection)."""
     question: str
     example: str
 
@@ -68,22 +70,22 @@ USUAL = ("detection", "localization", "mitigation")
 
 
 def in_order(names: Iterable[str]) -> tuple[str, ...]:
-    """The stages named, in the order of an episode; ProblemError for one that does not exist."""
-    wanted = set(names)
-    unknown = sorted(wanted - STAGES.keys())
+    """Sort stage names into the order of an episode; ProblemError for an unknown stage."""
+    selected = set(names)
+    unknown = sorted(selected - STAGES.keys())
     if unknown:
         raise ProblemError(f"no stage is called {unknown[0]!r}: choose from {', '.join(STAGES)}")
-    return tuple(name for name in STAGES if name in wanted)
+    return tuple(name for name in STAGES if name in selected)
 
 
-def chosen(offered: Sequence[str], wanted: Sequence[str] | None) -> tuple[str, ...]:
-    """The stages of a run: those a problem offers, or the part of them that was asked for.
+def select_stages(offered: Sequence[str], requested: Sequence[str] | None) -> tuple[str, ...]:
+    """The stages of a run: the requested ones, or all that the problem offers.
 
-    The no-op stage comes before the fault, so every problem can have it, but only when it is asked for.
+    Every problem supports the no-op stage, because it comes before the fault; it runs only on request.
     """
-    if wanted is None:
+    if requested is None:
         return in_order(offered)
-    names = in_order(wanted)
+    names = in_order(requested)
     missing = [name for name in names if name not in offered and name != "noop"]
     if missing:
         raise ProblemError(f"this problem has no {missing[0]} stage: it offers {', '.join(offered)}")

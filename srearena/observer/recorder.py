@@ -22,7 +22,7 @@ import yaml
 from srearena.cluster import Cluster, start_embedded
 from srearena.conductor.episode.agent_access import grant, revoke
 from srearena.conductor.episode.environment import open_cluster
-from srearena.conductor.episode.preparation import Preparation, TimeKeeper
+from srearena.conductor.episode.preparation import Preparation, TimedCluster
 from srearena.conductor.episode.spec import EpisodeSpec, Timeline
 from srearena.conductor.problems.base import Problem
 from srearena.config import Config
@@ -62,7 +62,7 @@ class Recording:
     ended_at: float
 
 
-class _Watched(TimeKeeper):
+class _Watched(TimedCluster):
     """A cluster that is looked at every so often while its time passes."""
 
     def __init__(self, cluster: Cluster, every: float) -> None:
@@ -73,21 +73,21 @@ class _Watched(TimeKeeper):
 
     def watch(self, look: Callable[[], object], *, after: float) -> None:
         """Begin to look, so many seconds from now."""
-        self._look, self._due = look, self.passed + after
+        self._look, self._due = look, self.elapsed + after
 
     def wait(self, seconds: float) -> None:
-        until = self.passed + seconds
+        until = self.elapsed + seconds
         while self._due is not None and self._due <= until:
-            super().wait(max(self._due - self.passed, 0.0))
+            super().wait(max(self._due - self.elapsed, 0.0))
             self._due += self._every
             self._look()
-        super().wait(max(until - self.passed, 0.0))
+        super().wait(max(until - self.elapsed, 0.0))
 
 
 class _UnprobedPreparation(Preparation):
     """Nothing will be judged, so nothing need be tried out beforehand: probes would be seen in the recording."""
 
-    def _remembered(self) -> dict[str, Any]:
+    def _baseline_facts(self) -> dict[str, Any]:
         return {}
 
 
@@ -178,7 +178,7 @@ class Recorder:
                 cluster.watch(watcher.look, after=_WARM_UP)
                 stage.settle()
                 start, fault = min(watcher.fired), watcher.now()
-                stage.break_it()
+                stage.inject_fault()
                 end = watcher.look(final=True)
             say("writing logs, traces and metrics")
             window = Window(start, end + 0.001)

@@ -142,7 +142,7 @@ def test_a_fault_is_seen_repaired_and_leaves_no_trace(level: str) -> None:
     try:
         episode.prepare()
         healthy = [
-            c for check in problem.mitigation_oracle.checks if not check.disturbs for c in check.complaints(problem)
+            c for check in problem.mitigation_oracle.checks if not check.disruptive for c in check.complaints(problem)
         ]
         assert healthy == []
         assert problem.baseline is not None and problem.baseline.facts["front-door"], (

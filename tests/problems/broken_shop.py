@@ -27,9 +27,9 @@ def broken(problem_id: str) -> Iterator[Problem]:
         preparation.settle()
         oracle = problem.mitigation_oracle
         assert isinstance(oracle, MitigationOracle)
-        complaints = [line for check in oracle.checks if not check.disturbs for line in check.complaints(problem)]
+        complaints = [line for check in oracle.checks if not check.disruptive for line in check.complaints(problem)]
         assert not complaints, "a healthy system is to be content"
-        preparation.break_it()
+        preparation.inject_fault()
         yield problem
     finally:
         problem.kubernetes.close()

@@ -1,8 +1,8 @@
-"""The agent's own identity: an engineer on call, with the rights such a person has, and never the harness's.
+"""The agent's identity in the cluster: a service account with an on-call engineer's rights, never the harness's.
 
-The roles are ordinary objects of the cluster, made through its API: an agent that looks finds what it would find in any
-company. It reads everything but other people's secrets, repairs what is in the application's namespaces, and may touch
-what on-call engineers touch beyond them: nodes, name service, webhooks, volumes. It cannot widen its own rights.
+The roles are ordinary objects, created through the API, as in any company's cluster. The agent may read everything
+except Secrets outside the application's namespaces, change everything in these namespaces, and change what on-call
+engineers change beyond them: nodes, DNS, webhooks, volumes. It cannot extend its own rights.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from srearena.service.waiting import wait_until
 
 NAMESPACE = "platform"
 ACCOUNT = "oncall"
-_LIFETIME = 24 * 3600
+_TOKEN_SECONDS = 24 * 3600
+"""Chosen: longer than any episode."""
 _READ = ["get", "list", "watch"]
 _WRITE = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"]
 _CHANGE = ["get", "list", "watch", "update", "patch"]
 
-_CORE_TO_READ = (
+_READABLE_CORE = (
     "bindings componentstatuses configmaps endpoints events limitranges namespaces nodes persistentvolumeclaims "
     "persistentvolumes pods pods/log pods/status podtemplates replicationcontrollers resourcequotas serviceaccounts "
     "services services/proxy pods/proxy"
 ).split()
-_CORE_TO_WRITE = (
+_WRITABLE_CORE = (
     "configmaps endpoints events limitranges persistentvolumeclaims pods pods/exec pods/log pods/eviction "
     "pods/portforward pods/ephemeralcontainers pods/proxy services services/proxy resourcequotas secrets "
     "serviceaccounts replicationcontrollers"
@@ -43,7 +44,7 @@ _GROUPS = (
 
 _ROLES: dict[str, list[Obj]] = {
     "oncall-view": [
-        {"apiGroups": [""], "resources": _CORE_TO_READ, "verbs": _READ},
+        {"apiGroups": [""], "resources": _READABLE_CORE, "verbs": _READ},
         {"apiGroups": _GROUPS, "resources": ["*"], "verbs": _READ},
         {"nonResourceURLs": ["/healthz*", "/livez*", "/readyz*", "/version*"], "verbs": ["get"]},
     ],
@@ -57,7 +58,7 @@ _ROLES: dict[str, list[Obj]] = {
         },
     ],
     "oncall-repair": [
-        {"apiGroups": [""], "resources": _CORE_TO_WRITE, "verbs": _WRITE},
+        {"apiGroups": [""], "resources": _WRITABLE_CORE, "verbs": _WRITE},
         {
             "apiGroups": ["apps", "batch", "autoscaling", "networking.k8s.io", "policy", "discovery.k8s.io"],
             "resources": ["*"],
@@ -72,11 +73,11 @@ _ROLES: dict[str, list[Obj]] = {
         {"apiGroups": ["batch"], "resources": ["cronjobs", "jobs"], "verbs": _WRITE},
     ],
 }
-_EVERYWHERE = ("oncall-view", "oncall-cluster")
+_CLUSTER_WIDE = ("oncall-view", "oncall-cluster")
 
 
 def grant(cluster: Cluster, api: Kubernetes, namespaces: Sequence[str], folder: Path) -> Path:
-    """Make the identity and write its kubeconfig into `folder`; the file's path."""
+    """Create the identity, write its kubeconfig into `folder`, and return the path."""
     for obj in _objects(namespaces):
         api.apply(obj)
     path = _write_kubeconfig(cluster, _token(cluster, api), namespaces[0], folder)
@@ -85,7 +86,7 @@ def grant(cluster: Cluster, api: Kubernetes, namespaces: Sequence[str], folder: 
 
 
 def revoke(api: Kubernetes, namespaces: Sequence[str]) -> None:
-    """Take the identity back, on a cluster that outlives the episode."""
+    """Delete the identity, on a cluster that outlives the episode."""
     for obj in reversed(_objects(namespaces)):
         if obj["kind"] == "Namespace" and obj["metadata"]["name"] != NAMESPACE:
             continue
@@ -101,16 +102,16 @@ def _objects(namespaces: Sequence[str]) -> list[Obj]:
     ]
     for name, rules in _ROLES.items():
         objects.append({"apiVersion": rbac, "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules})
-    bindings: list[tuple[str, str, str]] = [("ClusterRoleBinding", name, "") for name in _EVERYWHERE]
+    bindings: list[tuple[str, str, str]] = [("ClusterRoleBinding", name, "") for name in _CLUSTER_WIDE]
     bindings += [("RoleBinding", "oncall-repair", namespace) for namespace in namespaces]
     bindings += [("RoleBinding", "oncall-repair", "default"), ("RoleBinding", "oncall-system", "kube-system")]
     for kind, name, namespace in bindings:
-        place: Obj = {"namespace": namespace} if namespace else {}
+        location: Obj = {"namespace": namespace} if namespace else {}
         objects.append(
             {
                 "apiVersion": rbac,
                 "kind": kind,
-                "metadata": {"name": name, **place},
+                "metadata": {"name": name, **location},
                 "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
                 "subjects": [subject],
             }
@@ -123,16 +124,16 @@ def _token(cluster: Cluster, api: Kubernetes) -> str:
     request = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
-        "spec": {"expirationSeconds": _LIFETIME},
+        "spec": {"expirationSeconds": _TOKEN_SECONDS},
     }
 
-    def asked() -> str | None:
+    def request_token() -> str | None:
         try:
             return str(api.raw(path, method="POST", body=request)["status"]["token"])
         except NotFound:
             return None
 
-    return wait_until(asked, cluster.wait, 30, what="the service account of the engineer on call")
+    return wait_until(request_token, cluster.wait, 30, what="the service account of the engineer on call")
 
 
 def _write_kubeconfig(cluster: Cluster, token: str, namespace: str, folder: Path) -> Path:
@@ -141,11 +142,11 @@ def _write_kubeconfig(cluster: Cluster, token: str, namespace: str, folder: Path
     contexts = {entry["name"]: entry["context"] for entry in admin.get("contexts") or ()}
     if current not in contexts:
         raise EnvironmentFailure(f"{cluster.kubeconfig} has no current context")
-    where = {entry["name"]: entry["cluster"] for entry in admin["clusters"]}[contexts[current]["cluster"]]
+    admin_cluster = {entry["name"]: entry["cluster"] for entry in admin["clusters"]}[contexts[current]["cluster"]]
     config = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "cluster", "cluster": where}],
+        "clusters": [{"name": "cluster", "cluster": admin_cluster}],
         "users": [{"name": ACCOUNT, "user": {"token": token}}],
         "contexts": [{"name": ACCOUNT, "context": {"cluster": "cluster", "user": ACCOUNT, "namespace": namespace}}],
         "current-context": ACCOUNT,

@@ -1,4 +1,4 @@
-"""Which cluster an episode gets: an embedded one of its own, or the real one that the configuration names."""
+"""The cluster of an episode: a new embedded one, or the real one that the configuration names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from srearena.cluster.base import NodeAccess, TelemetryEndpoints
 from srearena.cluster.kubernetes import KubernetesCluster
 from srearena.cluster.kubernetes.machines import KindMachines, LocalMachine, SshMachines
 from srearena.conductor.episode.agent_access import NAMESPACE as IDENTITY
-from srearena.conductor.episode.preparation import Say, TimeKeeper, embedded_cluster
+from srearena.conductor.episode.preparation import Say, TimedCluster, embedded_cluster
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ProblemError
 from srearena.conductor.problems.base import Problem
@@ -30,15 +30,15 @@ def open_cluster(
     *,
     nodes: NodeAccess | None = None,
     say: Say = lambda text: None,
-) -> TimeKeeper:
-    """A cluster for the problem; ProblemError where it cannot run there."""
+) -> TimedCluster:
+    """Open a cluster for the problem; ProblemError where the problem cannot run on it."""
     config = spec.backend
-    place = "embedded" if config.embedded else "kubernetes"
-    if place not in problem.runs_on:
-        raise ProblemError(f"{problem.id} does not run on {place}: it runs on {', '.join(problem.runs_on)}")
+    backend = "embedded" if config.embedded else "kubernetes"
+    if backend not in problem.runs_on:
+        raise ProblemError(f"{problem.id} does not run on {backend}: it runs on {', '.join(problem.runs_on)}")
     if config.embedded:
         return embedded_cluster(problem, spec)
-    return TimeKeeper(real_cluster([problem.app], config, beside=problem.beside, nodes=nodes, say=say))
+    return TimedCluster(real_cluster([problem.app], config, beside=problem.beside, nodes=nodes, say=say))
 
 
 def real_cluster(
@@ -49,27 +49,27 @@ def real_cluster(
     nodes: NodeAccess | None = None,
     say: Say = lambda text: None,
 ) -> SharedCluster:
-    """The configured cluster, fit to take these applications, and given back as it was when it is closed."""
-    told = config.telemetry
+    """Open the configured cluster for these applications; closing it restores its state."""
+    telemetry = config.telemetry
     cluster = KubernetesCluster(
         Path(config.kubeconfig).expanduser() if config.kubeconfig else None,
         context=config.context,
         name=config.k8s_host,
-        telemetry=TelemetryEndpoints(**told.model_dump()) if told is not None else None,
+        telemetry=TelemetryEndpoints(**telemetry.model_dump()) if telemetry is not None else None,
     )
     cluster.set_node_access(nodes or machines_of(cluster, config))
     names = tuple(dict.fromkeys(name for app in applications for name in app.namespaces))
-    ours = [*names, *beside, IDENTITY]
+    namespaces = [*names, *beside, IDENTITY]
     manifests = [m for app in applications for m in app.manifests]
-    if told is None:
-        ours.append(OBSERVE)
+    if telemetry is None:
+        namespaces.append(OBSERVE)
         manifests += stack()
     try:
-        shared = open_shared_cluster(cluster, Needs(tuple(ours), tuple(manifests)), config, say)
+        shared = open_shared_cluster(cluster, Needs(tuple(namespaces), tuple(manifests)), config, say)
     except BaseException:
         cluster.close()
         raise
-    if told is None:
+    if telemetry is None:
         say("installing telemetry")
         try:
             shared.observe(names)
@@ -80,7 +80,7 @@ def real_cluster(
 
 
 def machines_of(cluster: KubernetesCluster, config: Config) -> NodeAccess | None:
-    """The way to a cluster's machines, by what `k8s_host` says; None where there is none."""
+    """Access to the cluster's machines by the configured `k8s_host`; None where there is none."""
     if config.k8s_host == _KIND or cluster.context.name.startswith(f"{_KIND}-"):
         return KindMachines()
     if config.k8s_host == "localhost":
@@ -91,7 +91,7 @@ def machines_of(cluster: KubernetesCluster, config: Config) -> NodeAccess | None
 
 
 def _address(cluster: KubernetesCluster, node: str) -> str:
-    """Where a node answers from outside the cluster's own network; its name where it does not say."""
+    """The internal IP address of a node; its name where the node reports none."""
     with Kubernetes.of(cluster) as api:
-        told = api.get("nodes", node)["status"].get("addresses") or ()
-    return next((str(entry["address"]) for entry in told if entry["type"] == "InternalIP"), node)
+        addresses = api.get("nodes", node)["status"].get("addresses") or ()
+    return next((str(entry["address"]) for entry in addresses if entry["type"] == "InternalIP"), node)

@@ -1,8 +1,8 @@
-"""One episode: a staged problem, the stages an agent goes through, and the verdicts. Who drives it, a loop in this
-process, an HTTP server, or a person at a console, is not its business.
+"""One episode: a prepared problem, the stages an agent goes through, and the verdicts.
 
-What always holds: the agent learns nothing of a verdict before the end; the time to a submission is measured to the
-submission, never including any grading; an episode that cannot go on for reasons of its own is an environment error.
+It can be driven by a loop in this process, by an HTTP server, or by a person at a console. Invariants: no verdict is
+disclosed before the end; the time to a submission never includes grading; a failure of the environment ends the episode
+as an environment error.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from srearena.conductor.actions.toolbox import Toolbox
 from srearena.conductor.episode.agent_access import grant, revoke
 from srearena.conductor.episode.noise import Noise
 from srearena.conductor.episode.outcome import LimitReached, Outcome, Usage
-from srearena.conductor.episode.preparation import Preparation, Say, TimeKeeper
+from srearena.conductor.episode.preparation import Preparation, Say, TimedCluster
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import BadAction, BadSubmission, EnvironmentFailure
 from srearena.conductor.grading.baseline import collateral
-from srearena.conductor.grading.stored_state import kept_state
+from srearena.conductor.grading.stored_state import capture_state
 from srearena.conductor.oracles.base import Verdict
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.session import Session
-from srearena.conductor.stages import STAGES, chosen
+from srearena.conductor.stages import STAGES, select_stages
 from srearena.errors import SreArenaError
 
 _LARGEST_SUBMISSION = 65_536
@@ -36,7 +36,7 @@ _LARGEST_SUBMISSION = 65_536
 
 @dataclass(slots=True)
 class StageRecord:
-    """What came of one stage."""
+    """The course and result of one stage."""
 
     name: str
     opened: float
@@ -63,16 +63,20 @@ class StageRecord:
 
 @dataclass(slots=True)
 class Ending:
+    """How the episode ended."""
+
     outcome: Outcome
     reason: str
     collateral: list[str] = field(default_factory=list)
 
 
 class Episode:
+    """One problem on one cluster, from preparation to grading."""
+
     def __init__(
         self,
         problem: Problem,
-        cluster: TimeKeeper,
+        cluster: TimedCluster,
         spec: EpisodeSpec,
         *,
         session: Session | None = None,
@@ -80,7 +84,7 @@ class Episode:
     ) -> None:
         self.problem = problem
         self.cluster = cluster
-        self.stages = chosen(problem.stages, spec.stages)
+        self.stages = select_stages(problem.stages, spec.stages)
         self.limits = spec.limits
         self.session = session or Session()
         self.usage = Usage()
@@ -88,45 +92,45 @@ class Episode:
         self.ending: Ending | None = None
         self.kubeconfig: Path | None = None
         self.state: dict[str, Any] = {}
-        """What a later grading needs of the cluster as the agent left it."""
+        """The application's objects at the end, stored for grading again later."""
         self._preparation = Preparation(problem, cluster, spec.timeline, say)
         self._keeps_cluster = not spec.backend.embedded
         self.noise = Noise(problem, spec.seed) if spec.noise else None
         self._folder = Path(tempfile.mkdtemp(prefix="episode-"))
         self._toolbox: Toolbox | None = None
         self._position = -1
-        self._misshapen = 0
+        self._malformed_submissions = 0
         self._began = monotonic()
         self._began_virtual = 0.0
-        self._broken = False
+        self._fault_injected = False
         self._closed = False
 
     # Before the agent
 
     def prepare(self) -> None:
-        """Set the stage; EnvironmentFailure where that is not possible."""
+        """Deploy, run and break the system up to the agent's start; EnvironmentFailure where that fails."""
         self._preparation.deploy()
         try:
             self.kubeconfig = grant(self.cluster, self.problem.kubernetes, self.problem.app.namespaces, self._folder)
         except SreArenaError as failure:
-            raise EnvironmentFailure(f"the agent could not be given an identity: {failure}") from failure
+            raise EnvironmentFailure(f"the agent's identity could not be created: {failure}") from failure
         self._preparation.settle()
         if self.noise is not None:
-            self.session.note("noise", acts=self.noise.happen())
+            self.session.note("noise", acts=self.noise.perform())
         if self.stages[:1] != ("noop",):
-            self._break()
+            self._inject_fault()
         self._preparation.hand_over()
         self._toolbox = Toolbox(self.cluster, self.kubeconfig, self.problem.namespace)
-        self._began, self._began_virtual = monotonic(), self.cluster.passed
+        self._began, self._began_virtual = monotonic(), self.cluster.elapsed
         self._open_next()
 
-    def _break(self) -> None:
-        self._preparation.break_it()
-        self._broken = True
+    def _inject_fault(self) -> None:
+        self._preparation.inject_fault()
+        self._fault_injected = True
 
     @property
     def description(self) -> str:
-        """What the agent is told about the system; nothing about what is wrong with it."""
+        """The description of the system for the agent, without anything about the fault."""
         app = self.problem.app
         facts = {key: value for key, value in app.facts.items() if key not in ("Front Door",)}
         return (
@@ -136,11 +140,11 @@ class Episode:
 
     @property
     def instructions(self) -> str:
-        asked = "\n".join(f"- {STAGES[name].question} ({STAGES[name].example})" for name in self.stages)
+        questions = "\n".join(f"- {STAGES[name].question} ({STAGES[name].example})" for name in self.stages)
         return (
             "Act by calling one of the actions at a time, in a fenced block:\n\n"
             '```\nkubectl("get pods --all-namespaces")\n```\n\n'
-            f"You are asked, one after the other:\n{asked}\n\n"
+            f"You are asked, one after the other:\n{questions}\n\n"
             "Submit once per stage. You will learn how you did at the end."
         )
 
@@ -152,7 +156,7 @@ class Episode:
 
     @property
     def stage(self) -> str | None:
-        """The stage that waits for a submission; None when there is none."""
+        """The stage that is open for a submission; None after the last."""
         return self.stages[self._position] if 0 <= self._position < len(self.stages) and not self.ending else None
 
     @property
@@ -168,7 +172,7 @@ class Episode:
         return f"Stage {number} of {len(self.stages)}. {stage.question} Answer with {stage.example}."
 
     def act(self, text: str) -> str:
-        """Do what an agent's text asks; the next state, which says what was wrong if something was."""
+        """Perform the action in an agent's text and return the next state, or the error message."""
         self.usage.steps += 1
         self.session.note("action", step=self.usage.steps, text=text)
         try:
@@ -184,7 +188,7 @@ class Episode:
         return state
 
     def call(self, call: Call) -> str:
-        """Do a call that was understood."""
+        """Perform a parsed call."""
         if self._toolbox is None:
             raise EnvironmentFailure("the episode is not prepared")
         if call.name != "submit":
@@ -195,7 +199,7 @@ class Episode:
         return self.submit(values[0] if values else None)
 
     def submit(self, value: Any) -> str:
-        """Answer the present stage; the next question. BadSubmission where the answer is of the wrong shape."""
+        """Submit an answer to the current stage and return the next question; BadSubmission where it is malformed."""
         if self.stage is None:
             raise BadSubmission("the episode is over: there is nothing left to submit")
         record = self.records[-1]
@@ -203,11 +207,11 @@ class Episode:
         try:
             size = len(json.dumps(value, default=str))
         except (ValueError, RecursionError) as problem:
-            raise self._refused(f"the submission cannot be read: {problem}") from problem
+            raise self._refuse(f"the submission cannot be read: {problem}") from problem
         if size > _LARGEST_SUBMISSION:
-            raise self._refused(f"a submission has at most {_LARGEST_SUBMISSION} characters, this one has {size}")
+            raise self._refuse(f"a submission has at most {_LARGEST_SUBMISSION} characters, this one has {size}")
         record.wall_seconds = now - record.opened
-        record.virtual_seconds = record.wall_seconds + (self.cluster.passed - record.opened_virtual)
+        record.virtual_seconds = record.wall_seconds + (self.cluster.elapsed - record.opened_virtual)
         record.steps = self.usage.steps - record.steps_before
         record.submission = value
         if record.name != "mitigation":
@@ -215,34 +219,34 @@ class Episode:
                 record.verdict = Verdict.from_answer(self.problem.oracle_for(record.name).evaluate(value))
             except BadSubmission as problem:
                 record.submission = None
-                raise self._refused(str(problem)) from problem
+                raise self._refuse(str(problem)) from problem
         record.submitted = True
-        self._misshapen = 0
+        self._malformed_submissions = 0
         self.session.note("submission", stage=record.name, value=value, seconds=record.wall_seconds)
         if record.name == "noop":
-            self._break()
+            self._inject_fault()
         self._open_next()
         return self.question
 
-    def _refused(self, why: str) -> BadSubmission:
-        self._misshapen += 1
-        if self._misshapen >= self.limits.invalid_submissions:
-            self.end(Outcome.INVALID_SUBMISSION, why)
-        return BadSubmission(why)
+    def _refuse(self, reason: str) -> BadSubmission:
+        self._malformed_submissions += 1
+        if self._malformed_submissions >= self.limits.invalid_submissions:
+            self.end(Outcome.INVALID_SUBMISSION, reason)
+        return BadSubmission(reason)
 
     def _open_next(self) -> None:
         self._position += 1
         if self._position < len(self.stages):
             name = self.stages[self._position]
-            self.records.append(StageRecord(name, monotonic(), self.cluster.passed, self.usage.steps))
+            self.records.append(StageRecord(name, monotonic(), self.cluster.elapsed, self.usage.steps))
             self.session.note("stage", name=name)
         else:
             self.end(Outcome.FAIL, "")  # pass or fail is decided by grading
 
     def within_limits(self) -> bool:
-        """Whether the episode goes on; ends it where a limit is reached."""
+        """Whether the episode continues; ends it where a limit is reached."""
         self.usage.wall_seconds = monotonic() - self._began
-        self.usage.virtual_seconds = self.usage.wall_seconds + self.cluster.passed - self._began_virtual
+        self.usage.virtual_seconds = self.usage.wall_seconds + self.cluster.elapsed - self._began_virtual
         if self.ending is None:
             try:
                 self.limits.check(self.usage)
@@ -251,23 +255,23 @@ class Episode:
         return self.ending is None
 
     def end(self, outcome: Outcome, reason: str) -> None:
-        """No more actions; what is left is grading."""
+        """End the agent's part; only grading follows."""
         if self.ending is None:
             self.usage.wall_seconds = monotonic() - self._began
-            self.usage.virtual_seconds = self.usage.wall_seconds + self.cluster.passed - self._began_virtual
+            self.usage.virtual_seconds = self.usage.wall_seconds + self.cluster.elapsed - self._began_virtual
             self.ending = Ending(outcome, reason)
             self.session.note("end of actions", outcome=outcome, reason=reason)
 
     # After the agent
 
     def grade(self) -> Ending:
-        """The verdicts on everything, also on a mitigation that was never submitted: a repair is a repair."""
+        """Grade all stages. A mitigation is also graded where it was not submitted, for the record."""
         if self.ending is None:
             self.end(Outcome.AGENT_ERROR, "the agent stopped before its last submission")
         assert self.ending is not None
         ending = self.ending
         try:
-            self.state = kept_state(self.problem.kubernetes, self.problem.where_faults_are)
+            self.state = capture_state(self.problem.kubernetes, self.problem.fault_namespaces)
             self._grade_mitigation(ending)
         except SreArenaError as failure:
             ending.outcome, ending.reason = Outcome.ENVIRONMENT_ERROR, f"grading failed: {failure}"
@@ -290,8 +294,8 @@ class Episode:
     def _grade_mitigation(self, ending: Ending) -> None:
         before, handed_over = self.problem.baseline, self._preparation.handed_over
         if before is not None and handed_over is not None:
-            ending.collateral = [str(d) for d in collateral(before, handed_over, self._preparation.captured())]
-        if "mitigation" not in self.stages or not self._broken:
+            ending.collateral = [str(d) for d in collateral(before, handed_over, self._preparation.capture())]
+        if "mitigation" not in self.stages or not self._fault_injected:
             return
         verdict = Verdict.from_answer(self.problem.oracle_for("mitigation").evaluate(None))
         for record in self.records:
@@ -301,7 +305,7 @@ class Episode:
         self.session.note("state at the end", repaired=verdict.passed, reasons=list(verdict.reasons))
 
     def close(self) -> None:
-        """Give everything back; calling it again does nothing."""
+        """Release the cluster and all files; calling it again does nothing."""
         if self._closed:
             return
         self._closed = True

@@ -1,7 +1,7 @@
-"""Noise: what goes on in any living system beside an incident. Harmless, seeded, and recorded.
+"""Noise: harmless changes that happen in any running system beside an incident. Seeded and recorded.
 
-A pod of the front door is replaced, a workload is annotated, a config map appears that nobody reads, a link is a little
-slow for a while. None of it touches what is at fault, and none of it needs repair: an agent that blames it is wrong.
+A pod of the frontend is replaced, a workload is annotated, an unused config map is created, a link has a higher latency
+for a while. Noise never touches the faulty components and needs no repair: an agent that blames it is wrong.
 """
 
 from __future__ import annotations
@@ -21,34 +21,36 @@ _CHANGES = (
     ("cost-centre", "4711"),
 )
 _DECOYS = ("dashboards", "runbook-links", "rollout-notes", "alert-routing")
-Act = Callable[["Noise"], str]
+Action = Callable[["Noise"], str]
 
 
 class Noise:
+    """Harmless changes to one problem's application."""
+
     def __init__(self, problem: Problem, seed: int) -> None:
         self.problem = problem
         self.random = random.Random(f"{seed}:noise")
-        self.done: list[str] = []
-        """What was done, in words, for the record."""
+        self.performed: list[str] = []
+        """Descriptions of what was done, for the result."""
 
-    def happen(self, count: int = 3) -> list[str]:
-        """Let a few harmless things happen; what they were."""
-        for act in self.random.sample(_ACTS, k=min(count, len(_ACTS))):
+    def perform(self, count: int = 3) -> list[str]:
+        """Perform a few random actions and return their descriptions."""
+        for action in self.random.sample(_ACTIONS, k=min(count, len(_ACTIONS))):
             try:
-                self.done.append(act(self))
+                self.performed.append(action(self))
             except (ServiceError, ClusterError):
-                continue  # noise that cannot be made here is no loss
-        return self.done
+                continue  # not possible on this cluster; other actions remain
+        return self.performed
 
     def bystander(self) -> Obj:
-        """A workload that has nothing to do with the fault."""
+        """A random Deployment that is not at fault."""
         problem = self.problem
-        others = [
+        healthy = [
             obj
             for obj in problem.kubernetes.list("deployments", problem.namespace)
             if obj["metadata"]["name"] not in problem.faulty_services
         ]
-        return self.random.choice(sorted(others, key=lambda obj: str(obj["metadata"]["name"])))
+        return self.random.choice(sorted(healthy, key=lambda obj: str(obj["metadata"]["name"])))
 
 
 def _annotate(noise: Noise) -> str:
@@ -67,11 +69,11 @@ def _decoy(noise: Noise) -> str:
     return f"config map {name} created"
 
 
-def _replace_front_door_pod(noise: Noise) -> str:
-    problem, door = noise.problem, noise.problem.app.frontend
-    if door is None or door.service in problem.faulty_services:
+def _replace_frontend_pod(noise: Noise) -> str:
+    problem, front_door = noise.problem, noise.problem.app.frontend
+    if front_door is None or front_door.service in problem.faulty_services:
         return _annotate(noise)
-    selector = problem.kubernetes.get("services", door.service, problem.namespace)["spec"]["selector"]
+    selector = problem.kubernetes.get("services", front_door.service, problem.namespace)["spec"]["selector"]
     labels = ",".join(f"{key}={value}" for key, value in selector.items())
     pods = problem.kubernetes.list("pods", problem.namespace, labels=labels)
     pod = noise.random.choice(sorted(obj["metadata"]["name"] for obj in pods))
@@ -92,4 +94,4 @@ def _slow_link(noise: Noise) -> str:
     return f"pod {name} was 20 ms slower for half a minute"
 
 
-_ACTS: tuple[Act, ...] = (_annotate, _decoy, _replace_front_door_pod, _slow_link)
+_ACTIONS: tuple[Action, ...] = (_annotate, _decoy, _replace_frontend_pod, _slow_link)

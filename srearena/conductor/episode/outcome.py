@@ -1,4 +1,4 @@
-"""How a trial can end, what bounds it, and what it used. Every trial ends in exactly one outcome."""
+"""Outcomes, limits and usage of a trial. Every trial ends in exactly one outcome."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class Outcome(StrEnum):
 
 
 class LimitReached(Exception):
-    """A bound of the trial is reached; `outcome` is how it ends."""
+    """A limit of the trial is reached; `outcome` is how the trial ends."""
 
-    def __init__(self, outcome: Outcome, what: str) -> None:
-        super().__init__(what)
+    def __init__(self, outcome: Outcome, reason: str) -> None:
+        super().__init__(reason)
         self.outcome = outcome
 
 
 @dataclass(slots=True)
 class Usage:
-    """What a trial has used so far. Tokens and cost are what the agent reports, 0 where it does not."""
+    """Resources that a trial has used. Tokens and cost are reported by the agent, 0 where it reports none."""
 
     steps: int = 0
     invalid_actions: int = 0
@@ -43,7 +43,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """None means without limit."""
+    """Limits of a trial; None for no limit."""
 
     steps: int | None = 30
     tokens: int | None = None
@@ -51,10 +51,10 @@ class Limits:
     wall_seconds: float | None = 3600.0
     virtual_seconds: float | None = 4 * 3600.0
     invalid_submissions: int = 3
-    """How often in a row a submission may be of the wrong shape."""
+    """How many malformed submissions in a row end the trial."""
 
     def check(self, used: Usage) -> None:
-        """LimitReached where one is."""
+        """Raise LimitReached where a limit is reached."""
         bounds: tuple[tuple[float, float | None, Outcome, str], ...] = (
             (used.steps, self.steps, Outcome.BUDGET, "steps"),
             (used.tokens_in + used.tokens_out, self.tokens, Outcome.BUDGET, "tokens"),
@@ -62,9 +62,9 @@ class Limits:
             (used.wall_seconds, self.wall_seconds, Outcome.TIMEOUT, "seconds"),
             (used.virtual_seconds, self.virtual_seconds, Outcome.TIMEOUT, "seconds of the cluster's time"),
         )
-        for value, bound, outcome, what in bounds:
+        for value, bound, outcome, unit in bounds:
             if bound is not None and value >= bound:
-                raise LimitReached(outcome, f"the limit of {bound:g} {what} is reached")
+                raise LimitReached(outcome, f"the limit of {bound:g} {unit} is reached")
 
     def as_document(self) -> dict[str, Any]:
         return asdict(self)

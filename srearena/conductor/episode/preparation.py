@@ -1,7 +1,7 @@
-"""Setting the stage: a cluster, the application on it with load, a past, the fault, and the hand-over to the present.
+"""Preparation of an episode: deploy the application, start load, run for a while, inject the fault.
 
-On an embedded cluster all of it lies in the past and costs no waiting: the cluster starts behind, and when the agent
-first looks, its now is the agent's. On a real one the same steps take the time they take.
+On an embedded cluster all of this happens in the past: its clock starts behind and is simulated at full speed up to the
+present, where the agent starts. On a real cluster the same steps take real time.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from srearena.generators.fault.testbed import target_cluster
 Say = Callable[[str], None]
 
 
-class TimeKeeper(DelegatingCluster[Cluster]):
-    """A cluster that counts how much of its time was let pass, so that the past can be planned."""
+class TimedCluster(DelegatingCluster[Cluster]):
+    """A cluster that counts how much of its time has passed through waiting."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
-        self.passed = 0.0
+        self.elapsed = 0.0
 
     def wait(self, seconds: float) -> None:
         self.inner.wait(seconds)
-        self.passed += seconds
+        self.elapsed += seconds
 
     @contextmanager
     def fast_forward(self, limit: float) -> Iterator[FastForward]:
@@ -42,22 +42,24 @@ class TimeKeeper(DelegatingCluster[Cluster]):
             with self.inner.fast_forward(limit) as skip:
                 yield skip
         finally:
-            self.passed += skip.skipped_seconds
+            self.elapsed += skip.skipped_seconds
 
 
-def embedded_cluster(problem: Problem, spec: EpisodeSpec) -> TimeKeeper:
+def embedded_cluster(problem: Problem, spec: EpisodeSpec) -> TimedCluster:
     """Start an embedded cluster far enough in the past for the whole timeline, with the application's model."""
     model = problem.app.model_path
     models = [model.parent] if model is not None else []
-    return TimeKeeper(
+    return TimedCluster(
         start_embedded(seed=spec.seed, behind=spec.timeline.total, models=models, in_process=spec.in_process)
     )
 
 
 class Preparation:
-    """One problem on one cluster, from nothing to the moment the agent takes over."""
+    """Prepares one problem on one cluster, up to the moment the agent starts."""
 
-    def __init__(self, problem: Problem, cluster: TimeKeeper, timeline: Timeline, say: Say = lambda text: None) -> None:
+    def __init__(
+        self, problem: Problem, cluster: TimedCluster, timeline: Timeline, say: Say = lambda text: None
+    ) -> None:
         self.problem = problem
         self.cluster = cluster
         self.timeline = timeline
@@ -66,7 +68,7 @@ class Preparation:
         problem.attach(cluster)
 
     def deploy(self) -> None:
-        """The application, up and healthy."""
+        """Deploy the application and wait until it is ready."""
         problem, app = self.problem, self.problem.app
         try:
             self._say(f"deploying {app.name}")
@@ -75,39 +77,39 @@ class Preparation:
             problem.set_up()
             app.wait_until_ready(self.cluster)
         except SreArenaError as failure:
-            raise EnvironmentFailure(f"the application did not come up: {failure}") from failure
+            raise EnvironmentFailure(f"the application did not become ready: {failure}") from failure
 
     def settle(self) -> None:
-        """Load, a past, and the baseline of the healthy system."""
+        """Start load, run for the healthy part of the timeline, and capture the baseline."""
         problem, app = self.problem, self.problem.app
         try:
             app.start_workload(self.cluster)
-            self._say("letting it run")
+            self._say("running under load")
             self.cluster.wait(self.timeline.before)
-            problem.baseline = self.captured()
-            problem.baseline.facts.update(self._remembered())
+            problem.baseline = self.capture()
+            problem.baseline.facts.update(self._baseline_facts())
         except (SreArenaError, ProbeFailed) as failure:
-            raise EnvironmentFailure(f"the application did not settle: {failure}") from failure
+            raise EnvironmentFailure(f"the application did not run stably under load: {failure}") from failure
 
-    def _remembered(self) -> dict[str, Any]:
+    def _baseline_facts(self) -> dict[str, Any]:
         oracle = self.problem.mitigation_oracle
-        return oracle.remember() if isinstance(oracle, MitigationOracle) else {}
+        return oracle.record_baseline() if isinstance(oracle, MitigationOracle) else {}
 
-    def break_it(self) -> None:
-        """Inject the fault, and let it show."""
+    def inject_fault(self) -> None:
+        """Inject the fault and wait for its symptoms."""
         self._say("injecting the fault")
         try:
-            self.problem.broken_since = self.problem.kubernetes.now()
+            self.problem.injected_at = self.problem.kubernetes.now()
             with target_cluster(self.cluster):
                 self.problem.inject_fault()
             self.cluster.wait(self.timeline.after)
-            self.handed_over = self.captured()
+            self.handed_over = self.capture()
         except SreArenaError as failure:
             raise EnvironmentFailure(f"the fault could not be injected: {failure}") from failure
 
     def hand_over(self) -> None:
-        """Bring the cluster to the present; from here on its time flows."""
+        """Bring the cluster to the present; its clock runs from here on."""
         self.cluster.catch_up()
 
-    def captured(self) -> Baseline:
+    def capture(self) -> Baseline:
         return capture(self.problem.kubernetes, self.problem.app.namespaces)

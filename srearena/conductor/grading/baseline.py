@@ -1,7 +1,7 @@
-"""How a cluster was at one moment, so that later ones can be held against it.
+"""Baselines: the state of a cluster at one moment, for comparison with later states.
 
-Three are taken in an episode: before the fault, when the agent takes over, and when it is done. From them follow what
-must still be there (`oracles`), and what the agent changed that the fault had not (`collateral`).
+An episode captures three: before the fault, when the agent starts, and when it is done. Oracles compare with the first;
+`collateral` finds what the agent changed and the fault had not.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from srearena.service.errors import ApiRefused, UnknownResource
 from srearena.service.kubernetes import Kubernetes, Obj
 
 WORKLOADS = ("deployments.apps", "statefulsets.apps", "daemonsets.apps")
-_IN_NAMESPACES = (
+_NAMESPACED = (
     *WORKLOADS,
     "services",
     "configmaps",
@@ -42,7 +42,7 @@ _CLUSTER_WIDE = (
     "priorityclasses.scheduling.k8s.io",
 )
 _SYSTEM = "kube-system"
-_OF_CONTROLLERS = (
+_CONTROLLER_ANNOTATIONS = (
     "deployment.kubernetes.io/",
     "kubectl.kubernetes.io/",
     "pv.kubernetes.io/",
@@ -55,104 +55,111 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
+    """One object that differs between two baselines."""
+
     key: Key
     how: str
     """`added`, `removed` or `changed`."""
 
     def __str__(self) -> str:
         resource, namespace, name = self.key
-        place = f" in {namespace}" if namespace else ""
-        return f"{resource.partition('.')[0]}/{name}{place} {self.how}"
+        location = f" in {namespace}" if namespace else ""
+        return f"{resource.partition('.')[0]}/{name}{location} {self.how}"
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
+    """The objects of a cluster, and what checks measured, at one moment."""
+
     objects: dict[Key, Obj] = field(repr=False)
     facts: dict[str, Any] = field(default_factory=dict)
-    """What checks found then and want to find again, by the check's name."""
+    """What each check measured for later comparison, by the check's name."""
 
     def of(self, *resources: str, namespace: str | None = None) -> Iterator[Obj]:
-        for (resource, place, _), obj in self.objects.items():
-            if resource in resources and (namespace is None or place == namespace):
+        for (resource, object_namespace, _), obj in self.objects.items():
+            if resource in resources and (namespace is None or object_namespace == namespace):
                 yield obj
 
     def get(self, resource: str, name: str, namespace: str = "") -> Obj | None:
         return self.objects.get((resource, namespace, name))
 
     def differences(self, other: Baseline) -> list[Difference]:
-        """What is not in `other` as it was here."""
+        """The objects that were added, removed or changed from this baseline to `other`."""
         keys = sorted(self.objects.keys() | other.objects.keys())
-        found = []
+        differences = []
         for key in keys:
-            ours, theirs = self.objects.get(key), other.objects.get(key)
-            if ours is None:
-                found.append(Difference(key, "added"))
-            elif theirs is None:
-                found.append(Difference(key, "removed"))
-            elif digest(ours) != digest(theirs):
-                found.append(Difference(key, "changed"))
-        return found
+            before, after = self.objects.get(key), other.objects.get(key)
+            if before is None:
+                differences.append(Difference(key, "added"))
+            elif after is None:
+                differences.append(Difference(key, "removed"))
+            elif digest(before) != digest(after):
+                differences.append(Difference(key, "changed"))
+        return differences
 
 
 def capture(kubernetes: Kubernetes, namespaces: Sequence[str]) -> Baseline:
-    """What an operator could have changed, in these namespaces, in the system's, and cluster-wide."""
+    """Capture what an operator can change: in these namespaces, in kube-system, and cluster-wide."""
     objects: dict[Key, Obj] = {}
     for namespace in (*namespaces, _SYSTEM):
-        for resource in _IN_NAMESPACES:
-            for obj in _listed(kubernetes, resource, namespace):
-                if not _made_by_controller(obj):
+        for resource in _NAMESPACED:
+            for obj in _list(kubernetes, resource, namespace):
+                if not _is_generated(obj):
                     objects[resource, namespace, obj["metadata"]["name"]] = obj
     for resource in _CLUSTER_WIDE:
-        for obj in _listed(kubernetes, resource, None):
+        for obj in _list(kubernetes, resource, None):
             objects[resource, "", obj["metadata"]["name"]] = obj
     return Baseline(objects)
 
 
-def _listed(kubernetes: Kubernetes, resource: str, namespace: str | None) -> Iterable[Obj]:
+def _list(kubernetes: Kubernetes, resource: str, namespace: str | None) -> Iterable[Obj]:
     try:
         return kubernetes.list(resource, namespace)
     except (UnknownResource, ApiRefused):
-        return ()  # a real cluster may lack an API, or keep it from us: then nobody can have changed it through us
+        return ()  # not served, or not readable: then it cannot have been changed through this client either
 
 
-def _made_by_controller(obj: Obj) -> bool:
+def _is_generated(obj: Obj) -> bool:
+    """Whether a controller created the object, so that it is not an operator's intent."""
     metadata = obj["metadata"]
-    made = any(owner.get("controller") for owner in metadata.get("ownerReferences", ()))
-    return made or metadata["name"] == "kube-root-ca.crt" or obj.get("type") == "kubernetes.io/service-account-token"
+    controlled = any(owner.get("controller") for owner in metadata.get("ownerReferences", ()))
+    return (
+        controlled or metadata["name"] == "kube-root-ca.crt" or obj.get("type") == "kubernetes.io/service-account-token"
+    )
 
 
 def digest(obj: Obj) -> str:
-    """An object's intent as a short text: neither its status nor what controllers and tools note on it."""
+    """A hash of the object's intent, without status and without annotations of controllers and tools."""
     metadata = obj.get("metadata", {})
-    notes = {
+    annotations = {
         key: value
         for key, value in (metadata.get("annotations") or {}).items()
-        if not key.startswith(_OF_CONTROLLERS) and "leader" not in key
+        if not key.startswith(_CONTROLLER_ANNOTATIONS) and "leader" not in key
     }
     intent = {key: value for key, value in obj.items() if key not in ("metadata", "status")}
     if obj.get("kind") == "Node":
         intent = {"spec": _node_intent(obj.get("spec") or {})}
     intent["labels"] = metadata.get("labels") or {}
-    intent["annotations"] = notes
+    intent["annotations"] = annotations
     template = (intent.get("spec") or {}).get("template") if isinstance(intent.get("spec"), dict) else None
     if isinstance(template, dict):
         intent = json.loads(json.dumps(intent))
-        stamps = intent["spec"]["template"].get("metadata", {}).get("annotations") or {}
-        for key in [key for key in stamps if key.startswith(_OF_CONTROLLERS)]:
-            del stamps[key]
-        if not stamps:
+        template_annotations = intent["spec"]["template"].get("metadata", {}).get("annotations") or {}
+        for key in [key for key in template_annotations if key.startswith(_CONTROLLER_ANNOTATIONS)]:
+            del template_annotations[key]
+        if not template_annotations:
             intent["spec"]["template"].get("metadata", {}).pop("annotations", None)
     return hashlib.sha256(json.dumps(intent, sort_keys=True).encode()).hexdigest()
 
 
 def _node_intent(spec: Obj) -> Obj:
-    """A node's taints by conditions come and go by themselves."""
+    """A node's spec without the taints that a controller sets by conditions."""
     taints = [t for t in spec.get("taints") or () if not str(t.get("key", "")).startswith("node.kubernetes.io/")]
     return {"unschedulable": bool(spec.get("unschedulable")), "taints": taints}
 
 
 def collateral(before: Baseline, handed_over: Baseline, after: Baseline) -> list[Difference]:
-    """What differs from before the fault although the fault had left it alone: the agent's doing, needed or not."""
+    """The differences that the agent caused: objects that the fault had not changed."""
     by_fault = {difference.key for difference in before.differences(handed_over)}
-    since = {difference.key for difference in handed_over.differences(after)}
-    return [d for d in before.differences(after) if d.key not in by_fault and d.key in since]
+    by_agent = {difference.key for difference in handed_over.differences(after)}
+    return [d for d in before.differences(after) if d.key not in by_fault and d.key in by_agent]

@@ -1,7 +1,7 @@
-"""Who calls whom, as traces tell it, and how far an answer is from the truth.
+"""The distance of an answer from the truth in the call graph that traces show.
 
-A wrong answer one call away from the origin is a better one than a name from the other end of the system; the distance
-says so, and never changes a verdict.
+A wrong answer one call away from the origin is better than a component at the other end of the system. The distance is
+reported and never changes a verdict.
 """
 
 from __future__ import annotations
@@ -12,32 +12,32 @@ Graph = Mapping[str, Set[str]]
 
 
 def graph_of(calls: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
-    """Calls as neighbours, in both directions: trouble travels up, and load travels down."""
+    """Build an undirected graph from calls: errors propagate to callers, load propagates to callees."""
     graph: dict[str, set[str]] = {}
-    for caller, called in calls:
-        graph.setdefault(caller, set()).add(called)
-        graph.setdefault(called, set()).add(caller)
+    for caller, callee in calls:
+        graph.setdefault(caller, set()).add(callee)
+        graph.setdefault(callee, set()).add(caller)
     return graph
 
 
 def distance(graph: Graph, start: str, goals: Set[str]) -> int | None:
-    """The least number of calls between a component and any of the goals; None where there is no way."""
+    """The least number of calls between a component and any of the goals; None where there is no path."""
     if start in goals:
         return 0
-    seen, edge, steps = {start}, {start}, 0
-    while edge:
+    visited, frontier, steps = {start}, {start}, 0
+    while frontier:
         steps += 1
-        edge = {neighbour for name in edge for neighbour in graph.get(name, ())} - seen
-        if edge & goals:
+        frontier = {neighbour for name in frontier for neighbour in graph.get(name, ())} - visited
+        if frontier & goals:
             return steps
-        seen |= edge
+        visited |= frontier
     return None
 
 
 def mean_distance(graph: Graph, answered: Set[str], right: Set[str]) -> float | None:
-    """How far the answered components are from the right ones, on average; None where nothing can be said."""
+    """The mean distance of the answered components from the right ones; None where there is no path."""
     if not answered or not right:
         return None
-    found = [distance(graph, name, right) for name in answered]
-    known = [steps for steps in found if steps is not None]
-    return sum(known) / len(known) if known else None
+    distances = [distance(graph, name, right) for name in answered]
+    finite = [steps for steps in distances if steps is not None]
+    return sum(finite) / len(finite) if finite else None

@@ -1,31 +1,31 @@
-"""What is kept of a cluster for a later grading: which names belong together. Small, and enough for words."""
+"""The state of an application that is stored with a result, so that answers can be graded again later."""
 
 from __future__ import annotations
 
 from srearena.service.kubernetes import Kubernetes, Obj
 
 STATE = "state.json"
-_KEPT = ("deployments", "statefulsets", "daemonsets", "replicasets", "services", "pods")
+_RESOURCES = ("deployments", "statefulsets", "daemonsets", "replicasets", "services", "pods")
 
 
-def kept_state(api: Kubernetes, namespaces: tuple[str, ...]) -> dict[str, list[Obj]]:
-    """What a later grading needs to know of a cluster: which names belong together."""
+def capture_state(api: Kubernetes, namespaces: tuple[str, ...]) -> dict[str, list[Obj]]:
+    """Capture which names belong together: labels, selectors and owners of the objects."""
     return {
-        resource: [_essence(obj) for namespace in namespaces for obj in api.list(resource, namespace)]
-        for resource in _KEPT
+        resource: [_summary(obj) for namespace in namespaces for obj in api.list(resource, namespace)]
+        for resource in _RESOURCES
     }
 
 
-def _essence(obj: Obj) -> Obj:
+def _summary(obj: Obj) -> Obj:
     metadata, spec = obj["metadata"], obj.get("spec") or {}
-    kept: Obj = {
+    summary: Obj = {
         "metadata": {
             key: metadata[key] for key in ("name", "namespace", "labels", "ownerReferences") if key in metadata
         },
         "spec": {},
     }
     if "template" in spec:
-        kept["spec"]["template"] = {"metadata": {"labels": spec["template"].get("metadata", {}).get("labels") or {}}}
+        summary["spec"]["template"] = {"metadata": {"labels": spec["template"].get("metadata", {}).get("labels") or {}}}
     if obj.get("kind") == "Service":
-        kept["spec"]["selector"] = spec.get("selector") or {}
-    return kept
+        summary["spec"]["selector"] = spec.get("selector") or {}
+    return summary

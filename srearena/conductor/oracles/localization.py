@@ -102,7 +102,7 @@ class LocalizationOracle(Oracle):
     def compare(self, answer: Sequence[str], expected: Sequence[str]) -> Verdict:
         """Precision and recall of a set of names against another, after aliases."""
         try:
-            aliases = aliases_in(self.problem.kubernetes, self.problem.where_faults_are)
+            aliases = aliases_in(self.problem.kubernetes, self.problem.fault_namespaces)
         except ServiceError:
             aliases = Aliases((), (), ())
         said = {aliases.component(name) for name in answer}

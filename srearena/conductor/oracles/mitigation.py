@@ -27,11 +27,11 @@ class MitigationOracle(Oracle):
     def __init__(self, problem: Problem, checks: Sequence[Check] | None = None, also: Iterable[Check] = ()) -> None:
         super().__init__(problem)
         chosen = [*(usual_checks() if checks is None else checks), *also]
-        self.checks = sorted(chosen, key=lambda check: check.disturbs)
+        self.checks = sorted(chosen, key=lambda check: check.disruptive)
 
-    def remember(self) -> dict[str, Any]:
+    def record_baseline(self) -> dict[str, Any]:
         """What the checks want to know of the healthy system."""
-        return {check.name: check.remember(self.problem) for check in self.checks}
+        return {check.name: check.record_baseline(self.problem) for check in self.checks}
 
     def first_complaint(self) -> str:
         """What the first check that is not content says; empty where all are. Cheaper than all they have to say."""
@@ -44,7 +44,7 @@ class MitigationOracle(Oracle):
         reasons: list[str] = []
         content: dict[str, bool] = {}
         for check in self.checks:
-            if check.disturbs and reasons:
+            if check.disruptive and reasons:
                 break
             found = check.complaints(self.problem)
             content[check.name] = not found

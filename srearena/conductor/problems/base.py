@@ -64,7 +64,7 @@ class Problem(ABC):
     localization_oracle: Oracle | None = None
     mitigation_oracle: Oracle | None = None
     fault_injected: bool = False
-    broken_since: str = ""
+    injected_at: str = ""
     """When the fault was injected, on the cluster's time; the conductor notes it."""
 
     _cluster: Cluster | None = None
@@ -72,7 +72,7 @@ class Problem(ABC):
     """How the cluster was before the fault; the conductor takes it."""
 
     @property
-    def where_faults_are(self) -> tuple[str, ...]:
+    def fault_namespaces(self) -> tuple[str, ...]:
         """The namespaces whose components an answer may name: the application's first, then the cluster's own."""
         return tuple(dict.fromkeys((*self.app.namespaces, *self.beside, "kube-system")))
 

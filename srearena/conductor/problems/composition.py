@@ -23,11 +23,11 @@ class _All(MitigationOracle):
         super().__init__(problem, checks=())
         self._oracles = oracles
 
-    def remember(self) -> dict[str, Any]:
+    def record_baseline(self) -> dict[str, Any]:
         facts: dict[str, Any] = {}
         for oracle in self._oracles:
             if isinstance(oracle, MitigationOracle):
-                facts.update(oracle.remember())
+                facts.update(oracle.record_baseline())
         return facts
 
     def evaluate(self, submission: Any) -> Verdict:

@@ -74,7 +74,7 @@ class ThroughTheIngress(Check):
 
     name = "ingress"
 
-    def remember(self, problem: Problem) -> list[str]:
+    def record_baseline(self, problem: Problem) -> list[str]:
         return sorted(self._answered(problem))
 
     def complaints(self, problem: Problem) -> list[str]:

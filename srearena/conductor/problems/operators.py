@@ -25,7 +25,7 @@ class Reconciled(Check):
     """
 
     name = "operator"
-    disturbs = True
+    disruptive = True
 
     def complaints(self, problem: Problem) -> list[str]:
         api = problem.kubernetes
@@ -60,7 +60,7 @@ class Storage(Check):
 
     name = "storage"
 
-    def remember(self, problem: Problem) -> list[str]:
+    def record_baseline(self, problem: Problem) -> list[str]:
         return sorted(claim["metadata"]["name"] for claim in self._claims(problem))
 
     def complaints(self, problem: Problem) -> list[str]:

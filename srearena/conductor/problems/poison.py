@@ -54,7 +54,7 @@ class Progress(Check):
 
     name = "progress"
 
-    def remember(self, problem: Problem) -> int:
+    def record_baseline(self, problem: Problem) -> int:
         return self._offset(problem, _SOURCE)
 
     def complaints(self, problem: Problem) -> list[str]:

@@ -20,7 +20,7 @@ class TenantStays(Check):
     """
 
     name = "tenant"
-    disturbs = True
+    disruptive = True
 
     def complaints(self, problem: Problem) -> list[str]:
         api = problem.kubernetes

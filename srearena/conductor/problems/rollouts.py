@@ -66,7 +66,7 @@ class RollsOver(Check):
     """
 
     name = "rollout"
-    disturbs = True
+    disruptive = True
 
     def __init__(self, deployment: str, patience: float = 240.0) -> None:
         self._deployment = deployment

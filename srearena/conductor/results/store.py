@@ -71,7 +71,7 @@ def trial_document(episode: Episode, *, agent: str, seed: int, trial: int = 0, r
         "collateral": ending.collateral,
         "usage": episode.usage.as_document(),
         "limits": episode.limits.as_document(),
-        "noise": episode.noise.done if episode.noise else [],
+        "noise": episode.noise.performed if episode.noise else [],
         "ground_truth": episode.problem.ground_truth.as_document(),
     }
 

@@ -42,12 +42,12 @@ def visible(problem: Problem, api: Kubernetes, telemetry: Telemetry) -> list[str
         warnings = [
             event
             for event in api.list("events", namespace)
-            if event.get("type") == "Warning" and _last_seen(event) >= problem.broken_since
+            if event.get("type") == "Warning" and _last_seen(event) >= problem.injected_at
         ]
         found += sorted({f"event {event.get('reason')}: {event.get('message', '')[:150]}" for event in warnings})[:5]
-        found += _replaced(api, namespace, problem.broken_since)
+        found += _replaced(api, namespace, problem.injected_at)
         found += _stuck(api, namespace, now)
-    return [*found, *alerts(telemetry), *_measured(telemetry, problem.broken_since)]
+    return [*found, *alerts(telemetry), *_measured(telemetry, problem.injected_at)]
 
 
 def _measured(telemetry: Telemetry, since: str) -> list[str]:

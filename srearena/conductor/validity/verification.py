@@ -147,7 +147,7 @@ def _healthy(problem: Problem, telemetry: Telemetry, proof: Proof) -> None:
     complaints: list[str] = []
     if isinstance(oracle, MitigationOracle):
         for check in oracle.checks:
-            if not check.disturbs:
+            if not check.disruptive:
                 complaints += check.complaints(problem)
     proof.found("healthy is content", not complaints, *complaints)
     fire = alerts(telemetry)

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 class Check(ABC):
     name: ClassVar[str]
-    disturbs: ClassVar[bool] = False
+    disruptive: ClassVar[bool] = False
     """Whether the check itself changes the system; such checks come last, and only if the others are content."""
 
-    def remember(self, problem: Problem) -> Any:
+    def record_baseline(self, problem: Problem) -> Any:
         """What to keep from the healthy system; it comes back as `problem.baseline.facts[name]`."""
         return None
 

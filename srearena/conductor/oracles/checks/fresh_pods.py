@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 class FreshPods(Check):
     name = "fresh-pods"
-    disturbs = True
+    disruptive = True
 
     def __init__(self, workloads: tuple[str, ...] | None = None, patience: float = 330.0) -> None:
         self._workloads = workloads

@@ -27,7 +27,7 @@ class FrontDoor(Check):
         self._window = window
         self._patience = patience
 
-    def remember(self, problem: Problem) -> dict[str, float]:
+    def record_baseline(self, problem: Problem) -> dict[str, float]:
         """The sample requests that a healthy system answers as they should be, and how long each takes."""
         door = problem.app.frontend
         if door is None:

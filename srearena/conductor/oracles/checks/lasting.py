@@ -19,7 +19,7 @@ class Lasting(Check):
     """`checks` are content again once the pods of `workload` have been replaced."""
 
     name = "lasting"
-    disturbs = True
+    disruptive = True
 
     def __init__(self, workload: str, checks: Sequence[Check]) -> None:
         self._workload = workload

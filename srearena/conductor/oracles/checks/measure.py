@@ -33,7 +33,7 @@ class Measure(Check):
         self._slack = slack
         self._patience = patience
 
-    def remember(self, problem: Problem) -> float | None:
+    def record_baseline(self, problem: Problem) -> float | None:
         return self._value(problem)
 
     def complaints(self, problem: Problem) -> list[str]:

@@ -43,7 +43,7 @@ class PublicName(Check):
         self._controller = controller
         self._namespace = namespace
 
-    def remember(self, problem: Problem) -> list[str]:
+    def record_baseline(self, problem: Problem) -> list[str]:
         return sorted(self._seen(problem).secure)
 
     def complaints(self, problem: Problem) -> list[str]:

@@ -27,7 +27,7 @@ _AT_ONCE = 10
 class Reachability(Check):
     name = "reachability"
 
-    def remember(self, problem: Problem) -> list[Address]:
+    def record_baseline(self, problem: Problem) -> list[Address]:
         targets = _targets(problem.kubernetes.list("services", problem.namespace))
         return sorted(_reached(problem, targets, {}))
 

@@ -25,7 +25,7 @@ class Triggered(Protocol):
 
 class Replay(Check):
     name = "replay"
-    disturbs = True
+    disruptive = True
     """Needs what `Traffic` remembers, so that both belong to an oracle that replays."""
 
     def __init__(self, recovery: float = 240.0) -> None:

@@ -30,7 +30,7 @@ class Traffic(Check):
     def __init__(self, patience: float = 420.0) -> None:
         self._patience = patience
 
-    def remember(self, problem: Problem) -> Figures:
+    def record_baseline(self, problem: Problem) -> Figures:
         return _measured(problem)
 
     def complaints(self, problem: Problem) -> list[str]:
