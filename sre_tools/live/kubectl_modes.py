@@ -5,7 +5,7 @@
 | safe | changes too, after a server-side dry run (`--dry-run=server`) and with the objects saved for a rollback |
 | full | every command that may run on this machine |
 
-No mode gives access to a terminal, to files of this machine or to other identities (`kubectl_words`).
+No mode gives access to a terminal, to files of this machine or to other identities (`kubectl_policy`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from sre_tools.errors import ToolError
-from srearena.conductor.actions import kubectl_words
-from srearena.conductor.actions.kubectl_line import KubectlLine, Piece
+from srearena.conductor.actions import kubectl_policy
+from srearena.conductor.actions.kubectl_command import Argument, KubectlCommand
 
 MODES = ("read-only", "safe", "full")
 _READ_VERBS = frozenset(
@@ -46,18 +46,18 @@ _DELETE_FLAGS = frozenset("cascade force grace-period save-config timeout wait".
 _ATTACH_FLAGS = frozenset("attach stdin rm quiet leave-stdin-open pod-running-timeout".split())
 
 
-def parse(words: Sequence[str]) -> KubectlLine:
+def parse(words: Sequence[str]) -> KubectlCommand:
     """Parse a command; BadAction if it may not run on this machine in any mode."""
-    return kubectl_words.checked(words)
+    return kubectl_policy.checked(words)
 
 
-def _in(line: KubectlLine, table: frozenset[str]) -> bool:
-    if f"{line.verb}/{line.part}" in _WITHOUT_OBJECT:
+def _in(line: KubectlCommand, table: frozenset[str]) -> bool:
+    if f"{line.verb}/{line.subcommand}" in _WITHOUT_OBJECT:
         return False
-    return line.verb in table or f"{line.verb}/{line.part}" in table
+    return line.verb in table or f"{line.verb}/{line.subcommand}" in table
 
 
-def reads(line: KubectlLine) -> bool:
+def reads(line: KubectlCommand) -> bool:
     """Whether the command changes nothing in the cluster."""
     if line.has("help"):
         return True
@@ -71,25 +71,25 @@ def reads(line: KubectlLine) -> bool:
     return bool(dry) and dry[-1] in _DRY_RUN_VALUES and _in(line, _DRY_RUN_VERBS | _PREVIEWED_BY_CLIENT)
 
 
-def allow(line: KubectlLine, mode: str) -> None:
+def allow(line: KubectlCommand, mode: str) -> None:
     """ToolError if the mode does not allow the command."""
     if mode == "full" or reads(line):
         return
     if mode == "read-only":
-        name = f"kubectl {line.verb} {line.part}".rstrip()
+        name = f"kubectl {line.verb} {line.subcommand}".rstrip()
         raise ToolError(f"`{name}` changes something, and this server only reads")
     if line.values("raw"):
         raise ToolError("--raw cannot be tried and put back: name the objects instead (`kubectl delete KIND NAME`)")
 
 
-def preview(line: KubectlLine) -> list[str] | None:
+def preview(line: KubectlCommand) -> list[str] | None:
     """A read-only command that prints, as JSON, the objects a command would change; None if there is none."""
     if _in(line, _PREVIEWED_BY_DRY_RUN):
         return _dry_run(line, ("--dry-run=server", "--output=json"))
     if _in(line, _PREVIEWED_BY_CLIENT):
         return _dry_run(line, ("--dry-run=client", "--output=json"))
     if _in(line, _PREVIEWED_BY_GET):
-        words = [piece.word for piece in line.pieces if not piece.flag or piece.flag in _GET_FLAGS]
+        words = [piece.word for piece in line.arguments if not piece.flag or piece.flag in _GET_FLAGS]
         kind = {"certificate": ["certificatesigningrequests"]}.get(
             line.verb, ["nodes"] if line.verb in _NODE_VERBS else []
         )
@@ -97,12 +97,12 @@ def preview(line: KubectlLine) -> list[str] | None:
     return None
 
 
-def trial(line: KubectlLine) -> list[str] | None:
+def trial(line: KubectlCommand) -> list[str] | None:
     """The command as a server-side dry run; None for verbs without one."""
     return _dry_run(line, ("--dry-run=server",)) if _in(line, _DRY_RUN_VERBS) else None
 
 
-def _dry_run(line: KubectlLine, more: Sequence[str]) -> list[str]:
+def _dry_run(line: KubectlCommand, more: Sequence[str]) -> list[str]:
     """The command without the flags that conflict with a dry run, plus `more`."""
     excluded = set(_OUTPUT_FLAGS)
     if line.verb == "run":
@@ -112,7 +112,7 @@ def _dry_run(line: KubectlLine, more: Sequence[str]) -> list[str]:
         excluded |= _DELETE_FLAGS
         line = replace(line, verb="apply")
 
-    def keep(piece: Piece) -> bool:
+    def keep(piece: Argument) -> bool:
         return piece.flag not in excluded
 
     return line.rewritten(keep, more)

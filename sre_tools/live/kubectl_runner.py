@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from sre_tools.errors import ToolError
 from sre_tools.live import kubectl_modes
 from sre_tools.live.changes import Changes
-from srearena.conductor.actions.kubectl_line import KubectlLine
+from srearena.conductor.actions.kubectl_command import KubectlCommand
 from srearena.conductor.actions.kubectl_process import KubectlProcess
 
 
@@ -30,7 +30,7 @@ class KubectlRunner:
             return self._process.run(line.words, stdin)
         return self._run_safely(line, stdin)
 
-    def _run_safely(self, line: KubectlLine, stdin: str) -> tuple[int, str]:
+    def _run_safely(self, line: KubectlCommand, stdin: str) -> tuple[int, str]:
         trial = kubectl_modes.trial(line)
         if trial is not None:
             status, printed = self._process.run(trial, stdin)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from srearena.conductor.actions import command_line, kubectl_words
+from srearena.conductor.actions import command_line, kubectl_policy
 from srearena.conductor.errors import BadAction
 
 PODS = "NAME  STATUS\nweb-1  Running\napi-1  Pending\napi-2  Running"
@@ -17,7 +17,7 @@ class Spy:
         self.status = status
 
     def kubectl(self, words: list[str], stdin: str) -> tuple[int, str]:
-        self.calls.append((kubectl_words.check(words), stdin))
+        self.calls.append((kubectl_policy.check(words), stdin))
         return self.status, PODS
 
     def sleep(self, seconds: float) -> None:
@@ -141,7 +141,7 @@ def test_what_does_not_run_is_refused(text: str) -> None:
 )
 def test_kubectl_cannot_be_turned_on_this_machine(text: str) -> None:
     with pytest.raises(BadAction):
-        kubectl_words.check(text.split())
+        kubectl_policy.check(text.split())
 
 
 @pytest.mark.parametrize(
@@ -161,4 +161,4 @@ def test_kubectl_cannot_be_turned_on_this_machine(text: str) -> None:
     ],
 )
 def test_ordinary_commands_pass_as_they_are(text: str) -> None:
-    assert kubectl_words.check(text.split()) == text.split()
+    assert kubectl_policy.check(text.split()) == text.split()

@@ -64,7 +64,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("kubectl", {"command": "get pods; rm -rf /"}, "Error"),
     ("kubectl", {}, "command: field required"),
     ("shell", {"command": "cat /etc/passwd"}, "does not run here"),
-    ("shell", {"command": "kubectl get pods > /tmp/x"}, "is not understood"),
+    ("shell", {"command": "kubectl get pods > /tmp/x"}, "is not supported"),
     ("prometheus_query", {"query": "sum("}, "prometheus answered 400"),
     ("loki_query", {"query": "{"}, "loki answered 400"),
     ("jaeger_traces", {}, "either service or trace_id"),

@@ -47,7 +47,8 @@ def jaeger_traces(live: LiveContext, arguments: TraceArguments) -> str:
         raise ToolError("give either service or trace_id; jaeger_services lists the services")
     telemetry = live.telemetry
     if arguments.trace_id:
-        return telemetry.shown(telemetry.get("jaeger", f"/api/traces/{path_segment(arguments.trace_id)}")["data"])
+        found = telemetry.get("jaeger", f"/api/traces/{path_segment(arguments.trace_id)}")
+        return telemetry.format_traces(found["data"])
     end = now()
     traces = telemetry.get(
         "jaeger",
@@ -60,7 +61,7 @@ def jaeger_traces(live: LiveContext, arguments: TraceArguments) -> str:
         end=int(end * 1e6),
         limit=arguments.limit,
     )["data"]
-    return telemetry.shown(traces)
+    return telemetry.format_traces(traces)
 
 
 class DependencyArguments(ToolArguments):

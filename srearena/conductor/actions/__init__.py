@@ -1,1 +1,1 @@
-"""What an agent can do: how its text becomes a call (`parsing`), and what the calls do (`toolbox` and its parts)."""
+"""The actions of an agent: parsing its text into a call (`parsing`), and performing calls (`toolbox`)."""

@@ -1,7 +1,7 @@
-"""`exec_shell`: a command line as an engineer on call types it, run without any shell.
+"""`exec_shell`: runs a command line of kubectl commands and text filters without a shell.
 
-It may hold kubectl commands, joined by `;` and `&&`, each piped into text filters, with a here-document for `-f -`.
-Nothing else runs: no files of this machine are read, no other program is started, no variable is expanded.
+kubectl commands may be joined by `;` and `&&`, piped into text filters, and take a here-document for `-f -`. Nothing
+else runs: no file of this machine is read, no other program is started, no variable is expanded.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _HEREDOC = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _JOINS = frozenset((";", "&&", "||"))
-_WHAT_RUNS = f"kubectl, and behind a pipe {', '.join(sorted(FILTERS))}"
+_SUPPORTED = f"kubectl, and behind a pipe {', '.join(sorted(FILTERS))}"
 
 Kubectl = Callable[[list[str], str], tuple[int, str]]
-"""Runs kubectl with words and an input; gives its exit status and what it printed."""
+"""Runs kubectl with arguments and standard input; returns the exit status and the output."""
 
 
 @dataclass(slots=True)
@@ -31,11 +31,11 @@ class _Command:
     filters: list[list[str]]
     stdin: str = ""
     join: str = ";"
-    """How it is joined to the one before."""
+    """How it is joined to the previous command."""
 
 
 def run(text: str, kubectl: Kubectl, sleep: Callable[[float], None]) -> str:
-    """What the command line prints; BadAction where it cannot be run here."""
+    """Run the command line and return its output; BadAction where it is not supported."""
     commands = _parse(text)
     printed: list[str] = []
     status = 0
@@ -61,7 +61,7 @@ def _run_one(command: _Command, kubectl: Kubectl, sleep: Callable[[float], None]
     if name == "sleep" and len(words) == 1 and re.fullmatch(r"\d+(\.\d+)?s?", words[0]):
         sleep(float(words[0].rstrip("s")))
         return 0, ""
-    raise BadAction(f"{name!r} does not run here, only {_WHAT_RUNS}")
+    raise BadAction(f"{name!r} does not run here: supported are {_SUPPORTED}")
 
 
 def _parse(text: str) -> list[_Command]:
@@ -78,8 +78,7 @@ def _parse(text: str) -> list[_Command]:
     commands: list[_Command] = []
     current: list[list[str]] = [[]]
     join = ";"
-    redirected = _merge_redirections(tokens)
-    for token in [*redirected, ";"]:
+    for token in [*_merge_redirections(tokens), ";"]:
         if token.strip("\n") == "" and token:
             token = ";"
         if token in _JOINS:
@@ -89,17 +88,17 @@ def _parse(text: str) -> list[_Command]:
         elif token == "|":
             current.append([])
         elif token and set(token) <= set(";|&<>"):
-            raise BadAction(f"{token!r} is not understood here: join commands by ; or &&, and pipe into filters")
+            raise BadAction(f"{token!r} is not supported here: join commands by ; or &&, and pipe into filters")
         else:
             current[-1].append(token)
     if not commands:
-        raise BadAction(f"there is no command: what runs here is {_WHAT_RUNS}")
+        raise BadAction(f"there is no command: supported are {_SUPPORTED}")
     return commands
 
 
 def _merge_redirections(tokens: list[str]) -> list[str]:
-    """Errors go with the output anyway, so `2>&1` and `2>/dev/null` need nothing done."""
-    kept: list[str] = []
+    """Drop `2>&1` and `2>/dev/null`: standard error is part of the output anyway."""
+    remaining: list[str] = []
     position = 0
     while position < len(tokens):
         token, after = tokens[position], tokens[position + 1 : position + 3]
@@ -108,9 +107,9 @@ def _merge_redirections(tokens: list[str]) -> list[str]:
         if merged or dropped:
             position += 3
         else:
-            kept.append(token)
+            remaining.append(token)
             position += 1
-    return kept
+    return remaining
 
 
 def _command(parts: list[list[str]], join: str, bodies: dict[str, str]) -> _Command:
@@ -126,16 +125,16 @@ def _command(parts: list[list[str]], join: str, bodies: dict[str, str]) -> _Comm
         stdin, first, filters = " ".join(first[1:]) + "\n", filters[0], filters[1:]
     for words in filters:
         if words[0] not in FILTERS:
-            raise BadAction(f"nothing can be piped into {words[0]!r} here, only into {', '.join(sorted(FILTERS))}")
+            raise BadAction(f"pipes into {words[0]!r} are not supported here, only into {', '.join(sorted(FILTERS))}")
     return _Command(first, filters, stdin, join)
 
 
 def _without_heredocs(text: str) -> tuple[str, dict[str, str]]:
     bodies: dict[str, str] = {}
 
-    def kept(match: re.Match[str]) -> str:
+    def replace(match: re.Match[str]) -> str:
         mark = f"@here-document-{len(bodies)}@"
         bodies[mark] = match["body"] + "\n"
         return f"{mark}{match['rest']}"
 
-    return _HEREDOC.sub(kept, text), bodies
+    return _HEREDOC.sub(replace, text), bodies

@@ -1,6 +1,6 @@
-"""The few text filters that may stand behind a pipe, written here so that none of them can open a file.
+"""The text filters that may follow a pipe, implemented here so that none of them can open a file.
 
-They understand the options people use with kubectl; anything else is refused in words.
+They support the options that are common with kubectl; any other option is refused with a message.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from srearena.conductor.errors import BadAction
 Filter = Callable[[Sequence[str], list[str]], list[str]]
 _LONGEST_PATTERN = 500
 _NESTED_REPEAT = re.compile(r"\([^)]*[+*}][^)]*\)[+*{]")
-"""A repeat of a repeat: the kind of pattern that can take for ever."""
+"""A nested quantifier, which can cause catastrophic backtracking."""
 
 
 def _options(
     name: str, arguments: Sequence[str], flags: str, values: str
 ) -> tuple[set[str], dict[str, str], list[str]]:
-    """The flags, options with values, and operands of a command line."""
-    seen: set[str] = set()
-    given: dict[str, str] = {}
+    """Parse a command line into flags, options with values, and operands."""
+    present: set[str] = set()
+    options: dict[str, str] = {}
     operands: list[str] = []
     words = list(arguments)
     while words:
@@ -37,27 +37,27 @@ def _options(
         while letters:
             letter, letters = letters[0], letters[1:]
             if letter in flags:
-                seen.add(letter)
+                present.add(letter)
             elif letter in values:
-                given[letter] = letters or (words.pop(0) if words else "")
+                options[letter] = letters or (words.pop(0) if words else "")
                 letters = ""
             elif letter.isdigit() and "n" in values:
-                given["n"], letters = letter + letters, ""
+                options["n"], letters = letter + letters, ""
             else:
-                raise BadAction(f"{name} does not know -{letter} here")
-    return seen, given, operands
+                raise BadAction(f"{name} does not support -{letter} here")
+    return present, options, operands
 
 
 def _number(name: str, text: str) -> int:
     try:
         return int(text)
     except ValueError as problem:
-        raise BadAction(f"{name} wants a number, not {text!r}") from problem
+        raise BadAction(f"{name} needs a number, not {text!r}") from problem
 
 
 def _no_files(name: str, operands: Sequence[str]) -> None:
     if operands:
-        raise BadAction(f"{name} reads what is piped into it, no files")
+        raise BadAction(f"{name} reads only its pipe, no files")
 
 
 def grep(arguments: Sequence[str], lines: list[str]) -> list[str]:
@@ -65,20 +65,20 @@ def grep(arguments: Sequence[str], lines: list[str]) -> list[str]:
     patterns = [values["e"]] if "e" in values else operands[:1]
     _no_files("grep", operands if "e" in values else operands[1:])
     if not patterns:
-        raise BadAction("grep wants a pattern")
+        raise BadAction("grep needs a pattern")
     pattern = re.escape(patterns[0]) if "F" in flags else patterns[0]
     if not flags & {"E", "F", "P"}:
         pattern = re.sub(r"\\([|+?(){}])", r"\1", pattern)  # basic regular expressions escape what extended ones use
     if len(pattern) > _LONGEST_PATTERN:
-        raise BadAction(f"grep wants a pattern of at most {_LONGEST_PATTERN} characters")
+        raise BadAction(f"grep takes a pattern of at most {_LONGEST_PATTERN} characters")
     if _NESTED_REPEAT.search(pattern):
-        raise BadAction("grep does not take a repeat of a repeat here: write the pattern more simply")
+        raise BadAction("grep does not support nested quantifiers here: simplify the pattern")
     if "w" in flags:
         pattern = rf"\b(?:{pattern})\b"
     try:
         finder = re.compile(pattern, re.IGNORECASE if "i" in flags else 0)
     except re.error as problem:
-        raise BadAction(f"grep does not understand the pattern {patterns[0]!r}: {problem}") from problem
+        raise BadAction(f"grep cannot compile the pattern {patterns[0]!r}: {problem}") from problem
     if "o" in flags:
         return [match.group() for line in lines for match in finder.finditer(line) if match.group()]
     hits = [number for number, line in enumerate(lines) if (finder.search(line) is None) == ("v" in flags)]
@@ -105,10 +105,10 @@ def head(arguments: Sequence[str], lines: list[str]) -> list[str]:
 def tail(arguments: Sequence[str], lines: list[str]) -> list[str]:
     _, values, operands = _options("tail", arguments, "", "n")
     _no_files("tail", operands)
-    wanted = values.get("n", "10")
-    if wanted.startswith("+"):
-        return lines[max(_number("tail", wanted[1:]) - 1, 0) :]
-    count = _number("tail", wanted)
+    number = values.get("n", "10")
+    if number.startswith("+"):
+        return lines[max(_number("tail", number[1:]) - 1, 0) :]
+    count = _number("tail", number)
     return lines[-count:] if count else []
 
 
@@ -152,15 +152,15 @@ def wc(arguments: Sequence[str], lines: list[str]) -> list[str]:
 def cut(arguments: Sequence[str], lines: list[str]) -> list[str]:
     _, values, operands = _options("cut", arguments, "s", "dfc")
     _no_files("cut", operands)
-    chosen = values.get("f") or values.get("c")
-    if not chosen:
-        raise BadAction("cut wants -f or -c")
+    spans = values.get("f") or values.get("c")
+    if not spans:
+        raise BadAction("cut needs -f or -c")
     separator = values.get("d", "\t")
     cut_lines = []
     for line in lines:
         parts = line.split(separator) if "f" in values else list(line)
-        wanted = [part for span in chosen.split(",") for part in _span(span, parts)]
-        cut_lines.append((separator if "f" in values else "").join(wanted))
+        selected = [part for span in spans.split(",") for part in _span(span, parts)]
+        cut_lines.append((separator if "f" in values else "").join(selected))
     return cut_lines
 
 
@@ -183,7 +183,7 @@ def tr(arguments: Sequence[str], lines: list[str]) -> list[str]:
         padded = sets[1] + sets[1][-1] * (len(sets[0]) - len(sets[1]))
         text = text.translate({ord(a): b for a, b in zip(sets[0], padded, strict=False)})
     else:
-        raise BadAction("tr wants two sets of characters, or -d or -s and one")
+        raise BadAction("tr needs two sets of characters, or -d or -s and one")
     return text.splitlines()
 
 

@@ -1,4 +1,4 @@
-"""kubectl on the harness's machine as the agent: no shell, an empty environment and home, and an end to every run."""
+"""Runs kubectl on the harness's machine with the agent's identity: no shell, an empty environment, a timeout."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from pathlib import Path
 from srearena.conductor.errors import BadAction
 
 TIMEOUT = 60.0
+"""Seconds; chosen: long enough for `kubectl wait` and `rollout status` with their usual timeouts."""
 
 
 class KubectlProcess:
-    """Runs kubectl with one identity; the words must have been checked."""
+    """Runs kubectl with one identity; the arguments must have passed the policy."""
 
     def __init__(self, kubeconfig: Path, timeout: float = TIMEOUT) -> None:
         self._kubeconfig = kubeconfig
@@ -28,7 +29,7 @@ class KubectlProcess:
         shutil.rmtree(self._home, ignore_errors=True)
 
     def run(self, words: Sequence[str], stdin: str = "") -> tuple[int, str]:
-        """The exit status, and all that it printed."""
+        """Run kubectl and return the exit status and the output."""
         program = shutil.which("kubectl")
         if program is None:
             raise BadAction("kubectl is not installed on this machine (https://kubernetes.io/docs/tasks/tools/)")
@@ -48,10 +49,10 @@ class KubectlProcess:
             start_new_session=True,
         )
         try:
-            printed, _ = process.communicate(stdin.encode(), timeout=self._timeout)
+            output, _ = process.communicate(stdin.encode(), timeout=self._timeout)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            printed, _ = process.communicate()
-            late = f"\n(stopped after {self._timeout:g} s: `kubectl {shlex.join(words)}` had not ended)"
-            return 124, printed.decode("utf-8", "replace") + late
-        return process.returncode, printed.decode("utf-8", "replace")
+            output, _ = process.communicate()
+            late = f"\n(stopped after {self._timeout:g} s: `kubectl {shlex.join(words)}` had not finished)"
+            return 124, output.decode("utf-8", "replace") + late
+        return process.returncode, output.decode("utf-8", "replace")

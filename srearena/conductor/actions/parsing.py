@@ -1,4 +1,4 @@
-"""From an agent's text to one call. Nothing of it is ever evaluated: arguments are literals or refused.
+"""Parses an agent's text into one call. Nothing is evaluated: arguments are literals or refused.
 
 An action is text with one call in a fenced block:
 
@@ -6,8 +6,8 @@ An action is text with one call in a fenced block:
     get_logs("some-namespace", "some-service")
     ```
 
-A block that holds a kubectl command line as it is means that command. What is wrong with an action is said in words
-that help to write the next one.
+A block with a plain kubectl command line means that command. The error message for a wrong action says how to write a
+correct one.
 """
 
 from __future__ import annotations
@@ -25,10 +25,13 @@ LONGEST_ACTION = 262_144
 _FENCE = re.compile(r"```[ \t]*(?P<language>[A-Za-z]*)[ \t]*\n?(?P<body>.*?)```", re.DOTALL)
 _EXAMPLE = 'put one call in a fenced block, for example:\n```\nkubectl("get pods --all-namespaces")\n```'
 _DEEPEST = 60
+"""Levels of nesting; far beyond any real argument, and far below the interpreter's recursion limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
+    """An action by name, with its arguments."""
+
     name: str
     arguments: tuple[Any, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
@@ -38,8 +41,8 @@ class Call:
         return f"{self.name}({', '.join(parts)})"
 
 
-def parse(text: str, known: Sequence[str]) -> Call:
-    """The one call in an action; BadAction says what is wrong with any other text."""
+def parse(text: str, names: Sequence[str]) -> Call:
+    """Parse the one call in an action; BadAction with the reason for any other text."""
     if not isinstance(text, str):
         raise BadAction(f"an action is a text: {_EXAMPLE}")
     if len(text) > LONGEST_ACTION:
@@ -48,10 +51,10 @@ def parse(text: str, known: Sequence[str]) -> Call:
     if re.match(r"kubectl\s+[-a-z]", body):
         return Call("exec_shell", (body,))
     call = _call(body)
-    if call.name not in known:
-        near = get_close_matches(call.name, known, n=1)
+    if call.name not in names:
+        near = get_close_matches(call.name, names, n=1)
         hint = f" (did you mean {near[0]}?)" if near else ""
-        raise BadAction(f"there is no action {call.name!r}{hint}: choose from {', '.join(known)}")
+        raise BadAction(f"there is no action {call.name!r}{hint}: choose from {', '.join(names)}")
     return call
 
 
@@ -74,7 +77,7 @@ def _call(body: str) -> Call:
     except (SyntaxError, ValueError, MemoryError, RecursionError) as problem:
         line = getattr(problem, "lineno", None)
         where = f" (line {line})" if line else ""
-        raise BadAction(f"this is not a call that can be read{where}: {_EXAMPLE}") from problem
+        raise BadAction(f"this is not a call that can be parsed{where}: {_EXAMPLE}") from problem
     if len(tree.body) != 1:
         raise BadAction(f"one action at a time, but there are {len(tree.body)}: {_EXAMPLE}")
     statement = tree.body[0]
@@ -87,7 +90,7 @@ def _call(body: str) -> Call:
     options: dict[str, Any] = {}
     for keyword in call.keywords:
         if keyword.arg is None:
-            raise BadAction("arguments are written out; ** is not understood")
+            raise BadAction("arguments are written out; ** is not supported")
         options[keyword.arg] = _literal(keyword.value)
     return Call(call.func.id, arguments, options)
 

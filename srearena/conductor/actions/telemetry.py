@@ -1,8 +1,8 @@
-"""What an agent sees of metrics, traces and alerts, through the HTTP APIs that real ones have."""
+"""Reads metrics, traces and alerts for an agent, through the HTTP APIs of Prometheus and Jaeger."""
 
 from __future__ import annotations
 
-from time import time as now  # noqa: TID251 - the agent asks about the present
+from time import time as now  # noqa: TID251 - queries are about the present
 from typing import Any
 from urllib.parse import urlencode
 
@@ -18,7 +18,7 @@ _MOST_TRACES = 20
 
 
 class Telemetry:
-    """A reader of one cluster's Prometheus, Jaeger and alerts."""
+    """A client for one cluster's Prometheus and Jaeger."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -27,26 +27,26 @@ class Telemetry:
     def close(self) -> None:
         self._pool.clear()
 
-    def _get(self, which: str, path: str, **query: Any) -> Any:
+    def _get(self, backend: str, path: str, **query: Any) -> Any:
         try:
             endpoints = self._cluster.telemetry
         except ClusterError as problem:
             raise BadAction(f"there is no telemetry in this environment: {problem}") from problem
-        base = getattr(endpoints, which)
+        base = getattr(endpoints, backend)
         if not base:
-            raise BadAction(f"this environment has no {which}")
+            raise BadAction(f"this environment has no {backend}")
         headers = {"authorization": f"Bearer {endpoints.token}"} if endpoints.token else {}
-        wanted = urlencode({key: value for key, value in query.items() if value is not None})
+        parameters = urlencode({key: value for key, value in query.items() if value is not None})
         try:
-            answer = self._pool.request("GET", f"{base.rstrip('/')}{path}?{wanted}", headers=headers)
+            response = self._pool.request("GET", f"{base.rstrip('/')}{path}?{parameters}", headers=headers)
         except urllib3.exceptions.HTTPError as problem:
-            raise BadAction(f"{which} does not answer: {problem}") from problem
-        if answer.status >= 400:
-            raise BadAction(f"{which} answered {answer.status}: {answer.data.decode('utf-8', 'replace')[:500]}")
-        return orjson.loads(answer.data)
+            raise BadAction(f"{backend} does not respond: {problem}") from problem
+        if response.status >= 400:
+            raise BadAction(f"{backend} responded {response.status}: {response.data.decode('utf-8', 'replace')[:500]}")
+        return orjson.loads(response.data)
 
     def query(self, query: str, minutes: float = 0.0) -> str:
-        """PromQL, now or over the last minutes."""
+        """Run a PromQL query, now or over the last minutes, and format the result."""
         if minutes > 0:
             span = minutes * 60
             end = now()
@@ -71,35 +71,34 @@ class Telemetry:
         return "\n".join(lines)
 
     def values(self, query: str, label: str = "service_name") -> dict[str, float]:
-        """The present values of a query, by one label."""
+        """The current values of a query, by one label."""
         result = self._get("prometheus", "/api/v1/query", query=query)["data"]["result"]
-        found = {entry["metric"].get(label, ""): float(entry["value"][1]) for entry in result}
-        return {name: value for name, value in found.items() if name and value == value}
+        values = {entry["metric"].get(label, ""): float(entry["value"][1]) for entry in result}
+        return {name: value for name, value in values.items() if name and value == value}  # without NaN
 
     def calls(self, minutes: float = 30.0) -> list[tuple[str, str]]:
-        """Who called whom of late, by the traces."""
-        found = self._get("jaeger", "/api/dependencies", endTs=int(now() * 1000), lookback=int(minutes * 60_000))[
-            "data"
-        ]
-        return [(edge["parent"], edge["child"]) for edge in found or ()]
+        """The edges of the call graph, caller and callee, by recent traces."""
+        lookback = int(minutes * 60_000)
+        edges = self._get("jaeger", "/api/dependencies", endTs=int(now() * 1000), lookback=lookback)["data"]
+        return [(edge["parent"], edge["child"]) for edge in edges or ()]
 
     def alerts(self) -> str:
-        found = self._get("prometheus", "/api/v1/alerts")["data"]["alerts"]
-        if not found:
+        alerts = self._get("prometheus", "/api/v1/alerts")["data"]["alerts"]
+        if not alerts:
             return "(no alerts)"
         lines = []
-        for alert in found:
+        for alert in alerts:
             labels = dict(alert.get("labels", {}))
             name = labels.pop("alertname", "?")
-            said = alert.get("annotations", {})
-            text = said.get("summary") or said.get("description") or ""
+            annotations = alert.get("annotations", {})
+            text = annotations.get("summary") or annotations.get("description") or ""
             lines.append(
                 f"{alert.get('state', '?')} {name} since {alert.get('activeAt', '?')} {labels} {text}".rstrip()
             )
         return "\n".join(lines)
 
     def firing(self) -> list[dict[str, Any]]:
-        """The alerts that fire, as they are."""
+        """The firing alerts, as Prometheus returns them."""
         alerts = self._get("prometheus", "/api/v1/alerts")["data"]["alerts"]
         return [alert for alert in alerts if alert.get("state") == "firing"]
 
@@ -108,9 +107,9 @@ class Telemetry:
         if not service:
             return f"services with traces: {', '.join(sorted(names)) or '(none)'}"
         if service not in names:
-            raise BadAction(f"no traces of {service!r}: there are some of {', '.join(sorted(names)) or 'nobody'}")
+            raise BadAction(f"no traces of {service!r}: there are some of {', '.join(sorted(names)) or 'no service'}")
         end = now()
-        found = self._get(
+        traces = self._get(
             "jaeger",
             "/api/traces",
             service=service,
@@ -118,11 +117,11 @@ class Telemetry:
             end=int(end * 1e6),
             limit=max(1, min(limit, _MOST_TRACES)),
         )["data"]
-        return self.shown(found)
+        return self.format_traces(traces)
 
     @staticmethod
-    def shown(traces: list[dict[str, Any]] | None) -> str:
-        """Traces as trees of calls."""
+    def format_traces(traces: list[dict[str, Any]] | None) -> str:
+        """Format traces as trees of calls."""
         return "\n\n".join(_trace(trace) for trace in traces or ()) or "(no traces in this time)"
 
 
@@ -136,24 +135,24 @@ def _series(entry: dict[str, Any]) -> str:
 
 
 def _trace(trace: dict[str, Any]) -> str:
-    """A trace as an indented tree: service, operation, duration, and what went wrong."""
+    """Format a trace as an indented tree: service, operation, duration, and error."""
     processes = trace.get("processes", {})
     spans = {span["spanID"]: span for span in trace.get("spans", ())}
     children: dict[str, list[dict[str, Any]]] = {}
     for span in spans.values():
         parents = [ref["spanID"] for ref in span.get("references", ()) if ref.get("refType") == "CHILD_OF"]
-        above = parents[0] if parents and parents[0] in spans else ""
-        children.setdefault(above, []).append(span)
+        parent = parents[0] if parents and parents[0] in spans else ""
+        children.setdefault(parent, []).append(span)
     lines = [f"trace {trace.get('traceID', '')}"]
-    waiting = [(span, 1) for span in sorted(children.get("", ()), key=lambda s: s["startTime"], reverse=True)]
-    while waiting:
-        span, depth = waiting.pop()
-        who = processes.get(span.get("processID"), {}).get("serviceName", "?")
+    stack = [(span, 1) for span in sorted(children.get("", ()), key=lambda s: s["startTime"], reverse=True)]
+    while stack:
+        span, depth = stack.pop()
+        service = processes.get(span.get("processID"), {}).get("serviceName", "?")
         tags = {tag["key"]: tag["value"] for tag in span.get("tags", ())}
-        wrong = tags.get("error") in (True, "true") or tags.get("otel.status_code") == "ERROR"
-        said = tags.get("otel.status_description") or tags.get("error.message") or ""
-        mark = f"  ERROR {said}".rstrip() if wrong else ""
-        lines.append(f"{'  ' * depth}{who} {span['operationName']} {span['duration'] / 1000:.1f} ms{mark}")
-        below = sorted(children.get(span["spanID"], ()), key=lambda s: s["startTime"], reverse=True)
-        waiting += [(child, depth + 1) for child in below]
+        failed = tags.get("error") in (True, "true") or tags.get("otel.status_code") == "ERROR"
+        message = tags.get("otel.status_description") or tags.get("error.message") or ""
+        mark = f"  ERROR {message}".rstrip() if failed else ""
+        lines.append(f"{'  ' * depth}{service} {span['operationName']} {span['duration'] / 1000:.1f} ms{mark}")
+        calls = sorted(children.get(span["spanID"], ()), key=lambda s: s["startTime"], reverse=True)
+        stack += [(child, depth + 1) for child in calls]
     return "\n".join(lines)

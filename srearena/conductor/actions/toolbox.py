@@ -1,6 +1,6 @@
-"""The calls an agent has. Their docstrings are what the agent is told; everything runs as the agent's own identity.
+"""The actions of an agent. Their docstrings are shown to the agent; everything runs with the agent's own identity.
 
-Every answer is bounded, and says how to see more where something was left out.
+Every answer is bounded; a truncated answer says how to see more.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from srearena.cluster import Cluster
-from srearena.conductor.actions import command_line, kubectl_words
+from srearena.conductor.actions import command_line, kubectl_policy
 from srearena.conductor.actions.analysis import Analysis
 from srearena.conductor.actions.kubectl_process import KubectlProcess
 from srearena.conductor.actions.parsing import Call
@@ -27,7 +27,7 @@ _ACTIONS = ("get_logs", "get_metrics", "get_traces", "get_alerts", "analyse", "e
 
 
 def bounded(text: str, limit: int = LONGEST_ANSWER) -> str:
-    """The beginning and the end of a long text, and a word on what is missing."""
+    """The beginning and the end of a long text, with a note on what is omitted."""
     if len(text) <= limit:
         return text
     half = limit // 2
@@ -37,6 +37,8 @@ def bounded(text: str, limit: int = LONGEST_ANSWER) -> str:
 
 
 class Toolbox:
+    """The actions on one cluster."""
+
     def __init__(self, cluster: Cluster, kubeconfig: Path, namespace: str) -> None:
         self._cluster = cluster
         self._namespace = namespace
@@ -57,16 +59,16 @@ class Toolbox:
 
     @classmethod
     def descriptions(cls) -> dict[str, str]:
-        """Each action with its signature and what it does, for the agent."""
-        described = {}
+        """The signature and docstring of each action, for the agent."""
+        descriptions = {}
         for name in _ACTIONS:
             function = getattr(cls, name)
             signature = str(inspect.signature(function)).replace("self, ", "").replace("(self)", "()")
-            described[name] = f"{name}{signature.partition(' ->')[0]}\n{inspect.getdoc(function)}"
-        return described
+            descriptions[name] = f"{name}{signature.partition(' ->')[0]}\n{inspect.getdoc(function)}"
+        return descriptions
 
     def perform(self, call: Call) -> str:
-        """Do what a call asks; BadAction where it cannot be done as written."""
+        """Perform a call; BadAction where its arguments are wrong or it fails."""
         function: Callable[..., str] = getattr(self, call.name)
         try:
             inspect.signature(function).bind(*call.arguments, **call.options)
@@ -142,7 +144,7 @@ class Toolbox:
         A manifest can be given with `kubectl apply -f - <<EOF`. Other programs and files are not there.
         """
         _texts(command=command)
-        return command_line.run(command, self._run_kubectl, self._pass)
+        return command_line.run(command, self._run_kubectl, self._wait)
 
     def kubectl(self, arguments: str) -> str:
         """Run one kubectl command, for example kubectl("get pods --all-namespaces")."""
@@ -154,20 +156,20 @@ class Toolbox:
         """Let time pass in the system, up to ten minutes at once; it costs you that time, but no more."""
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= _LONGEST_WAIT:
             raise BadAction(f"wait takes a number of seconds up to {_LONGEST_WAIT:g}")
-        self._pass(float(seconds))
+        self._wait(float(seconds))
         return f"{seconds:g} seconds have passed"
 
     def submit(self, solution: Any = None) -> str:
         """Answer the question of the present stage. There is one submission per stage."""
         raise AssertionError("a submission goes to the episode, not to the cluster")
 
-    # How they are done
+    # Implementation
 
-    def _pass(self, seconds: float) -> None:
+    def _wait(self, seconds: float) -> None:
         self._cluster.wait(min(seconds, _LONGEST_WAIT))
 
     def _run_kubectl(self, words: list[str], stdin: str) -> tuple[int, str]:
-        return self._process.run(kubectl_words.check(words), stdin)
+        return self._process.run(kubectl_policy.check(words), stdin)
 
 
 def _texts(**values: Any) -> None:

@@ -1,11 +1,11 @@
-"""A kubectl command line, taken apart as kubectl takes it apart itself.
+"""Parses a kubectl command line the way kubectl itself does.
 
-Whether a line may run, and what it would touch, must be judged on what kubectl will understand, not on what the line
-looks like: `-n -- --kubeconfig=x` has a namespace called `--` and then a flag, and `auth --x whoami reconcile` is a
-`reconcile`. So the rules are those of its libraries (cobra for verbs, pflag for flags), and which flags take no value
-is a table that a test compares with the help of the kubectl that is installed.
+Whether a command may run, and what it changes, must be decided on what kubectl will execute, not on what the line looks
+like: `-n -- --kubeconfig=x` has a namespace called `--` and then a flag, and `auth --x whoami reconcile` is a
+`reconcile`. So the rules are those of its libraries (cobra for verbs, pflag for flags), and the table of flags without
+a value is compared with the help text of the installed kubectl in a test.
 
-What always holds: writing a line again (`rewritten`) gives a line with the same meaning.
+Invariant: serializing a parsed line (`rewritten`) gives a line with the same meaning.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OPTIONAL = frozenset(("cascade", "dry-run", "validate"))
 """Flags whose value, if there is one, is attached."""
 _SWITCHES_OF = {"top": frozenset(("containers",)), "logs": frozenset(("prefix",))}
 _GLOBAL = frozenset("disable-compression insecure-skip-tls-verify match-server-version warnings-as-errors".split())
-_BEFORE_PART = {
+_BEFORE_SUBCOMMAND = {
     "create": _GLOBAL.union(
         """allow-missing-template-keys dry-run edit recursive save-config show-managed-fields validate
         windows-line-endings""".split()
@@ -41,7 +41,7 @@ _BEFORE_PART = {
         server-side show-managed-fields validate wait""".split()
     ),
 }
-"""What is known to take no value where a verb's part is still to come: the flags of the verb itself."""
+"""Flags without a value that may stand before a subcommand: those of the verb itself."""
 _SHORT = {
     word[0]: word[2:]
     for word in """A=all-namespaces L=label-columns R=recursive c=container e=env f=filename h=help i=stdin k=kustomize
@@ -54,7 +54,7 @@ _SHORT_OF = {
     "run": {"l": "labels"},
     "set": {"c": "containers"},
 }
-PARTS: dict[str, dict[str, str]] = {
+SUBCOMMANDS: dict[str, dict[str, str]] = {
     "apply": {name: name for name in ("edit-last-applied", "set-last-applied", "view-last-applied")},
     "auth": {name: name for name in ("can-i", "reconcile", "whoami")},
     "certificate": {name: name for name in ("approve", "deny")},
@@ -74,13 +74,13 @@ PARTS: dict[str, dict[str, str]] = {
     },
     "top": {"node": "node", "nodes": "node", "no": "node", "pod": "pod", "pods": "pod", "po": "pod"},
 }
-"""Verbs that have verbs of their own, with their other names."""
+"""Verbs with subcommands, by all aliases."""
 _FALSE = frozenset(("false", "f", "F", "FALSE", "False", "0"))
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A flag by its long name, with its value if it has one; or a plain word, where `flag` is empty."""
+class Argument:
+    """A flag by its long name, with its value if it has one; or a positional argument, where `flag` is empty."""
 
     flag: str
     value: str | None = None
@@ -93,51 +93,55 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class KubectlLine:
+class KubectlCommand:
+    """A parsed kubectl command line."""
+
     words: tuple[str, ...]
-    """As they were given."""
+    """The original words."""
     verb: str
-    part: str
-    """Of verbs that have some: `rollout restart`."""
-    pieces: tuple[Piece, ...]
-    """All but the verb, its part, and what follows `--`."""
+    subcommand: str
+    """The subcommand of verbs that have some, such as `restart` of `rollout restart`; empty otherwise."""
+    arguments: tuple[Argument, ...]
+    """All arguments except the verb, its subcommand, and what follows `--`."""
     remote: tuple[str, ...] = ()
-    """`--` and what follows it, which is no flag of kubectl's."""
+    """`--` and the command that follows it, which is not parsed."""
 
     def values(self, flag: str) -> list[str | None]:
-        return [piece.value for piece in self.pieces if piece.flag == flag]
+        return [argument.value for argument in self.arguments if argument.flag == flag]
 
     def has(self, *flags: str) -> bool:
-        """One of these switches is on: the last time it is given counts."""
-        return any(found and found[-1] not in _FALSE for found in map(self.values, flags))
+        """Whether one of these switches is on; its last occurrence counts."""
+        return any(values and values[-1] not in _FALSE for values in map(self.values, flags))
 
-    def rewritten(self, keep: Callable[[Piece], bool] = lambda piece: True, more: Iterable[str] = ()) -> list[str]:
-        """The line in one plain spelling: with those of its flags that are to be kept, and more."""
-        head = [self.verb, self.part] if self.part else [self.verb]
-        kept = [piece.word for piece in self.pieces if not piece.flag or keep(piece)]
-        return [*head, *kept, *more, *self.remote]
+    def rewritten(
+        self, keep: Callable[[Argument], bool] = lambda argument: True, more: Iterable[str] = ()
+    ) -> list[str]:
+        """Serialize the command in canonical form, with the flags that `keep` accepts and with more words."""
+        head = [self.verb, self.subcommand] if self.subcommand else [self.verb]
+        arguments = [argument.word for argument in self.arguments if not argument.flag or keep(argument)]
+        return [*head, *arguments, *more, *self.remote]
 
 
-def take_apart(words: Sequence[str]) -> KubectlLine:
-    """The line; BadAction where kubectl itself could not read it."""
+def parse_command(words: Sequence[str]) -> KubectlCommand:
+    """Parse the words after `kubectl`; BadAction where kubectl itself could not parse them."""
     if any("\0" in word for word in words):
-        raise BadAction("a command line holds no null characters")
-    at = _next_plain(words, _GLOBAL)
-    if at is None:
-        raise BadAction("kubectl wants a verb: kubectl get pods --all-namespaces")
-    verb, part = words[at], ""
-    rest = [*words[:at], *words[at + 1 :]]
-    if verb in PARTS:
-        inner = _next_plain(rest, _BEFORE_PART.get(verb, _GLOBAL))
-        if inner is not None and rest[inner] in PARTS[verb]:
-            part = PARTS[verb][rest[inner]]
-            rest = [*rest[:inner], *rest[inner + 1 :]]
-    pieces, remote = _pieces(verb, rest)
-    return KubectlLine(tuple(words), verb, part, tuple(pieces), tuple(remote))
+        raise BadAction("a command line must not contain null characters")
+    position = _find_command(words, _GLOBAL)
+    if position is None:
+        raise BadAction("kubectl needs a verb: kubectl get pods --all-namespaces")
+    verb, subcommand = words[position], ""
+    remaining = [*words[:position], *words[position + 1 :]]
+    if verb in SUBCOMMANDS:
+        inner = _find_command(remaining, _BEFORE_SUBCOMMAND.get(verb, _GLOBAL))
+        if inner is not None and remaining[inner] in SUBCOMMANDS[verb]:
+            subcommand = SUBCOMMANDS[verb][remaining[inner]]
+            remaining = [*remaining[:inner], *remaining[inner + 1 :]]
+    arguments, remote = _parse_arguments(verb, remaining)
+    return KubectlCommand(tuple(words), verb, subcommand, tuple(arguments), tuple(remote))
 
 
-def _next_plain(words: Sequence[str], switches: frozenset[str]) -> int | None:
-    """Where cobra finds the name of a command: a flag that it does not know as a switch takes the next word along."""
+def _find_command(words: Sequence[str], switches: frozenset[str]) -> int | None:
+    """The position at which cobra finds the name of a command: an unknown flag consumes the next word."""
     at = 0
     while at < len(words):
         word = words[at]
@@ -152,38 +156,38 @@ def _next_plain(words: Sequence[str], switches: frozenset[str]) -> int | None:
     return None
 
 
-def _pieces(verb: str, words: Sequence[str]) -> tuple[list[Piece], list[str]]:
-    pieces: list[Piece] = []
+def _parse_arguments(verb: str, words: Sequence[str]) -> tuple[list[Argument], list[str]]:
+    arguments: list[Argument] = []
     waiting = list(words)
     while waiting:
         word = waiting.pop(0)
         if word == "--":
-            return pieces, ["--", *waiting]
+            return arguments, ["--", *waiting]
         if not word.startswith("-") or word == "-":
-            pieces.append(Piece("", word))
+            arguments.append(Argument("", word))
         elif word.startswith("--"):
             name, equals, value = word[2:].partition("=")
             if not name or name.startswith("-"):
                 raise BadAction(f"bad flag syntax: {word}")
-            pieces.append(Piece(name, value if equals else _value(verb, name, waiting, word)))
+            arguments.append(Argument(name, value if equals else _value(verb, name, waiting, word)))
         else:
-            pieces += _short_flags(verb, word[1:], waiting)
-    return pieces, []
+            arguments += _short_flags(verb, word[1:], waiting)
+    return arguments, []
 
 
-def _takes_none(verb: str, name: str) -> bool:
+def _is_switch(verb: str, name: str) -> bool:
     return name in SWITCHES or name in OPTIONAL or name in _SWITCHES_OF.get(verb, ())
 
 
 def _value(verb: str, name: str, waiting: list[str], word: str) -> str | None:
-    if _takes_none(verb, name):
+    if _is_switch(verb, name):
         return None
     if not waiting:
-        raise BadAction(f"{word} needs a value, or is no flag of `kubectl {verb}`")
+        raise BadAction(f"{word} needs a value, or is not a flag of `kubectl {verb}`")
     return waiting.pop(0)
 
 
-def _short_flags(verb: str, letters: str, waiting: list[str]) -> Iterable[Piece]:
+def _short_flags(verb: str, letters: str, waiting: list[str]) -> Iterable[Argument]:
     """`-it`, `-Rf -`, `-ojson`, `-n=shop`."""
     while letters:
         letter, letters = letters[0], letters[1:]
@@ -191,10 +195,10 @@ def _short_flags(verb: str, letters: str, waiting: list[str]) -> Iterable[Piece]
         if name is None:
             raise BadAction(f"unknown shorthand flag: -{letter}")
         if len(letters) > 1 and letters[0] == "=":
-            yield Piece(name, letters[1:])
+            yield Argument(name, letters[1:])
             return
-        if _takes_none(verb, name):
-            yield Piece(name)
+        if _is_switch(verb, name):
+            yield Argument(name)
             continue
-        yield Piece(name, letters or _value(verb, name, waiting, f"-{letter}"))
+        yield Argument(name, letters or _value(verb, name, waiting, f"-{letter}"))
         return

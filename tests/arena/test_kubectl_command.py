@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srearena.conductor.actions import kubectl_words
-from srearena.conductor.actions.kubectl_line import OPTIONAL, PARTS, KubectlLine, Piece, take_apart
+from srearena.conductor.actions import kubectl_policy
+from srearena.conductor.actions.kubectl_command import OPTIONAL, SUBCOMMANDS, Argument, KubectlCommand, parse_command
 from srearena.conductor.errors import BadAction
 
 SHORT = {"namespace": "n", "output": "o", "selector": "l", "filename": "f", "all-namespaces": "A", "recursive": "R"}
@@ -25,16 +25,16 @@ values = st.one_of(
 )
 plain = st.from_regex(r"[a-z][a-z0-9/=.-]{0,8}", fullmatch=True)
 pieces = st.one_of(
-    plain.map(lambda word: Piece("", word)),
-    st.builds(Piece, st.sampled_from(VALUED), values),
-    st.sampled_from(SWITCHED).map(lambda name: Piece(name)),
-    st.builds(Piece, st.sampled_from(SWITCHED), st.sampled_from(["true", "false"])),
-    st.builds(Piece, st.sampled_from(sorted(OPTIONAL)), st.one_of(st.none(), st.just("server"))),
+    plain.map(lambda word: Argument("", word)),
+    st.builds(Argument, st.sampled_from(VALUED), values),
+    st.sampled_from(SWITCHED).map(lambda name: Argument(name)),
+    st.builds(Argument, st.sampled_from(SWITCHED), st.sampled_from(["true", "false"])),
+    st.builds(Argument, st.sampled_from(sorted(OPTIONAL)), st.one_of(st.none(), st.just("server"))),
 )
 
 
 @st.composite
-def spelled(draw: st.DrawFn) -> tuple[str, list[Piece], list[str], list[str]]:
+def spelled(draw: st.DrawFn) -> tuple[str, list[Argument], list[str], list[str]]:
     """A verb, what is said to it, words after `--`, and one way among many to write all that."""
     verb = draw(st.sampled_from(["get", "delete", "scale", "describe", "annotate"]))
     said = draw(st.lists(pieces, max_size=6))
@@ -47,7 +47,7 @@ def spelled(draw: st.DrawFn) -> tuple[str, list[Piece], list[str], list[str]]:
     return verb, said, remote, [*words, *remote]
 
 
-def _ways(piece: Piece) -> st.SearchStrategy[list[str]]:
+def _ways(piece: Argument) -> st.SearchStrategy[list[str]]:
     ways = [[piece.word]]
     short = SHORT.get(piece.flag)
     if piece.value is None:
@@ -62,21 +62,21 @@ def _ways(piece: Piece) -> st.SearchStrategy[list[str]]:
 
 
 @given(spelled())
-def test_every_spelling_means_the_same(line: tuple[str, list[Piece], list[str], list[str]]) -> None:
+def test_every_spelling_means_the_same(line: tuple[str, list[Argument], list[str], list[str]]) -> None:
     verb, said, remote, words = line
-    found = take_apart(words)
-    assert (found.verb, list(found.pieces), list(found.remote)) == (verb, said, remote)
-    again = take_apart(found.rewritten())
-    assert (again.verb, again.pieces, again.remote) == (found.verb, found.pieces, found.remote)
+    found = parse_command(words)
+    assert (found.verb, list(found.arguments), list(found.remote)) == (verb, said, remote)
+    again = parse_command(found.rewritten())
+    assert (again.verb, again.arguments, again.remote) == (found.verb, found.arguments, found.remote)
 
 
 @given(st.lists(values, max_size=6))
 def test_any_words_are_read_or_refused_and_what_passes_names_no_file(words: list[str]) -> None:
     try:
-        line = kubectl_words.checked(["get", *words])
+        line = kubectl_policy.checked(["get", *words])
     except BadAction:
         return
-    assert not {"kubeconfig", "server", "token"} & {piece.flag for piece in line.pieces}
+    assert not {"kubeconfig", "server", "token"} & {piece.flag for piece in line.arguments}
     assert set(line.values("filename")) <= {"-"}
 
 
@@ -97,8 +97,8 @@ def test_any_words_are_read_or_refused_and_what_passes_names_no_file(words: list
     ],
 )
 def test_lines_as_people_type_them(text: str, verb: str, part: str, rest: str) -> None:
-    line = take_apart(text.split())
-    assert (line.verb, line.part, " ".join(piece.word for piece in line.pieces)) == (verb, part, rest)
+    line = parse_command(text.split())
+    assert (line.verb, line.subcommand, " ".join(piece.word for piece in line.arguments)) == (verb, part, rest)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_lines_as_people_type_them(text: str, verb: str, part: str, rest: str) -
 )
 def test_tricks_and_mistakes_are_refused(words: list[str]) -> None:
     with pytest.raises(BadAction) as caught:
-        kubectl_words.check(words)
+        kubectl_policy.check(words)
     assert "\n" not in str(caught.value)
 
 
@@ -139,19 +139,19 @@ def test_tricks_and_mistakes_are_refused(words: list[str]) -> None:
     ],
 )
 def test_what_is_about_the_cluster_passes(text: str) -> None:
-    assert kubectl_words.check(text.split()) == text.split()
+    assert kubectl_policy.check(text.split()) == text.split()
 
 
 def test_a_terminal_is_left_out_and_input_is_not() -> None:
-    assert kubectl_words.check("exec -it web-1 -- sh -t".split()) == "exec --stdin web-1 -- sh -t".split()
+    assert kubectl_policy.check("exec -it web-1 -- sh -t".split()) == "exec --stdin web-1 -- sh -t".split()
 
 
 # kubectl itself
 
 FLAG = re.compile(r"^ {4}(?:-(\w), )?--([\w-]+)=(.*):$", re.MULTILINE)
 COMMANDS = sorted(
-    {(verb,) for verb in kubectl_words.VERBS - {"help", "options"}}
-    | {(verb, part) for verb, parts in PARTS.items() for part in parts.values()}
+    {(verb,) for verb in kubectl_policy.VERBS - {"help", "options"}}
+    | {(verb, part) for verb, parts in SUBCOMMANDS.items() for part in parts.values()}
 )
 
 
@@ -168,16 +168,16 @@ def test_the_flags_are_those_of_the_kubectl_that_is_installed() -> None:
     for command in COMMANDS:
         shown = said_by_kubectl([*command, "--help"]).partition("\nOptions:\n")[2]
         for letter, name, default in [*FLAG.findall(shown), *FLAG.findall(globally)]:
-            expects = Piece(name) if default in ("true", "false") or name in OPTIONAL else Piece(name, "next")
+            expects = Argument(name) if default in ("true", "false") or name in OPTIONAL else Argument(name, "next")
             for flag in (f"--{name}", f"-{letter}" if letter else f"--{name}"):
-                line = take_apart([*command, flag, "next"])
-                if expects not in line.pieces:
+                line = parse_command([*command, flag, "next"])
+                if expects not in line.arguments:
                     wrong.append(f"{' '.join(command)} {flag}")
     assert not wrong
 
 
-def command_of(line: KubectlLine) -> str:
-    return f"kubectl {line.verb} {line.part}".rstrip()
+def command_of(line: KubectlCommand) -> str:
+    return f"kubectl {line.verb} {line.subcommand}".rstrip()
 
 
 @pytest.mark.kubectl
@@ -209,4 +209,4 @@ def test_the_command_is_the_one_that_kubectl_finds(text: str) -> None:
     words = text.split()
     usage = re.search(r"^Usage:\n +(.*)$", said_by_kubectl([*words, "--help"]), re.MULTILINE)
     assert usage is not None
-    assert f"{usage[1]} ".startswith(f"{command_of(take_apart(words))} ")
+    assert f"{usage[1]} ".startswith(f"{command_of(parse_command(words))} ")
