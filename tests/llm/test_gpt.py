@@ -105,12 +105,12 @@ def test_no_more_is_spent_than_there_is(
             done, (cost, gone) = running.popitem()
             shared.settle(done, None if gone else cost)
         free = shared.free
-        part = shared.lend(number, parallel - len(running), most)
+        part = shared.reserve(number, parallel - len(running), most)
         assert (part is None) == (min(free, 10 if most is None else most) == 0.0)
         if part is not None:
             assert part <= free and (most is None or part <= most)
             running[number] = (part * share, lost)
-        assert shared.spent + sum(shared.lent.values()) <= total * (1 + 1e-9) + 1e-12
+        assert shared.spent + sum(shared.reserved.values()) <= total * (1 + 1e-9) + 1e-12
     for done, (cost, _) in running.items():
         shared.settle(done, cost)
-    assert not shared.lent and shared.free == pytest.approx(total - shared.spent, abs=1e-9)
+    assert not shared.reserved and shared.free == pytest.approx(total - shared.spent, abs=1e-9)

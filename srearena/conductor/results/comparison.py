@@ -1,4 +1,4 @@
-"""Two runs side by side: where they differ, problem by problem, and in all."""
+"""Comparison of two runs, per problem and in total."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ Documents = Sequence[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Change:
+    """The results of one problem in two runs."""
+
     problem: str
     before: str
     after: str
-    """How often each passed, as `1/3`; empty where a run does not have the problem."""
+    """Passed trials of all, as `1/3`; empty where the run does not have the problem. The same for `before`."""
 
     @property
     def kind(self) -> str:
         if not self.before or not self.after:
             return "only in one"
-        first, second = _share(self.before), _share(self.after)
+        first, second = _pass_rate(self.before), _pass_rate(self.after)
         return "same" if first == second else "better" if second > first else "worse"
 
 
 def compare(before: Documents, after: Documents) -> list[Change]:
     names = sorted({document["problem"] for document in (*before, *after)})
-    return [Change(name, _passed(before, name), _passed(after, name)) for name in names]
+    return [Change(name, _passed_of(before, name), _passed_of(after, name)) for name in names]
 
 
 def as_document(before: Documents, after: Documents) -> dict[str, Any]:
@@ -40,11 +42,11 @@ def as_document(before: Documents, after: Documents) -> dict[str, Any]:
     }
 
 
-def _passed(documents: Documents, problem: str) -> str:
+def _passed_of(documents: Documents, problem: str) -> str:
     outcomes = [document["outcome"] for document in documents if document["problem"] == problem]
     return f"{sum(outcome == 'pass' for outcome in outcomes)}/{len(outcomes)}" if outcomes else ""
 
 
-def _share(text: str) -> float:
+def _pass_rate(text: str) -> float:
     passed, _, of = text.partition("/")
     return int(passed) / int(of)

@@ -1,9 +1,8 @@
-"""Grading stored trials anew, when graders have changed: from what was submitted and the state that was kept.
+"""Grades stored trials again after the graders have changed, from the submissions and the stored state.
 
-Answers in words are judged again against the stored objects of the application. A mitigation cannot be: it was judged
-by the behaviour of a system that is gone (requests, fresh pods, the trigger replayed), of which no record could stand
-in; it keeps its verdict, and the new result says so under `kept`. The new result also says which grader it comes from;
-the old one stays beside it.
+Answers are graded against the stored objects of the application. A mitigation cannot be graded again: its verdict came
+from the behaviour of a system that no longer exists (requests, new pods, a replayed trigger). It keeps its verdict, and
+the new result lists it under `kept`. The new result also names its grader version; the old result stays in the folder.
 """
 
 from __future__ import annotations
@@ -21,49 +20,49 @@ from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.conductor.results.store import GRADER, folder_of, write_trial
 from srearena.service.kubernetes import Obj
 
-_NEEDS_THE_SYSTEM = ("mitigation",)
+_NEEDS_THE_CLUSTER = ("mitigation",)
 
 
 class StoredCluster:
-    """Answers `list` from a stored state, as a cluster would have."""
+    """A client whose `list` reads a stored state instead of a cluster."""
 
     def __init__(self, state: dict[str, list[Obj]]) -> None:
         self._state = state
 
     def list(self, resource: str, namespace: str | None = None, **_: str) -> list[Obj]:
-        found = self._state.get(resource.partition(".")[0], [])
-        return [obj for obj in found if namespace is None or obj["metadata"].get("namespace") == namespace]
+        objects = self._state.get(resource.partition(".")[0], [])
+        return [obj for obj in objects if namespace is None or obj["metadata"].get("namespace") == namespace]
 
     def close(self) -> None:
         pass
 
 
 def regrade(run: Path, document: dict[str, Any], registry: ProblemRegistry) -> dict[str, Any]:
-    """A trial's document as today's graders see it, written in place of the old one."""
+    """Grade a trial again and replace its result document."""
     folder = folder_of(run, document["problem"], document["trial"])
     problem = registry.get_problem(document["problem"])
     problem.__dict__["kubernetes"] = StoredCluster(_state(folder))
-    fresh: dict[str, Any] = json.loads(json.dumps(document))
-    for stage in fresh["stages"]:
-        if stage["submitted"] and stage["stage"] not in _NEEDS_THE_SYSTEM:
-            stage["verdict"] = _judged(problem, stage).as_document()
-    fresh["scores"] = {stage["stage"]: stage["verdict"]["score"] for stage in fresh["stages"] if stage["verdict"]}
-    if fresh["outcome"] in (Outcome.PASS, Outcome.FAIL):
-        passed = all((stage["verdict"] or {}).get("passed") for stage in fresh["stages"])
-        fresh["outcome"] = str(Outcome.PASS if passed else Outcome.FAIL)
-    fresh["grader"] = GRADER
-    fresh["graded_before_by"] = document["grader"]
-    fresh["kept"] = [
-        stage["stage"] for stage in fresh["stages"] if stage["verdict"] and stage["stage"] in _NEEDS_THE_SYSTEM
+    regraded: dict[str, Any] = json.loads(json.dumps(document))
+    for stage in regraded["stages"]:
+        if stage["submitted"] and stage["stage"] not in _NEEDS_THE_CLUSTER:
+            stage["verdict"] = _verdict(problem, stage).as_document()
+    regraded["scores"] = {stage["stage"]: stage["verdict"]["score"] for stage in regraded["stages"] if stage["verdict"]}
+    if regraded["outcome"] in (Outcome.PASS, Outcome.FAIL):
+        passed = all((stage["verdict"] or {}).get("passed") for stage in regraded["stages"])
+        regraded["outcome"] = str(Outcome.PASS if passed else Outcome.FAIL)
+    regraded["grader"] = GRADER
+    regraded["graded_before_by"] = document["grader"]
+    regraded["kept"] = [
+        stage["stage"] for stage in regraded["stages"] if stage["verdict"] and stage["stage"] in _NEEDS_THE_CLUSTER
     ]
     old = folder / f"result.grader-{document['grader']}.json"
     if not old.exists():
         old.write_text(json.dumps(document, indent=2) + "\n")
-    write_trial(run, fresh)
-    return fresh
+    write_trial(run, regraded)
+    return regraded
 
 
-def _judged(problem: Problem, stage: dict[str, Any]) -> Verdict:
+def _verdict(problem: Problem, stage: dict[str, Any]) -> Verdict:
     try:
         return Verdict.from_answer(problem.oracle_for(stage["stage"]).evaluate(stage["submission"]))
     except BadSubmission as refused:
@@ -75,5 +74,5 @@ def _state(folder: Path) -> dict[str, list[Obj]]:
     try:
         state: dict[str, list[Obj]] = json.loads(path.read_text())
     except (OSError, ValueError) as problem:
-        raise ArenaError(f"{path} is not there or broken: this trial cannot be graded anew") from problem
+        raise ArenaError(f"{path} is missing or damaged: this trial cannot be graded again") from problem
     return state

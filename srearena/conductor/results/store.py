@@ -1,7 +1,7 @@
 """Results on disk: one JSON document per trial with a versioned schema, and a CSV of all trials of a run.
 
 `data/results/<run>/trials/<problem>/<number>/{result.json,session.jsonl}`, `summary.csv` and `run.json` beside them. A
-trial's folder appears whole, after the last submission: until then nothing on disk names the problem.
+trial's folder is created after the last submission: until then nothing on disk names the problem.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from srearena.conductor.stages import STAGES
 
 SCHEMA = "srearena.trial/1"
 GRADER = "1"
-"""Raised whenever the same trial could be graded differently."""
+"""Version of the graders; increased whenever the same trial could be graded differently."""
 _COLUMNS = (
     "problem",
     "trial",
     "seed",
     "agent",
     "outcome",
-    *(f"{name}_{what}" for name in STAGES for what in ("passed", "score")),
+    *(f"{name}_{field}" for name in STAGES for field in ("passed", "score")),
     *(stage.clock for stage in STAGES.values()),
     "steps",
     "tokens_in",
@@ -42,12 +42,12 @@ _COLUMNS = (
 
 
 def results_root() -> Path:
-    """`SREARENA_RESULTS`, or `data/results` here."""
+    """The folder `SREARENA_RESULTS`, or `data/results` in the working directory."""
     return Path(os.environ.get("SREARENA_RESULTS") or Path("data") / "results")
 
 
 def trial_document(episode: Episode, *, agent: str, seed: int, trial: int = 0, run: str = "") -> dict[str, Any]:
-    """Everything about a graded episode."""
+    """The result document of a graded episode."""
     ending = episode.ending
     assert ending is not None, "only a graded episode has a result"
     stages = [record.as_document() for record in episode.records]
@@ -77,7 +77,7 @@ def trial_document(episode: Episode, *, agent: str, seed: int, trial: int = 0, r
 
 
 def failed_document(problem: str, *, agent: str, seed: int, trial: int, run: str, reason: str) -> dict[str, Any]:
-    """A trial that never came to an episode."""
+    """The result document of a trial that failed before its episode."""
     return {
         "schema": SCHEMA,
         "srearena": installed_version("srearena"),
@@ -103,7 +103,7 @@ def folder_of(run: Path, problem: str, trial: int) -> Path:
 
 
 def write_trial(run: Path, document: dict[str, Any]) -> Path:
-    """Write a result; it appears whole or not at all."""
+    """Write a result atomically."""
     folder = folder_of(run, document["problem"], document["trial"])
     folder.mkdir(parents=True, exist_ok=True)
     draft = folder / "result.json.new"
@@ -112,14 +112,14 @@ def write_trial(run: Path, document: dict[str, Any]) -> Path:
 
 
 def write_state(run: Path, document: dict[str, Any], state: dict[str, Any]) -> None:
-    """Keep what a later grading needs beside the result."""
+    """Store the application's state with the result, so that it can be graded again."""
     folder = folder_of(run, document["problem"], document["trial"])
     folder.mkdir(parents=True, exist_ok=True)
     (folder / STATE).write_text(json.dumps(state) + "\n")
 
 
 def read_trials(run: Path) -> Iterator[dict[str, Any]]:
-    """The results of a run, in order."""
+    """Yield the results of a run, in order."""
     for path in sorted((run / "trials").glob("*/*/result.json")):
         try:
             document = json.loads(path.read_text())
@@ -157,12 +157,12 @@ def write_summary(run: Path, documents: Iterable[dict[str, Any]]) -> Path:
 
 
 def find_run(name: str) -> Path:
-    """The folder of a run, by name or path; ArenaError where there is none."""
+    """Find the folder of a run by name or path; ArenaError where there is none."""
     for path in (Path(name), results_root() / name):
         if (path / "trials").is_dir():
             return path
-    known = ", ".join(path.name for path in all_runs()) or "none yet"
-    raise ArenaError(f"there is no run {name!r} (runs in {results_root()}: {known})")
+    names = ", ".join(path.name for path in all_runs()) or "none yet"
+    raise ArenaError(f"there is no run {name!r} (runs in {results_root()}: {names})")
 
 
 def all_runs() -> list[Path]:
@@ -172,7 +172,7 @@ def all_runs() -> list[Path]:
 
 
 def totals(documents: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The figures over a suite: how often each outcome, stage by stage, and false alarms on healthy systems."""
+    """Totals over a run: outcomes, passed stages, and false alarms on healthy systems."""
     outcomes: dict[str, int] = {}
     stages: dict[str, list[bool]] = {}
     alarms: list[bool] = []
@@ -189,6 +189,6 @@ def totals(documents: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {
         "trials": len(documents),
         "outcomes": outcomes,
-        "stages": {name: {"passed": sum(seen), "of": len(seen)} for name, seen in stages.items()},
+        "stages": {name: {"passed": sum(passes), "of": len(passes)} for name, passes in stages.items()},
         "false_alarms": {"raised": sum(alarms), "of": len(alarms)},
     }

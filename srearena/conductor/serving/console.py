@@ -1,7 +1,7 @@
-"""The human's console: pick a problem, look around with kubectl, submit, learn how it went.
+"""The interactive console: choose a problem, investigate with kubectl, submit, and see the verdicts.
 
-A person is an agent with a terminal: the same episode, the same identity in the cluster, the same verdicts. Lines that
-are no command of the console are run by the user's own shell, with KUBECONFIG set to the engineer on call's.
+A person works like an agent: the same episode, the same identity in the cluster, the same verdicts. Lines that are not
+a command of the console are run by the user's shell, with KUBECONFIG set to the on-call engineer's.
 """
 
 from __future__ import annotations
@@ -24,17 +24,19 @@ from srearena.errors import SreArenaError
 
 PROMPT = "(srearena) $ "
 _HELP = """\
-start ID      set the stage for a problem          list [WORD]   the problems there are
-status        where you are                        submit(...)   answer the present question
-kubectl ...   look and repair                      help          this text
-exit          leave
+start ID      prepare a problem                    list [WORD]   list problems
+status        question, time and actions so far    submit(...)   answer the current question
+kubectl ...   investigate and repair               help          this text
+exit          end the console
 Also get_logs("ns", "service"), get_metrics("promql"), get_traces("service"), get_alerts(), wait(60).
-Anything else is run by your shell; KUBECONFIG is set to the engineer on call's."""
+Anything else is run by your shell; KUBECONFIG is set to the on-call engineer's."""
 _COMMANDS = ("start", "list", "status", "help", "exit", "quit", "kubectl", "submit(")
 _KUBECTL_VERBS = ("get", "describe", "logs", "exec", "patch", "scale", "rollout", "delete", "apply", "edit", "top")
 
 
 class Console:
+    """One conductor, driven by lines of text."""
+
     def __init__(
         self,
         say: Callable[[str], None] = print,
@@ -54,8 +56,8 @@ class Console:
         return self._conductor.episode
 
     def loop(self, read: Callable[[str], str] = input) -> None:
-        """Read lines until the end."""
-        self._say("SREArena. `list` shows problems, `start ID` begins one, `help` helps.")
+        """Read and handle lines until the end of input."""
+        self._say("SREArena. `list` lists problems, `start ID` starts one, `help` lists the commands.")
         self._complete()
         try:
             while True:
@@ -72,7 +74,7 @@ class Console:
             self._conductor.close()
 
     def handle(self, line: str) -> bool:
-        """Do what a line asks; False when it is the last."""
+        """Handle one line; False when it ends the console."""
         words = line.split()
         if not words:
             return True
@@ -100,7 +102,7 @@ class Console:
 
     def _list(self, word: str) -> None:
         names = [name for name in self._conductor.problems.get_problem_ids() if word in name]
-        self._say("\n".join(names) or f"no problem has {word!r} in its name")
+        self._say("\n".join(names) or f"no problem id contains {word!r}")
 
     def _start(self, words: list[str]) -> None:
         if len(words) != 1:
@@ -112,7 +114,7 @@ class Console:
 
     def _current(self) -> Episode:
         if self.episode is None:
-            raise ArenaError("no problem is running: `start ID` begins one")
+            raise ArenaError("no problem is running: `start ID` starts one")
         return self.episode
 
     def _status(self) -> None:
@@ -123,7 +125,7 @@ class Console:
     def _act(self, line: str) -> None:
         episode = self._current()
         with contextlib.suppress(BadAction):
-            parse(line, Toolbox.names())  # a mistake is answered by the episode itself
+            parse(line, Toolbox.names())  # the episode reports the error
         self._say(episode.act(line))
         if episode.finished:
             self._grade(episode)
@@ -148,7 +150,7 @@ class Console:
         if self.episode is not None and self.episode.kubeconfig is not None:
             environment["KUBECONFIG"] = str(self.episode.kubeconfig)
         elif line.split()[0] == "kubectl":
-            raise ArenaError("no problem is running: `start ID` begins one")
+            raise ArenaError("no problem is running: `start ID` starts one")
         done = subprocess.run(line, shell=True, env=environment, capture_output=True, text=True, check=False)
         self._say((done.stdout + done.stderr).rstrip())
         if self.episode is not None:
@@ -157,7 +159,7 @@ class Console:
     # Completion
 
     def completions(self, line: str) -> list[str]:
-        """What the last word of a line could become."""
+        """Completions for the last word of a line."""
         words = line.split(" ")
         last = words[-1]
         if len(words) == 1:

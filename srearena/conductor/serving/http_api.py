@@ -1,7 +1,7 @@
-"""An episode over HTTP, for agents in any language: what is asked, where we are, and submissions.
+"""The HTTP API of an episode, for agents in any language: task, status, actions and submissions.
 
-Bound to the loopback interface and protected by a token. No verdict is told before the last submission, and nothing
-here knows how to tell the answer: the handlers see an episode's questions, never its problem.
+It is bound to the loopback interface and protected by a token. No verdict is disclosed before the last submission, and
+the handlers have access to the questions of an episode, never to its problem.
 """
 
 from __future__ import annotations
@@ -25,26 +25,31 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 class Refused(Exception):
+    """A request that is answered with an error status."""
+
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
 
 
 class EpisodeApp:
-    """A plain ASGI application. One request at a time touches the episode."""
+    """An ASGI application. Requests to the episode are serialized."""
 
     def __init__(self, episode: Episode, token: str, task: dict[str, Any], finished: Callable[[], None]) -> None:
         self._episode = episode
         self._token = token
         self._task = task
         self._finished = finished
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._routes: dict[tuple[str, str], Callable[[Any], Awaitable[dict[str, Any]]]] = {
             ("GET", "/status"): self._status,
-            ("GET", "/task"): self._tell_task,
+            ("GET", "/task"): self._get_task,
             ("POST", "/submit"): self._submit,
             ("POST", "/act"): self._act,
-            ("POST", "/audit"): self._audit,  # of our own tools; no way in for agents, so not in the description
+            (
+                "POST",
+                "/audit",
+            ): self._audit,  # for the MCP server; not in the OpenAPI document
             ("GET", "/openapi.json"): self._openapi,
         }
 
@@ -52,7 +57,7 @@ class EpisodeApp:
         if scope["type"] != "http":
             return
         try:
-            status, answer = 200, await self._answer(scope, receive)
+            status, answer = 200, await self._respond(scope, receive)
         except Refused as refused:
             status, answer = refused.status, {"error": str(refused)}
         body = json.dumps(answer, default=str).encode()
@@ -62,21 +67,21 @@ class EpisodeApp:
         if self._episode.finished:
             self._finished()
 
-    async def _answer(self, scope: Scope, receive: Receive) -> dict[str, Any]:
+    async def _respond(self, scope: Scope, receive: Receive) -> dict[str, Any]:
         method, path = scope["method"], scope["path"]
         handler = self._routes.get((method, path))
         if handler is None:
-            known = any(other == path for _, other in self._routes)
-            raise Refused(405 if known else 404, f"there is no {method} {path}: see /openapi.json")
+            exists = any(other == path for _, other in self._routes)
+            raise Refused(405 if exists else 404, f"there is no {method} {path}: see /openapi.json")
         if path != "/openapi.json":
             self._authenticate(scope)
         body = await _body(receive)
-        async with self._turn:
+        async with self._lock:
             return await handler(body)
 
     def _authenticate(self, scope: Scope) -> None:
-        given = dict(scope["headers"]).get(b"authorization", b"")
-        if not compare_digest(given, f"Bearer {self._token}".encode()):
+        header = dict(scope["headers"]).get(b"authorization", b"")
+        if not compare_digest(header, f"Bearer {self._token}".encode()):
             raise Refused(401, "send the header `Authorization: Bearer TOKEN` with the token that was printed")
 
     async def _status(self, body: Any) -> dict[str, Any]:
@@ -91,7 +96,7 @@ class EpisodeApp:
             "seconds": round(episode.usage.wall_seconds, 1),
         }
 
-    async def _tell_task(self, body: Any) -> dict[str, Any]:
+    async def _get_task(self, body: Any) -> dict[str, Any]:
         return {**self._task, "question": self._episode.question}
 
     async def _submit(self, body: Any) -> dict[str, Any]:
@@ -114,10 +119,10 @@ class EpisodeApp:
     async def _audit(self, body: Any) -> dict[str, Any]:
         if not isinstance(body, dict) or not isinstance(body.get("tool"), str):
             raise Refused(400, 'send {"tool": "...", "arguments": {...}}')
-        if body["tool"] not in ("submit", "wait"):  # those are on record as what they are
+        if body["tool"] not in ("submit", "wait"):  # these are recorded as submission and action
             self._episode.usage.steps += 1
-        known = ("tool", "arguments", "seconds", "characters", "error")
-        self._episode.session.note("tool call", **{key: body[key] for key in known if key in body})
+        fields = ("tool", "arguments", "seconds", "characters", "error")
+        self._episode.session.note("tool call", **{key: body[key] for key in fields if key in body})
         return {"received": True}
 
     async def _openapi(self, body: Any) -> dict[str, Any]:
@@ -175,14 +180,14 @@ def openapi() -> dict[str, Any]:
 
 
 def addresses(episode: Episode) -> dict[str, str]:
-    """Where an agent finds the system: its kubeconfig, and the telemetry as far as there is any."""
-    found = {"kubeconfig": str(episode.kubeconfig)}
+    """The kubeconfig and the telemetry endpoints for the agent."""
+    kubeconfig = {"kubeconfig": str(episode.kubeconfig)}
     try:
         telemetry = episode.cluster.telemetry
     except ClusterError:
-        return found
+        return kubeconfig
     return {
-        **found,
+        **kubeconfig,
         "prometheus": telemetry.prometheus,
         "loki": telemetry.loki,
         "jaeger": telemetry.jaeger,
@@ -191,7 +196,7 @@ def addresses(episode: Episode) -> dict[str, str]:
 
 
 async def serve(app: EpisodeApp, port: int, ready: Callable[[int], None], stop: asyncio.Event) -> None:
-    """Serve until `stop`; `ready` is told the port."""
+    """Serve until `stop` is set; `ready` is called with the port."""
     config = uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error", lifespan="off")
     server = uvicorn.Server(config)
     server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
@@ -203,6 +208,6 @@ async def serve(app: EpisodeApp, port: int, ready: Callable[[int], None], stop: 
         waiting = asyncio.create_task(stop.wait())
         await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
-        await asyncio.sleep(0.1)  # let the last answer out
+        await asyncio.sleep(0.1)  # send the last response
         server.should_exit = True
     await task

@@ -18,6 +18,8 @@ ENTRY_POINTS = "srearena.mcp_servers"
 
 
 class ToolServer:
+    """The child process that serves the tools."""
+
     def __init__(self, mode: str, token: str) -> None:
         self._mode = mode
         self._token = token

@@ -1,8 +1,8 @@
-"""The same work on many items, each in a process of its own that forks from one with everything loaded.
+"""Runs a function on many items, each in its own process, forked from a server with the modules preloaded.
 
-A process per item gives back all of its memory, and if it dies, it is known over which item. (A pool that replaces its
-processes now and then would do as well, but under Python 3.11 `ProcessPoolExecutor(max_tasks_per_child=...)` forgets
-to start the successors and waits for ever.)
+A process per item releases all of its memory, and if it dies, the item is known. (A pool with worker recycling would do
+as well, but under Python 3.11 `ProcessPoolExecutor(max_tasks_per_child=...)` can deadlock instead of starting new
+workers.)
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PRELOADED = ["srearena.conductor.validity.verification", "srearena.cluster.in_p
 
 
 def in_processes(work: Callable[[_Item], _Result], items: Sequence[_Item], parallel: int) -> Iterator[_Result]:
-    """The results as they come, which is in any order. What `work` raises ends all of it."""
+    """Yield the results in the order of completion. An exception of `work` ends the iteration."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_PRELOADED)
     waiting = deque(items)
@@ -31,26 +31,26 @@ def in_processes(work: Callable[[_Item], _Result], items: Sequence[_Item], paral
         while waiting or running:
             while waiting and len(running) < max(1, parallel):
                 item = waiting.popleft()
-                ours, theirs = context.Pipe(duplex=False)
-                process = context.Process(target=_perform, args=(theirs, work, item), daemon=True)
-                process.start()
-                theirs.close()
-                running[ours] = (item, process)
-            for ready in [ours for ours in wait(list(running)) if isinstance(ours, Connection)]:
-                done, ended = running.pop(ready)
-                yield _received(ready, done)
-                ended.join()
+                receiver, sender = context.Pipe(duplex=False)
+                worker = context.Process(target=_perform, args=(sender, work, item), daemon=True)
+                worker.start()
+                sender.close()
+                running[receiver] = (item, worker)
+            for ready in [receiver for receiver in wait(list(running)) if isinstance(receiver, Connection)]:
+                finished, process = running.pop(ready)
+                yield _receive(ready, finished)
+                process.join()
     finally:
-        for _, left in running.values():
-            left.terminate()
-            left.join()
+        for _, process in running.values():
+            process.terminate()
+            process.join()
 
 
-def _received(connection: Connection, item: object) -> Any:
+def _receive(connection: Connection, item: object) -> Any:
     try:
         result, error = connection.recv()
     except EOFError:
-        raise ArenaError(f"the process died that worked on {item}: is there memory for --parallel so many?") from None
+        raise ArenaError(f"the process for {item} died: is there enough memory for this --parallel?") from None
     finally:
         connection.close()
     if error is not None:
@@ -61,6 +61,6 @@ def _received(connection: Connection, item: object) -> Any:
 def _perform(connection: Connection, work: Callable[[_Item], _Result], item: _Item) -> None:
     try:
         outcome: tuple[Any, Exception | None] = (work(item), None)
-    except Exception as error:  # raised anew in the process that asked
+    except Exception as error:  # raised again in the parent process
         outcome = (None, error)
     connection.send(outcome)

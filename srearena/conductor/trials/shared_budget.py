@@ -1,6 +1,7 @@
-"""Money that the trials of a run share. Each gets an even part of what is free; what it leaves comes back.
+"""A budget in US dollars that the trials of a run share.
 
-What always holds: spent and lent together never exceed the total, as long as no trial exceeds its part.
+Each trial reserves an even share of what is free and returns what it does not spend. Invariant: spent and reserved
+together never exceed the total, as long as no trial exceeds its share.
 """
 
 from __future__ import annotations
@@ -11,25 +12,27 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class SharedBudget:
+    """Reservations and expenses against one total."""
+
     total: float
     """In US dollars."""
     spent: float = 0.0
-    lent: dict[Hashable, float] = field(default_factory=dict)
+    reserved: dict[Hashable, float] = field(default_factory=dict)
 
     @property
     def free(self) -> float:
-        return max(0.0, self.total - self.spent - sum(self.lent.values()))
+        return max(0.0, self.total - self.spent - sum(self.reserved.values()))
 
-    def lend(self, who: Hashable, places: int, most: float | None = None) -> float | None:
-        """A part for one of so many who may begin now, and at most so much; None where nothing is left."""
-        part = self.free / max(1, places)
-        part = part if most is None else min(part, most)
-        if part <= 0.0:
+    def reserve(self, trial: Hashable, slots: int, limit: float | None = None) -> float | None:
+        """Reserve a share for one of `slots` trials, up to `limit`; None where nothing is left."""
+        share = self.free / max(1, slots)
+        share = share if limit is None else min(share, limit)
+        if share <= 0.0:
             return None
-        self.lent[who] = part
-        return part
+        self.reserved[trial] = share
+        return share
 
-    def settle(self, who: Hashable, cost: float | None) -> None:
-        """What it has cost in the end; None where that is not known, and all of its part counts as spent."""
-        part = self.lent.pop(who, 0.0)
-        self.spent += part if cost is None else cost
+    def settle(self, trial: Hashable, cost: float | None) -> None:
+        """Book the final cost of a trial; with None its whole share counts as spent."""
+        share = self.reserved.pop(trial, 0.0)
+        self.spent += share if cost is None else cost

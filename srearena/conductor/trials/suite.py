@@ -1,6 +1,6 @@
-"""Many trials at once, each in a process of its own. The same suite again goes on where it stopped.
+"""Runs many trials in parallel, each in its own process. Running the same suite again resumes it.
 
-What is done is what has a result on disk, so that neither Ctrl-C nor a kill loses more than the trials under way.
+A trial is done when its result is on disk, so an interrupt or a kill loses only the trials in progress.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from srearena.conductor.trials.trial import AGENT_WORKS, Trial
 
 _STOP_SECONDS = 10.0
 _CORES = os.cpu_count() or 1
-_LEAVING_SECONDS = 600.0
-"""A trial that ends on a real cluster gives it back first."""
+_RESTORE_SECONDS = 600.0
+"""A trial on a real cluster restores the cluster before it ends."""
 
 
 @dataclass(slots=True)
 class Progress:
-    """Where one trial is."""
+    """The progress of one trial."""
 
     trial: Trial
     state: str = "waiting"
@@ -40,15 +40,17 @@ class Progress:
 
 @dataclass(slots=True)
 class Suite:
+    """The trials of one run."""
+
     trials: Sequence[Trial]
     run: Path
     parallel: int = 1
     progress: list[Progress] = field(default_factory=list)
     budget: float | None = None
-    """US dollars that all trials together may cost, those done before included. Who finds nothing left is not begun."""
+    """US dollars that all trials together may cost, including earlier ones; without budget left, none is started."""
 
     def perform(self, watch: Callable[[Progress], None] = lambda progress: None) -> list[dict[str, Any]]:
-        """Run what has no result yet; the results of all. `watch` is told of every change, in this thread."""
+        """Run the trials without a result and return all results. `watch` is called in this thread on every change."""
         self.progress = [Progress(trial) for trial in self.trials]
         waiting: list[Progress] = []
         for entry in self.progress:
@@ -60,23 +62,23 @@ class Suite:
                 waiting.append(entry)
         changes: queue.Queue[tuple[Progress, dict[str, Any]]] = queue.Queue()
         running: dict[Path, _Worker] = {}
-        staged: set[Path] = set()
-        """Trials whose agent works."""
+        prepared: set[Path] = set()
+        """Trials whose agent has started."""
         shared = SharedBudget(self.budget) if self.budget is not None else None
         for entry in self.progress:
             if shared is not None and entry.result is not None:
                 shared.settle(entry.trial.folder, _cost(entry.result))
         try:
             while waiting or running:
-                # Setting a stage is work for a whole core; agents mostly wait. More stages than cores only crowd.
-                while waiting and len(running) < max(1, self.parallel) and len(running.keys() - staged) < _CORES:
+                # Preparing an episode uses a whole core; agents mostly wait. So at most one preparation per core runs.
+                while waiting and len(running) < max(1, self.parallel) and len(running.keys() - prepared) < _CORES:
                     entry = waiting[0]
                     if shared is not None:
-                        places = min(max(1, self.parallel) - len(running), len(waiting))
-                        part = shared.lend(entry.trial.folder, places, entry.trial.spec.limits.cost)
-                        if part is None:
+                        slots = min(max(1, self.parallel) - len(running), len(waiting))
+                        share = shared.reserve(entry.trial.folder, slots, entry.trial.spec.limits.cost)
+                        if share is None:
                             break
-                        entry.trial = entry.trial.with_cost_limit(part)
+                        entry.trial = entry.trial.with_cost_limit(share)
                     waiting.pop(0)
                     entry.began, entry.state = monotonic(), "starting"
                     running[entry.trial.folder] = _Worker(entry, changes)
@@ -86,17 +88,17 @@ class Suite:
                         entry.state = "no budget left"
                         watch(entry)
                     break
-                entry, told = changes.get()
+                entry, message = changes.get()
                 entry.seconds = monotonic() - (entry.began or 0.0)
-                if "say" in told:
-                    entry.state = told["say"]
-                    if told["say"] == AGENT_WORKS:
-                        staged.add(entry.trial.folder)
+                if "say" in message:
+                    entry.state = message["say"]
+                    if message["say"] == AGENT_WORKS:
+                        prepared.add(entry.trial.folder)
                 else:
                     running.pop(entry.trial.folder).finish()
-                    entry.result = told["result"]
+                    entry.result = message["result"]
                     if shared is not None:
-                        shared.settle(entry.trial.folder, None if told["lost"] else _cost(told["result"]))
+                        shared.settle(entry.trial.folder, None if message["lost"] else _cost(message["result"]))
                     entry.state = str(entry.result["outcome"])
                 watch(entry)
         finally:
@@ -117,7 +119,7 @@ def _result_of(trial: Trial) -> dict[str, Any]:
 
 
 class _Worker:
-    """A process for one trial, and a thread that passes on what it says."""
+    """A process for one trial, and a thread that reads its messages."""
 
     def __init__(self, entry: Progress, changes: queue.Queue[tuple[Progress, dict[str, Any]]]) -> None:
         self._process = subprocess.Popen(
@@ -135,23 +137,23 @@ class _Worker:
     def _listen(self) -> None:
         process, trial = self._process, self._entry.trial
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
-        complaints: list[str] = []
-        reader = threading.Thread(target=lambda: complaints.extend(process.stderr or ()), daemon=True)
+        stderr: list[str] = []
+        reader = threading.Thread(target=lambda: stderr.extend(process.stderr or ()), daemon=True)
         reader.start()
         process.stdin.write(json.dumps(trial.as_document()) + "\n")
         process.stdin.close()
         result: dict[str, Any] | None = None
         lost = False
-        for told in _objects(process.stdout):
-            if "result" in told:
-                result = told["result"]
-            elif "say" in told:
-                self._changes.put((self._entry, told))
+        for message in _objects(process.stdout):
+            if "result" in message:
+                result = message["result"]
+            elif "say" in message:
+                self._changes.put((self._entry, message))
         status = process.wait()
         reader.join(_STOP_SECONDS)
         if result is None:
             lost = True
-            last = "".join(complaints).strip().splitlines()[-1:] or [f"status {status}"]
+            last = "".join(stderr).strip().splitlines()[-1:] or [f"status {status}"]
             result = trial.failure(f"the process of the trial ended: {last[0]}")
             if status not in (130, -2, -15):
                 write_trial(Path(trial.run), result)
@@ -167,7 +169,7 @@ class _Worker:
         self._process.terminate()
         config = self._entry.trial.spec.config
         try:
-            self._process.wait(_STOP_SECONDS if config is None or config.embedded else _LEAVING_SECONDS)
+            self._process.wait(_STOP_SECONDS if config is None or config.embedded else _RESTORE_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -179,6 +181,6 @@ def _objects(lines: Iterable[str]) -> Iterable[dict[str, Any]]:
         try:
             value = json.loads(line)
         except ValueError:
-            continue  # an agent may print what it likes
+            continue  # an agent may print to standard output
         if isinstance(value, dict):
             yield value

@@ -1,6 +1,6 @@
-"""Tables on a terminal: plain text, and one that is drawn anew as trials go on.
+"""Tables for a terminal: aligned columns, and a live table of trials.
 
-Where the output is no terminal, a line per finished trial is printed instead.
+Where the output is not a terminal, one line per finished trial is printed instead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def outcome_colour(outcome: str) -> str:
 
 
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows as aligned lines."""
+    """Format rows as aligned lines."""
     if not rows:
         return []
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
@@ -30,7 +30,7 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def stage_marks(result: dict[str, Any] | None) -> str:
-    """`det+ locx mit-`: passed, failed, not reached."""
+    """Format the stages as `det+ locx mit-`: passed, failed, not reached."""
     marks = []
     for stage in (result or {}).get("stages") or ():
         verdict = stage.get("verdict")
@@ -40,11 +40,13 @@ def stage_marks(result: dict[str, Any] | None) -> str:
 
 
 class LiveTable:
+    """The progress of trials, redrawn on every change."""
+
     def __init__(self, output: IO[str], *, live: bool, quiet: bool = False) -> None:
         self._output = output
         self._live = live
         self._quiet = quiet
-        self._drawn = 0
+        self._lines_drawn = 0
 
     def show(self, progress: Sequence[Progress], changed: Progress) -> None:
         if self._quiet:
@@ -62,13 +64,13 @@ class LiveTable:
         waiting = sum(entry.began is None and entry.result is None for entry in progress)
         if waiting:
             lines.append(f"... {waiting} more to come")
-        up = f"\x1b[{self._drawn}A" if self._drawn else ""
+        up = f"\x1b[{self._lines_drawn}A" if self._lines_drawn else ""
         self._output.write(up + "".join(f"\x1b[2K{line}\n" for line in lines))
         self._output.flush()
-        self._drawn = len(lines)
+        self._lines_drawn = len(lines)
 
     def close(self) -> None:
-        self._drawn = 0
+        self._lines_drawn = 0
 
 
 def _line(entry: Progress) -> str:

@@ -1,4 +1,4 @@
-"""One trial of a run: what to do, and doing it. Whatever happens, it ends in a result that says how."""
+"""One trial of a run: its specification, and how it is performed. Every trial ends in a result document."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from srearena.conductor.results.store import failed_document, folder_of, write_t
 from srearena.errors import SreArenaError
 
 AGENT_WORKS = "the agent works"
-"""What a trial says when its stage is set."""
+"""The progress message of a trial whose agent has started."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
+    """One problem, one agent, one seed."""
+
     problem: str
     agent: str
     run: str

@@ -1,6 +1,6 @@
-"""A process that performs one trial: its specification comes over standard input, so that no command line names it.
+"""A process that performs one trial. The trial comes over standard input, so that no command line names the problem.
 
-It prints one JSON object per line: `{"say": ...}` while it works, and `{"result": ...}` at the end.
+It prints one JSON object per line: `{"say": ...}` for progress, and `{"result": ...}` at the end.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ def main() -> None:
     signal.signal(signal.SIGTERM, stop)
     trial = Trial.from_document(json.loads(sys.stdin.readline()))
 
-    def tell(**what: Any) -> None:
-        print(json.dumps(what, default=str), flush=True)
+    def send(**message: Any) -> None:
+        print(json.dumps(message, default=str), flush=True)
 
     try:
-        document = perform(trial, lambda text: tell(say=text))
+        document = perform(trial, lambda text: send(say=text))
     except KeyboardInterrupt:
         sys.exit(130)
-    tell(
+    send(
         result={
             key: document.get(key) for key in ("problem", "trial", "outcome", "reason", "scores", "usage", "stages")
         }

@@ -1,8 +1,8 @@
-"""Does anything an agent can see give the injection away?
+"""Searches everything an agent can read for words that disclose the injection.
 
-Everything readable is read, with the agent's identity: every object it may list, with managed fields and events, the
-logs of the pods, its kubeconfig, and the texts it is given. None may hold the problem's id, its family,
-or a word that only somebody who breaks things on purpose would use.
+With the agent's identity it reads every object that the agent may list, with managed fields and events, the logs of the
+pods, the kubeconfig, and the texts of the task. None may contain the problem's id, its family, or a word that only
+fault injection uses.
 """
 
 from __future__ import annotations
@@ -15,30 +15,31 @@ from srearena.conductor.episode.episode import Episode
 from srearena.service.errors import ServiceError
 from srearena.service.kubernetes import Kubernetes
 
-_TELLING = re.compile(
+_REVEALING = re.compile(
     r"(?<![A-Za-z])(srearena|aiopslab|fault(?:y|s)?|fault[-_ ]inject\w*|inject(?:ed|or|ion)|chaos\w*|sabotage\w*"
     r"|oracle|benchmark\w*|ground[-_ ]?truth|misconfig\w*|broken|mitigat\w*)(?![A-Za-z])",
     re.IGNORECASE,
 )
 _LONGEST_LOG = 500
 _CONTEXT = 60
+"""Characters shown around a match."""
 
 
 def leaks(episode: Episode) -> list[str]:
-    """What gives the answer away and where, in words; empty if nothing does."""
+    """Describe each disclosing word with its place and context; empty where there is none."""
     assert episode.kubeconfig is not None
     names = {episode.problem.id, episode.problem.family} - {""}
-    own = re.compile("|".join(re.escape(name) for name in sorted(names)) or r"(?!)")
-    found: list[str] = []
-    for place, text in _everything(episode):
-        for pattern in (own, _TELLING):
+    of_problem = re.compile("|".join(re.escape(name) for name in sorted(names)) or r"(?!)")
+    matches: list[str] = []
+    for source, text in _readable_texts(episode):
+        for pattern in (of_problem, _REVEALING):
             for match in pattern.finditer(text):
                 near = text[max(0, match.start() - _CONTEXT) : match.end() + _CONTEXT].replace("\n", " ")
-                found.append(f"{place}: {match.group()!r} in ...{near}...")
-    return found
+                matches.append(f"{source}: {match.group()!r} in ...{near}...")
+    return matches
 
 
-def _everything(episode: Episode) -> Iterator[tuple[str, str]]:
+def _readable_texts(episode: Episode) -> Iterator[tuple[str, str]]:
     assert episode.kubeconfig is not None
     yield "the kubeconfig", episode.kubeconfig.read_text()
     yield "the path of the kubeconfig", str(episode.kubeconfig)
@@ -50,7 +51,7 @@ def _everything(episode: Episode) -> Iterator[tuple[str, str]]:
             try:
                 objects = api.list(resource.name)
             except ServiceError:
-                continue  # what the agent may not read gives nothing away
+                continue  # the agent may not read it either
             for obj in objects:
                 metadata = obj.get("metadata", {})
                 yield f"{resource.plural}/{metadata.get('name')}", json.dumps(obj)

@@ -1,6 +1,6 @@
-"""What of a fault can be seen by an engineer on call: in objects, events, alerts, errors, latency and load.
+"""The symptoms that an engineer on call can see: in objects, events, alerts, errors, latency and load.
 
-Read with the agent's own identity, through the APIs it has. A problem without any symptom would be a riddle.
+They are read with the agent's identity, through the agent's APIs. A problem without symptoms could not be solved.
 """
 
 from __future__ import annotations
@@ -24,67 +24,68 @@ _BEFORE = "[2m] @ BEFORE"
 _MEASURES = {
     "errors in": f"{_ERRORS} / {_REQUESTS} > 0.05",
     "much slower than before:": f"{_P95} > 3 * {_P95.replace('[2m]', _BEFORE)}",
-    "asked much more than before:": f"{_REQUESTS} > 3 * {_REQUESTS.replace('[2m]', _BEFORE)}",
-    "takes only part of the connections:": 'min by (service) (avg_over_time(probe_success{service!=""}[2m])) < 0.8',
+    "much more load than before:": f"{_REQUESTS} > 3 * {_REQUESTS.replace('[2m]', _BEFORE)}",
+    "accepts only part of the connections:": 'min by (service) (avg_over_time(probe_success{service!=""}[2m])) < 0.8',
 }
-"""What a look at the dashboards shows."""
+"""Symptoms in metrics, as a dashboard would show them. Thresholds are chosen well above the variation under load."""
 _STUCK_SECONDS = 60
+"""Twice the default grace period of a pod."""
 _DELETABLE = ("pods", "deployments", "configmaps", "services", "persistentvolumeclaims", "jobs")
 
 
-def visible(problem: Problem, api: Kubernetes, telemetry: Telemetry) -> list[str]:
-    """The symptoms there are now, in words; `api` is the agent's."""
+def visible_symptoms(problem: Problem, api: Kubernetes, telemetry: Telemetry) -> list[str]:
+    """Describe the current symptoms; `api` has the agent's identity."""
     namespaces = problem.app.namespaces
     now = problem.kubernetes.now()
-    found = not_ready(api, namespaces)
-    found += _without_endpoints(problem.baseline, api, namespaces)
+    symptoms = not_ready(api, namespaces)
+    symptoms += _without_endpoints(problem.baseline, api, namespaces)
     for namespace in namespaces:
         warnings = [
             event
             for event in api.list("events", namespace)
             if event.get("type") == "Warning" and _last_seen(event) >= problem.injected_at
         ]
-        found += sorted({f"event {event.get('reason')}: {event.get('message', '')[:150]}" for event in warnings})[:5]
-        found += _replaced(api, namespace, problem.injected_at)
-        found += _stuck(api, namespace, now)
-    return [*found, *alerts(telemetry), *_measured(telemetry, problem.injected_at)]
+        symptoms += sorted({f"event {event.get('reason')}: {event.get('message', '')[:150]}" for event in warnings})[:5]
+        symptoms += _replaced(api, namespace, problem.injected_at)
+        symptoms += _stuck(api, namespace, now)
+    return [*symptoms, *alerts(telemetry), *_measured(telemetry, problem.injected_at)]
 
 
 def _measured(telemetry: Telemetry, since: str) -> list[str]:
     before = datetime.fromisoformat(since).timestamp() if since else 0.0
-    found = []
-    for words, query in _MEASURES.items():
+    symptoms = []
+    for description, query in _MEASURES.items():
         try:
-            seen = telemetry.query(query.replace("BEFORE", f"{before:.0f}"))
+            value = telemetry.query(query.replace("BEFORE", f"{before:.0f}"))
         except BadAction:
-            return []  # there is no telemetry
-        if seen != "(no data)":
-            found.append(f"{words} {seen}")
-    return found
+            return []  # no telemetry
+        if value != "(no data)":
+            symptoms.append(f"{description} {value}")
+    return symptoms
 
 
 def _replaced(api: Kubernetes, namespace: str, since: str) -> list[str]:
-    """Pods and containers that came in place of others since, though nobody rolled anything out."""
+    """Pods and containers that were replaced since then without a rollout."""
     sets = {one["metadata"]["name"]: one for one in api.list("replicasets", namespace)}
-    found = []
+    symptoms = []
     for pod in api.list("pods", namespace):
         name = pod["metadata"]["name"]
         owners = [sets.get(owner["name"]) for owner in pod["metadata"].get("ownerReferences", ())]
         old = any(owner is not None and owner["metadata"]["creationTimestamp"] < since for owner in owners)
         if old and pod["metadata"]["creationTimestamp"] >= since:
-            found.append(f"pod {name} came in place of another")
+            symptoms.append(f"pod {name} replaced another pod")
         for status in (pod.get("status") or {}).get("containerStatuses") or ():
             ended = (status.get("lastState") or {}).get("terminated") or {}
             if ended.get("finishedAt", "") >= since > "":
-                found.append(f"container {status['name']} of pod {name} ended ({ended.get('reason')})")
-    return found
+                symptoms.append(f"container {status['name']} of pod {name} ended ({ended.get('reason')})")
+    return symptoms
 
 
 def _stuck(api: Kubernetes, namespace: str, now: str) -> list[str]:
-    """What was deleted a while ago, and is still there."""
+    """Objects that were deleted a while ago and still exist."""
     latest = datetime.fromisoformat(now).timestamp() - _STUCK_SECONDS
     return [
-        f"{resource} {obj['metadata']['name']} does not go away"
+        f"{resource} {obj['metadata']['name']} is not removed after its deletion"
         for resource in _DELETABLE
         for obj in api.list(resource, namespace)
         if (deleted := obj["metadata"].get("deletionTimestamp"))
@@ -93,13 +94,13 @@ def _stuck(api: Kubernetes, namespace: str, now: str) -> list[str]:
 
 
 def _last_seen(event: Obj) -> str:
-    """When it last happened: what went wrong while everything started is no symptom."""
+    """The last occurrence of an event: warnings during startup are not symptoms."""
     series = event.get("series") or {}
     return str(series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime") or "")
 
 
 def alerts(telemetry: Telemetry) -> list[str]:
-    """The alerts that fire; none where there is no telemetry."""
+    """Describe the firing alerts; none where there is no telemetry."""
     try:
         firing = telemetry.firing()
     except BadAction:
@@ -111,7 +112,7 @@ def alerts(telemetry: Telemetry) -> list[str]:
 
 
 def _without_endpoints(baseline: Baseline | None, api: Kubernetes, namespaces: tuple[str, ...]) -> list[str]:
-    found = []
+    symptoms = []
     for namespace in namespaces:
         ready = {
             (piece["metadata"].get("labels") or {}).get("kubernetes.io/service-name")
@@ -123,5 +124,5 @@ def _without_endpoints(baseline: Baseline | None, api: Kubernetes, namespaces: t
             for service in (baseline.of("services", namespace=namespace) if baseline else ())
             if service["spec"].get("selector")
         }
-        found += [f"Service {name} has no endpoints" for name in sorted(services - ready)]
-    return found
+        symptoms += [f"Service {name} has no endpoints" for name in sorted(services - ready)]
+    return symptoms

@@ -1,8 +1,8 @@
-"""`srearena verify`: each problem proves that it is one.
+"""`srearena verify`: proves that a problem is valid.
 
-The six points of validity, each a named check: healthy is content and quiet; broken is judged broken and can be seen;
-doing nothing and restarting everything do not help; the reference remedy, run as the engineer on call would run it,
-does; known cheats do not; and nothing an agent can read names the fault.
+Each point is a named check: the healthy system passes and fires no alert; the fault fails the oracle and has symptoms;
+doing nothing and restarting everything do not repair it; the reference remedy, run with the agent's identity, does;
+known cheats do not; and nothing that an agent can read names the fault.
 """
 
 from __future__ import annotations
@@ -28,23 +28,24 @@ from srearena.conductor.oracles.mitigation import MitigationOracle
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.conductor.validity.leaks import leaks
-from srearena.conductor.validity.symptoms import alerts, visible
+from srearena.conductor.validity.symptoms import alerts, visible_symptoms
 from srearena.config import Config
 from srearena.errors import SreArenaError
 from srearena.service.kubernetes import Kubernetes
 
 _REMEDY_SECONDS = 120.0
+"""Real seconds; the longest reference remedy takes about a quarter of it."""
 _AFTER_RESTART = 120.0
-_PACE = 5.0
-"""How fast time flows while the remedy is applied: operators wait for rollouts, and that need not take long here."""
-_USUAL = Timeline()
-_WITHOUT_A_PAST = Timeline(before=60.0, deployment=60.0)
-"""For what is judged by what comes after the fault."""
+_REMEDY_SPEED = 5.0
+"""Speed of the clock while the remedy runs, so that waiting for rollouts takes less real time."""
+_TIMELINE = Timeline()
+_SHORT_TIMELINE = Timeline(before=60.0, deployment=60.0)
+"""For checks that need no history before the fault."""
 
 
 @dataclass(slots=True)
 class Proof:
-    """What was found about one problem."""
+    """The results of all checks on one problem."""
 
     id: str
     checks: dict[str, bool] = field(default_factory=dict)
@@ -55,7 +56,7 @@ class Proof:
     def valid(self) -> bool:
         return bool(self.checks) and all(self.checks.values())
 
-    def found(self, check: str, holds: bool, *reasons: str) -> None:
+    def record(self, check: str, holds: bool, *reasons: str) -> None:
         self.checks[check] = self.checks.get(check, True) and holds
         if not holds:
             self.reasons += [f"{check}: {reason}" for reason in reasons[:5]]
@@ -71,26 +72,26 @@ class Proof:
 
 
 def verify(problem_id: str, seed: int = 0, config: Config | None = None) -> dict[str, Any]:
-    """The proof for one problem, as a document. Never raises for anything a problem does."""
-    where = config or Config()
+    """Verify one problem and return the proof as a document. An error in a problem is recorded, not raised."""
+    backend = config or Config()
     began = monotonic()
     proof = Proof(problem_id)
     registry = ProblemRegistry()
     try:
-        _main_line(registry.get_problem(problem_id), seed, proof, where)
+        _verify_episode(registry.get_problem(problem_id), seed, proof, backend)
         if "mitigation" in registry.get_problem(problem_id).stages:
-            _after_restarting_everything(registry.get_problem(problem_id), seed, proof, where)
+            _verify_restarts(registry.get_problem(problem_id), seed, proof, backend)
     except SreArenaError as failure:
-        proof.found("environment", False, str(failure))
-    except Exception as error:  # a mistake in a problem's own code is a finding about that problem
-        proof.found("environment", False, f"{type(error).__name__}: {error}")
+        proof.record("environment", False, str(failure))
+    except Exception as error:  # an error in a problem's code is recorded against that problem
+        proof.record("environment", False, f"{type(error).__name__}: {error}")
     proof.seconds = monotonic() - began
     return proof.as_document()
 
 
 @contextmanager
 def _episode(
-    problem: Problem, seed: int, config: Config, stages: tuple[str, ...] | None = None, timeline: Timeline = _USUAL
+    problem: Problem, seed: int, config: Config, stages: tuple[str, ...] | None = None, timeline: Timeline = _TIMELINE
 ) -> Iterator[Episode]:
     spec = EpisodeSpec(seed=seed, stages=stages, timeline=timeline, in_process=True, config=config)
     episode = Episode(problem, open_cluster(problem, spec), spec)
@@ -101,100 +102,100 @@ def _episode(
 
 
 def _prepare(episode: Episode) -> None:
-    """Set the stage, and let time pass only when it is told to: a proof must not depend on how busy a machine is."""
+    """Prepare the episode and stop its clock, so that a proof does not depend on the load of the machine."""
     episode.prepare()
     episode.cluster.set_speed(0)
 
 
-def _judged(problem: Problem) -> Verdict:
+def _verdict(problem: Problem) -> Verdict:
     return Verdict.from_answer(problem.oracle_for("mitigation").evaluate(None))
 
 
-def _content(problem: Problem) -> bool:
-    """Whether the oracle would pass this: it has not to say all that it dislikes."""
+def _passes(problem: Problem) -> bool:
+    """Whether the oracle passes; stops at the first complaint."""
     oracle = problem.oracle_for("mitigation")
-    return not oracle.first_complaint() if isinstance(oracle, MitigationOracle) else _judged(problem).passed
+    return not oracle.first_complaint() if isinstance(oracle, MitigationOracle) else _verdict(problem).passed
 
 
-def _main_line(problem: Problem, seed: int, proof: Proof, config: Config) -> None:
+def _verify_episode(problem: Problem, seed: int, proof: Proof, config: Config) -> None:
     with _episode(problem, seed, config, ("noop", *problem.stages)) as episode:
         _prepare(episode)
         telemetry = Telemetry(episode.cluster)
         try:
-            _healthy(problem, telemetry, proof)
+            _verify_healthy(problem, telemetry, proof)
             if problem.level == "none":
-                proof.found("nothing names the fault", *_leaks(episode))
+                proof.record("nothing names the fault", *_leaks(episode))
                 return
             episode.submit("No")
-            _broken(problem, episode, telemetry, proof)
-            proof.found("nothing names the fault", *_leaks(episode))
+            _verify_broken(problem, episode, telemetry, proof)
+            proof.record("nothing names the fault", *_leaks(episode))
             if "mitigation" not in problem.stages:
                 return
-            _silenced(problem, proof)
-            _remedied(problem, episode, proof)
-            _deleted(problem, proof)
+            _verify_without_load(problem, proof)
+            _verify_remedy(problem, episode, proof)
+            _verify_deletions(problem, proof)
         finally:
             telemetry.close()
 
 
 def _leaks(episode: Episode) -> tuple[bool, *tuple[str, ...]]:
-    found = leaks(episode)
-    return (not found, *found)
+    matches = leaks(episode)
+    return (not matches, *matches)
 
 
-def _healthy(problem: Problem, telemetry: Telemetry, proof: Proof) -> None:
+def _verify_healthy(problem: Problem, telemetry: Telemetry, proof: Proof) -> None:
     oracle = problem.mitigation_oracle
     complaints: list[str] = []
     if isinstance(oracle, MitigationOracle):
         for check in oracle.checks:
             if not check.disruptive:
                 complaints += check.complaints(problem)
-    proof.found("healthy is content", not complaints, *complaints)
-    fire = alerts(telemetry)
-    proof.found("healthy is quiet", not fire, *fire)
+    proof.record("the healthy system passes", not complaints, *complaints)
+    firing = alerts(telemetry)
+    proof.record("the healthy system fires no alert", not firing, *firing)
 
 
-def _broken(problem: Problem, episode: Episode, telemetry: Telemetry, proof: Proof) -> None:
+def _verify_broken(problem: Problem, episode: Episode, telemetry: Telemetry, proof: Proof) -> None:
     assert episode.kubeconfig is not None
     with Kubernetes(episode.kubeconfig) as api:
-        seen = visible(problem, api, telemetry)
-    proof.found("broken can be seen", bool(seen), "there is no symptom in objects, events, alerts or error rates")
+        symptoms = visible_symptoms(problem, api, telemetry)
+    proof.record("the fault has symptoms", bool(symptoms), "no symptom in objects, events, alerts or error rates")
     if "mitigation" not in problem.stages:
         return
-    proof.found("doing nothing does not help", not _content(problem), "the oracle is content although nothing was done")
+    proof.record("doing nothing does not help", not _passes(problem), "the oracle passes although nothing was done")
 
 
-def _silenced(problem: Problem, proof: Proof) -> None:
-    """Without load there are no errors to see, and still the system does not work."""
+def _verify_without_load(problem: Problem, proof: Proof) -> None:
+    """Without load there are no errors, and still the oracle must fail."""
     problem.app.stop_workload(problem.cluster)
-    proof.found("silencing the load does not help", not _content(problem), "the oracle is content without load")
+    proof.record("silencing the load does not help", not _passes(problem), "the oracle passes without load")
     problem.app.start_workload(problem.cluster)
 
 
-def _remedied(problem: Problem, episode: Episode, proof: Proof) -> None:
+def _verify_remedy(problem: Problem, episode: Episode, proof: Proof) -> None:
     if not problem.remedy:
-        proof.found("the remedy heals", False, "there is no reference remedy")
+        proof.record("the remedy repairs", False, "there is no reference remedy")
         return
-    episode.cluster.set_speed(_PACE)
+    episode.cluster.set_speed(_REMEDY_SPEED)
     try:
-        done = run_as_operator(problem.remedy, episode)
+        finished = run_as_operator(problem.remedy, episode)
     finally:
         episode.cluster.set_speed(0)
-    if done.returncode:
-        proof.found("the remedy heals", False, f"the script failed: {done.stderr.strip()[-300:]}")
+    if finished.returncode:
+        proof.record("the remedy repairs", False, f"the script failed: {finished.stderr.strip()[-300:]}")
         return
-    verdict = _judged(problem)
-    proof.found("the remedy heals", verdict.passed, *verdict.reasons)
+    verdict = _verdict(problem)
+    proof.record("the remedy repairs", verdict.passed, *verdict.reasons)
 
 
 def run_as_operator(script: str, episode: Episode) -> subprocess.CompletedProcess[str]:
-    """Run a shell script with the agent's identity and nothing else of this process."""
-    words = ["bash", "-euo", "pipefail", "-c", script]
-    # What a stopped kubectl still writes into its cache must not matter.
+    """Run a shell script with the agent's identity and an otherwise empty environment."""
+    command = ["bash", "-euo", "pipefail", "-c", script]
+    # A killed kubectl may still write to its cache.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
         environment = {"KUBECONFIG": str(episode.kubeconfig), "HOME": home, "PATH": os.environ["PATH"]}
         with subprocess.Popen(
-            words,
+            command,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -203,20 +204,20 @@ def run_as_operator(script: str, episode: Episode) -> subprocess.CompletedProces
             start_new_session=True,
         ) as process:
             try:
-                printed, errors = process.communicate(timeout=_REMEDY_SECONDS)
+                output, errors = process.communicate(timeout=_REMEDY_SECONDS)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
-                printed, errors = process.communicate()
+                output, errors = process.communicate()
                 errors += f"(stopped after {_REMEDY_SECONDS:g} s)"
-        return subprocess.CompletedProcess(words, process.returncode, printed, errors)
+        return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
 
-def _deleted(problem: Problem, proof: Proof) -> None:
-    """On the healed system: what passes without its workloads would have passed without them before, too."""
-    for cheat, words in ((_scale_to_zero, "scaling to zero"), (_delete, "deleting the workload")):
+def _verify_deletions(problem: Problem, proof: Proof) -> None:
+    """On the repaired system: an oracle that passes without the workloads would also have passed before the repair."""
+    for cheat, description in ((_scale_to_zero, "scaling to zero"), (_delete, "deleting the workload")):
         if not cheat(problem):
             continue
-        proof.found(f"{words} does not help", not _content(problem), f"the oracle is content after {words}")
+        proof.record(f"{description} does not help", not _passes(problem), f"the oracle passes after {description}")
 
 
 def _workloads(problem: Problem) -> list[tuple[str, str]]:
@@ -249,22 +250,20 @@ def _delete(problem: Problem) -> bool:
     return bool(targets)
 
 
-def _after_restarting_everything(problem: Problem, seed: int, proof: Proof, config: Config) -> None:
+def _verify_restarts(problem: Problem, seed: int, proof: Proof, config: Config) -> None:
     if problem.restart_is_a_remedy:
         return
-    with _episode(problem, seed, config, timeline=_WITHOUT_A_PAST) as episode:
+    with _episode(problem, seed, config, timeline=_SHORT_TIMELINE) as episode:
         _prepare(episode)
         for namespace in problem.app.namespaces:
             for resource in WORKLOADS:
                 for obj in problem.kubernetes.list(resource, namespace):
                     problem.kubernetes.restart(resource, obj["metadata"]["name"], namespace)
         episode.cluster.wait(_AFTER_RESTART)
-        proof.found(
-            "restarting everything does not help", not _content(problem), "the oracle is content after restarts"
-        )
+        proof.record("restarting everything does not help", not _passes(problem), "the oracle passes after restarts")
 
 
 def can_verify() -> str:
-    """Why problems cannot be verified on this machine; empty if they can."""
+    """The reason why problems cannot be verified on this machine; empty where they can."""
     missing = [tool for tool in ("kubectl", "bash") if shutil.which(tool) is None]
     return f"{' and '.join(missing)} must be installed: reference remedies are shell scripts" if missing else ""
