@@ -12,7 +12,7 @@ import yaml
 from itbench_evaluations.cli import main as evaluate
 from sre_tools.offline_incident_analysis import Workspace, all_tools, call_tool
 from srearena.conductor.problems.base import Problem
-from srearena.conductor.validity.leaks import _TELLING
+from srearena.conductor.validity.leaks import _REVEALING
 from srearena.observer.recorder import Recording
 from srearena.snapshots import open_snapshot
 from srearena.snapshots.inspection import inspect
@@ -92,7 +92,7 @@ def test_nothing_in_a_recording_names_the_problem(recording: Recording, problem:
         if path.is_file():
             text = path.read_text()
             assert not own.search(text), path
-            assert not _TELLING.search(text), (path, _TELLING.search(text))
+            assert not _REVEALING.search(text), (path, _REVEALING.search(text))
     assert not list(recording.directory.rglob("*truth*"))
 
 
