@@ -1,7 +1,7 @@
-"""Grade diagnoses of incidents: by rule where it can be counted, by a model where meaning must be judged.
+"""Grade diagnoses of incidents: by rule where scores can be computed, by a model where meaning must be judged.
 
 grade_diagnosis   one diagnosis against one ground truth, by rule
-evaluate          a directory of trials against a set of ground truths: what `itbench-eval` runs
+evaluate          a directory of trials against a set of ground truths: the function behind `itbench-eval`
 compare           two agents on the same incidents
 """
 

@@ -1,7 +1,6 @@
-"""The contract with agents: what a diagnosis is, as types and as a published JSON Schema.
+"""The format of a diagnosis, as types and as a published JSON Schema.
 
-These models describe a *good* submission. Reading one that is not quite good is the job of `submission`; whatever
-comes out of there satisfies these models.
+These models describe a *valid* submission. `submission` reads malformed ones; its results satisfy these models.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ class DiagnosedEntity(BaseModel):
 
 
 class DiagnosedPropagation(BaseModel):
-    """One step by which trouble passed from an object to another."""
+    """One step by which the failure propagated from one object to another."""
 
     model_config = ConfigDict(extra="allow")
 
     source: EntityName
     target: EntityName
     condition: str = Field(default="", description="The state of the source that made it happen.")
-    effect: str = Field(default="", description="What the target suffered.")
+    effect: str = Field(default="", description="What happened to the target.")
 
 
 class ExplainedAlert(BaseModel):

@@ -1,7 +1,7 @@
-"""How far graders agree beyond chance: Cohen's kappa for two, Fleiss's for more.
+"""Inter-rater agreement beyond chance: Cohen's kappa for two raters, Fleiss' kappa for more.
 
-Ratings are the verdicts 0, 0.5 and 1. Where chance alone would already agree always (everybody gave one and the same
-verdict) kappa has no meaning; it is then 1 for full agreement, so that a report never shows a gap.
+Ratings are the verdicts 0, 0.5 and 1. If all raters gave one and the same verdict, kappa is undefined; it is then
+reported as 1, so that a report never has a gap.
 """
 
 from __future__ import annotations
@@ -14,25 +14,27 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
+    """Kappa, and what it was computed from."""
+
     kappa: float
     observed: float
     items: int
     raters: int
 
 
-def cohen(one: Sequence[Hashable], other: Sequence[Hashable]) -> Agreement:
-    """Agreement of two graders on the same items."""
-    n = len(one)
-    if n == 0 or n != len(other):
-        raise ValueError("two graders must have judged the same items, at least one")
-    observed = sum(a == b for a, b in zip(one, other, strict=True)) / n
-    left, right = Counter(one), Counter(other)
+def cohen(first: Sequence[Hashable], second: Sequence[Hashable]) -> Agreement:
+    """Cohen's kappa of two raters on the same items."""
+    n = len(first)
+    if n == 0 or n != len(second):
+        raise ValueError("two raters must have judged the same items, at least one")
+    observed = sum(a == b for a, b in zip(first, second, strict=True)) / n
+    left, right = Counter(first), Counter(second)
     expected = math.fsum(left[value] * right[value] for value in left) / (n * n)
     return Agreement(_beyond_chance(observed, expected), observed, n, 2)
 
 
 def fleiss(ratings: Sequence[Sequence[Hashable]]) -> Agreement:
-    """Agreement of several graders: one row of ratings per item, every row equally long."""
+    """Fleiss' kappa of several raters: one row of ratings per item, all rows of equal length."""
     raters = len(ratings[0]) if ratings else 0
     if raters < 2 or any(len(row) != raters for row in ratings):
         raise ValueError("every item needs the same number of ratings, at least two")

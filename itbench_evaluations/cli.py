@@ -1,8 +1,8 @@
-"""`itbench-eval`: grade a directory of trials; `lint`, `compare`, `report` and `schema` beside it.
+"""`itbench-eval`: grade a directory of trials; subcommands `lint`, `compare`, `report` and `schema`.
 
-The flat form without a subcommand is the one that documents and scripts use. Exit codes: 0 done; 1 lint found errors;
-2 the command or its files are wrong; 3 done, but some verdicts of the judge are missing (named in the result);
-130 stopped by the user. Errors are one line; `--debug` shows where they came from.
+Without a subcommand it grades, which is the form that documents and scripts use. Exit codes: 0 done; 1 lint found
+errors; 2 invalid command or files; 3 done, but verdicts of the judge are missing (the result names them); 130 stopped
+by the user. Errors are one line; `--debug` shows the traceback.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _at_least(least: float, kind: Callable[[str], float]) -> Callable[[str], flo
 
 
 class _Parser(argparse.ArgumentParser):
-    """Errors in one line, like every other error of ours."""
+    """A parser that prints its errors as one line, like all other errors of the program."""
 
     def error(self, message: str) -> NoReturn:
         print(f"itbench-eval: {message} (see {self.prog} --help)", file=sys.stderr)
@@ -69,8 +69,8 @@ def _evaluate_parser() -> argparse.ArgumentParser:
     names = ", ".join(criterion.name for criterion in CRITERIA if "@" not in criterion.name)
     add("--eval-criteria", "-e", nargs="+", default=[], metavar="NAME", help=f"only these: {names}")
     add("--k", type=whole, default=3, help="k of root_cause_entity_k, pass@k, pass^k and majority@k (default: 3)")
-    add("--max-concurrent", type=whole, default=5, help="requests to the judge under way at once (default: 5)")
-    add("--verbose", "-v", action="store_true", help="progress, and a line per trial")
+    add("--max-concurrent", type=whole, default=5, help="concurrent requests to the judge (default: 5)")
+    add("--verbose", "-v", action="store_true", help="print progress, and a line per trial")
     add("--domain", "-d", choices=["sre"], default="sre", help=argparse.SUPPRESS)
     add("--debug", action="store_true", help="show tracebacks")
     match = parser.add_argument_group("matching")
@@ -82,27 +82,29 @@ def _evaluate_parser() -> argparse.ArgumentParser:
         nargs="+",
         default=[],
         metavar="NS",
-        help="predictions there do not count; `infra` stands for ITBench's own list",
+        help="ignore predictions in these namespaces; `infra` stands for ITBench's own list",
     )
     match.add_argument(
-        "--expected-runs", type=_at_least(0, int), default=0, help="runs per incident; absent ones score 0"
+        "--expected-runs", type=_at_least(0, int), default=0, help="runs per incident; missing ones score 0"
     )
     judge = parser.add_argument_group("judge (JUDGE_BASE_URL, JUDGE_API_KEY, JUDGE_MODEL; also from .env)")
     judge.add_argument(
         "--judge", choices=["none", "llm", "auto"], default="auto", help="auto (default): llm if JUDGE_* is set"
     )
-    judge.add_argument("--baseline", choices=["lexical", "null"], default="lexical", help="reasoning without a judge")
+    judge.add_argument(
+        "--baseline", choices=["lexical", "null"], default="lexical", help="how reasoning is scored without a judge"
+    )
     judge.add_argument("--judge-model", action="append", default=[], metavar="MODEL", help="repeat for several judges")
     judge.add_argument("--votes", type=whole, default=1, help="votes of each judge")
     judge.add_argument("--cache-dir", type=Path, help=f"default: {CACHE_NAME} beside the result file")
-    judge.add_argument("--no-cache", action="store_true", help="keep no replies; a stopped run starts over")
-    judge.add_argument("--replay", action="store_true", help="use recorded replies only, ask nobody")
+    judge.add_argument("--no-cache", action="store_true", help="store no replies; a stopped run starts over")
+    judge.add_argument("--replay", action="store_true", help="use recorded replies only, send no requests")
     judge.add_argument(
         "--timeout", type=_at_least(0.001, float), default=120.0, help="seconds per request (default: 120)"
     )
     judge.add_argument("--max-retries", type=_at_least(0, int), default=5)
-    judge.add_argument("--backoff", type=number, default=1.0, help="first wait before a retry, in seconds")
-    judge.add_argument("--rpm", type=number, help="requests per minute at most")
+    judge.add_argument("--backoff", type=number, default=1.0, help="seconds before the first retry")
+    judge.add_argument("--rpm", type=number, help="maximum number of requests per minute")
     judge.add_argument("--price-input", type=number, metavar="USD", help="per million prompt tokens")
     judge.add_argument("--price-output", type=number, metavar="USD", help="per million completion tokens")
     output = parser.add_argument_group("report")
@@ -345,7 +347,7 @@ def _run_schema(argv: Sequence[str]) -> int:
 
 
 def _guarded(work: Callable[[], int], debug: bool, hint: str = "") -> int:
-    """Run a command; what goes wrong is one line and an exit code."""
+    """Run a command; print an error as one line and return the exit code."""
     try:
         return work()
     except SreArenaError as problem:
@@ -370,7 +372,7 @@ _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
 
 
 def _on_terminate(_signal: int, _frame: FrameType | None) -> None:
-    signal.raise_signal(signal.SIGINT)  # the event loop knows how to end on that one, wherever it is just now
+    signal.raise_signal(signal.SIGINT)  # asyncio handles this signal cleanly at any point
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,8 +1,8 @@
-"""Two agents on the same incidents: is the difference more than noise?
+"""Compare two agents on the same incidents: is the difference significant?
 
 Pairs are incidents (means over their trials), because trials of one incident are not independent of each other. The
-difference comes with a bootstrap interval over incidents and the p-value of a sign-flip permutation test, exact up to
-`EXACT` pairs; passes and failures of trials that both ran are compared by McNemar's exact test.
+difference has a bootstrap interval over incidents and the p-value of a sign-flip permutation test, exact up to
+`EXACT` pairs. Passes and failures of trials that both agents ran are compared by McNemar's exact test.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PERMUTATIONS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A minus B on one metric."""
+    """Difference A minus B of one metric."""
 
     metric: str
     incidents: int
@@ -48,7 +48,7 @@ class Comparison:
 
 
 def permutation_p(differences: Sequence[float]) -> float:
-    """Two-sided: how often random signs give a mean at least as far from zero."""
+    """Two-sided p-value: the share of random sign assignments whose mean is at least as far from zero."""
     observed = abs(math.fsum(differences)) - 1e-12
     moving = sorted(abs(difference) for difference in differences if difference)
     if not moving:
@@ -62,7 +62,7 @@ def permutation_p(differences: Sequence[float]) -> float:
         signs = rng.getrandbits(len(moving))
         total = math.fsum(d if signs >> index & 1 else -d for index, d in enumerate(moving))
         hits += abs(total) >= observed
-    return (hits + 1) / (PERMUTATIONS + 1)  # the observed arrangement is one of them
+    return (hits + 1) / (PERMUTATIONS + 1)  # the observed assignment counts as one of them
 
 
 def _signs(n: int) -> list[tuple[int, ...]]:
@@ -70,7 +70,7 @@ def _signs(n: int) -> list[tuple[int, ...]]:
 
 
 def mcnemar_p(only_a: int, only_b: int) -> float:
-    """Two-sided exact McNemar: the discordant pairs are coin tosses if the agents are equal."""
+    """Two-sided p-value of McNemar's exact test: discordant pairs are binomial with p = 1/2 under the null."""
     n = only_a + only_b
     if n == 0:
         return 1.0
@@ -82,7 +82,7 @@ Trials = Mapping[tuple[str, str], float]
 
 
 def compare(metric: str, a: Trials, b: Trials) -> Comparison:
-    """Compare scores of two agents, each by (incident, trial)."""
+    """Compare the scores of two agents, keyed by (incident, trial)."""
     means_a, means_b = _incident_means(a), _incident_means(b)
     shared = sorted(means_a.keys() & means_b.keys())
     if not shared:
@@ -116,7 +116,7 @@ def _incident_means(trials: Trials) -> dict[str, float]:
 
 
 def trials_of(document: Mapping[str, Any], metric: str) -> dict[tuple[str, str], float]:
-    """The values of one metric in a result document, by (incident, trial)."""
+    """The values of one metric in a result document, keyed by (incident, trial)."""
     found: dict[tuple[str, str], float] = {}
     for row in document.get("raw_results", []):
         value = row.get("flat_scores", {}).get(metric)

@@ -1,6 +1,6 @@
-"""The metrics by name: which criterion of `--eval-criteria` yields which scores, and how they nest in results.
+"""The table of metrics: which criterion of `--eval-criteria` yields which scores, and how results nest them.
 
-One table; the flat names, the nested shape known from earlier tools, and the help text all come from it.
+The flat names, the nested format of earlier tools and the help text are all derived from this table.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _PRF = ("precision", "recall", "f1")
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """A criterion, the key of its scores in nested results, and whether it comes as precision, recall and F1."""
+    """A criterion, the key of its scores in nested results, and whether it has precision, recall and F1."""
 
     name: str
     key: str
@@ -68,14 +68,14 @@ HEADLINE = "root_cause_entity_f1"
 
 
 def select(names: Iterable[str]) -> tuple[Criterion, ...]:
-    """Criteria by name or score key, in any case; all of them for no names."""
+    """Criteria by name or score key, case-insensitive; all of them if no names are given."""
     wanted = [name.strip() for text in names for name in text.split(",") if name.strip()]
     if not wanted:
         return CRITERIA
     chosen: list[Criterion] = []
     for name in wanted:
         folded = name.upper()
-        # Asking for entities has always included the first-k variants.
+        # The criterion of entities includes the first-k variants, as in earlier tools.
         hits = [c for c in CRITERIA if folded in (c.name, c.key.upper()) or c.name.startswith(f"{folded}_K")]
         if not hits:
             known = ", ".join(criterion.name for criterion in CRITERIA if "@" not in criterion.name)

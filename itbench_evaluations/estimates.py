@@ -1,7 +1,7 @@
-"""What a handful of trials says about an agent: means with their uncertainty, and chances of success.
+"""Statistics of a few trials: means with confidence intervals, and success probabilities.
 
-Everything is deterministic: resampling is seeded by the number of values, so the same scores give the same interval
-in any order and on any machine. No value is dropped here; what has no value was excluded by name before.
+Everything is deterministic: resampling is seeded with the number of values, so the same scores give the same interval
+in any order and on any machine. No value is dropped here; trials without a value were excluded by name before.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from operator import itemgetter
 from statistics import NormalDist
 
 CONFIDENCE = 0.95
-RESAMPLES = 1000
-DIRECT_LIMIT = 50  # samples; beyond, the resampling distribution is known well enough in closed form
+RESAMPLES = 1000  # chosen: bounds of the interval vary by less than a hundredth
+DIRECT_LIMIT = 50  # values; chosen: above it the closed form differs from resampling by less than resampling noise
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
+    """A mean with its standard error and confidence interval."""
+
     mean: float
     stderr: float | None
     n: int
@@ -29,12 +31,12 @@ class Estimate:
 
 
 def mean(values: Sequence[float]) -> float:
-    """The mean, kept within the data's range: rounding must not produce 1.0000000000000002."""
+    """The mean, clamped to the range of the values: rounding must not produce 1.0000000000000002."""
     return min(max(values), max(min(values), math.fsum(values) / len(values)))
 
 
 def standard_error(values: Sequence[float]) -> float | None:
-    """Of the mean, from the sample's own variance; None for a single value, which says nothing of spread."""
+    """Standard error of the mean, from the sample variance; None for a single value."""
     if len(values) < 2:
         return None
     centre = mean(values)
@@ -44,18 +46,18 @@ def standard_error(values: Sequence[float]) -> float | None:
 
 @lru_cache(maxsize=256)
 def _draws(n: int, resamples: int) -> tuple[itemgetter[tuple[float, ...]], ...]:
-    """The resamples to take of n values: chosen once per n, so that all metrics see the same luck."""
+    """Index sets of the resamples of n values: drawn once per n, so that all metrics use the same ones."""
     rng = random.Random(f"bootstrap:{n}:{resamples}")
-    places = range(n)
-    return tuple(itemgetter(*rng.choices(places, k=n)) for _ in range(resamples))
+    indices = range(n)
+    return tuple(itemgetter(*rng.choices(indices, k=n)) for _ in range(resamples))
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
-    """Linear interpolation between the two nearest of a sorted sample."""
-    place = share * (len(ordered) - 1)
-    below = math.floor(place)
+    """A percentile of a sorted sample, by linear interpolation."""
+    position = share * (len(ordered) - 1)
+    below = math.floor(position)
     above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+    return ordered[below] + (ordered[above] - ordered[below]) * (position - below)
 
 
 @lru_cache(maxsize=65536)
@@ -64,14 +66,14 @@ def _interval(ordered: tuple[float, ...], resamples: int) -> tuple[float, float]
         return ordered[0], ordered[0]
     tail = (1 - CONFIDENCE) / 2
     if len(ordered) > DIRECT_LIMIT:
-        return _interval_in_the_limit(ordered, tail)
+        return _asymptotic_interval(ordered, tail)
     n = len(ordered)
     means = sorted(math.fsum(draw(ordered)) / n for draw in _draws(n, resamples))
     return percentile(means, tail), percentile(means, 1 - tail)
 
 
-def _interval_in_the_limit(ordered: tuple[float, ...], tail: float) -> tuple[float, float]:
-    """What percentile bootstrap of the mean tends to: the normal quantile with Cornish and Fisher's skewness term."""
+def _asymptotic_interval(ordered: tuple[float, ...], tail: float) -> tuple[float, float]:
+    """The limit of the percentile bootstrap: normal quantiles with the skewness term of Cornish and Fisher."""
     n = len(ordered)
     centre = mean(ordered)
     variance = math.fsum((value - centre) ** 2 for value in ordered) / n
@@ -86,7 +88,7 @@ def _interval_in_the_limit(ordered: tuple[float, ...], tail: float) -> tuple[flo
 
 
 def interval(values: Sequence[float], resamples: int = RESAMPLES) -> tuple[float, float]:
-    """The bootstrap's 95 % interval of the mean; the order of the values does not matter."""
+    """The 95 % bootstrap interval of the mean; independent of the order of the values."""
     return _interval(tuple(sorted(values)), resamples)
 
 
@@ -95,30 +97,30 @@ def estimate(values: Sequence[float], resamples: int = RESAMPLES) -> Estimate:
     return Estimate(mean(values), standard_error(values), len(values), low, high)
 
 
-# --- chances of success -----------------------------------------------------------------------------------------------
+# --- success probabilities --------------------------------------------------------------------------------------------
 
 
 def passed(score: float) -> bool:
-    """A trial passes a metric when its score is exactly 1, up to rounding."""
+    """Whether a trial passes a metric: its score is 1, up to rounding."""
     return score >= 1.0 - 1e-9
 
 
 def pass_at(k: int, n: int, successes: int) -> float | None:
-    """Chance that at least one of k runs passes, unbiased from n runs; None with fewer than k."""
+    """Unbiased estimate from n runs that at least one of k runs passes (pass@k); None if n < k."""
     if n < k or k < 1:
         return None
     return 1.0 - math.comb(n - successes, k) / math.comb(n, k)
 
 
 def pass_every(k: int, n: int, successes: int) -> float | None:
-    """Chance that all of k runs pass (pass^k), unbiased from n runs; None with fewer than k."""
+    """Unbiased estimate from n runs that all of k runs pass (pass^k); None if n < k."""
     if n < k or k < 1:
         return None
     return math.comb(successes, k) / math.comb(n, k)
 
 
 def majority_at(k: int, n: int, successes: int) -> float | None:
-    """Chance that more than half of k runs pass, unbiased from n runs; None with fewer than k."""
+    """Unbiased estimate from n runs that more than half of k runs pass (majority@k); None if n < k."""
     if n < k or k < 1:
         return None
     wins = sum(

@@ -1,8 +1,7 @@
-"""A whole evaluation: find keys and trials, grade by rule, ask the judge for the rest, sum up.
+"""A whole evaluation: find ground truths and trials, grade by rule, ask the judge about reasoning, compute statistics.
 
-Every trial found ends in the result exactly once, whatever happened to it. Grading by rule is quick and done anew each
-time; what costs money and time, the judge's replies, is kept as it comes, so a run that was stopped goes on when the
-same command is given again.
+Every trial appears in the result exactly once, whatever happened to it. Grading by rule is fast and repeated each time.
+The judge's replies cost money and time and are stored as they arrive, so the same command continues a stopped run.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class EvaluationRequest:
-    """All that decides a result."""
+    """Everything that determines a result."""
 
     ground_truth: Path
     outputs: Path
@@ -51,7 +50,7 @@ class EvaluationRequest:
 
 @dataclass(slots=True)
 class Evaluation:
-    """The outcome: graded trials, the document made from them, and what the user should hear about."""
+    """Graded trials, the result document, and warnings for the user."""
 
     trials: list[GradedTrial]
     truths: Mapping[str, GroundTruth]
@@ -65,13 +64,15 @@ class Evaluation:
 
 @dataclass(slots=True)
 class _Pending:
+    """A trial graded by rule, before the judge."""
+
     trial: Trial
     submission: Submission
     case: Case
 
 
 def read_trial(trial: Trial) -> Submission:
-    """What the trial left behind; nothing, or an unreadable file, is a bad run with its reason."""
+    """Read the output of a trial; a missing or unreadable file is a bad run with its reason."""
     if trial.file is None:
         return unreadable(f"no agent_output.json in {trial.directory.name}/")
     try:
@@ -81,13 +82,13 @@ def read_trial(trial: Trial) -> Submission:
 
 
 def evaluate(request: EvaluationRequest, progress: Progress | None = None) -> Evaluation:
-    """Run an evaluation; raises `InputError` for what the user must fix, never for what an agent did."""
+    """Run an evaluation; raises `InputError` for errors of the user, never for errors of an agent."""
     truths = load_truths(request.ground_truth)
     warnings = list(truths.warnings)
-    found = find_trials(request.outputs, set(truths.truths))
-    warnings += found.warnings
-    gradable = [trial for trial in found.trials if trial.incident_id in truths.truths]
-    orphans = sorted({trial.incident_id for trial in found.trials} - truths.truths.keys())
+    outputs = find_trials(request.outputs, set(truths.truths))
+    warnings += outputs.warnings
+    gradable = [trial for trial in outputs.trials if trial.incident_id in truths.truths]
+    orphans = sorted({trial.incident_id for trial in outputs.trials} - truths.truths.keys())
     if orphans:
         warnings.append(f"no ground truth for incident(s) {', '.join(orphans)}: their trials are not graded")
     if not gradable:
@@ -95,7 +96,7 @@ def evaluate(request: EvaluationRequest, progress: Progress | None = None) -> Ev
             f"none of the incidents under {request.outputs} ({', '.join(orphans)}) has a ground truth in "
             f"{request.ground_truth}"
         )
-    gradable += _absent(gradable, truths.truths, request.expected_runs, request.outputs)
+    gradable += _missing_runs(gradable, truths.truths, request.expected_runs, request.outputs)
     unseen = sorted(truths.truths.keys() - {trial.incident_id for trial in gradable})
     if unseen:
         warnings.append(f"{len(unseen)} incident(s) of the ground truth have no trials: {', '.join(unseen[:20])}")
@@ -118,7 +119,7 @@ def evaluate(request: EvaluationRequest, progress: Progress | None = None) -> Ev
 
 
 def grade_trial(trial: Trial, view: TruthView, request: EvaluationRequest) -> GradedTrial:
-    """One trial by itself, for those who grade runs as they end: the same grade that `evaluate` gives it."""
+    """Grade one trial as it ends, with the same result as `evaluate`."""
     submission = read_trial(trial)
     pending = _Pending(trial, submission, prepare(view, submission, request.options))
     if request.judge is None:
@@ -127,28 +128,30 @@ def grade_trial(trial: Trial, view: TruthView, request: EvaluationRequest) -> Gr
     return graded[0]
 
 
-def _absent(found: list[Trial], truths: Mapping[str, GroundTruth], expected: int, outputs: Path) -> list[Trial]:
-    """Runs that should exist and do not: they failed, and failures count."""
-    there = Counter(trial.incident_id for trial in found)
-    absent = []
+def _missing_runs(trials: list[Trial], truths: Mapping[str, GroundTruth], expected: int, outputs: Path) -> list[Trial]:
+    """Expected runs that left no directory: they count as failed."""
+    counts = Counter(trial.incident_id for trial in trials)
+    missing = []
     for incident in sorted(truths) if expected else ():
-        taken = {trial.trial_id for trial in found if trial.incident_id == incident}
-        free = (str(number) for number in range(1, expected + len(taken) + 1) if str(number) not in taken)
-        for _ in range(expected - there[incident]):
+        used = {trial.trial_id for trial in trials if trial.incident_id == incident}
+        free = (str(number) for number in range(1, expected + len(used) + 1) if str(number) not in used)
+        for _ in range(expected - counts[incident]):
             trial_id = next(free)
-            absent.append(Trial(incident, trial_id, None, outputs / incident / trial_id))
-    return absent
+            missing.append(Trial(incident, trial_id, None, outputs / incident / trial_id))
+    return missing
 
 
-def _graded(each: _Pending, case: Case, source: str, scores: Mapping[str, float] | None, missing: str) -> GradedTrial:
-    name = str(each.trial.file or each.trial.directory)
-    return GradedTrial(each.trial.trial_id, case.finish(scores, source, missing), name)
+def _graded(
+    pending: _Pending, case: Case, source: str, scores: Mapping[str, float] | None, missing: str
+) -> GradedTrial:
+    name = str(pending.trial.file or pending.trial.directory)
+    return GradedTrial(pending.trial.trial_id, case.finish(scores, source, missing), name)
 
 
-def _by_rule(each: _Pending, baseline: Baseline) -> GradedTrial:
+def _by_rule(pending: _Pending, baseline: Baseline) -> GradedTrial:
     if baseline == "null":
-        return _graded(each, each.case, "none", None, "not judged: --judge none with --baseline null")
-    return _graded(each, each.case, lexical.NAME, each.case.lexical_scores(), "")
+        return _graded(pending, pending.case, "none", None, "not judged: --judge none with --baseline null")
+    return _graded(pending, pending.case, lexical.NAME, pending.case.lexical_scores(), "")
 
 
 async def _with_judge(
@@ -159,31 +162,31 @@ async def _with_judge(
     async with JudgeClient(settings, cache, replay=request.replay) as client:
         panel = Panel(client)
 
-        async def one(each: _Pending) -> GradedTrial:
+        async def judge_and_count(pending_trial: _Pending) -> GradedTrial:
             nonlocal done
-            graded = await _judge_one(each, request, panel)
+            graded = await _judge_one(pending_trial, request, panel)
             done += 1
             if progress:
                 progress(done, len(pending))
             return graded
 
-        graded = await asyncio.gather(*(one(each) for each in pending))
+        graded = await asyncio.gather(*(judge_and_count(each) for each in pending))
     return list(graded), client.ledger
 
 
-async def _judge_one(each: _Pending, request: EvaluationRequest, panel: Panel) -> GradedTrial:
-    case = each.case
+async def _judge_one(pending: _Pending, request: EvaluationRequest, panel: Panel) -> GradedTrial:
+    case = pending.case
     errors: list[str] = []
     if request.options.policy is Policy.LENIENT and case.unmatched:
         chosen, errors = await panel.match(case)
         if chosen:
-            case = prepare(case.view, each.submission, request.options, chosen)
+            case = prepare(case.view, pending.submission, request.options, chosen)
             case.notes += [f"{name}: matched to {group} by the judge, no rule did" for name, group in chosen.items()]
     verdict = Verdict({})
     if any(criterion.judged for criterion in request.criteria):
         verdict = await panel.judge(case)
     missing = "" if verdict.scores is not None else f"the judge gave no verdict: {verdict.errors[0]}"
-    graded = _graded(each, case, "llm", verdict.scores, missing)
+    graded = _graded(pending, case, "llm", verdict.scores, missing)
     graded.verdict = verdict
     graded.judge_errors = [*errors, *verdict.errors]
     graded.judge_failed = verdict.scores is None or 2 * len(errors) >= len(panel.voters)
@@ -201,7 +204,9 @@ def _document(
     options = request.options
     few = sum(count < options.k for count in Counter(trial.incident_id for trial in graded).values())
     if few:
-        warnings.append(f"{few} incident(s) have fewer than {options.k} runs: pass@k and its kin rest on the others")
+        warnings.append(
+            f"{few} incident(s) have fewer than {options.k} runs: pass@k, pass^k and majority@k use the others only"
+        )
     document: dict[str, Any] = {
         "schema_version": results.SCHEMA_VERSION,
         "incidents": results.incident_documents(graded),

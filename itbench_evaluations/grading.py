@@ -1,8 +1,8 @@
-"""One trial, graded: from a diagnosis and an answer key to every score, with the reasons shown.
+"""Grade one trial: from a diagnosis and a ground truth to all scores, with the reasons.
 
-`prepare` does all that is countable and lists what is left to judge; `Case.finish` adds the verdicts on reasoning.
-`grade_diagnosis` is both in one call with the lexical baseline, for live diagnoses and for anyone who imports us.
-The same diagnosis, key and options give the same grade to the last digit.
+`prepare` computes all scores that need no judge and lists the explanations to judge; `Case.finish` adds the verdicts.
+`grade_diagnosis` does both in one call with the lexical baseline, for live diagnoses and library users. The same
+diagnosis, ground truth and options give the same grade to the last digit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from itbench_evaluations.submission import Submission, read_text, read_value
 from srearena.ground_truth import GroundTruth
 from srearena.ground_truth.parsing import parse_ground_truth
 
-# The infrastructure namespaces that ITBench's own leaderboard leaves out of account, on request.
+# The infrastructure namespaces that ITBench's own leaderboard can ignore.
 INFRASTRUCTURE = frozenset(
     {
         "kube-system",
@@ -38,7 +38,7 @@ INFRASTRUCTURE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What changes a grade; recorded in every result."""
+    """Options that affect a grade; recorded in every result."""
 
     policy: Policy = Policy.WORKLOAD
     k: int = 3
@@ -47,7 +47,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """One blamed component: every name the agent gave it, and what it said about it."""
+    """One blamed component: all names the agent used for it, and its explanation."""
 
     resolved: Resolved
     names: tuple[str, ...]
@@ -71,7 +71,7 @@ class TruthView:
     def of(cls, truth: GroundTruth, policy: Policy = Policy.WORKLOAD) -> TruthView:
         matcher = Matcher(truth, policy)
         roots = [matcher.component_of[group.id] for group in truth.roots]
-        # An edge to a group nobody declared still belongs to the chain the author meant.
+        # An edge to an undeclared group still belongs to the chain that the author meant.
         edges = [
             (matcher.component_of.get(e.source, f"?{e.source}"), matcher.component_of.get(e.target, f"?{e.target}"))
             for e in truth.propagations
@@ -82,7 +82,7 @@ class TruthView:
 
 @dataclass(slots=True)
 class Grade:
-    """The outcome of one trial. `scores` holds every metric; None only for those named in `excluded`."""
+    """The grade of one trial. `scores` has every metric; the value is None only for those in `excluded`."""
 
     incident_id: str
     scores: dict[str, float | None]
@@ -97,7 +97,7 @@ class Grade:
 
 @dataclass(slots=True)
 class Case:
-    """A trial with everything countable counted, waiting for verdicts on its explanations."""
+    """A trial graded by rule, without the verdicts on its explanations."""
 
     view: TruthView
     submission: Submission
@@ -116,13 +116,13 @@ class Case:
         return {item.component: item.lexical_score() for item in self.items if item.statements}
 
     def finish(self, verdicts: Mapping[str, float] | None, source: str, missing: str = "") -> Grade:
-        """Put the grade together; `verdicts` None means that nobody judged, and `missing` says why."""
+        """The complete grade; `verdicts` is None if there was no judge, and `missing` says why."""
         silent = {item.component: 0.0 for item in self.items if item.statements and not item.explanation.strip()}
-        given = {**(verdicts or {}), **silent}
+        all_verdicts = {**(verdicts or {}), **silent}
         whole, partial = reasoning.combine(
-            self.items, given, blamed=len(self.predictions), roots=len(self.view.matcher.root_components)
+            self.items, all_verdicts, blamed=len(self.predictions), roots=len(self.view.matcher.root_components)
         )
-        scores = self._countable()
+        scores = self._rule_scores()
         scores["root_cause_reasoning"] = whole
         scores["root_cause_reasoning_partial"] = partial
         unstated = "the ground truth states nothing to judge the reasoning against"
@@ -134,7 +134,7 @@ class Case:
         return Grade(
             incident_id=self.view.truth.incident_id,
             scores=scores,
-            details=self._details(given),
+            details=self._details(all_verdicts),
             readable=self.submission.readable,
             reasoning_source=source,
             excluded=excluded,
@@ -143,7 +143,7 @@ class Case:
             problem=self.submission.problem,
         )
 
-    def _countable(self) -> dict[str, float | None]:
+    def _rule_scores(self) -> dict[str, float | None]:
         blamed = [prediction.component for prediction in self.predictions]
         roots = self.view.matcher.root_components
         truth = self.view.graph
@@ -170,8 +170,8 @@ class Case:
         scores["ntam_fault_localization"] = metrics.ntam(blamed, dict.fromkeys(sorted(roots), 1.0), truth)
         scores["ntam_propagation"] = metrics.ntam(self.predicted.nodes, metrics.chain_weights(truth), truth)
         detected = self.submission.detected
-        said = bool(blamed) if detected is None else detected
-        scores["detection"] = 1.0 if said == (not self.view.truth.is_noop) else 0.0
+        reported = bool(blamed) if detected is None else detected
+        scores["detection"] = 1.0 if reported == (not self.view.truth.is_noop) else 0.0
         return scores
 
     def _details(self, verdicts: Mapping[str, float]) -> dict[str, Any]:
@@ -225,7 +225,7 @@ def prepare(
     options: Options,
     matched: Mapping[str, str] | None = None,
 ) -> Case:
-    """Count what can be counted. `matched` maps names that no rule could place to groups a judge chose for them."""
+    """Grade by rule. `matched` maps names that no rule could match to the groups that a judge chose."""
     chosen = matched or {}
     matcher = view.matcher
 
@@ -258,8 +258,8 @@ def prepare(
 def _predictions(
     output: AgentOutput, resolved: Sequence[Resolved], options: Options, notes: list[str]
 ) -> list[Prediction]:
-    """The blamed components in order of first mention; names of one component are one prediction."""
-    gathered: dict[str, Prediction] = {}
+    """The blamed components in order of first mention; several names of one component are one prediction."""
+    by_component: dict[str, Prediction] = {}
     for entity, target in zip(output.entities, resolved, strict=True):
         if not entity.contributing_factor:
             continue
@@ -267,22 +267,22 @@ def _predictions(
             notes.append(f"{entity.name}: in an ignored namespace, not counted")
             continue
         words = " ".join(part for part in (entity.reasoning, entity.evidence) if part)
-        earlier = gathered.get(target.component)
-        if earlier is None:
-            said = [words, *_said_in_edges(output, entity.name)]
-            gathered[target.component] = Prediction(target, (entity.name,), " ".join(filter(None, said)))
+        previous = by_component.get(target.component)
+        if previous is None:
+            texts = [words, *_edge_texts(output, entity.name)]
+            by_component[target.component] = Prediction(target, (entity.name,), " ".join(filter(None, texts)))
         else:
-            best = earlier.resolved if earlier.resolved.known else target
-            text = " ".join(filter(None, (earlier.explanation, words)))
-            gathered[target.component] = Prediction(best, (*earlier.names, entity.name), text)
-    return list(gathered.values())
+            best = previous.resolved if previous.resolved.known else target
+            text = " ".join(filter(None, (previous.explanation, words)))
+            by_component[target.component] = Prediction(best, (*previous.names, entity.name), text)
+    return list(by_component.values())
 
 
-def _said_in_edges(output: AgentOutput, name: str) -> list[str]:
-    """What the chain says about an entity: the conditions it started, the effects it suffered."""
-    started = [edge.condition for edge in output.propagations if edge.source == name]
-    suffered = [edge.effect for edge in output.propagations if edge.target == name]
-    return list(dict.fromkeys([*started, *suffered]))
+def _edge_texts(output: AgentOutput, name: str) -> list[str]:
+    """Texts of the propagations about an entity: conditions of its outgoing edges, effects of its incoming ones."""
+    conditions = [edge.condition for edge in output.propagations if edge.source == name]
+    effects = [edge.effect for edge in output.propagations if edge.target == name]
+    return list(dict.fromkeys([*conditions, *effects]))
 
 
 def _hops_to_roots(view: TruthView) -> dict[str, int]:
@@ -317,7 +317,7 @@ def grade_diagnosis(
     diagnosis: AgentOutput | Mapping[str, Any] | str,
     options: Options | None = None,
 ) -> Grade:
-    """Grade one diagnosis by rule and lexical baseline: the entry for live submissions from the arena."""
+    """Grade one diagnosis by rule and lexical baseline; used for live submissions."""
     options = options or Options()
     key = truth if isinstance(truth, GroundTruth) else parse_ground_truth(truth, default_id="live")
     if isinstance(diagnosis, AgentOutput):

@@ -1,8 +1,8 @@
-"""Trouble as a graph of components: contraction, paths, distances, longest common subsequences.
+"""The propagation of a failure as a graph of components: contraction, paths, distances, longest common subsequences.
 
-The truth and a prediction are turned into the same kind of graph by the same code, so an identical answer is
-identical here. Steps within one component vanish (a Deployment passing trouble to its own Pod is no news), repeated
-edges are one edge, and the number of paths looked at is bounded, because predictions come from outside.
+The same code builds the graphs of the ground truth and of a prediction, so identical answers give identical graphs.
+Edges within one component are removed (a Deployment and its own Pod), repeated edges are merged, and the number of
+paths is bounded, because predictions are untrusted input.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-MAX_PATHS = 256
-MAX_PATH_LENGTH = 64
+MAX_PATHS = 256  # chosen: far more than any published ground truth has
+MAX_PATH_LENGTH = 64  # chosen: keeps the longest common subsequence cheap
 
 
 @dataclass(slots=True)
@@ -41,9 +41,9 @@ class ComponentGraph:
         return graph
 
     def starts(self) -> list[str]:
-        """Where paths begin: what nothing leads to, then a root or first mention of every cycle left over.
+        """Start nodes of paths: nodes without incoming edges, then a root or the first node of each remaining cycle.
 
-        A node without edges is a path of its own only where there are no edges at all.
+        A node without edges is a path of its own only if the graph has no edges at all.
         """
         linked = [n for n in self.nodes if n in self._in or n in self._out] if self.edges else self.nodes
         starts = [node for node in linked if node not in self._in]
@@ -65,7 +65,7 @@ class ComponentGraph:
         return seen
 
     def paths(self) -> list[tuple[str, ...]]:
-        """The maximal simple paths, at most `MAX_PATHS`; `truncated` tells when there were more."""
+        """The maximal simple paths, at most `MAX_PATHS`; `truncated` is set if there are more."""
         found: list[tuple[str, ...]] = []
         steps = 0
         for start in self.starts():
@@ -87,7 +87,7 @@ class ComponentGraph:
         return max((len(path) for path in self.paths()), default=0)
 
     def hops_from(self, origin: str) -> dict[str, int]:
-        """Steps from a component to every other, along edges in either direction."""
+        """Distances from a component to all others, along edges in either direction."""
         distance = {origin: 0}
         waiting = deque([origin])
         while waiting:
@@ -99,7 +99,7 @@ class ComponentGraph:
         return distance
 
     def depth_from_roots(self) -> dict[str, int]:
-        """Steps downstream of the nearest root; what no root reaches is absent."""
+        """Distance downstream of the nearest root; components that no root reaches are omitted."""
         depth = dict.fromkeys(self.roots, 0)
         waiting = deque(self.roots)
         while waiting:
@@ -111,14 +111,14 @@ class ComponentGraph:
         return depth
 
 
-def lcs_length(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
+def lcs_length(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
     """Length of the longest common subsequence."""
-    if one == other:
-        return len(one)
-    row = [0] * (len(other) + 1)
-    for left in one:
+    if first == second:
+        return len(first)
+    row = [0] * (len(second) + 1)
+    for left in first:
         diagonal = 0
-        for column, right in enumerate(other, start=1):
+        for column, right in enumerate(second, start=1):
             above = row[column]
             row[column] = diagonal + 1 if left == right else max(above, row[column - 1])
             diagonal = above

@@ -1,9 +1,8 @@
-"""How an object is named: `namespace/Kind/name`, its looser spellings, and the workload behind a generated name.
+"""Parse names of objects: `namespace/Kind/name`, other spellings, and the workload behind a generated name.
 
-An `Entity` is what somebody wrote, taken apart; nothing here knows the ground truth. Kinds are compared in one
-spelling (`deploy`, `deployments.apps` and `Deployment` are the same), and a name such as `cart-6d5f7c9b8-x2v4z`
-has the stem `cart` because Kubernetes made the rest. Stems are found by the shapes Kubernetes really generates,
-so that `frontend-proxy` never shrinks to `frontend`.
+An `Entity` is a parsed name; nothing here depends on a ground truth. Kinds are compared in their canonical spelling.
+A name such as `cart-6d5f7c9b8-x2v4z` has the stem `cart`, because Kubernetes generated the suffix. Stems are found by
+the patterns that Kubernetes generates, so `frontend-proxy` is never shortened to `frontend`.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from functools import lru_cache
 
 from srearena.ground_truth.kinds import CLUSTER_SCOPED, canonical_kind, is_known_kind
 
-# The objects through which one workload shows itself; policies other than `strict` take them for one thing.
+# Kinds of objects that belong to one workload; policies other than `strict` treat them as the same.
 WORKLOAD_KINDS = frozenset(
     {
         "Pod",
@@ -32,12 +31,12 @@ WORKLOAD_KINDS = frozenset(
 # Kinds whose names Kubernetes generates from an owner's name.
 GENERATED_KINDS = frozenset({"Pod", "ReplicaSet", "EndpointSlice"})
 
-_NAME_LIMIT = 253  # Kubernetes' own limit on object names; nothing longer can denote an object
+_NAME_LIMIT = 253  # Kubernetes' limit on object names
 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """An object as somebody named it; `None` where they did not say."""
+    """A parsed name of an object; `None` for parts that were not stated."""
 
     namespace: str | None
     kind: str | None
@@ -54,7 +53,7 @@ class Entity:
 
 
 def _looks_like_kind(text: str) -> bool:
-    """Kinds are CamelCase and names are lower case, so a capital settles it for custom resources too."""
+    """Whether a text is a kind: known, or CamelCase like kinds of custom resources (names are lower case)."""
     return is_known_kind(text) or (text[:1].isupper() and text.isalnum())
 
 
@@ -64,9 +63,9 @@ _QUOTES = " \t\r\n`'\""
 
 @lru_cache(maxsize=65536)
 def parse_entity(text: str, kind: str | None = None, namespace: str | None = None) -> Entity:
-    """Take a written name apart; `kind` and `namespace` are what the submission said beside it."""
+    """Parse a name; `kind` and `namespace` come from separate fields of the submission."""
     if len(text) > 4 * _NAME_LIMIT:
-        return Entity(None, None, text[:_NAME_LIMIT], text[:_NAME_LIMIT])  # no object has such a name
+        return Entity(None, None, text[:_NAME_LIMIT], text[:_NAME_LIMIT])  # longer than any object name
     body = _UID.sub("", text.strip(_QUOTES)).strip(_QUOTES)
     parts = [part.strip(_QUOTES) for part in body.split("/")]
     own_namespace: str | None = None
@@ -90,7 +89,7 @@ def parse_entity(text: str, kind: str | None = None, namespace: str | None = Non
     return Entity(resolved_namespace, resolved_kind, name[:_NAME_LIMIT], text)
 
 
-# Kubernetes spells generated suffixes without vowels (and without y, 0, 1, 3), which no English word survives.
+# The alphabet of generated suffixes (k8s.io/apimachinery/pkg/util/rand): no vowels, y, 0, 1 or 3, so no English words.
 _SAFE = "bcdfghjklmnpqrstvwxz2456789"
 _SAFE_ONLY = re.compile(rf"[{_SAFE}]+")
 _POD_OF_DEPLOYMENT = re.compile(r"(.+)-([a-z0-9]{6,10})-([a-z0-9]{5})")
@@ -101,7 +100,7 @@ _PLACEHOLDER = re.compile(r"(.+?)(?:-(?:\*|\.\*|x{3,}|<[^>]*>|\[[^\]]*\]|\{[^}]*
 
 
 def _template_hash(segment: str) -> bool:
-    """True for what a ReplicaSet appends: the safe alphabet, or hexadecimal with digits as other tools write it."""
+    """Whether a segment is the hash of a ReplicaSet: the safe alphabet, or hexadecimal as other tools write it."""
     if _SAFE_ONLY.fullmatch(segment):
         return True
     digits = sum(character.isdigit() for character in segment)
@@ -110,7 +109,7 @@ def _template_hash(segment: str) -> bool:
 
 @lru_cache(maxsize=65536)
 def workload_stems(name: str, kind: str | None) -> tuple[str, ...]:
-    """The name itself, then the workload names it may have been generated from, nearest first."""
+    """The name, then the workload names it may have been generated from, longest first."""
     lowered = name.lower()
     stems = [lowered]
     placeholder = _PLACEHOLDER.fullmatch(lowered)
@@ -137,7 +136,7 @@ _ROLE_WORDS = re.compile(r"[-_]?(service|svc|deployment|pod|statefulset|app)$")
 
 @lru_cache(maxsize=65536)
 def loose_name(name: str) -> str:
-    """A name without its separators and role words: `Ad Service`, `ad-service` and `adservice` become `ad`."""
+    """A name without separators and role words: `Ad Service`, `ad-service` and `adservice` become `ad`."""
     lowered = name.strip().lower().replace(" ", "-")
     bare = _ROLE_WORDS.sub("", lowered) or lowered
     return re.sub(r"[-_.]", "", bare)

@@ -1,7 +1,7 @@
-"""Which objects a snapshot shows: just enough of its object tables to tell whether a filter can be satisfied.
+"""List the objects of a snapshot, to check whether a filter can be satisfied.
 
 Reads `*objects*.tsv` in both layouts (the raw one with whole objects as JSON, the processed one with columns), and the
-objects that events speak of. Rows that cannot be read are passed over: an inventory errs on the side of less.
+objects that events refer to. Unreadable rows are ignored.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def _rows(file: Path) -> Iterator[Mapping[str, str]]:
 
 
 def snapshot_objects(directory: Path) -> frozenset[tuple[str | None, str | None, str]]:
-    """(namespace, kind, name) of everything the snapshot shows; empty where it has no tables."""
-    found: set[tuple[str | None, str | None, str]] = set()
+    """(namespace, kind, name) of all objects of a snapshot; empty if it has no tables."""
+    objects: set[tuple[str | None, str | None, str]] = set()
     for pattern in _TABLES:
         for file in sorted(directory.glob(pattern)):
             for row in _rows(file):
@@ -68,5 +68,5 @@ def snapshot_objects(directory: Path) -> frozenset[tuple[str | None, str | None,
                     row.get("object_kind"), row.get("object_namespace") or row.get("namespace"), row.get("object_name")
                 )
                 for entity in [*entities, *([column] if column else [])]:
-                    found.add((entity.namespace, entity.kind, entity.name))
-    return frozenset(found)
+                    objects.add((entity.namespace, entity.kind, entity.name))
+    return frozenset(objects)

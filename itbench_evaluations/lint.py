@@ -1,7 +1,7 @@
-"""What is wrong with an answer key, before anybody is graded by it.
+"""Check ground truths for mistakes before they are used for grading.
 
-An *error* means that the key cannot be satisfied or grades wrongly; a *warning*, that it probably does not say what its
-author meant. Each check is one function over a `TruthView`; the table at the end is the list of them.
+An *error* means that the ground truth cannot be satisfied or grades wrongly; a *warning*, that it probably does not say
+what its author meant. Each check is one function of a `TruthView`; `CHECKS` lists them.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ Objects = frozenset[tuple[str | None, str | None, str]]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
+    """One error or warning."""
+
     level: Level
     code: str
     incident_id: str
@@ -41,21 +43,21 @@ class Finding:
 Check = Callable[[TruthView, Objects], Iterator[tuple[Level, str, str]]]
 
 
-def _oddities(view: TruthView, _: Objects) -> Iterator[tuple[Level, str, str]]:
-    for oddity in view.truth.warnings:
-        yield ("error" if "root_cause" in oddity else "warning"), "odd-document", oddity
+def _parser_warnings(view: TruthView, _: Objects) -> Iterator[tuple[Level, str, str]]:
+    for warning in view.truth.warnings:
+        yield ("error" if "root_cause" in warning else "warning"), "odd-document", warning
 
 
 def _references(view: TruthView, _: Objects) -> Iterator[tuple[Level, str, str]]:
-    known = {group.id for group in view.truth.groups}
-    places = [
+    declared = {group.id for group in view.truth.groups}
+    references = [
         *((member, "an alias") for alias in view.truth.aliases for member in alias),
         *((end, "a propagation") for edge in view.truth.propagations for end in (edge.source, edge.target)),
         *((alert.group_id, f"alert {alert.name}") for alert in view.truth.alerts if alert.group_id),
         *((fault.group_id, "a fault") for fault in view.truth.faults if fault.group_id),
     ]
-    for group_id, place in dict.fromkeys(places):
-        if group_id not in known:
+    for group_id, place in dict.fromkeys(references):
+        if group_id not in declared:
             level: Level = "error" if place == "a propagation" else "warning"
             yield level, "unknown-group", f"{place} names group {group_id!r}, which is not declared"
 
@@ -81,7 +83,7 @@ def _selectors(view: TruthView, _: Objects) -> Iterator[tuple[Level, str, str]]:
 
 
 def _bare_names(view: TruthView, _: Objects) -> Iterator[tuple[Level, str, str]]:
-    """`checkout-.*` on a Deployment: its name has no suffix, so read literally nothing ever matches."""
+    """Find filters such as `checkout-.*` on a Deployment: its name has no suffix, so they never match literally."""
     for group in view.truth.groups:
         if group.kind in WORKLOAD_KINDS - {"Pod", "ReplicaSet", "EndpointSlice"} and group.filters:
             for text in group.filters:
@@ -98,7 +100,7 @@ def _bare_names(view: TruthView, _: Objects) -> Iterator[tuple[Level, str, str]]
 
 
 def _snapshot(view: TruthView, objects: Objects) -> Iterator[tuple[Level, str, str]]:
-    """A filter that matches nothing in the snapshot cannot be satisfied by anyone who looks at the snapshot."""
+    """Find filters that match no object of the snapshot: no agent that reads the snapshot can satisfy them."""
     if not objects:
         return
     single = {group.id: Matcher(_alone(view, group.id), Policy.STRICT) for group in view.truth.groups}
@@ -111,26 +113,26 @@ def _snapshot(view: TruthView, objects: Objects) -> Iterator[tuple[Level, str, s
 
 
 def _alone(view: TruthView, group_id: str) -> GroundTruth:
-    kept = tuple(group for group in view.truth.groups if group.id == group_id)
-    return replace(view.truth, groups=kept, aliases=(), propagations=())
+    groups = tuple(group for group in view.truth.groups if group.id == group_id)
+    return replace(view.truth, groups=groups, aliases=(), propagations=())
 
 
 def _chain(view: TruthView, _: Objects) -> Iterator[tuple[Level, str, str]]:
     if view.truth.format == "v2" or view.truth.is_noop:
         return
     if not view.truth.propagations:
-        yield "warning", "no-propagations", "no propagations: path metrics rest on the roots alone"
+        yield "warning", "no-propagations", "no propagations: path metrics use the roots only"
     for edge in view.truth.propagations:
         if edge.source == edge.target:
             yield "warning", "self-loop", f"propagation from {edge.source} to itself"
     reached = view.graph.depth_from_roots()
-    adrift = [node for node in view.graph.nodes if node not in reached]
-    if adrift:
-        yield "warning", "not-reached", f"no chain of propagations leads from a root to {', '.join(adrift)}"
+    unreached = [node for node in view.graph.nodes if node not in reached]
+    if unreached:
+        yield "warning", "not-reached", f"no chain of propagations leads from a root to {', '.join(unreached)}"
 
 
 def _aliases(view: TruthView, _: Objects) -> Iterator[tuple[Level, str, str]]:
-    """An alias between a root and a workload the trouble only spread to gives full marks for blaming the victim."""
+    """Find aliases of a root with a workload that is only affected: they give a full score for blaming a symptom."""
     own = Matcher(_without_aliases(view), Policy.WORKLOAD)
     downstream = {own.component_of.get(edge.target) for edge in view.truth.propagations} - own.root_components
     for alias in view.truth.aliases:
@@ -160,7 +162,7 @@ def _words(view: TruthView, _: Objects) -> Iterator[tuple[Level, str, str]]:
 
 
 def _own_answer(view: TruthView, _: Objects) -> Iterator[tuple[Level, str, str]]:
-    """The proof of the pudding: the key's own answer must be perfect, and an empty one worthless."""
+    """Check that the reference answer scores 1 and an empty answer 0."""
     for group in view.truth.groups:
         if (group.filters or group.name) and example_name(view.matcher, group) is None:
             level: Level = "error" if group.root else "warning"
@@ -177,7 +179,7 @@ def _own_answer(view: TruthView, _: Objects) -> Iterator[tuple[Level, str, str]]
 
 
 CHECKS: tuple[Check, ...] = (
-    _oddities,
+    _parser_warnings,
     _references,
     _selectors,
     _bare_names,
@@ -190,19 +192,19 @@ CHECKS: tuple[Check, ...] = (
 
 
 def lint_path(path: Path, snapshots: Path | None = None, policy: Policy = Policy.WORKLOAD) -> tuple[list[Finding], int]:
-    """Findings for every key under a path, and how many keys were looked at. Unreadable files are findings too."""
+    """Findings for all ground truths under a path, and their number. Unreadable files are findings too."""
     findings: list[Finding] = []
     count = 0
     for file in find_files(path):
         try:
-            found = list(read_truths(load_document(file), file))
+            truths = list(read_truths(load_document(file), file))
         except InputError as problem:
-            found = [problem]
-        for truth in found:
+            truths = [problem]
+        for truth in truths:
             count += 1
             if isinstance(truth, InputError):
-                place = canonical_id(file.parent.name if file.name in SCENARIO_FILES else file.stem)
-                findings.append(Finding("error", "unreadable", place, str(truth), str(file)))
+                incident = canonical_id(file.parent.name if file.name in SCENARIO_FILES else file.stem)
+                findings.append(Finding("error", "unreadable", incident, str(truth), str(file)))
                 continue
             view = TruthView.of(truth, policy)
             objects = _objects_for(file, truth.incident_id, snapshots)
@@ -213,14 +215,14 @@ def lint_path(path: Path, snapshots: Path | None = None, policy: Policy = Policy
 
 
 def _objects_for(file: Path, incident_id: str, snapshots: Path | None) -> Objects:
-    """Objects of the snapshot an answer key belongs to: beside it, or in the directory given for snapshots."""
+    """Objects of the snapshot of a ground truth: beside it, or in the directory of snapshots."""
     if snapshots is None:
         return snapshot_objects(file.parent)
     if not snapshots.is_dir():
         raise InputError(f"snapshot directory not found: {snapshots}")
-    places = [directory for directory in [snapshots, *sorted(snapshots.rglob("*"))] if directory.is_dir()]
-    own = [directory for directory in places if canonical_id(directory.name) == incident_id]
-    for directory in own or [snapshots]:
+    directories = [directory for directory in [snapshots, *sorted(snapshots.rglob("*"))] if directory.is_dir()]
+    matching = [directory for directory in directories if canonical_id(directory.name) == incident_id]
+    for directory in matching or [snapshots]:
         objects = snapshot_objects(directory)
         if objects:
             return objects

@@ -1,9 +1,9 @@
-"""Read JSON the way language models write it, and say what had to be forgiven.
+"""A lenient JSON parser for the output of language models, which reports its repairs.
 
-Strict JSON is tried first and costs nothing extra. Only text that fails it comes here: fences and prose around the
-object, trailing commas, comments, single quotes, Python's `True` and `None`, raw line breaks within strings,
-unquoted keys, and an end that never came. Each kind of repair is named once, in `repairs`. The reader never
-evaluates anything, never recurses deeper than `MAX_DEPTH`, and looks at each character a bounded number of times.
+Strict JSON is tried first. The lenient parser accepts fences and prose around the object, trailing commas, comments,
+single quotes, Python's `True` and `None`, raw line breaks within strings, unquoted keys, and truncated text. Each kind
+of repair is named once, in `repairs`. The parser never evaluates anything, never recurses deeper than `MAX_DEPTH`, and
+runs in linear time, because agents write its input. docs/dependencies.md says why no library does this.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import re
 
 from itbench_evaluations.errors import UnreadableSubmission
 
-MAX_DEPTH = 64
-MAX_CHARS = 8_000_000
+MAX_DEPTH = 64  # chosen: a diagnosis has fewer than ten levels
+MAX_CHARS = 8_000_000  # chosen: bounds memory; real outputs have some ten thousand characters
 _MISSING = object()
 
 _FENCE = re.compile(r"```[ \t]*([A-Za-z0-9_-]*)[ \t]*\r?\n?(.*?)(?:```|\Z)", re.DOTALL)
@@ -37,6 +37,8 @@ _CLOSERS = {"{": "}", "[": "]"}
 
 
 class _Reader:
+    """A recursive-descent parser."""
+
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
@@ -87,7 +89,7 @@ class _Reader:
         raise UnreadableSubmission(f"not JSON: unexpected {character!r} at character {self.at}")
 
     def _closed(self, opener: str) -> bool:
-        """At a closing bracket, or at the end of the text, which then counts as one."""
+        """Whether the collection ends here: at a closing bracket, or at the end of the text."""
         self._space()
         character = self._peek()
         if not character:
@@ -102,7 +104,7 @@ class _Reader:
         return False
 
     def _comma(self, opener: str) -> bool:
-        """Past one separator; False when the collection is over."""
+        """Skip one separator; False at the end of the collection."""
         self._space()
         if self._peek() == ",":
             self.at += 1
@@ -135,7 +137,7 @@ class _Reader:
 
     def _object(self, depth: int) -> dict[str, object]:
         self.at += 1
-        found: dict[str, object] = {}
+        members: dict[str, object] = {}
         more = not self._closed("{")
         while more:
             before = self.at
@@ -145,13 +147,13 @@ class _Reader:
                 self.at += 1
                 value = self.value(depth + 1)
                 if value is not _MISSING:
-                    found[key] = value
+                    members[key] = value
             elif self._peek():
                 raise UnreadableSubmission(f"not JSON: no value for key {key[:40]!r}")
             more = self._comma("{")
             if more and self.at == before:
                 raise UnreadableSubmission(f"not JSON: stuck at character {self.at}")
-        return found
+        return members
 
     def _key(self) -> str:
         if self._peek() in "\"'":
@@ -202,28 +204,28 @@ class _Reader:
 
 
 def _candidates(text: str) -> list[tuple[str, str]]:
-    """Places where the object may be, most promising first, each with the repair it implies."""
-    found: list[tuple[str, str]] = []
+    """Parts of the text that may be the object, most likely first, each with the repair it implies."""
+    candidates: list[tuple[str, str]] = []
     fences = [match for match in _FENCE.finditer(text) if match[2].lstrip()[:1] in ("{", "[", '"')]
     for match in sorted(fences, key=lambda each: len(each[2]), reverse=True)[:3]:
-        found.append((match[2].strip(), "code fence removed"))
+        candidates.append((match[2].strip(), "code fence removed"))
     stripped = text.strip()
     if stripped[:1] in ("{", "["):
-        found.append((stripped, ""))
+        candidates.append((stripped, ""))
     else:
         starts = [place for place in (stripped.find("{"), stripped.find("[")) if place >= 0]
         if starts:
-            found.append((stripped[min(starts) :], "prose before the JSON skipped"))
+            candidates.append((stripped[min(starts) :], "prose before the JSON skipped"))
             brace = stripped.find("{")
             if brace > min(starts):
-                found.append((stripped[brace:], "prose before the JSON skipped"))
+                candidates.append((stripped[brace:], "prose before the JSON skipped"))
     if "\\n" in stripped and '\\"' in stripped:
-        found.append((stripped.strip('"').replace("\\n", "\n").replace('\\"', '"'), "escaped JSON unescaped"))
-    return found
+        candidates.append((stripped.strip('"').replace("\\n", "\n").replace('\\"', '"'), "escaped JSON unescaped"))
+    return candidates
 
 
 def loads(text: str) -> tuple[object, list[str]]:
-    """The value in the text and the repairs it took; `UnreadableSubmission` when there is none."""
+    """The value in the text, and the repairs; raises `UnreadableSubmission` if there is none."""
     if len(text) > MAX_CHARS:
         raise UnreadableSubmission(f"the text is {len(text):,} characters long; the limit is {MAX_CHARS:,}")
     repairs: list[str] = []

@@ -1,15 +1,15 @@
-"""Which part of the answer key a written name denotes: by rule, the same every time.
+"""Match names in a diagnosis to groups of the ground truth, by deterministic rules.
 
-Policies, each a superset of the one before:
+Policies, each a superset of the previous one:
 
     strict     namespace, kind and name as the file states them, and its own aliases
     workload   also: the Service, Deployment, StatefulSet, DaemonSet, ReplicaSet, Pods and Endpoints of one workload
-               are one thing; generated suffixes are not part of a name
+               are the same; generated suffixes are not part of a name
     lenient    also: a missing kind is no contradiction, `ad-service` is `ad`, a chaos Schedule is its experiment
 
-Groups that mean the same thing (by alias, by equal selectors, by workload) form one *component*; scores count
-components, so three names for one root are one root. A namespace that is not stated contradicts nothing; a different
-one always does. A match that could have gone to another component as well is reported as ambiguous.
+Groups that denote the same thing (by alias, equal selectors, or workload) form one *component*. Scores count
+components, so three names for one root are one root. A missing namespace matches any; a different one never matches.
+A name that matches another component equally well is reported as ambiguous.
 """
 
 from __future__ import annotations
@@ -31,13 +31,15 @@ from srearena.ground_truth.kinds import CLUSTER_SCOPED
 
 
 class Policy(StrEnum):
+    """How strictly names are compared; see the module."""
+
     STRICT = "strict"
     WORKLOAD = "workload"
     LENIENT = "lenient"
 
 
 class Tier(StrEnum):
-    """How a name came to match, from plain to generous."""
+    """The rule by which a name matched, from strict to lenient."""
 
     EXACT = "exact name"
     FILTER = "filter"
@@ -51,7 +53,7 @@ _ORDER = {Tier.EXACT: 4, Tier.FILTER: 3, Tier.WORKLOAD: 2, Tier.LOOSE: 1, Tier.J
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What a name denotes: a component of the truth, or something the truth does not speak of."""
+    """The meaning of a name: a component of the ground truth, or an object outside of it."""
 
     entity: Entity
     component: str
@@ -62,11 +64,12 @@ class Resolved:
 
     @property
     def known(self) -> bool:
+        """Whether the name denotes a group of the ground truth."""
         return self.group is not None
 
 
 class _Selector:
-    """A group, prepared for being asked."""
+    """A group with compiled patterns."""
 
     def __init__(self, group: Group) -> None:
         self.group = group
@@ -88,7 +91,7 @@ def _is_chaos(kind: str | None) -> bool:
 
 
 class Matcher:
-    """Resolves names against one ground truth under one policy; answers are remembered."""
+    """Resolves names against one ground truth under one policy; results are cached."""
 
     def __init__(self, truth: GroundTruth, policy: Policy = Policy.WORKLOAD) -> None:
         self.truth = truth
@@ -111,66 +114,66 @@ class Matcher:
             return item
 
         for alias in self.truth.aliases:
-            known = [group_id for group_id in alias if group_id in parent]
-            for other in known[1:]:
-                parent[find(other)] = find(known[0])
-        for index, one in enumerate(self._selectors):
-            for other_selector in self._selectors[index + 1 :]:
-                if self._same_thing(one, other_selector):
-                    parent[find(other_selector.group.id)] = find(one.group.id)
+            declared = [group_id for group_id in alias if group_id in parent]
+            for other in declared[1:]:
+                parent[find(other)] = find(declared[0])
+        for index, first in enumerate(self._selectors):
+            for second in self._selectors[index + 1 :]:
+                if self._equivalent(first, second):
+                    parent[find(second.group.id)] = find(first.group.id)
         members: dict[str, list[str]] = {}
         for group in self.truth.groups:
             members.setdefault(find(group.id), []).append(group.id)
-        # A component is called after its first root, or its first group, whatever order the unions ran in.
+        # A component has the name of its first root, or of its first group, independent of the order of the unions.
         roots = {group.id for group in self.truth.roots}
         names = {key: next((m for m in ids if m in roots), ids[0]) for key, ids in members.items()}
         return {group.id: names[find(group.id)] for group in self.truth.groups}
 
-    def _same_thing(self, one: _Selector, other: _Selector) -> bool:
-        if one.selector == other.selector:
+    def _equivalent(self, first: _Selector, second: _Selector) -> bool:
+        if first.selector == second.selector:
             return True
-        if self.policy is Policy.STRICT or not (one.is_workload and other.is_workload):
+        if self.policy is Policy.STRICT or not (first.is_workload and second.is_workload):
             return False
-        spaces = {one.group.namespace, other.group.namespace} - {None}
-        return len(spaces) <= 1 and bool(one.stems & other.stems)
+        namespaces = {first.group.namespace, second.group.namespace} - {None}
+        return len(namespaces) <= 1 and bool(first.stems & second.stems)
 
     def members(self, component: str) -> tuple[str, ...]:
         return tuple(group_id for group_id, name in self.component_of.items() if name == component)
 
     def stems_of(self, group_id: str) -> frozenset[str]:
-        """The literal names a group is built around, for finding it in prose."""
+        """The literal names in a group's selectors, for finding it in prose."""
         return next((s.stems for s in self._selectors if s.group.id == group_id), frozenset())
 
     # --- one name -------------------------------------------------------------------------------------------------
 
     def resolve(self, text: str) -> Resolved:
-        known = self._resolved.get(text)
-        if known is None:
-            known = self._resolved[text] = self._resolve(parse_entity(text))
-        return known
+        resolved = self._resolved.get(text)
+        if resolved is None:
+            resolved = self._resolved[text] = self._resolve(parse_entity(text))
+        return resolved
 
     def judged(self, text: str, group_id: str) -> Resolved:
-        """A match made elsewhere: the judge's, when no rule found one. Not remembered: it holds for one trial."""
+        """A match chosen by the judge, because no rule found one. Not cached: it is valid for one trial only."""
         component = self.component_of[group_id]
         return Resolved(parse_entity(text), component, group_id, Tier.JUDGE, component in self.root_components)
 
     def _resolve(self, entity: Entity) -> Resolved:
-        found: list[tuple[Tier, _Selector]] = []
+        matches: list[tuple[Tier, _Selector]] = []
         for selector in self._selectors:
             tier = self._match(entity, selector)
             if tier is not None:
-                found.append((tier, selector))
-        if not found:
-            return Resolved(entity, self._outside(entity), None, None, False)
+                matches.append((tier, selector))
+        if not matches:
+            return Resolved(entity, self._outside_id(entity), None, None, False)
 
         def preference(candidate: tuple[Tier, _Selector]) -> tuple[int, bool, int, bool]:
             tier, selector = candidate
             own_kind = selector.group.kind == entity.kind
             return _ORDER[tier], own_kind, selector.specificity, selector.group.root
 
-        best_tier, best = max(found, key=preference)
+        best_tier, best = max(matches, key=preference)
         component = self.component_of[best.group.id]
-        rivals = {self.component_of[s.group.id] for tier, s in found if tier is best_tier} - {component}
+        rivals = {self.component_of[s.group.id] for tier, s in matches if tier is best_tier} - {component}
         return Resolved(
             entity,
             component,
@@ -180,8 +183,8 @@ class Matcher:
             tuple(sorted(rivals)),
         )
 
-    def _outside(self, entity: Entity) -> str:
-        """An identity for what the truth does not know, so that one wrong thing named twice is still one."""
+    def _outside_id(self, entity: Entity) -> str:
+        """A component id for an object outside the ground truth, so that one wrong object named twice counts once."""
         name = entity.name.lower()
         if self.policy is not Policy.STRICT and entity.is_workload:
             return f"?{entity.namespace or ''}/workload/{workload_stems(name, entity.kind)[-1]}"
@@ -211,14 +214,14 @@ class Matcher:
             return Tier.LOOSE
         return None
 
-    def _same_kind(self, stated: str | None, wanted: str | None) -> bool:
-        if wanted is None:
+    def _same_kind(self, stated: str | None, expected: str | None) -> bool:
+        if expected is None:
             return True
         if stated is None:
             return self.policy is Policy.LENIENT
-        if stated.lower() == wanted.lower():
+        if stated.lower() == expected.lower():
             return True
-        return self.policy is Policy.LENIENT and _is_chaos(stated) and _is_chaos(wanted)
+        return self.policy is Policy.LENIENT and _is_chaos(stated) and _is_chaos(expected)
 
     def _by_name(self, name: str, entity: Entity, selector: _Selector) -> Tier | None:
         group = selector.group
@@ -230,12 +233,12 @@ class Matcher:
                 return Tier.EXACT if pattern.stem == name else Tier.FILTER
         return None
 
-    def _of_another_workload(self, name: str, kind: str | None, wanted: str | None, pattern: NamePattern) -> bool:
-        """`frontend-.*` on pods means the pods of `frontend`; those of `frontend-proxy` only happen to fit."""
-        if pattern.stem is None or wanted not in GENERATED_KINDS:
+    def _of_another_workload(self, name: str, kind: str | None, group_kind: str | None, pattern: NamePattern) -> bool:
+        """Whether a name belongs to another workload: `frontend-.*` also matches pods of `frontend-proxy`."""
+        if pattern.stem is None or group_kind not in GENERATED_KINDS:
             return False
         stem = pattern.stem.lower()
-        full, *shorter = workload_stems(name, kind or wanted)
+        full, *shorter = workload_stems(name, kind or group_kind)
         if shorter:
             return stem not in shorter and full != stem
         return full != stem and full in self._all_stems
@@ -245,17 +248,17 @@ class Matcher:
         stems = workload_stems(name, kind)
         if selector.stems & set(stems):
             return True
-        # Filters that are not built around a literal name can only be asked.
+        # Filters without a literal name can only be evaluated.
         return any(pattern.stem is None and pattern.matches(stem) for pattern in selector.patterns for stem in stems)
 
     @staticmethod
     def _by_loose_name(name: str, kind: str | None, selector: _Selector) -> bool:
-        wanted = {loose_name(stem) for stem in selector.stems}
-        return any(loose_name(stem) in wanted for stem in workload_stems(name, kind))
+        names = {loose_name(stem) for stem in selector.stems}
+        return any(loose_name(stem) in names for stem in workload_stems(name, kind))
 
 
 def example_name(matcher: Matcher, group: Group) -> str | None:
-    """A concrete full name that this group's own filter accepts, or None if no name of ours does."""
+    """A full name that the group's filter accepts, or None if no generated name does."""
     suffix = {"Pod": "-6d5f7c9b8-x2v4z", "ReplicaSet": "-6d5f7c9b8", "EndpointSlice": "-x2v4z"}.get(
         group.kind or "", ""
     )

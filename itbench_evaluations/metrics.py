@@ -1,8 +1,8 @@
-"""The numbers: each a float in [0, 1], never undefined, computed from components and graphs alone.
+"""The metrics: each a float in [0, 1], always defined, computed from components and graphs only.
 
-Predictions are the distinct components an agent blames, in its order. With no roots in the truth (nothing was wrong)
-every metric is 1 for blaming nothing and 0 otherwise. Where a truth has no propagations, its paths are its roots.
-`docs/judge.md` works an example of each by hand; the tests hold the code to it.
+Predictions are the distinct components that an agent blames, in its order. If the ground truth has no roots (nothing
+was wrong), every metric is 1 for blaming nothing and 0 otherwise. Without propagations, the paths are the roots.
+`docs/judge.md` has an example of each, computed by hand, which tests compare with this code.
 """
 
 from __future__ import annotations
@@ -40,33 +40,33 @@ def entity_scores(predicted: Sequence[str], roots: Collection[str]) -> Triple:
 
 
 def entity_scores_at(k: int, predicted: Sequence[str], roots: Collection[str]) -> Triple:
-    """The same for the first k blamed components."""
+    """Precision, recall, F1 of the first k blamed components."""
     return entity_scores(predicted[:k], roots)
 
 
 def itbench_aa(predicted: Sequence[str], roots: Collection[str]) -> float:
-    """ITBench-AA's rule: nothing if any root is missed, else precision."""
+    """The score of ITBench-AA: 0 if any root is missed, else precision."""
     precision, recall, _ = entity_scores(predicted, roots)
     return precision if recall == 1.0 else 0.0
 
 
 def propagation_chain(predicted: ComponentGraph, truth: ComponentGraph) -> float:
-    """F1 of longest common subsequences: each predicted path against its best true one, and the other way round."""
-    true_paths, said_paths = truth.paths(), predicted.paths()
+    """F1 of longest common subsequences: each predicted path against the best true one, and vice versa."""
+    true_paths, predicted_paths = truth.paths(), predicted.paths()
     if truth.edges and not predicted.edges:
-        return 0.0  # naming a cause is not a chain where there is one to name
-    if not true_paths or not said_paths:
-        return 1.0 if not true_paths and not said_paths else 0.0
-    common = {said: [lcs_length(said, true) for true in true_paths] for said in dict.fromkeys(said_paths)}
-    precision = math.fsum(max(common[said]) / len(said) for said in said_paths) / len(said_paths)
+        return 0.0  # a root alone is no chain if there is one to find
+    if not true_paths or not predicted_paths:
+        return 1.0 if not true_paths and not predicted_paths else 0.0
+    common = {path: [lcs_length(path, true) for true in true_paths] for path in dict.fromkeys(predicted_paths)}
+    precision = math.fsum(max(common[path]) / len(path) for path in predicted_paths) / len(predicted_paths)
     recall = math.fsum(
-        max(common[said][index] for said in said_paths) / len(true) for index, true in enumerate(true_paths)
+        max(common[path][index] for path in predicted_paths) / len(true) for index, true in enumerate(true_paths)
     ) / len(true_paths)
     return f1(precision, recall)
 
 
 def proximity(predicted: Sequence[str], roots: Collection[str], truth: ComponentGraph, *, by_length: bool) -> Triple:
-    """How near the blamed components are to the roots; `by_length` measures hops against the longest true path."""
+    """Proximity of the blamed components to the roots; `by_length` divides hops by the longest true path."""
     if not roots:
         return (0.0, 0.0, 0.0) if predicted else (1.0, 1.0, 1.0)
     if not predicted:
@@ -80,9 +80,9 @@ def proximity(predicted: Sequence[str], roots: Collection[str], truth: Component
     return _triple(precision, recall)
 
 
-# --- the first component to suffer ------------------------------------------------------------------------------------
+# --- the first affected component -----------------------------------------------------------------------------------
 
-_SUFFERING = re.compile(
+_FAILURE = re.compile(
     r"""error|fail|latenc|slow|delay|timeout|timed?\s?out|unavailab|unreachab|crash|backoff|oom|kill|restart|saturat|
     high\s(?:cpu|memory|load)|memory\s(?:usage|pressure)|throttl|degrad|evict|pending|notready|not\sready|unable|cannot|
     can't|refus|reject|denied|drop|loss|no\s(?:healthy\s)?(?:endpoint|request|traffic|event|response|order)|
@@ -101,20 +101,20 @@ def first_impacted(truth: GroundTruth, matcher: Matcher, graph: ComponentGraph) 
 
     ordered = sorted(truth.propagations, key=lambda edge: depth.get(component(edge.source), far))
     for edge in ordered:
-        if _SUFFERING.search(edge.effect):
-            return _sufferer(edge, matcher, component(edge.target))
+        if _FAILURE.search(edge.effect):
+            return _affected(edge, matcher, component(edge.target))
     after_root = (target for source, target in graph.edges if source in graph.roots)
     return next(after_root, None) or (graph.roots[0] if graph.roots else None)
 
 
-def _sufferer(edge: Propagation, matcher: Matcher, target: str) -> str:
-    """The one named in the effect, else the target; chaos experiments and flagd only pass trouble on."""
+def _affected(edge: Propagation, matcher: Matcher, target: str) -> str:
+    """The component named in the effect, else the target; a root is not affected by itself."""
     named: list[tuple[int, int, str]] = []
     for group in matcher.truth.groups:
         for stem in matcher.stems_of(group.id):
-            place = re.search(rf"(?<![\w-]){re.escape(stem)}(?![\w-])", edge.effect, re.IGNORECASE)
-            if place:
-                named.append((place.start(), -len(stem), matcher.component_of[group.id]))
+            match = re.search(rf"(?<![\w-]){re.escape(stem)}(?![\w-])", edge.effect, re.IGNORECASE)
+            if match:
+                named.append((match.start(), -len(stem), matcher.component_of[group.id]))
     if named and min(named)[2] not in matcher.root_components:
         return min(named)[2]
     return target
@@ -128,32 +128,32 @@ def fault_localization(predicted: ComponentGraph, impacted: str | None) -> float
 
 # --- NTAM -------------------------------------------------------------------------------------------------------------
 
-NTAM_K1 = 1.2
+NTAM_K1 = 1.2  # the usual constants of BM25; the ITBench paper publishes none for NTAM
 NTAM_B = 0.75
 
 
-def ntam(predicted: Collection[str], wanted: Mapping[str, float], truth: ComponentGraph) -> float:
-    """Normalised topology-aware match: near misses earn by distance, and saying more than there is costs.
+def ntam(predicted: Collection[str], expected: Mapping[str, float], truth: ComponentGraph) -> float:
+    """Normalised topology-aware match: near misses score by distance, and too many predictions are penalised.
 
-    Each wanted component, weighted, contributes its best similarity 1/(1+hops) through BM25's saturation, whose length
-    term grows with the number of predictions beyond the number wanted; the sum is divided by what the truth earns.
+    Each expected component, weighted, contributes its best similarity 1/(1+hops) through BM25's saturation, whose
+    length term grows with the number of predictions beyond the number expected; the sum is divided by its maximum.
     """
-    said = set(predicted)
-    if not wanted:
-        return 0.0 if said else 1.0
-    length = max(1.0, len(said) / len(wanted))
+    components = set(predicted)
+    if not expected:
+        return 0.0 if components else 1.0
+    length = max(1.0, len(components) / len(expected))
     damping = NTAM_K1 * (1 - NTAM_B + NTAM_B * length)
     earned = []
-    for component, weight in wanted.items():
+    for component, weight in expected.items():
         hops = truth.hops_from(component)
-        nearest = max((1 / (1 + hops[node]) for node in said if node in hops), default=0.0)
+        nearest = max((1 / (1 + hops[node]) for node in components if node in hops), default=0.0)
         earned.append(weight * (nearest * (NTAM_K1 + 1) / (nearest + damping)))
-    # Rounding may leave a hair more than the whole; the bound is part of the contract.
-    return min(1.0, math.fsum(earned) / math.fsum(wanted.values()))
+    # Rounding may exceed 1 slightly; every metric is in [0, 1].
+    return min(1.0, math.fsum(earned) / math.fsum(expected.values()))
 
 
 def chain_weights(truth: ComponentGraph) -> dict[str, float]:
-    """Importance of a component in the chain: a root weighs 1, a component n steps downstream 1/(1+n)."""
+    """Weights of components in the chain: 1 for a root, 1/(1+n) for a component n steps downstream."""
     depth = truth.depth_from_roots()
     far = max(depth.values(), default=0) + 1
     return {node: 1 / (1 + depth.get(node, far)) for node in truth.nodes}

@@ -1,8 +1,8 @@
-"""What there is to judge about an explanation: which blamed component, against which statements of the key.
+"""The explanations to judge: for which blamed component, and against which statements of the ground truth.
 
-One `ReasoningItem` per blamed component that lies on the truth's graph. Components off the graph, and trials that
-blame nothing, score zero by rule and are never sent to a model. The scores are then put together here, whoever
-gave them: a judge, or the lexical baseline.
+There is one `ReasoningItem` per blamed component on the ground truth's graph. Other components, and trials that blame
+nothing, score zero by rule and are never sent to a model. `combine` computes the metrics from the scores of a judge or
+of the lexical baseline.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def _belongs(fault: Fault, component: str, matcher: Matcher) -> bool:
 
 
 def root_statements(truth: GroundTruth, matcher: Matcher, component: str) -> tuple[str, ...]:
-    """What the key says was wrong with a root."""
-    own = [fault for fault in truth.faults if _belongs(fault, component, matcher)]
-    faults = own or (list(truth.faults) if len(matcher.root_components) == 1 else [])
+    """Statements of the ground truth about a root."""
+    matching = [fault for fault in truth.faults if _belongs(fault, component, matcher)]
+    faults = matching or (list(truth.faults) if len(matcher.root_components) == 1 else [])
     texts = [text for fault in faults for text in (fault.condition, fault.change)]
     texts += [e.condition for e in truth.propagations if matcher.component_of.get(e.source) == component]
     statements = _meaningful(texts) or _meaningful([fault.mechanism for fault in faults])
@@ -59,7 +59,7 @@ def root_statements(truth: GroundTruth, matcher: Matcher, component: str) -> tup
 
 
 def symptom_statements(truth: GroundTruth, matcher: Matcher, component: str) -> tuple[str, ...]:
-    """What the key says a component on the way suffered and passed on."""
+    """Statements of the ground truth about an affected component."""
     texts = [e.effect for e in truth.propagations if matcher.component_of.get(e.target) == component]
     texts += [e.condition for e in truth.propagations if matcher.component_of.get(e.source) == component]
     texts += [a.description for a in truth.alerts if matcher.component_of.get(a.group_id or "") == component]
@@ -69,9 +69,9 @@ def symptom_statements(truth: GroundTruth, matcher: Matcher, component: str) -> 
 def combine(
     items: Sequence[ReasoningItem], scores: Mapping[str, float], *, blamed: int, roots: int
 ) -> tuple[float | None, float | None]:
-    """`root_cause_reasoning` and `root_cause_reasoning_partial`; None where a needed verdict is missing.
+    """`root_cause_reasoning` and `root_cause_reasoning_partial`; None if a required verdict is missing.
 
-    A root that the key explains nowhere cannot be judged; if no found root can be, the metric has no value.
+    A root without statements cannot be judged; if no root in the diagnosis can be, the metric has no value.
     """
     if roots == 0:
         value = 0.0 if blamed else 1.0

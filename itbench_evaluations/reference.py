@@ -1,7 +1,7 @@
-"""The answer a ground truth would give about itself: the yardstick that every metric must score 1.0.
+"""The reference answer derived from a ground truth, on which every metric must be 1.0.
 
-Used to prove answer keys (a key whose own answer is not perfect cannot be satisfied by anyone), by the judge's
-controls, and by tests. Names are made up so that the key's own filters accept them.
+`lint` and tests use it: a ground truth whose reference answer is not perfect cannot be satisfied. Names are generated
+so that the ground truth's filters accept them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itbench_evaluations.reasoning import root_statements
 
 
 def reference_answer(view: TruthView) -> AgentOutput:
-    """The perfect diagnosis under the view's policy; groups that accept no name of ours are left out."""
+    """The perfect diagnosis under the view's policy; groups that accept no generated name are omitted."""
     truth, matcher = view.truth, view.matcher
     names = {group.id: name for group in truth.groups if (name := example_name(matcher, group))}
     entities = [

@@ -1,6 +1,6 @@
-"""The result document as types, for the published JSON Schema and for readers who want to validate.
+"""The result document as types, for the published JSON Schema and for validation.
 
-The evaluation writes plain dictionaries; these models describe them, and tests hold the two together.
+The evaluation writes plain dictionaries; these models describe them, and tests check that they agree.
 """
 
 from __future__ import annotations

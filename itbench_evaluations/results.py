@@ -1,7 +1,7 @@
-"""The result document: raw results, statistics and configuration, in the shape earlier tools wrote, with a version.
+"""The result document: raw results, statistics and configuration, in the format of earlier tools, with a version.
 
-Added to that shape, never in its place: intervals, chances of success, counts of bad runs and of judge errors, what
-was excluded and why. Statistics count every trial: a bad run is a zero, and a value that is missing is named.
+Additions to that format: intervals, success probabilities, numbers of bad runs and judge errors, exclusions and their
+reasons. Statistics include every trial: a bad run counts as zero, and a missing value is named.
 """
 
 from __future__ import annotations
@@ -59,19 +59,19 @@ def trial_document(trial: GradedTrial, criteria: Sequence[Criterion]) -> dict[st
         "judge": _judge_part(trial),
     }
     document.update({key: value for key, value in optional.items() if value})
-    # What is the same for all trials of an incident stands once, in the document's `incidents`.
-    document["details"] = {key: value for key, value in grade.details.items() if key not in _OF_THE_INCIDENT}
+    # Data that all trials of an incident share is stored once, in the document's `incidents`.
+    document["details"] = {key: value for key, value in grade.details.items() if key not in _INCIDENT_KEYS}
     return document
 
 
-_OF_THE_INCIDENT = ("gt_graph", "gt_entities", "first_impacted_component")
+_INCIDENT_KEYS = ("gt_graph", "gt_entities", "first_impacted_component")
 
 
 def incident_documents(trials: Sequence[GradedTrial]) -> dict[str, Any]:
-    """The truth each trial was held against, by incident."""
+    """The ground truth in components, by incident."""
     firsts = {trial.incident_id: trial for trial in reversed(trials)}
     return {
-        incident: {key: firsts[incident].grade.details[key] for key in _OF_THE_INCIDENT}
+        incident: {key: firsts[incident].grade.details[key] for key in _INCIDENT_KEYS}
         for incident in sorted(firsts, key=_natural)
     }
 
@@ -156,7 +156,7 @@ def overall_statistics(metric: str, incidents: Mapping[str, Mapping[str, Any]], 
         known = [row[chance] for row in valued if row[chance] is not None]
         overall[chance] = estimates.mean(known) if known else None
         if chance == "pass@k":
-            overall["k_incidents"] = len(known)  # those with k runs or more; the chances of k rest on them alone
+            overall["k_incidents"] = len(known)  # incidents with at least k runs; pass@k and the like use only these
     if excluded:
         overall["excluded"] = excluded
     return overall
@@ -165,7 +165,7 @@ def overall_statistics(metric: str, incidents: Mapping[str, Mapping[str, Any]], 
 def statistics(
     trials: Sequence[GradedTrial], criteria: Sequence[Criterion], k: int, resamples: int = estimates.RESAMPLES
 ) -> dict[str, Any]:
-    """Per incident and overall, over every trial there was."""
+    """Statistics per incident and overall, over all trials."""
     metrics = [metric for criterion in criteria for metric in criterion.metrics]
     grouped: dict[str, list[GradedTrial]] = {}
     for trial in trials:
@@ -194,7 +194,7 @@ def _natural(text: str) -> tuple[int, int, str]:
 
 
 def agreements(trials: Sequence[GradedTrial]) -> dict[str, Any]:
-    """Kappa between judges, and between the panel and the lexical rule, on the items they all judged."""
+    """Kappa between judges, and between the panel and the lexical baseline, on the items that all of them judged."""
     rows: list[list[float]] = []
     panel: list[float] = []
     rule: list[float] = []
@@ -213,20 +213,22 @@ def agreements(trials: Sequence[GradedTrial]) -> dict[str, Any]:
             rule.append(item["lexical_score"])
             if names == voters:
                 rows.append([verdict.votes[name][component] for name in names])
-    found: dict[str, Any] = {}
+    document: dict[str, Any] = {}
     if panel:
-        found["judge_vs_lexical"] = _shown(agreement.cohen(panel, rule))
+        document["judge_vs_lexical"] = _agreement_document(agreement.cohen(panel, rule))
     if len(voters) > 1 and rows:
-        found["between_judges"] = {"voters": voters, **_shown(agreement.fleiss(rows))}
-        found["pairs"] = {
-            f"{voters[i]} / {voters[j]}": _shown(agreement.cohen([r[i] for r in rows], [r[j] for r in rows]))
+        document["between_judges"] = {"voters": voters, **_agreement_document(agreement.fleiss(rows))}
+        document["pairs"] = {
+            f"{voters[i]} / {voters[j]}": _agreement_document(
+                agreement.cohen([r[i] for r in rows], [r[j] for r in rows])
+            )
             for i in range(len(voters))
             for j in range(i + 1, len(voters))
         }
-    return found
+    return document
 
 
-def _shown(value: agreement.Agreement) -> dict[str, Any]:
+def _agreement_document(value: agreement.Agreement) -> dict[str, Any]:
     return {"kappa": value.kappa, "observed_agreement": value.observed, "items": value.items, "raters": value.raters}
 
 
@@ -234,7 +236,7 @@ def _shown(value: agreement.Agreement) -> dict[str, Any]:
 
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
-    """Write whole or not at all: a reader never sees half a result."""
+    """Write atomically: a reader never sees a partial result."""
     write_text(path, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
@@ -249,7 +251,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def judge_output(trial: GradedTrial, criteria: Sequence[Criterion], metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """The document a leaderboard keeps beside each run, `judge_output.json`."""
+    """The document `judge_output.json` that a leaderboard stores beside each run."""
     row = trial_document(trial, criteria)
     return {
         "schema_version": SCHEMA_VERSION,

@@ -1,7 +1,7 @@
-"""From whatever an agent left behind to a diagnosis, with every repair on record.
+"""Read a diagnosis from an agent's output, and record every repair.
 
-The reading is lenient in form and strict in meaning: fences, wrappers, older field names and the `incident_summary`
-shapes are understood, but no cause is ever invented. What holds no diagnosis is `unreadable` with a reason; it is
+Reading is lenient about form and strict about meaning: fences, wrappers, older field names and the `incident_summary`
+formats are accepted, but no cause is ever invented. Output without a diagnosis is `unreadable` with a reason; it is
 graded zero and counted as a bad run, never dropped.
 """
 
@@ -16,8 +16,8 @@ from itbench_evaluations import loose_json
 from itbench_evaluations.agent_output import AgentOutput, DiagnosedEntity, DiagnosedPropagation, ExplainedAlert
 from itbench_evaluations.errors import UnreadableSubmission
 
-MAX_ITEMS = 2000  # entities, edges or alerts; a longer list is cut, with a note
-MAX_PROSE = 4000  # characters of free text searched for names
+MAX_ITEMS = 2000  # entities, edges or alerts; chosen: longer lists are cut, and the result notes it
+MAX_PROSE = 4000  # characters of free text that are searched for names; chosen
 
 _WRAPPERS = (
     "agent_output",
@@ -61,7 +61,7 @@ _KIND_AND_NAME = re.compile(r"\b[A-Z][A-Za-z]{2,}/[a-z0-9][a-z0-9.-]*[a-z0-9]\b"
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What was read. `problem` is set when nothing was; then `output` is the empty diagnosis."""
+    """The diagnosis. `problem` is set if there is none; `output` is then the empty diagnosis."""
 
     output: AgentOutput
     repairs: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ def _words(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()  # lone surrogates could never be written out again
+        return value.encode("utf-8", "replace").decode()  # lone surrogates cannot be encoded
     if isinstance(value, list | tuple):
         return "; ".join(filter(None, (_words(item) for item in value)))
     if isinstance(value, Mapping):
@@ -115,6 +115,8 @@ def _listed(value: object) -> list[object]:
 
 @dataclass(slots=True)
 class _Reading:
+    """Reads the parts of a diagnosis and records repairs."""
+
     repairs: list[str]
 
     def note(self, repair: str) -> None:
@@ -129,7 +131,7 @@ class _Reading:
     # --- entities -------------------------------------------------------------------------------------------------
 
     def name(self, item: object) -> str:
-        """An entity's full name, put together where kind and namespace stand in fields of their own."""
+        """An entity's full name, joined from separate fields for kind and namespace if necessary."""
         if isinstance(item, str):
             return _words(item).strip()
         if not isinstance(item, Mapping):
@@ -190,7 +192,7 @@ class _Reading:
         return [entity for entity, _ in found]
 
     def named_causes(self, tree: Mapping[str, object]) -> list[DiagnosedEntity]:
-        """Causes from the older shapes: a field that says root cause, holding names, objects or prose with names."""
+        """Causes in older formats: a field for the root cause with names, objects or prose that contains names."""
         causes: list[DiagnosedEntity] = []
         for key, flag in [*((k, True) for k in _ROOT_KEYS), *((k, False) for k in _VICTIM_KEYS)]:
             before = len(causes)
@@ -269,7 +271,7 @@ _KNOWN = (*_ENTITY_LISTS, *_ROOT_KEYS, *_EDGE_LISTS, "alerts_explained", "detect
 
 
 def _diagnosis(value: object, reading: _Reading) -> Mapping[str, object]:
-    """The object that holds the diagnosis, found behind strings, lists and wrappers."""
+    """The object with the diagnosis, inside strings, lists and wrappers."""
     for _ in range(6):
         if isinstance(value, str):
             value, repairs = loose_json.loads(value)
@@ -350,7 +352,7 @@ def read_text(text: str) -> Submission:
 
 
 def read_bytes(data: bytes) -> Submission:
-    """Read a diagnosis from a file's bytes, whatever encoding it turned out to have."""
+    """Read a diagnosis from a file's bytes, in UTF-8 or UTF-16; never raises."""
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
         text, repair = data.decode(encoding), "decoded as UTF-16" if encoding == "utf-16" else ""

@@ -1,7 +1,7 @@
-"""Where agents leave their answers: `<outputs>/<incident>/<trial>/agent_output.json` and its relatives.
+"""Find the outputs of agents: `<outputs>/<incident>/<trial>/agent_output.json` and similar layouts.
 
-Every directory that looks like a trial is a trial, also an empty one: a run that produced nothing is a run, and is
-graded zero. Directories that are neither are reported, never skipped in silence.
+Every directory that looks like a trial is a trial, even if it is empty: a run without output is graded zero.
+Directories that are neither incidents nor trials are reported.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ _ROOTS = ("agent_outputs", "outputs/agent_outputs")
 
 @dataclass(frozen=True, slots=True)
 class Trial:
+    """One run of an agent on an incident; `file` is None if it left no output."""
+
     incident_id: str
     trial_id: str
     file: Path | None
@@ -35,6 +37,8 @@ class Trial:
 
 @dataclass(slots=True)
 class TrialSet:
+    """All trials of a directory, and warnings about it."""
+
     trials: list[Trial] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -55,28 +59,28 @@ def _directories(path: Path) -> list[Path]:
         raise InputError(f"cannot list {path}: {problem}") from problem
 
 
-def find_trials(outputs: Path, known: frozenset[str] | set[str]) -> TrialSet:
-    """All trials under a directory; `known` are the incidents of the ground truth."""
+def find_trials(outputs: Path, incidents: frozenset[str] | set[str]) -> TrialSet:
+    """Find all trials under a directory; `incidents` are those of the ground truth."""
     if not outputs.is_dir():
         raise InputError(f"outputs not found: {outputs} is not a directory")
     base = next((outputs / name for name in _ROOTS if (outputs / name).is_dir()), outputs)
-    found = TrialSet()
+    result = TrialSet()
     for directory in _directories(base):
         incident = canonical_id(directory.name)
-        recognised = incident in known or _INCIDENT.fullmatch(directory.name)
+        recognised = incident in incidents or _INCIDENT.fullmatch(directory.name)
         trials = _trials_of(incident, directory)
         if recognised or (trials and any(trial.file for trial in trials)):
-            found.trials.extend(trials)
+            result.trials.extend(trials)
             if not trials:
-                found.warnings.append(f"{directory} holds no trial")
+                result.warnings.append(f"{directory} holds no trial")
         elif directory.name.lower() not in _NOT_INCIDENTS:
-            found.warnings.append(f"{directory} is neither an incident nor holds trials; passed over")
-    if not found.trials:
+            result.warnings.append(f"{directory} is neither an incident nor holds trials; ignored")
+    if not result.trials:
         raise InputError(
             f"no trials under {outputs}: expected <incident>/<trial>/agent_output.json, "
             "for example Scenario-3/1/agent_output.json"
         )
-    return found
+    return result
 
 
 def _trials_of(incident: str, directory: Path) -> list[Trial]:
@@ -86,8 +90,8 @@ def _trials_of(incident: str, directory: Path) -> list[Trial]:
         file = output_file(child)
         if number or (file is not None and child.name != "outputs"):
             trial_id = str(int(number[1])) if number else child.name
-            taken = {trial.trial_id for trial in trials}
-            trials.append(Trial(incident, child.name if trial_id in taken else trial_id, file, child))
+            used = {trial.trial_id for trial in trials}
+            trials.append(Trial(incident, child.name if trial_id in used else trial_id, file, child))
     if not trials and (file := output_file(directory)) is not None:
         trials.append(Trial(incident, "1", file, directory))
     return trials

@@ -1,7 +1,7 @@
-"""Replies by the content of the question: judging again is free, and a stopped run goes on where it was.
+"""A cache of the judge's replies by content: judging again is free, and a stopped run continues.
 
-The key covers everything that shapes a reply (model, messages, schema, sample number) and nothing else; the endpoint
-is left out, so a cache replays without one. One file per reply, written whole or not at all.
+The key covers everything that determines a reply (model, messages, schema, sample number) and nothing else. It does not
+include the endpoint, so a replay needs none. There is one file per reply, written atomically.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def content_key(question: dict[str, Any]) -> str:
 
 
 class ReplyCache:
-    """A directory of replies; with no directory it remembers for the length of the run only."""
+    """Replies in a directory; without a directory, in memory only."""
 
     def __init__(self, directory: Path | None) -> None:
         self.directory = directory
@@ -46,7 +46,7 @@ class ReplyCache:
         try:
             record = json.loads(file.read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            return None  # absent, or torn by somebody else's hand: ask again
+            return None  # missing or damaged: send the request again
         return record if isinstance(record, dict) and record.get("key") == key else None
 
     def put(self, key: str, record: dict[str, Any]) -> None:

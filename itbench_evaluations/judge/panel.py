@@ -1,6 +1,6 @@
-"""Several judges and several votes, one verdict: the lower median, which no single generous voter can raise.
+"""Combine several judges and votes into one verdict: the lower median, which no single generous voter can raise.
 
-A voter that fails is left out and named; a trial has a verdict as long as more than half of the asked votes came in.
+A voter that fails is omitted and named. A trial has a verdict if more than half of the requested votes arrived.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from itbench_evaluations.judge.client import JudgeClient
 
 @dataclass(slots=True)
 class Verdict:
-    """What the panel said about one trial."""
+    """The panel's verdict on one trial."""
 
     scores: dict[str, float] | None
     votes: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -31,7 +31,7 @@ def lower_median(values: Sequence[float]) -> float:
 
 
 class Panel:
-    """The judges, ready to be asked about cases."""
+    """All judges with all their votes."""
 
     def __init__(self, client: JudgeClient) -> None:
         self._client = client
@@ -43,7 +43,7 @@ class Panel:
         return model if vote == 0 else f"{model}#{vote + 1}"
 
     async def judge(self, case: Case) -> Verdict:
-        """Verdicts on a case's explanations; without any, there is nothing to ask."""
+        """Judge a case's explanations; without any, no request is sent."""
         items = case.to_judge
         if not items:
             return Verdict({})
@@ -69,7 +69,7 @@ class Panel:
         return verdict
 
     async def match(self, case: Case) -> tuple[dict[str, str], list[str]]:
-        """Groups for names that no rule could place: only where most voters name the same one."""
+        """Choose groups for names that no rule could match: only if most voters choose the same one."""
         names = case.unmatched[:50]
         if not names or not case.view.truth.groups:
             return {}, []
@@ -89,8 +89,8 @@ class Panel:
                 for name_id, group in reply.items():
                     if group is not None:
                         ballots[name_id][group] += 1
-        chosen: dict[str, str] = {}
+        groups: dict[str, str] = {}
         for name_id, ballot in ballots.items():
             if ballot and 2 * max(ballot.values()) > len(self.voters):
-                chosen[ids[name_id]] = ballot.most_common(1)[0][0]
-        return chosen, errors
+                groups[ids[name_id]] = ballot.most_common(1)[0][0]
+        return groups, errors

@@ -1,12 +1,12 @@
-"""What the judge is asked, and how its reply is read.
+"""The questions to the judge, and the parsing of its replies.
 
-Three defences, because the text to be judged is written by those who want to be judged well:
+Three defences against prompt injection, because the agent wrote the text to be judged:
 
-* the submission stands in a fence whose name it cannot know, encoded as JSON, and is called data;
-* sentences in it that speak to the grader are taken out and reported;
-* every question carries two *controls* that look like any other item: one explanation we know to be right and one we
-  know to be wrong. A reply that gets a control wrong is thrown away whole, so neither a judge that always says yes nor
-  one that was talked into something scores anybody.
+* the submission is encoded as JSON inside a fence whose name it cannot predict, and is declared as data;
+* sentences addressed to the grader are removed and reported;
+* every question contains two *controls* that look like any other item: an explanation known to be right and one known
+  to be wrong. A reply that scores a control wrongly is discarded, so a judge that always says yes, or that was
+  manipulated, gives no verdicts.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ MAX_EXPLANATION = 4000
 
 
 class BadReply(EvaluationError):
-    """The reply cannot be used; the text tells the judge what to do better."""
+    """The reply cannot be used; the message is sent to the judge with the retry."""
 
 
 class FailedControl(BadReply):
-    """The reply can be read, but it got a control wrong: this judge cannot be trusted with this question."""
+    """The reply is readable but scores a control wrongly: this judge is unreliable for this question."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One request to a judge: what to say, the shape of the answer, and what we check it by."""
+    """One request to a judge: prompts, schema of the reply, and the controls to check it by."""
 
     system: str
     user: str
@@ -55,12 +55,14 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Fenced:
+    """A text without sentences addressed to the grader, and those sentences."""
+
     text: str
     removed: tuple[str, ...]
 
 
-# Narrow on purpose: error rates, scores of a scheduler and overridden rules are everyday words of an incident.
-_TO_THE_GRADER = re.compile(
+# Deliberately narrow: error rates, scheduler scores and overridden rules are normal words in an incident.
+_ADDRESSED_TO_GRADER = re.compile(
     r"""\b(?:ignore|disregard|forget)\b[^.!?\n]{0,60}\b(?:rubric|instructions?|prompts?|criteria|answer\skey|
     (?:previous|above|prior)\s(?:text|rules?|orders?|messages?))\b|
     \b(?:score|grade|verdict)s?\b[\s:=]*(?:(?:this|it|me|us|all|everything|item\S*|as|of|with|is|be|to|the|answer)\s+){0,4}
@@ -75,26 +77,26 @@ _TO_THE_GRADER = re.compile(
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]?\s*|\n+")
 
 
-def without_orders(text: str) -> Fenced:
-    """The text without sentences addressed to whoever grades it."""
-    if not _TO_THE_GRADER.search(text):
+def without_instructions(text: str) -> Fenced:
+    """Remove sentences addressed to the grader."""
+    if not _ADDRESSED_TO_GRADER.search(text):
         return Fenced(text, ())
-    kept: list[str] = []
+    sentences: list[str] = []
     removed: list[str] = []
     for sentence in _SENTENCE.findall(text):
-        if _TO_THE_GRADER.search(sentence):
+        if _ADDRESSED_TO_GRADER.search(sentence):
             removed.append(sentence.strip())
-            kept.append("[removed: a sentence addressed to the grader] ")
+            sentences.append("[removed: a sentence addressed to the grader] ")
         else:
-            kept.append(sentence)
-    return Fenced("".join(kept).strip(), tuple(removed))
+            sentences.append(sentence)
+    return Fenced("".join(sentences).strip(), tuple(removed))
 
 
 _PROMPTS = resources.files("itbench_evaluations") / "prompts"
 _SYSTEM = (_PROMPTS / "reasoning.md").read_text(encoding="utf-8").strip()
 _MATCHING_SYSTEM = (_PROMPTS / "matching.md").read_text(encoding="utf-8").strip()
 
-# Explanations that fit no incident here: a wrong control is drawn from them.
+# Explanations that fit no incident: the wrong control is one of them.
 _DECOYS = (
     "The TLS certificate of the mail relay expired at midnight, so outgoing messages queued up.",
     "A cron schedule was written in local time and the nightly report ran twice after the clock change.",
@@ -111,7 +113,7 @@ def _shuffled(ids: Sequence[str], seed: str) -> list[str]:
 
 
 def _fence(payload: object) -> str:
-    """The payload as JSON between lines named after its own hash, which no text can contain of itself."""
+    """The payload as JSON between lines that contain its hash, which the payload cannot contain itself."""
     text = json.dumps(payload, ensure_ascii=False, indent=1)
     name = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return f"----- data {name} -----\n{text}\n----- end of data {name} -----"
@@ -130,7 +132,7 @@ def _restated(statements: Sequence[str]) -> str:
 def reasoning_question(
     truth: GroundTruth, items: Sequence[ReasoningItem]
 ) -> tuple[Question, dict[str, str], list[str]]:
-    """The question, the component behind each item's id, and the sentences taken out of the submission."""
+    """The question, the component of each item's id, and the sentences removed from the submission."""
     seed = hashlib.sha256(repr([(i.component, i.statements, i.explanation) for i in items]).encode()).hexdigest()
     numbered = [f"item-{number}" for number in range(1, len(items) + 3)]
     right_id, wrong_id, *item_ids = _shuffled(numbered, seed)
@@ -138,7 +140,7 @@ def reasoning_question(
     payload: dict[str, dict[str, Any]] = {}
     removed: list[str] = []
     for item_id, item in zip(item_ids, items, strict=True):
-        fenced = without_orders(item.explanation[:MAX_EXPLANATION])
+        fenced = without_instructions(item.explanation[:MAX_EXPLANATION])
         removed.extend(fenced.removed)
         payload[item_id] = _entry(item, fenced.text)
     payload[right_id] = _entry(anchor, _restated(anchor.statements))
@@ -162,7 +164,7 @@ def _entry(item: ReasoningItem, explanation: str) -> dict[str, Any]:
 
 
 def matching_question(truth: GroundTruth, names: Sequence[str]) -> tuple[Question, dict[str, str]]:
-    """The question which groups the names denote, and the name behind each id."""
+    """The question which groups the names denote, and the name of each id."""
     ids = {f"name-{number}": name for number, name in enumerate(names, start=1)}
     groups = [
         {"id": g.id, "kind": g.kind, "namespace": g.namespace, "name": g.name, "filters": list(g.filters)}
@@ -196,7 +198,7 @@ def _matching_schema(ids: Sequence[str], groups: Sequence[str]) -> dict[str, Any
 
 
 def _listed(content: str, key: str) -> list[Mapping[str, Any]]:
-    # Some models think aloud first; what they ponder may hold braces of its own.
+    # Some models write their reasoning first, which may contain braces.
     content = re.sub(r"<think>.*?</think>", "", content, flags=re.DOTALL)
     try:
         value, _ = loose_json.loads(content)
@@ -210,7 +212,7 @@ def _listed(content: str, key: str) -> list[Mapping[str, Any]]:
 
 
 def read_verdicts(question: Question, content: str) -> dict[str, float]:
-    """Scores by item id; raises unless every item has one on the scale and both controls came out right."""
+    """Scores by item id; raises unless every item has a valid score and both controls are scored correctly."""
     scores: dict[str, float] = {}
     for item in _listed(content, "verdicts"):
         item_id, score = str(item.get("id")), item.get("score")
@@ -232,7 +234,7 @@ def read_verdicts(question: Question, content: str) -> dict[str, float]:
 
 
 def read_matches(question: Question, content: str) -> dict[str, str | None]:
-    """Group ids by name id; a group that does not exist is no match."""
+    """Group ids by name id; an unknown group is no match."""
     choices = question.choices or frozenset()
-    found = {str(item.get("id")): item.get("group") for item in _listed(content, "matches")}
-    return {each: str(found[each]) if found.get(each) in choices else None for each in question.ids}
+    groups = {str(item.get("id")): item.get("group") for item in _listed(content, "matches")}
+    return {each: str(groups[each]) if groups.get(each) in choices else None for each in question.ids}

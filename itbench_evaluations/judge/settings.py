@@ -1,4 +1,4 @@
-"""Which judge to ask, from flags, the environment and `.env`, in that order of precedence."""
+"""Settings of the judge, from flags, the environment and `.env`, in this order of precedence."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ class JudgeSettings:
 
 
 def environment(directory: Path | None = None) -> dict[str, str]:
-    """The process's environment, completed by `.env` of the working directory: what is set already stays."""
-    present = dict(os.environ)
+    """The process's environment, and variables of `.env` in the working directory that it does not set."""
+    variables = dict(os.environ)
     file = (directory or Path.cwd()) / ".env"
     if file.is_file():
         try:
-            present = {**read_dotenv(file.read_text(encoding="utf-8"), present), **present}
+            variables = {**read_dotenv(file.read_text(encoding="utf-8"), variables), **variables}
         except (OSError, UnicodeDecodeError) as problem:
             raise InputError(f"cannot read {file}: {problem}") from problem
-    return present
+    return variables
 
 
 def is_configured(variables: Mapping[str, str]) -> bool:
-    """True when somebody told us of a judge: an endpoint or a key, and a model."""
+    """Whether a judge is configured: an endpoint or a key, and a model."""
     return bool(variables.get("JUDGE_MODEL")) and bool(
         variables.get("JUDGE_BASE_URL") or variables.get("JUDGE_API_KEY")
     )

@@ -1,6 +1,6 @@
-"""A result for people: per trial what was found, missed and wrongly blamed, with truth and prediction side by side.
+"""Reports: per trial the roots found, missed and wrongly blamed, with ground truth and prediction side by side.
 
-text       agents' words made harmless and visible
+text       escaping of agents' text
 drawing    a component graph as SVG or Mermaid
 html       one self-contained page
 markdown   the same for a terminal, a pull request or a wiki

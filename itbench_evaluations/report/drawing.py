@@ -1,6 +1,6 @@
-"""A component graph drawn: columns by distance from the start, roots and mistakes marked.
+"""Draw a component graph: columns by distance from the start; roots and wrong nodes are marked.
 
-Only classes and numbers go into the SVG, no style attributes, so that a page can forbid all styles but its own.
+The SVG has classes but no style attributes, so that the page's content policy can forbid inline styles.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _WIDTH, _HEIGHT, _GAP_X, _GAP_Y = 168, 26, 44, 12
 
 
 def plain_name(component: str) -> str:
-    """A component for a reader: what the truth does not know is stored with a question mark in front."""
+    """The display name of a component: ids outside the ground truth start with a question mark."""
     return component[1:].strip("/").replace("/workload/", "/") if component.startswith("?") else component
 
 
@@ -26,7 +26,7 @@ def _graph(drawn: Mapping[str, Any]) -> ComponentGraph:
 
 
 def _columns(graph: ComponentGraph) -> dict[str, int]:
-    """Longest distance from a start, bounded by the number of nodes so that cycles end."""
+    """Longest distance from a start node, bounded by the number of nodes because of cycles."""
     column = dict.fromkeys(graph.nodes, 0)
     for _ in range(min(len(graph.nodes), MAX_NODES)):
         moved = False
@@ -39,14 +39,14 @@ def _columns(graph: ComponentGraph) -> dict[str, int]:
     return column
 
 
-def _node_class(node: str, roots: set[str], known: set[str]) -> str:
+def _node_class(node: str, roots: set[str], truth_nodes: set[str]) -> str:
     if node in roots:
         return "root"
-    return "known" if node in known else "unknown"
+    return "known" if node in truth_nodes else "unknown"
 
 
 def svg(drawn: Mapping[str, Any], truth: Mapping[str, Any], title: str) -> str:
-    """The graph as inline SVG; `truth` tells which nodes are roots and which are unknown to the key."""
+    """The graph as inline SVG; `truth` determines which nodes are roots and which are outside the ground truth."""
     graph = _graph(drawn)
     if not graph.nodes:
         return f'<p class="empty">{as_html(title)}: nothing to draw.</p>'
@@ -55,26 +55,26 @@ def svg(drawn: Mapping[str, Any], truth: Mapping[str, Any], title: str) -> str:
     roots, known = set(truth["roots"]), {str(node) for node in truth["nodes"]}
     ranks = {column: rank for rank, column in enumerate(sorted({columns[node] for node in nodes}))}
     rows: dict[int, int] = {}
-    place: dict[str, tuple[int, int]] = {}
+    positions: dict[str, tuple[int, int]] = {}
     for node in nodes:
         rank = ranks[columns[node]]
         row = rows.get(rank, 0)
         rows[rank] = row + 1
-        place[node] = (8 + rank * (_WIDTH + _GAP_X), 8 + row * (_HEIGHT + _GAP_Y))
-    width = max(x for x, _ in place.values()) + _WIDTH + 8
-    height = max(y for _, y in place.values()) + _HEIGHT + 8
+        positions[node] = (8 + rank * (_WIDTH + _GAP_X), 8 + row * (_HEIGHT + _GAP_Y))
+    width = max(x for x, _ in positions.values()) + _WIDTH + 8
+    height = max(y for _, y in positions.values()) + _HEIGHT + 8
     parts = [
         f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
         f'aria-label="{as_html(title)}">'
     ]
     for source, target in graph.edges:
-        if source in place and target in place:
-            x1, y1 = place[source][0] + _WIDTH, place[source][1] + _HEIGHT // 2
-            x2, y2 = place[target][0], place[target][1] + _HEIGHT // 2
+        if source in positions and target in positions:
+            x1, y1 = positions[source][0] + _WIDTH, positions[source][1] + _HEIGHT // 2
+            x2, y2 = positions[target][0], positions[target][1] + _HEIGHT // 2
             bend = max(20, abs(x2 - x1) // 2)
             parts.append(f'<path class="edge" d="M{x1} {y1} C{x1 + bend} {y1} {x2 - bend} {y2} {x2} {y2}"/>')
             parts.append(f'<path class="tip" d="M{x2} {y2} l-7 -4 v8 z"/>')
-    for node, (x, y) in place.items():
+    for node, (x, y) in positions.items():
         label, full = as_html(plain_name(node), 24), as_html(plain_name(node))
         parts.append(
             f'<g class="{_node_class(node, roots, known)}"><title>{full}</title>'
@@ -93,7 +93,7 @@ _MERMAID = str.maketrans(
 
 
 def mermaid(drawn: Mapping[str, Any], truth: Mapping[str, Any]) -> list[str]:
-    """The graph as Mermaid lines; labels are quoted and stripped of all that Mermaid or HTML would read."""
+    """The graph as lines of Mermaid; labels are quoted and stripped of characters that Mermaid or HTML interprets."""
     graph = _graph(drawn)
     nodes = graph.nodes[:MAX_NODES]
     index = {node: f"n{number}" for number, node in enumerate(nodes)}

@@ -1,7 +1,7 @@
-"""The result as one page that needs nothing else and can do nothing: no scripts, no network, only our own styles.
+"""The result as one self-contained page: no scripts, no network, no styles but its own.
 
-The content policy in the page's head allows exactly the style sheet below, by its hash. All text of agents and answer
-keys is escaped; nothing of it ever becomes an attribute other than a quoted label.
+The content security policy in the page's head allows exactly the style sheet below, by its hash. All text of agents and
+ground truths is escaped; in attributes it is used only as a quoted label.
 """
 
 from __future__ import annotations

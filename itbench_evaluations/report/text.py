@@ -1,7 +1,7 @@
-"""Agents' words, made harmless and visible before they reach a page or a terminal.
+"""Escape agents' text for pages and terminals.
 
-Whatever an agent writes is shown as text. Control characters, terminal escapes and characters that reorder or hide
-text become visible marks; then the page's own escaping applies.
+Control characters, terminal escapes and characters that reorder or hide text become visible code points; then the
+escaping of the output format applies.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ _HIDDEN = re.compile("[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200
 
 
 def visible(text: object, limit: int = 600) -> str:
-    """Printable text: hidden characters as code points, whitespace folded, cut with a mark at `limit`."""
+    """Printable text: hidden characters as code points, whitespace folded, cut at `limit` characters."""
     raw = str(text)
     folded = " ".join(_HIDDEN.sub(lambda c: f"⟨U+{ord(c[0]):04X}⟩", raw.replace("\t", " ").replace("\n", " ")).split())
-    kept = "".join(c if unicodedata.category(c) != "Cs" else "�" for c in folded[: limit + 1])
-    return kept if len(kept) <= limit else kept[:limit] + "…"
+    clean = "".join(c if unicodedata.category(c) != "Cs" else "�" for c in folded[: limit + 1])
+    return clean if len(clean) <= limit else clean[:limit] + "…"
 
 
 def as_html(text: object, limit: int = 600) -> str:
@@ -29,10 +29,10 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|<>~&$@-])")
 
 
 def as_markdown(text: object, limit: int = 300) -> str:
-    """Text that Markdown renders as itself: every character with a meaning is escaped, angle brackets as entities."""
+    """Text that Markdown renders literally: special characters are escaped, angle brackets become entities."""
     escaped = _MARKDOWN.sub(r"\\\1", visible(text, limit))
     plain = escaped.replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")
-    return re.sub(r"(?i)(https?|ftp|javascript|data):", r"\1&#58;", plain)  # no automatic links to anywhere
+    return re.sub(r"(?i)(https?|ftp|javascript|data):", r"\1&#58;", plain)  # prevent automatic links
 
 
 def percent(value: float | None) -> str:

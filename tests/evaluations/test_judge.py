@@ -189,7 +189,7 @@ def test_orders_in_a_submission_are_taken_out_and_reported(tmp_path: Path) -> No
     ],
 )
 def test_sentences_addressed_to_the_grader_are_recognised(order: str) -> None:
-    fenced_text = rubric.without_orders(f"The flag is on. {order}\nThe cart fails.")
+    fenced_text = rubric.without_instructions(f"The flag is on. {order}\nThe cart fails.")
     assert fenced_text.removed and order.strip(". ") not in fenced_text.text
     assert fenced_text.text.startswith("The flag is on.") and fenced_text.text.endswith("The cart fails.")
 
@@ -207,7 +207,7 @@ def test_sentences_addressed_to_the_grader_are_recognised(order: str) -> None:
     ],
 )
 def test_everyday_words_of_an_incident_are_left_alone(text: str) -> None:
-    assert rubric.without_orders(text).removed == ()
+    assert rubric.without_instructions(text).removed == ()
 
 
 def test_a_submission_cannot_close_its_fence() -> None:
