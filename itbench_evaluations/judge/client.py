@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from itbench_evaluations.errors import JudgeError, JudgeRefused
+from itbench_evaluations.errors import InputError, JudgeError, JudgeRefused
 from itbench_evaluations.judge.cache import ReplyCache, content_key
 from itbench_evaluations.judge.rubric import BadReply, FailedControl, Question
 from itbench_evaluations.judge.settings import JudgeSettings
@@ -94,8 +94,12 @@ class JudgeClient:
 
     async def __aenter__(self) -> JudgeClient:
         if not self._replay:
-            from srearena.llm.endpoint import Endpoint  # it imports httpx, which a replay does not need
-
+            try:
+                from srearena.llm.endpoint import Endpoint  # it imports httpx, which a replay does not need
+            except ImportError as problem:
+                raise InputError(
+                    "the LLM judge needs httpx: pip install 'srearena[judge]' (or use --judge none)"
+                ) from problem
             timeout = self.settings.timeout
             self._endpoint = Endpoint(
                 WIRES["chat"],
