@@ -77,13 +77,13 @@ def test_without_its_kubelet_a_node_falls_silent_and_pods_run_on(lab: Lab) -> No
     lab.pass_time(300)
     assert lease_age(lab) > 290
     assert lab.exists()
-    assert lab.nodes.agent.trouble("worker") == "connect: connection refused"
+    assert lab.nodes.agent.dial_error("worker") == "connect: connection refused"
     sandbox = lab.nodes.sandbox("default", "web")
     assert sandbox is not None and sandbox.namespace.find(sandbox.address, 80) is not None
     lab.nodes.access.start_kubelet("worker")
     lab.pass_time(5)
     assert not lab.exists()
-    assert lab.nodes.agent.trouble("worker") == ""
+    assert lab.nodes.agent.dial_error("worker") == ""
 
 
 def test_a_restarted_kubelet_takes_over_what_runs(lab: Lab) -> None:
@@ -137,7 +137,7 @@ def test_a_reboot_restarts_every_container_in_a_new_sandbox(lab: Lab) -> None:
     boot = node(lab)["status"]["nodeInfo"]["bootID"]
     lab.nodes.access.reboot("worker", 30)
     lab.pass_time(20)
-    assert lab.nodes.agent.trouble("worker") == "connect: no route to host"
+    assert lab.nodes.agent.dial_error("worker") == "connect: no route to host"
     lab.pass_time(30)
     after = lab.container()
     assert lab.is_ready()
@@ -171,7 +171,7 @@ def test_a_partitioned_node_goes_on_alone_and_catches_up(lab: Lab) -> None:
     assert lease_age(lab) > 110
     assert lab.pod("stays")["metadata"]["resourceVersion"] == version
     assert lab.exists("deleted")
-    assert lab.nodes.agent.trouble("worker") == "i/o timeout"
+    assert lab.nodes.agent.dial_error("worker") == "i/o timeout"
     lab.nodes.access.heal("worker")
     lab.pass_time(8)
     assert lab.container("stays")["restartCount"] >= 1
