@@ -1,7 +1,7 @@
 """The process of an embedded cluster: `python -m srearena.cluster.embedded`, started by `srearena.cluster`.
 
 Reads one JSON line with its options, answers one JSON line when the API is up (or why it is not), and serves until
-it is told to stop or, unless detached, until whoever started it is gone.
+it is stopped or, unless detached, until its parent process ends.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ async def _main(detached: bool) -> int:
 
 
 def _follow_parent(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
-    """Standard input stays open as long as the parent lives; its end is ours."""
+    """Stop at the end of standard input, which stays open as long as the parent process runs."""
 
-    def heard() -> None:
+    def on_input() -> None:
         if not os.read(sys.stdin.fileno(), 1):
             loop.remove_reader(sys.stdin.fileno())
             stop.set()
 
     with contextlib.suppress(OSError, ValueError, PermissionError):
-        loop.add_reader(sys.stdin.fileno(), heard)
+        loop.add_reader(sys.stdin.fileno(), on_input)
 
 
 if __name__ == "__main__":

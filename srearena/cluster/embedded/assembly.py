@@ -1,4 +1,4 @@
-"""Putting a cluster together: the world, its rules, its components, and a first stretch of life.
+"""Assemble a cluster: the world, its admission rules, its components, and the first minutes of virtual time.
 
 The order is that of a real installation: the API's own objects first, then nodes with their kubelets, then the
 control loops, then the system workloads, and enough virtual time for all of it to come up.
@@ -37,7 +37,7 @@ _SYSTEM_AFTER = 1.0
 
 @dataclass(slots=True)
 class Assembly:
-    """A cluster's parts, alive on its clock."""
+    """The components of a running cluster."""
 
     world: World
     network: Network
@@ -49,7 +49,7 @@ class Assembly:
 
 
 def assemble(options: ClusterOptions, root_certificate: str = "") -> Assembly:
-    """A settled cluster whose virtual now is `options.start`, or the real now (or `options.behind` before that)."""
+    """Build a settled cluster; its virtual now is `options.start` or the real now, minus `options.behind`."""
     handed_over_at = (options.start if options.start is not None else wall_now()) - options.behind
     world = World(seed=options.seed, start=handed_over_at - SETTLING_SECONDS, secret=options.secret)
     world.root_certificate = root_certificate

@@ -1,4 +1,4 @@
-"""How the cluster's own components read and write: the registry, spoken to as one identity.
+"""The client of the cluster's own components: reads and writes the registry under one identity.
 
 Reading gives the stored objects themselves (never change them); writing passes through everything that a request
 from outside passes through. A controller names resources as kubectl does: `pods`, `deployments.apps`.
@@ -30,11 +30,11 @@ class Client:
         return found if selector is None else [obj for obj in found if selector.matches(labels_of(obj))]
 
     def create(self, resource: str, obj: Obj) -> Obj:
-        """Create an object; the dict is taken over."""
+        """Create an object; the caller must not use the dict afterwards."""
         return self.registry.create(self.registry.row(resource), namespace_of(obj), obj, self._options())
 
     def update(self, resource: str, obj: Obj, subresource: str = "") -> Obj:
-        """Replace an object by a changed copy; Conflict if somebody was faster than the copy's resourceVersion."""
+        """Replace an object by a changed copy; Conflict if the object changed since the copy's resourceVersion."""
         row = self.registry.row(resource)
         return self.registry.update(
             row, namespace_of(obj), name_of(obj), lambda _: obj, self._options(), subresource, copied=False
@@ -43,7 +43,7 @@ class Client:
     def modify(
         self, resource: str, namespace: str, name: str, change: Callable[[Obj], None], subresource: str = ""
     ) -> Obj | None:
-        """Change a copy of the current object in place and store it; None if the object is gone."""
+        """Change a copy of the current object in place and store it; None if the object was deleted."""
 
         def changed(obj: Obj) -> Obj:
             change(obj)
@@ -56,7 +56,7 @@ class Client:
             return None
 
     def set_status(self, resource: str, obj: Obj, status: Obj) -> Obj | None:
-        """Write the status of an object, whatever else happened to it meanwhile; None if it is gone."""
+        """Write the status of an object, regardless of concurrent changes; None if it was deleted."""
 
         def change(current: Obj) -> Obj:
             return {**current, "metadata": dict(current["metadata"]), "status": status}
@@ -76,7 +76,7 @@ class Client:
         grace_seconds: int | None = None,
         propagation: str | None = None,
     ) -> None:
-        """Delete exactly this object (by UID); nothing happens if it is gone or was replaced."""
+        """Delete exactly this object (by UID); a no-op if it was deleted or replaced."""
         wish: Obj = {"preconditions": {"uid": meta(obj)["uid"]}}
         if grace_seconds is not None:
             wish["gracePeriodSeconds"] = grace_seconds

@@ -41,21 +41,21 @@ class Timer:
 
 
 class Clock:
-    """The queue of what is going to happen, and the instant it has reached (`now`, in seconds since the epoch)."""
+    """The queue of future events, and the instant it has reached (`now`, in seconds since the epoch)."""
 
     def __init__(self, start: float) -> None:
         self.now = start
         self._queue: list[tuple[float, int, Timer]] = []
         self._sequence = 0
         self.on_earlier: Callable[[], None] | None = None
-        """Called when something was scheduled before everything else, so that a sleeping driver can wake."""
+        """Called when an event was scheduled before all others, so that a sleeping driver can wake."""
         self._tasks: set[Task[Any]] = set()
         self.awaited = 0
-        """How many answers from outside the simulation are on their way; whoever makes time fly waits for them."""
-        self.wanted: dict[Callable[[], object], float] = {}
-        """The clients outside that wait for something to happen here: what ends it in vain, and since when."""
+        """The number of pending responses from outside the simulation; fast-forwarding waits for them."""
+        self.external_waits: dict[Callable[[], object], float] = {}
+        """The external clients that wait for an event: the callback that gives up, and the start of the wait."""
         self.waited = 0.0
-        """How long they have waited in all."""
+        """The total time they have waited."""
 
     def at(self, when: float, callback: Callable[..., object], *arguments: Any) -> Timer:
         when = max(when, self.now)
@@ -77,7 +77,7 @@ class Clock:
         return self._queue[0][0] if self._queue else None
 
     def run_until(self, moment: float, should_pause: Callable[[], bool] | None = None) -> bool:
-        """Run what is due up to `moment`, then stand there. False if `should_pause` asked for a break before that."""
+        """Run the events due up to `moment` and stop there. False if `should_pause` interrupted earlier."""
         queue = self._queue
         while queue and queue[0][0] <= moment:
             when, _, timer = heapq.heappop(queue)
@@ -105,14 +105,14 @@ class Clock:
         return _Sleep(self, seconds)
 
     def want(self, give_up: Callable[[], object]) -> None:
-        """A client outside waits from now on; see `pacing` for who may let time fly for it."""
-        self.wanted[give_up] = self.now
+        """Register an external client that waits; see `pacing` for fast-forwarding on its behalf."""
+        self.external_waits[give_up] = self.now
         if self.on_earlier is not None:
             self.on_earlier()
 
     def served(self, give_up: Callable[[], object]) -> None:
-        """It waits no longer. Said from a callback of the queue, so that time stops flying at that very instant."""
-        since = self.wanted.pop(give_up, None)
+        """End the wait. Called from an event of the queue, so that fast-forwarding stops at that instant."""
+        since = self.external_waits.pop(give_up, None)
         if since is not None:
             self.waited += self.now - since
 
@@ -123,7 +123,7 @@ class Clock:
         self._tasks.discard(task)
 
     def close(self) -> None:
-        """The end of time: nothing is going to happen any more, and whoever still waits is let go."""
+        """Drop all events and end all tasks."""
         self._queue.clear()
         while self._tasks:
             self._tasks.pop().abandon()
@@ -175,7 +175,7 @@ class _Sleep(_Suspension):
 
 
 class Unfinished(Generic[T]):
-    """A coroutine that was begun by `begin` and waits for something: await this to go on with it."""
+    """A coroutine that `begin` has started and that now waits: await this to continue it."""
 
     __slots__ = ("_coroutine", "_owed", "_suspension")
 
@@ -183,7 +183,7 @@ class Unfinished(Generic[T]):
         self._coroutine = coroutine
         self._suspension = suspension
         self._owed = owed
-        """Sleep that was passed over and has still to be slept."""
+        """Sleep that was skipped and is still due."""
 
     def __await__(self) -> Generator[_Suspension, Any, T]:
         suspension = self._suspension
@@ -208,8 +208,8 @@ class Unfinished(Generic[T]):
 def begin(coroutine: Coroutine[Any, Any, T], patience: float) -> T | Unfinished[T]:
     """Run a coroutine at once, without a task: its result, if it only sleeps, and no longer than `patience` in all.
 
-    What it does after such a short sleep happens a little early. Meant for very frequent questions that are mostly
-    answered at once; what takes longer is given back to be awaited.
+    What it does after such a short sleep happens a little early. Meant for very frequent calls that mostly return at
+    once; a longer one is returned to be awaited.
     """
     slept = 0.0
     try:
@@ -224,7 +224,7 @@ def begin(coroutine: Coroutine[Any, Any, T], patience: float) -> T | Unfinished[
 
 
 class Signal(Generic[T]):
-    """Something that happens once and then stays so; coroutines and callbacks can wait for it."""
+    """A one-shot event; coroutines and callbacks can wait for it."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -322,14 +322,14 @@ class Task(Generic[T]):
             self._advance(lambda: self._coroutine.send(None))
 
     def cancel(self) -> None:
-        """End the coroutine where it waits; its `finally` blocks run now."""
+        """Cancel the coroutine where it waits; its `finally` blocks run now."""
         if self._ended:
             return
         if self._running:
             self._cancel_requested = True
             return
         if getattr(self._coroutine, "cr_frame", self) is None:
-            # Somebody closed the coroutine behind our back: a world that nobody holds any more is being cleared away.
+            # The coroutine was closed from outside: its world is being garbage-collected.
             self._end(None)
             return
         if self._suspension is not None:
@@ -357,7 +357,7 @@ class Task(Generic[T]):
         suspension.arm(self)
 
     def abandon(self) -> None:
-        """Close the coroutine where it waits, whatever it makes of that; nobody is left to care."""
+        """Close the coroutine where it waits and ignore its errors."""
         self._ended = True
         with contextlib.suppress(Exception, Cancelled):
             self._coroutine.close()

@@ -1,7 +1,7 @@
-"""The harness's own line to a cluster that runs in another process: JSON lines over a Unix socket.
+"""The harness's control connection to a cluster in another process: JSON lines over a Unix socket.
 
-Not part of what an agent may see: the socket lies in a directory that only its owner can enter, and nothing of it
-shows in the Kubernetes API. Each request is `{"operation": ..., ...}`, each answer `{"result": ...}` or
+Agents have no access: the socket is in a directory that only its owner can enter, and it is not visible in the
+Kubernetes API. Each request is `{"operation": ..., ...}`, each answer `{"result": ...}` or
 `{"error": text}`.
 """
 
@@ -52,7 +52,7 @@ async def _answer(handler: Handler, line: bytes) -> dict[str, Any]:
 
 
 class ControlLine:
-    """The client's side, for use from ordinary threads."""
+    """The client side, for use from ordinary threads."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,6 +1,6 @@
-"""Moments and spans as Kubernetes writes them: RFC 3339 timestamps, ages people read, Go duration strings.
+"""Timestamps and durations as Kubernetes formats them: RFC 3339, human-readable ages, Go duration strings.
 
-A moment is a float of seconds since the epoch, a span a float of seconds. Nothing here asks what time it is:
+A moment is a float of seconds since the epoch, a span a float of seconds. Nothing here reads a clock:
 `now` is always a parameter.
 """
 

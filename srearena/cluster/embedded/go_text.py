@@ -1,4 +1,4 @@
-"""Values as Go prints them, since every message a client reads was once formatted by a Go program.
+"""Values formatted as Go prints them, since real Kubernetes messages come from Go programs.
 
 `quoted` is `%q`, `float_text` is `%v` of a float64, `json_text` is encoding/json, which escapes the three
 characters that matter in HTML and always writes floats in its own way.

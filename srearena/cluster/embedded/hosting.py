@@ -1,6 +1,6 @@
-"""A running cluster: an asyncio loop in which the API answers and virtual time flows.
+"""A running cluster: an asyncio loop that serves the API and advances virtual time.
 
-`Host` is that loop's content; `HostThread` gives it a thread of its own inside the caller's process.
+`Host` runs in that loop; `HostThread` runs the loop in a thread of the caller's process.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ADMINISTRATOR = User("kubernetes-admin", ("system:masters", "system:authenticate
 
 
 class Host:
-    """One cluster, served. Everything here runs in the loop that called `start`."""
+    """One served cluster. Everything here runs in the loop that called `start`."""
 
     def __init__(self, options: ClusterOptions) -> None:
         self.options = options
@@ -69,11 +69,11 @@ class Host:
         return self.server.kubeconfig(user)
 
     def telemetry_endpoints(self) -> dict[str, str]:
-        """The base URL of every telemetry API, and the token they ask for."""
+        """The base URL of every telemetry API, and the token they require."""
         return {**self.telemetry.urls(), "token": self.telemetry.token}
 
     async def catch_up(self) -> None:
-        """Let a cluster that started behind live up to the present, and time flow from there on."""
+        """Advance a cluster that started in the past to the present, and let time flow from there on."""
         present = self.options.start if self.options.start is not None else wall_now()
         await self.pacer.advance(max(0.0, present - self.assembly.world.clock.now))
         self.pacer.speed = self.options.speed
@@ -82,7 +82,7 @@ class Host:
         return {"skipped": self.pacer.flown, "waited": self.assembly.world.clock.waited}
 
     async def control(self, request: dict[str, Any]) -> Any:
-        """What the harness may ask of a cluster beside the Kubernetes API."""
+        """Handle a control request of the harness."""
         match request:
             case {"operation": "status"}:
                 clock = self.assembly.world.clock
@@ -116,9 +116,10 @@ class Host:
 
 
 def collect_rarely(objects: int) -> None:
-    """Look for garbage only after so many new objects.
+    """Raise the threshold of the garbage collector to `objects` new objects.
 
-    A cluster makes and keeps many small objects and few cycles: at Python's 700, a third of its time goes into looking.
+    A cluster creates and keeps many small objects and few cycles: with Python's default of 700, a third of its time is
+    spent on collection (measured).
     """
     gc.set_threshold(max(objects, gc.get_threshold()[0]), 10, 10)
 
@@ -128,7 +129,7 @@ class HostThread:
 
     def __init__(self, options: ClusterOptions) -> None:
         self._options = options
-        # Fewer than where a cluster is alone: what is left of one that was closed are cycles, and here others follow.
+        # Lower than in a process of its own: closed clusters leave cycles, and more clusters follow in this process.
         collect_rarely(20_000)
         self._loop = asyncio.new_event_loop()
         self._ready: Future[Host] = Future()

@@ -1,4 +1,4 @@
-"""Keys of the cluster, derived from its secret rather than drawn: the same secret gives the same key everywhere."""
+"""Keys of the cluster, derived from its secret: the same secret gives the same keys."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _TLS_GOODBYE_SECONDS = 1.0
 
 
 class Listener:
-    """`port` 0 takes a free one, known once it listens."""
+    """A listener; `port` 0 takes a free port, known after `start`."""
 
     def __init__(self, port: int = 0) -> None:
         self.port = port
@@ -26,7 +26,7 @@ class Listener:
 
     @property
     def busy(self) -> bool:
-        """Whether any request is being answered."""
+        """Whether any request is in progress."""
         return bool(self._state.tasks)
 
     async def start(
@@ -50,7 +50,7 @@ class Listener:
             **options,
         )
         config.load()
-        # Only sockets that say they are TCP get TCP_NODELAY from asyncio; without it small answers take 40 ms.
+        # asyncio sets TCP_NODELAY only on sockets with the TCP protocol number; without it small responses take 40 ms.
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -69,7 +69,7 @@ class Listener:
         )
 
     async def stop(self) -> None:
-        """Stop listening and drop every client, also those in the middle of something."""
+        """Stop accepting connections and close the open ones, also those with requests in progress."""
         if self._server is None:
             return
         self._server.close()

@@ -1,7 +1,7 @@
-"""Small questions one asks of a Kubernetes object in its wire shape.
+"""Accessors for Kubernetes objects in their wire form.
 
-Objects are plain dicts, exactly as they travel as JSON. An object that has been stored is never mutated:
-whoever wants to change one takes a `copy_of` it first.
+Objects are plain dicts, exactly as they travel as JSON. A stored object is never mutated: take a
+`copy_of` it before changing it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import orjson
 Obj = dict[str, Any]
 
 
-# These are asked millions of times: no call beyond what the answer needs.
+# Hot path, called millions of times: avoid extra function calls.
 
 
 def copy_of(obj: Obj) -> Obj:
@@ -58,7 +58,7 @@ def is_terminating(obj: Mapping[str, Any]) -> bool:
 
 
 def dig(obj: Any, *path: str | int, default: Any = None) -> Any:
-    """The value at `path`, or `default` where any step of the way is missing or null."""
+    """The value at `path`, or `default` where any step is missing or null."""
     here = obj
     for step in path:
         if isinstance(here, dict):

@@ -1,4 +1,4 @@
-"""How an embedded cluster is to be: everything that two equal runs must agree on, and how it is served."""
+"""Options of an embedded cluster: everything that two equal runs must share, and how it is served."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from secrets import token_hex
 from typing import Any
 
 SETTLING_SECONDS = 180.0
-"""How much of a cluster's life is simulated before anyone looks: enough for everything to be up and quiet."""
+"""Virtual seconds that are simulated before a cluster is handed over: enough for all components to settle."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -15,15 +15,15 @@ class ClusterOptions:
     workers: int = 3
     seed: int = 0
     speed: float = 1.0
-    """Virtual seconds per real second; 0 leaves time to whoever advances it."""
+    """Virtual seconds per real second; at 0, time moves only through `advance`."""
     port: int = 0
     start: float | None = None
     """The virtual instant (seconds since the epoch) at which the cluster is handed over; None means the real now."""
     behind: float = 0.0
-    """How many seconds before that instant the cluster is handed over, with time standing still until `catch_up`: what
-    is done meanwhile, and what is waited for, lies in the past when others first look."""
+    """How many seconds before that instant the cluster is handed over, with time stopped until `catch_up`:
+    actions and waits before that are in the past when clients first look."""
     secret: str = field(default_factory=lambda: token_hex(16))
-    """Where keys and tokens come from. Not derived from the seed: who knows the seed must not be able to forge them."""
+    """Entropy of keys and tokens. Not derived from the seed, so that a known seed does not allow forging them."""
     models: tuple[str, ...] = ()
     """Folders with a `model.yaml`: what the images of applications do here."""
     worker_cpu: str = "8"
@@ -31,7 +31,7 @@ class ClusterOptions:
     pods_per_node: int = 110
 
     def problems(self) -> list[str]:
-        """What is wrong with these options, for a person to read."""
+        """Human-readable errors in these options."""
         found: list[str] = []
         if not 0 <= self.workers <= 5000:
             found.append(f"the number of worker nodes must be between 0 and 5000, not {self.workers}")

@@ -1,9 +1,9 @@
-"""How virtual time follows the wall clock: the only place in the simulator that knows the latter.
+"""How virtual time follows the wall clock. The only module of the simulator that reads the wall clock.
 
-`speed` virtual seconds pass per real second; at speed 0 time stands still until somebody advances it, which is what
-makes a run repeatable to the byte. Somebody in a hurry lets it fly from event to event for as long as a client's
-request waits for something to happen, and to that very instant. Long stretches are simulated in slices of a few
-milliseconds, and between two slices the API answers.
+`speed` virtual seconds pass per real second; at speed 0 time stands still until `advance`, which makes a run
+repeatable to the byte. While fast-forwarding is on (`hurry`), time jumps from event to event as long as a client's
+request waits for an event, and stops at that instant. Long periods are simulated in slices of a few milliseconds, and
+between two slices the API serves requests.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class Pacer:
         self._woken = asyncio.Event()
         self._advancing = 0
         self._hurries: dict[int, float] = {}
-        """Who is in a hurry, and the instant by which it gives up."""
+        """Active fast-forwards, and the instant at which each ends."""
         self._hurried = 0
         self.flown = 0.0
-        """How much more time has passed because of hurries than would have without."""
+        """Virtual seconds gained by fast-forwarding."""
 
     @property
     def speed(self) -> float:
@@ -52,17 +52,17 @@ class Pacer:
         self._anchor_virtual = virtual
 
     def _due(self) -> float:
-        """The virtual instant that ought to be now."""
+        """The virtual instant that corresponds to the wall clock."""
         return self._anchor_virtual + (self._wall() - self._anchor_wall) * self._speed
 
     def catch_up(self) -> None:
-        """Let time flow up to the present, for one slice at most; called before each request is answered."""
+        """Advance to the present, for one slice at most; called before each request is served."""
         if self._advancing:
             return
         if self._speed:
             self._run_slice(self._due())
         else:
-            # What previous requests led to at this instant comes before the next one, however long it takes us.
+            # Effects of previous requests at this instant are processed before the next request.
             self._clock.run_until(self._due())
 
     def _run_slice(self, until: float) -> bool:
@@ -70,11 +70,11 @@ class Pacer:
         return self._clock.run_until(until, lambda: self._wall() >= pause_at or self._is_held())
 
     def _is_held(self) -> bool:
-        """Whether time must not fly on: an answer from outside the simulation takes the time it takes."""
+        """Whether fast-forwarding must wait for a response from outside the simulation."""
         return bool(self._advancing and self._clock.awaited)
 
     async def advance(self, seconds: float) -> None:
-        """Let that many virtual seconds pass at full speed."""
+        """Advance by that many virtual seconds at full speed."""
         until = max(self._due(), self._clock.now) + seconds
         self._advancing += 1
         try:
@@ -85,7 +85,7 @@ class Pacer:
             self._anchor(self._clock.now)
 
     def hurry(self, limit: float) -> int:
-        """Let time fly while requests wait, for so many seconds of it at most; the number to `ease` it by."""
+        """Fast-forward while requests wait, by `limit` virtual seconds at most; returns the number for `ease`."""
         self._hurried += 1
         self._hurries[self._hurried] = max(self._due(), self._clock.now) + limit
         self._woken.set()
@@ -95,12 +95,12 @@ class Pacer:
         self._hurries.pop(number, None)
 
     def _fly(self) -> None:
-        """From event to event until nobody waits any more; who still waits at the last instant does so in vain."""
+        """Run from event to event until no client waits; clients that still wait at the limit give up."""
         clock, pause_at = self._clock, self._wall() + _SLICE_SECONDS
         last = max(self._hurries.values())
 
         def landed() -> bool:
-            return not clock.wanted or bool(clock.awaited) or self._wall() >= pause_at
+            return not clock.external_waits or bool(clock.awaited) or self._wall() >= pause_at
 
         while not landed():
             upcoming = clock.next_event_at()
@@ -108,7 +108,7 @@ class Pacer:
                 clock.run_until(upcoming, landed)
                 continue
             clock.run_until(last)
-            for give_up in tuple(clock.wanted):
+            for give_up in tuple(clock.external_waits):
                 clock.served(give_up)
                 give_up()
         due = self._due()
@@ -116,14 +116,14 @@ class Pacer:
         self._anchor(max(due, clock.now))
 
     async def run(self) -> None:
-        """Keep time flowing until cancelled."""
+        """Advance time until cancelled."""
         self._clock.on_earlier = self._woken.set
         try:
             while True:
                 if self._advancing:
                     await asyncio.sleep(_SLICE_SECONDS)
                     continue
-                if self._hurries and self._clock.wanted:
+                if self._hurries and self._clock.external_waits:
                     self._fly()
                     await asyncio.sleep(_OUTSIDE_POLL if self._clock.awaited else 0)
                     continue

@@ -1,9 +1,9 @@
-"""Kubernetes quantities: amounts of CPU, memory and storage as people write them ("100m", "1.5Gi", "1e3").
+"""Kubernetes quantities: amounts of CPU, memory and storage ("100m", "1.5Gi", "1e3").
 
 What always holds: an amount is an exact integer number of billionths (a finer input is rounded away from zero, so
-whoever asks for something gets something), and a quantity remembers the family of suffix it was written in, so that
+that a positive request stays positive), and a quantity remembers the family of suffix it was written in, so that
 what is written back is the same number in the same family with the largest suffix that loses nothing.
-Parsing is cached, since a cluster says the same few amounts thousands of times.
+Parsing is cached, since a cluster contains the same few amounts thousands of times.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The one source of chance in a cluster: everything random is drawn from streams named by what they are for.
+"""The only source of randomness in a cluster: named streams, one per purpose.
 
 Streams are independent, so that drawing one more pod name does not change the jitter of a probe.
 """
@@ -20,7 +20,7 @@ class Randomness:
         self._streams: dict[str, random.Random] = {}
 
     def stream(self, purpose: str) -> random.Random:
-        """A generator of its own for that purpose, the same in every run with this seed."""
+        """The generator of that purpose, equal in every run with this seed."""
         found = self._streams.get(purpose)
         if found is None:
             digest = hashlib.sha256(f"{self.seed}/{purpose}".encode()).digest()

@@ -1,9 +1,8 @@
-"""Events as components write them: said once, counted when repeated, folded together when they become a flood.
+"""Core events as components write them: repeated events are counted, similar ones aggregated, and bursts limited.
 
 The rules are client-go's correlator: the same event again raises `count` and moves `lastTimestamp`; more than ten
-different messages for one reason within ten minutes are folded into one "(combined from similar events)"; one source
-speaking of one object is cut off after a burst of 25, then allowed one event every five minutes. Events expire after
-an hour.
+different messages for one reason within ten minutes are aggregated into one "(combined from similar events)"; each
+source is limited per object to a burst of 25, then one event every five minutes. Events expire after an hour.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _MESSAGE_LIMIT = 1024
 
 @dataclass(slots=True)
 class _Bucket:
-    """Tokens left for one source about one object."""
+    """The token bucket of one source about one object."""
 
     tokens: float
     filled_at: float
@@ -37,7 +36,7 @@ class _Bucket:
 
 @dataclass(slots=True)
 class _Similar:
-    """The different messages that one reason has produced lately."""
+    """The recent messages of one reason."""
 
     messages: set[str] = field(default_factory=set)
     last_at: float = 0.0
@@ -56,7 +55,7 @@ class Recorder:
         self._similar: dict[tuple[str, ...], _Similar] = {}
 
     def event(self, about: Obj, kind: str, reason: str, message: str, *, field_path: str = "") -> None:
-        """Say that something happened to an object; `kind` is Normal or Warning."""
+        """Record an event about an object; `kind` is Normal or Warning."""
         message = message if len(message) <= _MESSAGE_LIMIT else message[: _MESSAGE_LIMIT - 3] + "..."
         if not self._may_speak(uid_of(about) or name_of(about)):
             return
@@ -132,7 +131,7 @@ class Recorder:
         try:
             self._client.create("events", event)
         except ApiError:
-            return  # the namespace is going away: nobody will read it
+            return  # the namespace is being deleted
         self._names[key] = name
         self._world.clock.after(EVENT_LIFETIME, self._expire, namespace, name, key)
 

@@ -1,8 +1,8 @@
 """Events as the scheduler writes them: through events.k8s.io, where repetitions become a series.
 
-Two events are the same when they say the same reason of the same version of an object, whatever their note. The second
-starts a series and is written at once; further ones are only counted, and the count is written when the series is
-refreshed every half hour or ends, six minutes after it was last heard of.
+Two events are equal when they have the same reason and the same version of an object, regardless of their note. The
+second starts a series and is written at once; further ones are only counted, and the count is written when the series
+is refreshed every half hour or ends, six minutes after its last event.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _SERIES_LASTS = 360.0
 _REFRESHES = 5
-"""A series is refreshed at every so many looks for series that ended."""
+"""A series is refreshed at every n-th check for finished series (client-go: 30 minutes at one check per 6 minutes)."""
 _NOTE_LIMIT = 1024
 
 _Key = tuple[str, ...]
@@ -80,7 +80,7 @@ class SeriesRecorder:
         try:
             self._client.create("events", event)
         except ApiError:
-            return  # the namespace is going away: nobody will read it
+            return  # the namespace is being deleted
         self._series[key] = _Series(namespace, name, now, stamp)
         self._look_later(key)
         self._world.clock.after(EVENT_LIFETIME, self._expire, namespace, name)

@@ -1,7 +1,7 @@
-"""Where the cluster's objects are: in memory, versioned, indexed and watchable.
+"""The object store of a cluster: in memory, versioned, indexed and watchable.
 
-What always holds: every write gets the next revision, which becomes the object's resourceVersion; subscribers hear of
-writes in that order, before the writer goes on; a stored object is never mutated, so a reader may keep it.
+What always holds: every write gets the next revision, which becomes the object's resourceVersion; subscribers are
+notified of writes in that order, before the write returns; a stored object is never mutated, so a reader may keep it.
 
 Resources are named as RBAC and kubectl name them: `pods`, `deployments.apps`.
 """
@@ -18,7 +18,7 @@ import orjson
 from srearena.cluster.embedded.objects import Obj, meta, name_of, namespace_of
 
 HISTORY_LENGTH = 1_000
-"""How many changes per resource a watcher can catch up with; older revisions are gone (410)."""
+"""The number of changes kept per resource for watches; older revisions are compacted (410)."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -33,11 +33,11 @@ class Change:
 
 
 class RevisionGone(Exception):
-    """The asked-for revision is older than the history that is kept."""
+    """The requested revision is older than the retained history."""
 
-    def __init__(self, asked: int, oldest: int) -> None:
-        super().__init__(f"revision {asked} is gone, the oldest kept is {oldest}")
-        self.asked = asked
+    def __init__(self, requested: int, oldest: int) -> None:
+        super().__init__(f"revision {requested} is gone, the oldest kept is {oldest}")
+        self.requested = requested
         self.oldest = oldest
 
 
@@ -63,7 +63,7 @@ class _Index:
                 self.buckets.setdefault(key, {})[place] = new
 
 
-class _Shelf:
+class _ResourceTable:
     """All objects of one resource."""
 
     def __init__(self) -> None:
@@ -79,37 +79,37 @@ class _Shelf:
 class Store:
     def __init__(self) -> None:
         self.revision = 1
-        self._shelves: dict[str, _Shelf] = {}
+        self._tables: dict[str, _ResourceTable] = {}
         self._subscribers: list[Subscriber] = []
         self._owned: dict[str, dict[tuple[str, str, str], Obj]] = {}
 
     # Reading
 
     def get(self, resource: str, namespace: str, name: str) -> Obj | None:
-        shelf = self._shelves.get(resource)
-        return shelf.objects.get((namespace, name)) if shelf else None
+        table = self._tables.get(resource)
+        return table.objects.get((namespace, name)) if table else None
 
     def objects(self, resource: str, namespace: str = "") -> list[Obj]:
         """Objects of a resource, of one namespace or of all, in the order etcd would give them."""
-        shelf = self._shelves.get(resource)
-        if shelf is None:
+        table = self._tables.get(resource)
+        if table is None:
             return []
         if namespace:
-            within = shelf.by_namespace.get(namespace, {})
+            within = table.by_namespace.get(namespace, {})
             return [within[name] for name in sorted(within)]
-        return [shelf.objects[place] for place in sorted(shelf.objects, key="/".join)]
+        return [table.objects[place] for place in sorted(table.objects, key="/".join)]
 
     def count(self, resource: str) -> int:
-        shelf = self._shelves.get(resource)
-        return len(shelf.objects) if shelf else 0
+        table = self._tables.get(resource)
+        return len(table.objects) if table else 0
 
     def resources(self) -> list[str]:
         """Every resource that has objects now."""
-        return sorted(resource for resource, shelf in self._shelves.items() if shelf.objects)
+        return sorted(resource for resource, table in self._tables.items() if table.objects)
 
     def indexed(self, resource: str, index: str, key: str) -> list[Obj]:
         """Objects under `key` of an index made with `add_index`, in name order."""
-        bucket = self._shelf(resource).indexes[index].buckets.get(key, {})
+        bucket = self._table(resource).indexes[index].buckets.get(key, {})
         return [bucket[place] for place in sorted(bucket)]
 
     def owned_by(self, uid: str) -> list[tuple[str, Obj]]:
@@ -118,52 +118,54 @@ class Store:
 
     def encoded(self, resource: str, obj: Obj) -> bytes:
         """The object as JSON; the bytes of the current version are made once and shared by all readers."""
-        shelf = self._shelf(resource)
+        table = self._table(resource)
         place = (namespace_of(obj), name_of(obj))
-        if shelf.objects.get(place) is not obj:
+        if table.objects.get(place) is not obj:
             return orjson.dumps(obj)
-        found = shelf.encoded.get(place)
+        found = table.encoded.get(place)
         if found is None:
-            found = shelf.encoded[place] = orjson.dumps(obj)
+            found = table.encoded[place] = orjson.dumps(obj)
         return found
 
     # Writing
 
     def put(self, resource: str, obj: Obj) -> Obj:
-        """Store a new state (the store takes the dict over); returns it with its resourceVersion."""
-        shelf = self._shelf(resource)
+        """Store a new state; returns it with its resourceVersion. The caller must not use the dict afterwards."""
+        table = self._table(resource)
         place = (namespace_of(obj), name_of(obj))
-        old = shelf.objects.get(place)
+        old = table.objects.get(place)
         self.revision += 1
         obj["metadata"]["resourceVersion"] = str(self.revision)
-        shelf.objects[place] = obj
-        shelf.by_namespace.setdefault(place[0], {})[place[1]] = obj
-        self._record(shelf, Change("MODIFIED" if old else "ADDED", resource, old, obj, self.revision), place, old, obj)
+        table.objects[place] = obj
+        table.by_namespace.setdefault(place[0], {})[place[1]] = obj
+        self._record(table, Change("MODIFIED" if old else "ADDED", resource, old, obj, self.revision), place, old, obj)
         return obj
 
     def remove(self, resource: str, namespace: str, name: str) -> Obj:
-        """Take an object out; KeyError if it is not there."""
-        shelf = self._shelf(resource)
+        """Remove an object; KeyError if it does not exist."""
+        table = self._table(resource)
         place = (namespace, name)
-        old = shelf.objects.pop(place)
-        within = shelf.by_namespace[namespace]
+        old = table.objects.pop(place)
+        within = table.by_namespace[namespace]
         del within[name]
         if not within:
-            del shelf.by_namespace[namespace]
+            del table.by_namespace[namespace]
         self.revision += 1
         last = {**old, "metadata": {**old["metadata"], "resourceVersion": str(self.revision)}}
-        self._record(shelf, Change("DELETED", resource, old, last, self.revision), place, old, None)
+        self._record(table, Change("DELETED", resource, old, last, self.revision), place, old, None)
         return last
 
-    def _record(self, shelf: _Shelf, change: Change, place: tuple[str, str], old: Obj | None, new: Obj | None) -> None:
-        shelf.encoded.pop(place, None)
-        for index in shelf.indexes.values():
+    def _record(
+        self, table: _ResourceTable, change: Change, place: tuple[str, str], old: Obj | None, new: Obj | None
+    ) -> None:
+        table.encoded.pop(place, None)
+        for index in table.indexes.values():
             index.replace(place, old, new)
         self._update_owners((change.resource, *place), old, new)
-        if len(shelf.history) == HISTORY_LENGTH:
-            shelf.forgotten_revision = shelf.history[0].revision
-        shelf.history.append(change)
-        for subscriber in (*shelf.subscribers, *self._subscribers):
+        if len(table.history) == HISTORY_LENGTH:
+            table.forgotten_revision = table.history[0].revision
+        table.history.append(change)
+        for subscriber in (*table.subscribers, *self._subscribers):
             subscriber(change)
 
     def _update_owners(self, place: tuple[str, str, str], old: Obj | None, new: Obj | None) -> None:
@@ -183,8 +185,8 @@ class Store:
     # Watching
 
     def subscribe(self, subscriber: Subscriber, resource: str | None = None) -> Callable[[], None]:
-        """Hear of every change from now on (of one resource, or of all); call the result to stop."""
-        subscribers = self._shelf(resource).subscribers if resource else self._subscribers
+        """Call `subscriber` with every future change (of one resource, or of all); call the result to stop."""
+        subscribers = self._table(resource).subscribers if resource else self._subscribers
         subscribers.append(subscriber)
 
         def unsubscribe() -> None:
@@ -194,21 +196,21 @@ class Store:
         return unsubscribe
 
     def changes_since(self, resource: str, revision: int) -> list[Change]:
-        """What happened to a resource after `revision`; RevisionGone when that is too long ago to know."""
-        shelf = self._shelf(resource)
-        if revision < shelf.forgotten_revision:
-            raise RevisionGone(revision, shelf.forgotten_revision)
-        return [change for change in shelf.history if change.revision > revision]
+        """The changes of a resource after `revision`; RevisionGone where they are no longer retained."""
+        table = self._table(resource)
+        if revision < table.forgotten_revision:
+            raise RevisionGone(revision, table.forgotten_revision)
+        return [change for change in table.history if change.revision > revision]
 
     def add_index(self, resource: str, name: str, keys: IndexKeys) -> None:
-        """Keep objects of a resource findable by the keys that `keys` gives for each."""
-        shelf = self._shelf(resource)
-        index = shelf.indexes[name] = _Index(keys)
-        for place, obj in shelf.objects.items():
+        """Index the objects of a resource by the keys that `keys` returns for each."""
+        table = self._table(resource)
+        index = table.indexes[name] = _Index(keys)
+        for place, obj in table.objects.items():
             index.replace(place, None, obj)
 
-    def _shelf(self, resource: str) -> _Shelf:
-        found = self._shelves.get(resource)
+    def _table(self, resource: str) -> _ResourceTable:
+        found = self._tables.get(resource)
         if found is None:
-            found = self._shelves[resource] = _Shelf()
+            found = self._tables[resource] = _ResourceTable()
         return found

@@ -1,9 +1,9 @@
 """Calling admission webhooks: a Service over the simulated network, a URL over real HTTPS.
 
 A Service is dialled from the control plane as any program would, so a webhook without endpoints, behind a policy or
-with a certificate from the wrong authority fails as it does in life, after as much virtual time. A URL is for a
-webhook server outside the simulation, on this machine: only loopback addresses are called, everything else does not
-exist from in here.
+with a certificate from the wrong authority fails as in a real cluster, after the same virtual time. A URL is for a
+webhook server outside the simulation, on this machine: only loopback addresses are called, all others are
+unreachable.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class WebhookCalls:
         if found is None:
             answered.set(Answer(failure=f'Post "{webhook.url}": service "{service["name"]}" not found'))
             return
-        # The API server asks no DNS: it knows the Service's address.
+        # The API server uses no DNS: it takes the Service's address from the object.
         host = f"{service['name']}.{service['namespace']}.svc"
         address = dig(found, "spec", "clusterIP", default=host)
         result = await self._network.http(address, service.get("port") or 443, request, timeout=float(webhook.timeout))

@@ -1,4 +1,4 @@
-"""One cluster: its clock, its store, its rules and the components that live by them.
+"""One cluster: its clock, store and registry, and the handlers of its components.
 
 Single-threaded. Components are handlers on the clock's queue and on the store's changes; requests from outside run
 between two events. Two worlds share nothing but read-only tables.
@@ -45,10 +45,10 @@ class World:
         return self.client(component(name), name)
 
     def on_change(self, resource: str, handler: Callable[[Change], None]) -> None:
-        """Call `handler` right after each write to a resource. It may look and plan, but must not write itself."""
+        """Call `handler` after each write to a resource. It may read and schedule work, but must not write."""
         self.store.subscribe(handler, resource)
 
     def next_serial(self) -> int:
-        """1, 2, 3 ...: tells apart what happens within one instant."""
+        """1, 2, 3 ...: orders events within one instant."""
         self._serial += 1
         return self._serial

@@ -237,7 +237,7 @@ def _first_lines(
     try:
         missed = store.changes_since(key, revision)
     except RevisionGone as gone:
-        return Expired.too_old(gone.asked, gone.oldest)
+        return Expired.too_old(gone.requested, gone.oldest)
     for change in missed:
         watcher.offer(Event(change))
     return [stream.change(kind, event) for kind, event in watcher.take()]

@@ -1,7 +1,7 @@
-"""Programs that count what they do, as their exporters show it.
+"""Metrics of simulated programs, served directly or by a separate exporter.
 
-What listens on a port may offer such numbers through `Listener.server`; Prometheus finds them there. The numbers are
-those of the program's own state, never made for the occasion.
+The object in `Listener.server` may be `Metered` or `Exported`; the collectors find it there. Values are computed from
+the program's own state.
 """
 
 from __future__ import annotations

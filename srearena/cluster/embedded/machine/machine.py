@@ -1,6 +1,6 @@
 """A machine: processor, memory, disk, addresses, and the container runtime on it.
 
-It lives without its kubelet: containers go on running when the kubelet is stopped, and only a reboot ends them.
+It does not depend on its kubelet: containers keep running when the kubelet is stopped, and only a reboot ends them.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ CONTROL_PLANE = "control-plane"
 CONTAINER_RUNTIME = "containerd://2.1.3"
 OS_IMAGE = "Debian GNU/Linux 12 (bookworm)"
 SYSTEM_MEMORY = 420 * 1024**2
-"""What the kernel, the runtime and the kubelet themselves keep resident."""
+"""Resident memory of the kernel, the runtime and the kubelet (chosen: a kind node idles at about 400 MiB)."""
 SYSTEM_DISK = 6 * GIB
-"""What the operating system takes of the disk."""
+"""Disk space of the operating system."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """A node to be: what its hardware is and how it registers itself."""
+    """The hardware of a node and how it registers itself."""
 
     name: str
     role: str = ""
@@ -86,7 +86,7 @@ class Machine:
         self.address = f"172.18.{(number + 2) // 256}.{(number + 2) % 256}"
         self.pod_range = IPv4Network(f"10.{244 + number // 256}.{number % 256}.0/24")
         self.gateway = str(self.pod_range[1])
-        """The machine's own address in its pods' network: where its probes come from."""
+        """The machine's own address in its pods' network: the source of its probes."""
         self.booted_at = clock.now
         self.boot_id = new_boot_id(random)
         self.machine_id = f"{random.getrandbits(128):032x}"
@@ -95,18 +95,18 @@ class Machine:
         """Seconds by which this machine's clock is ahead."""
         self.powered = True
         self.contended = False
-        """Whether more processor is wanted than there is."""
+        """Whether the CPU demand exceeds the cores."""
         self.disk = Space(spec.disk_bytes, used=min(SYSTEM_DISK, spec.disk_bytes // 10))
         self.ballast = 0
-        """Bytes on disk that belong to no pod (somebody filled it)."""
+        """Bytes on disk that belong to no pod."""
         self.own_load = ResourceMeter(clock)
         """Processes of the machine itself that belong to no pod."""
         self.disk_factor = 1.0
-        """How many times as long its disk takes."""
+        """Factor of the disk latency."""
         self.disk_reserve = 0.0
-        """The share of the disk that its kubelet was told to keep free, beyond what it keeps by itself."""
+        """The configured eviction threshold of the disk as a share, beyond the kubelet's default."""
         self.memory_ballast = 0
-        """Bytes of memory held by something that is no pod."""
+        """Bytes of memory used by processes outside of pods."""
         self.files = host_tree(spec.name)
         self.images = ImageStore(clock, random, catalogue, self.disk)
         self.programs = programs
@@ -115,15 +115,15 @@ class Machine:
         """By pod UID, the newest of each."""
         self.network: PodNetwork = NoNetwork()
         self.volumes: dict[str, dict[str, MountedVolume]] = {}
-        """By pod UID and name: what is mounted stays so without a kubelet."""
+        """By pod UID and name; volumes stay mounted without a kubelet."""
         self.handlers: dict[int, HttpHandler] = {}
-        """What programs of the control plane answer on their ports, where the simulator lends them its own voice."""
+        """HTTP handlers of control-plane programs by port, implemented by the simulator."""
         self.root_certificate = b""
         """The certificate (PEM) of the authority that signed those of the control plane."""
         self.live: dict[str, ContainerRecord] = {}
         """The containers that run now, by id."""
         self.on_container: Callable[[Sandbox, ContainerRecord], object] | None = None
-        """Told of every container that is created."""
+        """Called with every container that is created."""
         self._addresses: dict[str, Sandbox] = {}
         self._last_address = 1
 
@@ -133,7 +133,7 @@ class Machine:
 
     @property
     def now(self) -> float:
-        """The time this machine believes in."""
+        """The time of this machine's clock."""
         return self.clock.now + self.clock_skew
 
     def plug_into(self, network: PodNetwork) -> None:
@@ -148,7 +148,7 @@ class Machine:
         return self._addresses.get(address)
 
     def take_address(self, sandbox: Sandbox) -> str:
-        """The next free address, going round the range as the host-local plug-in does."""
+        """The next free address, round robin, as the host-local plug-in assigns it."""
         size = self.pod_range.num_addresses
         for step in range(1, size):
             offset = (self._last_address + step) % size
@@ -168,7 +168,7 @@ class Machine:
     # --- use -------------------------------------------------------------------------------------------------
 
     def survey(self) -> tuple[int, float]:
-        """Bytes of memory in use that cannot be reclaimed, and cores wanted by the containers."""
+        """Bytes of memory in use that cannot be reclaimed, and the CPU demand of the containers in cores."""
         memory = SYSTEM_MEMORY + self.memory_ballast
         wanted = self.own_load.wanted_cores
         for record in self.live.values():

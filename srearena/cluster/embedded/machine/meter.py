@@ -1,8 +1,8 @@
-"""What a container uses of the machine: processor time with its quota, and memory with its limit.
+"""Resource usage of a container: CPU time with its quota, and memory with its limit.
 
-Use comes from two sides. Programs that compute say so as they go (`burn`); models of steady load set a rate (`load`),
-which is integrated only when somebody asks. The quota works as the kernel's: so much time in each period of 100 ms,
-and whoever used it up stands still until the next.
+Usage has two sources. Programs that compute report it step by step (`burn`); models of steady load set a rate (`load`),
+which is integrated only when the counters are read. The quota works as in the kernel: a time slice in each period of
+100 ms (the CFS default), after which the container is throttled until the next.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ class ResourceMeter:
         self.cpu_limit = cpu_limit
         self.memory_limit = memory_limit
         self.available_cores: float | None = None
-        """What the node has to give, where it is contended; None means enough."""
+        """The cores available to the container on a contended node; None where the node is not contended."""
         self.bursts = 0.0
-        """Share of periods in which a load that fits on average does not fit at once, and is held back."""
+        """Share of periods in which a load that fits on average is throttled because it is bursty."""
         self.nr_periods = 0.0
         self.nr_throttled = 0.0
         self.throttled_seconds = 0.0
         self.peak_memory = 0
         self.wanted_cores = 0.0
-        """What all steady loads ask for together."""
+        """The sum of all steady loads."""
         self.working_set = 0
         """Bytes of memory in use: container_memory_working_set_bytes."""
         self._on_out_of_memory = on_out_of_memory
@@ -73,7 +73,7 @@ class ResourceMeter:
     # --- processor -------------------------------------------------------------------------------------------
 
     def load(self, source: Hashable, cores: float) -> None:
-        """From now on, `source` wants that many cores, all the time."""
+        """Set the steady load of `source` to that many cores."""
         self._settle()
         if cores > 0:
             self._loads[source] = cores
@@ -83,7 +83,7 @@ class ResourceMeter:
 
     @property
     def granted_cores(self) -> float:
-        """Of the steady load, what the quota and the node let through."""
+        """The part of the steady load that the quota and the node allow."""
         granted = self.wanted_cores
         for bound in (self.cpu_limit, self.available_cores):
             if bound is not None and bound < granted:
@@ -149,7 +149,7 @@ class ResourceMeter:
     # --- memory ----------------------------------------------------------------------------------------------
 
     def set_memory(self, source: Hashable, size: int) -> None:
-        """`source` has that many bytes resident. Too much for the limit is answered by the kernel, at once."""
+        """Set the resident bytes of `source`. Exceeding the limit triggers the OOM killer at once."""
         self.working_set -= self._memory.pop(source, 0)
         if size <= 0:
             return

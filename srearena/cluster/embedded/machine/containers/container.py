@@ -55,7 +55,7 @@ MAX_INTERPRETERS = 4
 
 @dataclass(frozen=True, slots=True)
 class KernelFacts:
-    """What /proc and uname say about the node."""
+    """Kernel facts of the node, as /proc and uname show them."""
 
     release: str = "6.8.0-45-generic"
     version: str = "#45-Ubuntu SMP PREEMPT_DYNAMIC"
@@ -66,7 +66,7 @@ class KernelFacts:
 
 
 class HostContext(Protocol):
-    """What the node gives to a container. One object may serve all containers of a pod."""
+    """The interface of the node to a container. One object may serve all containers of a pod."""
 
     @property
     def clock(self) -> Clock: ...
@@ -95,7 +95,7 @@ class HostContext(Protocol):
 
 @dataclass(slots=True)
 class ContainerConfig:
-    """What the kubelet asks the runtime for; everything is expanded and resolved already."""
+    """The configuration of a container, with all values expanded and resolved."""
 
     name: str
     image: str
@@ -119,7 +119,7 @@ class ContainerConfig:
     stdin_once: bool = False
     tty: bool = False
     kill_all_on_oom: bool = True
-    """The kernel kills every process of the container, not only the one that asked for too much."""
+    """Whether the OOM killer kills all processes of the container (memory.oom.group)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class ContainerExit:
 
     @property
     def reason(self) -> str:
-        """As the container's terminated state gives it."""
+        """The reason in the container's terminated state."""
         if self.oom_killed:
             return "OOMKilled"
         return "Completed" if self.code == 0 else "Error"
@@ -223,7 +223,7 @@ class Container:
 
     @property
     def files(self) -> FileView:
-        """The container's files as the node sees them, whatever their permissions."""
+        """The container's files as the node accesses them, without permission checks."""
         return FileView(self.filesystem, RootCaller())
 
     @property
@@ -253,7 +253,7 @@ class Container:
         return environment
 
     def credentials(self) -> Credentials:
-        """Who the main process runs as: the pod's choice, or else the image's."""
+        """The credentials of the main process: from the pod, or else from the image."""
         config = self.config
         accounts = self.program.accounts(self.files)
         if config.uid is not None:
@@ -264,7 +264,7 @@ class Container:
         return Credentials(account.uid, gid, tuple(dict.fromkeys((gid, *config.groups))), config.capabilities)
 
     def start(self) -> Process:
-        """Start the main process; StartError, in the runtime's words, where that is impossible."""
+        """Start the main process; StartError with the runtime's message on failure."""
         if self.main is not None:
             raise RuntimeError("a container is started once")
         lay(self.filesystem, [*system_mounts(self), *self.config.mounts])
@@ -297,11 +297,11 @@ class Container:
         return process.start(entry)
 
     def _enter(self, cwd: str, credentials: Credentials) -> str:
-        """The working directory; the runtime makes it where the image has none."""
+        """The working directory; created where the image has none."""
         files = self.files
         try:
             if not files.is_dir(cwd):
-                # It is made before the root turns read-only, so that does not stand in the way.
+                # The runtime creates it before the root is remounted read-only.
                 read_only, self.filesystem.root.read_only = self.filesystem.root.read_only, False
                 try:
                     files.mkdir(cwd, 0o755, parents=True)
@@ -328,7 +328,7 @@ class Container:
 
     @property
     def stdin(self) -> Pipe | None:
-        """The main process's standard input, for whoever attaches (without a terminal)."""
+        """The standard input of the main process, for `kubectl attach` without a terminal."""
         return self._stdin
 
     def loader(self, process: Process, argv: Sequence[str], env: Mapping[str, str], depth: int = 0) -> Entry:
@@ -379,7 +379,7 @@ class Container:
     ) -> Process:
         """Run a further command (kubectl exec, a probe, a hook); StartError where it cannot be started.
 
-        The files given are taken over. With `tty`, all three descriptors are that terminal.
+        The container takes ownership of the files. With `tty`, all three descriptors are that terminal.
         """
         argv = [_clean(word) for word in argv]
         if not self.running or self.main is None:
@@ -416,7 +416,7 @@ class Container:
             self.main.raise_signal(number, from_outside=True)
 
     def stop(self) -> None:
-        """Ask it to end, with the signal its image wants."""
+        """Send the stop signal of the image."""
         self.signal(self.stop_signal)
 
     def kill(self) -> None:
@@ -449,14 +449,14 @@ class Container:
 
 
 def _clean(word: str) -> str:
-    """An argument as bytes could have given it: lone surrogates of UTF-16 have no place in one."""
+    """Replace lone UTF-16 surrogates, which cannot be encoded as bytes."""
     if word.isascii():
         return word
     return word.encode("utf-8", "replace").decode() if any("\ud800" <= char <= "\udc7f" for char in word) else word
 
 
 def _failing_entry(error: ExecError) -> Entry:
-    """The container exists by the time execve itself fails, so the failure is its first and last log line."""
+    """An entry that fails: the container exists when execve fails, so the error is its only log line."""
 
     async def run(process: Process) -> int:
         await process.error(f"exec {error.name}: {os.strerror(error.number).lower()}\n")

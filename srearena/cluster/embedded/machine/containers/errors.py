@@ -1,4 +1,4 @@
-"""What containerd and runc say when a container or a command cannot be started, in their words."""
+"""Errors of containerd and runc for containers and commands that cannot be started, in their wording."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _START = (
 
 
 class RuntimeFailure(Exception):
-    """The container runtime refused; the message is what the kubelet gets to see."""
+    """A request failed; the message is the one the kubelet receives."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -23,7 +23,7 @@ class RuntimeFailure(Exception):
 
 
 class CreateError(RuntimeFailure):
-    """The container could not even be created (CreateContainerError)."""
+    """The container could not be created (CreateContainerError)."""
 
 
 class StartError(RuntimeFailure):
@@ -43,7 +43,7 @@ class ExecFailure(RuntimeFailure):
 
 
 def lookup_error(error: ExecError) -> str:
-    """As Go's exec.LookPath words it."""
+    """The message of Go's exec.LookPath."""
     if error.searched:
         return f'exec: "{error.name}": executable file not found in $PATH'
     text = os.strerror(error.number).lower()

@@ -1,4 +1,4 @@
-"""What a container wrote to standard output and error, line by line, as the runtime keeps it for `kubectl logs`.
+"""The log of a container: lines of standard output and error, as the runtime stores them for `kubectl logs`.
 
 Lines carry the instant at which they were completed. The log is rotated as the kubelet does: when the current file
 is full a new one begins, and only the current one is shown.
@@ -23,7 +23,7 @@ class LogLine(NamedTuple):
     text: bytes
     """Without the newline."""
     partial: bool = False
-    """The runtime cut an overlong line here; it goes on in the next entry."""
+    """The runtime split a long line here; the next entry continues it."""
 
 
 class ContainerLog:
@@ -43,9 +43,9 @@ class ContainerLog:
         self.clock = clock
         self.limit = limit
         self.dropped = 0
-        """Lines that rotation took away; line numbers go on counting."""
+        """The number of lines removed by rotation; line numbers are not reused."""
         self.before_rotation: Callable[[], object] | None = None
-        """The last chance of whoever follows the log to read what is about to go."""
+        """Called before rotation, so that followers can read the lines that will be removed."""
         self._lines: list[LogLine] = []
         self._bytes = 0
         self._pending: dict[str, bytes] = {}
@@ -54,7 +54,7 @@ class ContainerLog:
 
     @property
     def end(self) -> int:
-        """The number the next line will get."""
+        """The number of the next line."""
         return self.dropped + len(self._lines)
 
     @property
@@ -78,7 +78,7 @@ class ContainerLog:
         self._changed.signal.then(callback)
 
     def attach(self, callback: Callable[[str, bytes], object]) -> Callable[[], None]:
-        """Give `callback` every byte from now on (stream, data), until the returned function is called."""
+        """Call `callback` with all further output (stream, data), until the returned function is called."""
         self._attached = (*self._attached, callback)
 
         def detach() -> None:
@@ -110,7 +110,7 @@ class ContainerLog:
             self._changed.notify()
 
     def flush(self) -> None:
-        """The container ended: an unfinished line is all there will be of it."""
+        """Write an unfinished last line when the container ends."""
         pending, self._pending = self._pending, {}
         for stream, text in pending.items():
             self._add(LogLine(self.clock.now, stream, text))
@@ -131,7 +131,7 @@ class ContainerLog:
 
 
 class LogWriter(OpenFile):
-    """One of the streams that go into a log, which never keeps a writer waiting."""
+    """The writer of one stream of a log; writes never block."""
 
     __slots__ = ("log", "stream")
 

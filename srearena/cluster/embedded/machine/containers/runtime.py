@@ -1,7 +1,7 @@
-"""What containerd knows: pod sandboxes and the containers in them, dead or alive.
+"""Pod sandboxes and container records: the state of containerd.
 
-Records outlive their containers (as the kubelet's garbage collector lets them, one dead container of each name), so
-that exit codes, messages and logs can still be read. A sandbox is also what its containers see of the node.
+Records outlive their containers (one dead container per name, as the kubelet's garbage collector keeps), so that exit
+codes, messages and logs remain readable. A sandbox also implements `HostContext` for its containers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAX_MESSAGE = 4096
 MAX_LOG_MESSAGE = 2048
 MAX_LOG_LINES = 80
 UNKNOWN_EXIT = 255
-"""The exit code containerd gives a container whose end nobody saw (the machine went down)."""
+"""The exit code containerd reports for a container whose end was not observed (the machine went down)."""
 
 
 class ContainerRecord:
@@ -130,11 +130,11 @@ class Sandbox:
             self.namespace = NetworkNamespace(machine.clock, (self.address,))
         self.pids = PidNamespace(first=7) if dig(pod, "spec", "shareProcessNamespace") else None
         self.disk = disk
-        """What the containers' writable layers, logs and disk-backed emptyDirs take."""
+        """Disk space of the containers' writable layers, logs and disk-backed emptyDirs."""
         self.records: dict[str, list[ContainerRecord]] = {}
         """By container name, newest first."""
         self.on_change: Callable[[], object] | None = None
-        """Called when a container ends; the kubelet listens, unless it is down."""
+        """Called when a container ends; set by the kubelet while it runs."""
         self._network: NetworkFacade | None = None
         self._attempts: dict[str, int] = {}
         self.ready = True
@@ -146,7 +146,7 @@ class Sandbox:
             self._network = self.machine.network.attach_pod(self.pod, self.namespace)
 
     def inherit(self, old: Sandbox, started_over: Iterable[str]) -> None:
-        """Take over what is known of the containers of the sandbox before; some are to be run anew."""
+        """Take over the records of the previous sandbox, except of containers that start over."""
         self._attempts = old._attempts
         self.records = {name: attempts for name, attempts in old.records.items() if name not in set(started_over)}
 
@@ -243,7 +243,7 @@ class Sandbox:
             self.on_change()
 
     def lose(self) -> None:
-        """The machine went down: nothing runs any more, and nobody saw how it ended."""
+        """End all containers because the machine went down; their exit codes are unknown."""
         for attempts in self.records.values():
             record = attempts[0]
             if record.exited:
@@ -257,7 +257,7 @@ class Sandbox:
         self.release()
 
     def release(self) -> None:
-        """Take the sandbox down: its address is free for others."""
+        """Remove the sandbox and release its address."""
         if not self.ready:
             return
         self.ready = False
@@ -270,7 +270,7 @@ class Sandbox:
 
 
 def _last_words(container: Container, path: str, from_log: bool) -> str:
-    """What the container left in its termination message file, or at the end of its log."""
+    """The termination message: from the message file, or from the end of the log."""
     if path:
         try:
             data = container.files.read_bytes(path)
@@ -286,7 +286,7 @@ def _last_words(container: Container, path: str, from_log: bool) -> str:
 
 
 def hostname_of(pod: Obj, machine_name: str) -> str:
-    """The pod's host name: its own choice or its name, cut to what the kernel takes."""
+    """The pod's host name: `spec.hostname` or its name, truncated to the kernel's limit."""
     spec = pod["spec"]
     if spec.get("hostNetwork"):
         return machine_name

@@ -1,4 +1,4 @@
-"""Files as one caller may use them: open, list, create, rename, with its directory, identity and umask.
+"""File operations of one caller, with its working directory, credentials and umask.
 
 Everything that runs in a container touches files through a `FileView`. Errors are OSErrors with the errno that the
 system call would give.
@@ -80,7 +80,7 @@ class RegularFile(OpenFile):
 
 
 class Glance:
-    """What a caller read at a path. To ask whether it is still there is much cheaper than to read it again."""
+    """The cached content of a file. Checking whether it is current is much cheaper than reading it again."""
 
     __slots__ = ("_caller", "_node", "_trace", "content")
 
@@ -100,7 +100,7 @@ class Glance:
 
 
 class FileView:
-    """The tree as one caller may use it. Paths may be relative to the caller's directory."""
+    """The file tree with the permissions of one caller. Paths may be relative to the caller's directory."""
 
     __slots__ = ("caller", "filesystem")
 
@@ -108,8 +108,8 @@ class FileView:
         self.filesystem = filesystem
         self.caller = caller
 
-    def _check(self, node: Node, wanted: int) -> None:
-        if not self.caller.credentials.may(node.mode, node.uid, node.gid, wanted):
+    def _check(self, node: Node, requested: int) -> None:
+        if not self.caller.credentials.may(node.mode, node.uid, node.gid, requested):
             raise os_error(errno.EACCES)
 
     def _find(self, path: str, *, follow: bool = True) -> Place:
@@ -161,7 +161,7 @@ class FileView:
         except OSError:
             return False
 
-    def may(self, path: str, wanted: int) -> bool:
+    def may(self, path: str, requested: int) -> bool:
         """Whether the caller may read (4), write (2) or execute (1) it."""
         try:
             place = self._find(path)
@@ -169,11 +169,11 @@ class FileView:
             return False
         node = place.node
         assert node is not None
-        if wanted & 2 and not place.mount.writable and not isinstance(node, Device):
+        if requested & 2 and not place.mount.writable and not isinstance(node, Device):
             return False
-        if wanted & 1 and not isinstance(node, Directory) and not node.mode & 0o111:
+        if requested & 1 and not isinstance(node, Directory) and not node.mode & 0o111:
             return False
-        return self.caller.credentials.may(node.mode, node.uid, node.gid, wanted)
+        return self.caller.credentials.may(node.mode, node.uid, node.gid, requested)
 
     def listdir(self, path: str = ".") -> list[str]:
         node = self._find(path).node
@@ -257,7 +257,7 @@ class FileView:
         return node.content if isinstance(node, File) else b""
 
     def glance(self, path: str) -> Glance | None:
-        """What is at an absolute path, if that is a regular file and the caller may read it."""
+        """The content of a readable regular file at an absolute path, else None."""
         if not path.startswith("/"):
             return None
         trace = Trace()
@@ -274,7 +274,7 @@ class FileView:
         return self.read_bytes(path).decode(errors="replace")
 
     def write_bytes(self, path: str, data: bytes, permissions: int = 0o666) -> None:
-        """Replace a regular file's content, creating it if need be."""
+        """Replace the content of a regular file; create it if it is missing."""
         file = self.open(path, "w", permissions)
         try:
             if isinstance(file, RegularFile):
@@ -432,7 +432,7 @@ class FileView:
         node.truncate(size)
 
     def walk(self, path: str) -> Iterator[FileStat]:
-        """Everything at and below `path`, parents first, links not followed; what cannot be read is passed over."""
+        """Everything at and below `path`, parents first, links not followed; unreadable directories are skipped."""
         found = self.stat(path, follow=False)
         yield found
         if not found.is_dir:
@@ -456,7 +456,7 @@ class FileView:
         return node
 
     def search(self, name: str, path: str) -> str | None:
-        """Where a command is found along $PATH."""
+        """The path of a command found along $PATH."""
         if "/" in name:
             return name
         for folder in path.split(":"):
@@ -471,7 +471,7 @@ class FileView:
 
 
 class _OpenDirectory(OpenFile):
-    """A directory opened for reading: it can be held, but not read as a file."""
+    """An open directory: reads fail with EISDIR."""
 
     __slots__ = ()
 

@@ -1,8 +1,8 @@
-"""The file tree a container sees: its image, what it wrote over it, and the volumes mounted into it.
+"""The file system of a container: the image, the writable layer over it, and mounted volumes.
 
 The root is copy-on-write over the image's frozen tree, so a container that writes nothing costs nothing. Every
-directory that something is mounted on exists in the tree below it (`prepared` sees to that), so that listings are
-complete. `fileview` is how callers use the tree.
+directory that something is mounted on exists in the tree below it (ensured by `prepared`), so that listings are
+complete. Callers access it through `file_view`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Volume:
         self.source = source
         self.read_only = read_only
         self.broken: int | None = None
-        """Set to an errno (EIO, ESTALE) when what holds the data is gone: every access fails with it."""
+        """An errno (EIO, ESTALE) with which every access fails, when the storage is broken."""
 
 
 @dataclass(eq=False, slots=True)
@@ -284,7 +284,7 @@ def _parts(path: str) -> list[str]:
 
 @dataclass(slots=True)
 class RootCaller:
-    """The machine itself looking at a container's files (the kubelet, the runtime)."""
+    """The caller for accesses by the machine itself (the kubelet, the runtime)."""
 
     cwd: str = "/"
     umask: int = 0o022

@@ -1,7 +1,7 @@
-"""What a file tree is made of: directories, files, links and devices, and the space they take.
+"""Inodes: directories, files, links and devices, and the disk space they use.
 
-Nodes of an image are frozen and shared by all containers that run it; whoever wants to change one takes a private
-clone first (the filesystem does that, as an overlay does). Contents are kept in pages of which equal neighbours share
+Nodes of an image are frozen and shared by all containers that run it; the filesystem clones a node before the
+first change, as an overlay does. Contents are kept in pages of which equal neighbours share
 their bytes and zeros cost nothing, so that filling a simulated disk does not fill the real memory.
 """
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 PAGE = 64 * 1024
 MAX_STORED = 64 * 1024 * 1024
-"""Real bytes one file may hold; more of it that does not repeat is refused as too large."""
+"""The limit of real bytes per file; more non-repeating content fails with EFBIG."""
 
 
 _ZEROS = bytes(PAGE)
 
 
 class Caller(Protocol):
-    """Who touches a file: what permissions, relative paths and new modes depend on."""
+    """The caller of a file operation: credentials, working directory and umask."""
 
     cwd: str
     umask: int
@@ -33,7 +33,7 @@ class Caller(Protocol):
 
 
 class Space:
-    """Bytes taken on something that has room for so many; the parent is what it is carved from."""
+    """Used bytes of a storage with a capacity; usage also counts in the parent."""
 
     __slots__ = ("capacity", "parent", "used")
 
@@ -291,7 +291,7 @@ class File(Node):
         self._settle()
 
     def _settle(self) -> None:
-        """A file gives its space back when no name and no open descriptor is left."""
+        """Release the space when no name and no open descriptor is left."""
         if self._links <= 0 and self.opens <= 0 and self.space is not None:
             self.space.take(-self._size)
             self.space = None
@@ -319,7 +319,7 @@ class Runnable(Protocol):
 
 
 class Executable(File):
-    """A compiled program: opaque to `cat`, runnable by whoever may execute it."""
+    """A compiled program: its content is opaque, and callers with execute permission can run it."""
 
     __slots__ = ("runnable",)
 
@@ -337,7 +337,7 @@ class Executable(File):
 
 
 class Generated(Node):
-    """A file whose content is made when somebody reads it (/proc, /sys)."""
+    """A file whose content is produced on read (/proc, /sys)."""
 
     __slots__ = ("produce",)
 
@@ -347,7 +347,7 @@ class Generated(Node):
 
 
 class Device(Node):
-    """A device: opening it gives whatever its driver makes of the caller."""
+    """A device: opening it calls its driver."""
 
     __slots__ = ("numbers", "opener")
     letter = "c"

@@ -1,6 +1,6 @@
-"""Lays a container's mounts over its image, as the runtime does before it starts the process.
+"""Set up a container's mounts over its image, as the runtime does before it starts the process.
 
-Mount points are made where the image lacks them; a subPath is looked up once, here, which is why a container never
+Missing mount points are created; a subPath is looked up once, here, which is why a container never
 sees a later version of a file that was mounted through one.
 """
 
@@ -20,7 +20,7 @@ _cached_tree = lru_cache(maxsize=512)(prepared)
 
 
 def lay(filesystem: Filesystem, mounts: list[Mount]) -> None:
-    """Mount everything, outer paths first; StartError in runc's words where that fails."""
+    """Mount everything, outer paths first; StartError with runc's message on failure."""
     base = filesystem.root.volume.root
     placed: list[Mount] = []
     for mount in sorted(mounts, key=lambda m: m.path):

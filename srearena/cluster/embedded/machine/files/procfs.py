@@ -1,4 +1,4 @@
-"""/proc, /sys and /dev of a container: what the kernel shows of the processes, limits and devices in it.
+"""/proc, /sys and /dev of a container: processes, limits and devices as the kernel shows them.
 
 Nothing here is stored: directories list what is there when they are read, files are written when they are opened.
 """
@@ -34,7 +34,7 @@ SHARED_MEMORY = 64 * 1024**2
 
 
 class _Listing(Directory):
-    """A directory made on the spot by a function."""
+    """A directory whose entries are produced by a function."""
 
     __slots__ = ("_contents",)
 
@@ -64,7 +64,7 @@ class _Listing(Directory):
 
 
 class _SelfLink(Symlink):
-    """/proc/self: a different place for everybody."""
+    """/proc/self: depends on the calling process."""
 
     __slots__ = ()
 
@@ -225,7 +225,7 @@ def _cpuinfo(container: Container) -> str:
 
 
 def load_average(container: Container) -> float:
-    """How many processors this container keeps busy, which is all a container can honestly know of the load."""
+    """The load average: the number of cores this container keeps busy."""
     return container.meter.granted_cores
 
 
@@ -371,8 +371,8 @@ _DEVICES = _devices()
 
 
 def system_mounts(container: Container) -> list[Mount]:
-    """What every container has mounted, unless the pod says otherwise."""
-    given = {mount.path for mount in container.config.mounts}
+    """The default mounts of a container, except where the pod mounts its own."""
+    pod_mounts = {mount.path for mount in container.config.mounts}
     host = container.host
     own = [
         Mount("/proc", Volume(ProcDirectory(container), fstype="proc", source="proc")),
@@ -386,6 +386,6 @@ def system_mounts(container: Container) -> list[Mount]:
         "/etc/hosts": "\n".join(["127.0.0.1\tlocalhost", "::1\tlocalhost ip6-localhost ip6-loopback", *addresses, ""]),
     }
     for path, text in texts.items():
-        if path not in given:
+        if path not in pod_mounts:
             own.append(Mount(path, Volume(fstype="ext4"), node=File(text.encode(), mtime=container.clock.now)))
-    return [mount for mount in own if mount.path not in given]
+    return [mount for mount in own if mount.path not in pod_mounts]

@@ -1,4 +1,4 @@
-"""Byte streams between processes, and between a container and whoever looks at it from outside.
+"""Byte streams between processes, and between a container and external clients.
 
 A file descriptor points at an `OpenFile`, which is counted: it closes when the last descriptor that shares it does.
 Every buffer is bounded, so a writer that is faster than its reader waits (on virtual time) instead of growing.
@@ -65,7 +65,7 @@ class OpenFile:
 
 
 class Change:
-    """Wakes whoever waits for "something is different now"; costs nothing while nobody does."""
+    """A condition variable on virtual time; costs nothing while there are no waiters."""
 
     __slots__ = ("_clock", "_signal")
 
@@ -128,7 +128,7 @@ class Pipe:
             self.clock.after(0, callback)
 
     def write_now(self, data: bytes) -> int:
-        """Take what there is room for and say how much that was."""
+        """Write as much as fits; returns the number of bytes."""
         if not self.reader_open or not self.writer_open:
             raise os_error(errno.EPIPE)
         taken = data[: self.room]
@@ -139,7 +139,7 @@ class Pipe:
         return len(taken)
 
     def read_now(self, size: int = CHUNK) -> bytes | None:
-        """What is there, at most `size` bytes; b"" at the end of the stream, None if there is nothing yet."""
+        """Available data, at most `size` bytes; b"" at the end of the stream, None if there is none yet."""
         if not self._size:
             return None if self.writer_open else b""
         taken: list[bytes] = []
@@ -239,7 +239,7 @@ class _PipeWriter(OpenFile):
 
 
 class NullFile(OpenFile):
-    """/dev/null: swallows everything, holds nothing."""
+    """/dev/null: discards writes, reads are empty."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""The images of the world: which repositories and tags the registries hold, and what they say about the rest.
+"""The image registries: repositories, tags, and their errors for unknown images.
 
 The tables beside this module list public images; applications add theirs with `register_images` (a module that does
 so can be named by an entry point of the group `srearena.images`). The tables are read-only once a cluster runs; what
@@ -23,13 +23,13 @@ from srearena.cluster.embedded.machine.images.reference import Reference, parse_
 
 ENTRY_POINTS = "srearena.images"
 RESOLVER = "172.18.0.1:53"
-"""The name server that nodes ask; it is part of the message when a registry's name does not exist."""
+"""The name server of the nodes; part of the error for an unknown registry host."""
 DEFAULT_SIZE = 60_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """What a registry holds under one name."""
+    """A repository of a registry."""
 
     name: str
     size: int
@@ -49,7 +49,7 @@ class Repository:
 class Registry:
     host: str
     missing: str = "not found"
-    """How it answers for a repository it does not have (or does not show): a key of `_REFUSALS`."""
+    """The error for a missing or private repository: a key of `_REFUSALS`."""
 
 
 class PullError(Exception):
@@ -68,9 +68,9 @@ def register_images(
     size: int = DEFAULT_SIZE,
     private: bool = False,
 ) -> None:
-    """Make a repository known: its tags as a list, as a regular expression, or both.
+    """Register a repository: its tags as a list, as a regular expression, or both.
 
-    Tags that were known before stay. The name is what one writes in a pod (`acme/web`, `registry.acme.io/team/web`),
+    Tags registered before are kept. The name is the one used in a pod (`acme/web`, `registry.acme.io/team/web`),
     without a tag; its registry becomes reachable if it was not.
     """
     _load_tables()
@@ -114,7 +114,7 @@ def _discover() -> None:
 
 
 def register_image_table(table: dict[str, Any]) -> None:
-    """Make the registries and repositories of a table known (its form is that of the tables in `catalogue_data`)."""
+    """Register the registries and repositories of a table, in the format of the tables in `catalogue_data`."""
     for host, row in table["registries"].items():
         _registries.setdefault(host, Registry(row.get("host", host), row["missing"]))
     for row in table["images"]:
@@ -149,7 +149,7 @@ def _manifest_url(reference: Reference, registry: Registry) -> str:
 
 
 class Catalogue:
-    """The registries as one cluster's nodes see them."""
+    """The registries of one cluster."""
 
     def __init__(self) -> None:
         _discover()
@@ -159,13 +159,13 @@ class Catalogue:
         """Registries that cannot be reached, with the end of the error (`i/o timeout`, `connection refused`)."""
 
     def register_images(self, repository: str, *, tags: Iterable[str], size: int = DEFAULT_SIZE) -> None:
-        """Make tags of a repository known to this cluster; those that were known before stay."""
+        """Register tags of a repository in this cluster; earlier ones are kept."""
         _add(self._repositories, self._registries, Repository(repository, size, frozenset(tags)))
 
     def find(self, reference: Reference, credentials: frozenset[str] = frozenset()) -> Repository:
-        """The repository that holds an image; PullError in containerd's words where it cannot be had.
+        """The repository that holds an image; PullError with containerd's message on failure.
 
-        `credentials` are the registries that the pod's pull secrets know a password for.
+        `credentials` are the registries for which the pod's pull secrets contain a password.
         """
         registry = self._registries.get(reference.registry)
         if registry is None:

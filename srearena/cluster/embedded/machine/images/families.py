@@ -1,4 +1,4 @@
-"""Families of userland: which small tools an image of that kind has, where, and whose wording they use."""
+"""Userland families: the tools of an image, their paths, and the wording of their messages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Family:
     name: str
     tools: tuple[str, ...]
     dialect: str
-    """Whose words the tools use: `busybox` or `gnu`."""
+    """The wording of the tools' messages: `busybox` or `gnu`."""
     shell: str = ""
     """Which shell /bin/sh is: `busybox`, `dash` or `bash`; empty where there is none."""
     release: str = ""
@@ -107,6 +107,6 @@ _TAG_WORDS = {
 
 
 def family_named(base: str, tag: str = "") -> Family:
-    """The family of an image: what its tag says, or else what it is usually built on."""
+    """The family of an image: from its tag, or else its usual base."""
     wanted = next((family for word, family in _TAG_WORDS.items() if word in tag.lower()), base)
     return FAMILIES[wanted]

@@ -1,4 +1,4 @@
-"""Image references: which repository, tag and digest a string like `docker.io/library/nginx:1.27` means."""
+"""Image references as program names: repository, tag and digest of a string like `docker.io/library/nginx:1.27`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Image references as the kubelet and containerd read them: normalized, and refused in the parser's own words."""
+"""Image references as the kubelet and containerd parse them: normalized, with the parser's own errors."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class Reference:
 
     @property
     def manifest(self) -> str:
-        """What is asked of the registry: the tag, or the digest where one is given."""
+        """The reference of the manifest request: the digest if there is one, else the tag."""
         return self.digest or self.tag
 
     @property
     def content_digest(self) -> str:
-        """The digest of what the reference stands for: the same tag means the same content, everywhere and always."""
+        """The digest of the referenced content: a tag always has the same content."""
         if self.digest:
             return self.digest
         return "sha256:" + hashlib.sha256(f"{self.repository}:{self.tag}".encode()).hexdigest()

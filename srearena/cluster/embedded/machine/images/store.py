@@ -1,7 +1,7 @@
-"""The images on a machine's disk, and how more of them get there.
+"""The images on a machine's disk, and image pulls.
 
 Pulls queue up: containerd is asked for one image at a time (the kubelet's `serializeImagePulls`), so a large image
-keeps the ones behind it waiting. An image that is there already costs only the question to the registry.
+delays the ones behind it. For an image that is present only the registry is queried.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from srearena.cluster.embedded.machine.images.reference import Reference, parse_
 from srearena.cluster.embedded.objects import Obj
 
 RESOLVE_SECONDS = 0.3
-"""Asking the registry what a tag stands for."""
+"""The time to resolve a tag at the registry."""
 BYTES_PER_SECOND = 50_000_000
-"""Downloading and unpacking together."""
+"""The rate of downloading and unpacking together."""
 UNPACKED = 2.6
 """Bytes on disk per byte downloaded."""
 REFUSAL_SECONDS = 0.9
@@ -43,9 +43,9 @@ class Image:
 class Pulled:
     image: Image
     seconds: float
-    """What the pull itself took."""
+    """The duration of the pull itself."""
     seconds_in_all: float
-    """With the time it stood in the queue."""
+    """Including the time in the queue."""
 
 
 class ImageStore:
@@ -53,14 +53,14 @@ class ImageStore:
         self.catalogue = catalogue
         self.bytes_per_second = float(BYTES_PER_SECOND)
         self.generation = 0
-        """Counts changes of what is there, so that the node's status knows when to list it again."""
+        """Counts changes of the stored images, so that the node's status is updated when needed."""
         self._clock = clock
         self._random = random
         self._disk = disk
         self._images: dict[str, Image] = {}
         self._free_at = clock.now
         self._coming: set[str] = set()
-        """What somebody in the queue is fetching already."""
+        """Images that are being pulled by an earlier request in the queue."""
 
     def get(self, reference: Reference) -> Image | None:
         return self._images.get(str(reference))
@@ -69,14 +69,14 @@ class ImageStore:
         return list(self._images.values())
 
     def preload(self, *names: str) -> None:
-        """Put images there that came with the machine."""
+        """Add the images that a machine comes with."""
         for name in names:
             reference = parse_reference(name)
             if str(reference) not in self._images:
                 self._keep(reference, self.catalogue.find(reference).size)
 
     async def pull(self, reference: Reference, credentials: frozenset[str]) -> Pulled:
-        """Fetch an image, after those that were asked for before; PullError in containerd's words."""
+        """Pull an image, after the earlier requests in the queue; PullError with containerd's message."""
         asked_at = self._clock.now
         begin = max(asked_at, self._free_at)
         present = str(reference) in self._images or str(reference) in self._coming
@@ -121,7 +121,7 @@ class ImageStore:
             self.generation += 1
 
     def listed(self) -> list[Obj]:
-        """For `status.images`: the largest, each with the names it goes by."""
+        """For `status.images`: the largest images with all their names."""
         largest = sorted(self._images.values(), key=lambda image: (-image.size, str(image.reference)))[:MAX_LISTED]
         rows: list[Obj] = []
         for image in largest:

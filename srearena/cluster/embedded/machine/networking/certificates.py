@@ -1,8 +1,8 @@
-"""Who a server is in a TLS handshake, and what a client may find wrong with it.
+"""Server identities in TLS handshakes, and their verification by clients.
 
-Handshakes are not spoken: a server shows a `TlsIdentity`, and a client judges it as OpenSSL does and in its words, by
-the cluster's clock. An identity read from a certificate (`identity_of`) is judged by its real signatures; one that
-was made up for a part of the cluster names its authority instead.
+Handshakes are not simulated byte by byte: a server presents a `TlsIdentity`, and a client verifies it as OpenSSL does,
+with its messages and by the cluster's clock. An identity read from a certificate (`identity_of`) is verified by its
+real signatures; a synthetic one of a cluster component names its authority instead.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from cryptography.x509.oid import NameOID
 
 
 class BadCertificate(Exception):
-    """No certificate, or none that goes with its key; the text says which."""
+    """No certificate, or one that does not match its key; the message says which."""
 
 
 class Flaw(StrEnum):
-    """What is wrong with a certificate, as OpenSSL says it."""
+    """A verification error, in OpenSSL's wording."""
 
     UNTRUSTED = "unable to get local issuer certificate"
     SELF_SIGNED = "self-signed certificate"
@@ -42,7 +42,7 @@ _NUMBERS = {Flaw.UNTRUSTED: 20, Flaw.SELF_SIGNED: 18, Flaw.EARLY: 9, Flaw.EXPIRE
 
 @dataclass(frozen=True, slots=True)
 class TlsIdentity:
-    """What a server proves in a TLS handshake."""
+    """The identity of a server in a TLS handshake."""
 
     names: tuple[str, ...]
     issuer: str
@@ -56,18 +56,18 @@ class TlsIdentity:
     self_signed: bool = False
 
     def covers(self, host: str) -> bool:
-        """Whether it is made out to that name; a star stands for one label."""
+        """Whether the certificate is valid for that name; a wildcard matches one label."""
         wild = "*." + host.partition(".")[2]
         return any(name.lower() in (host.lower(), wild.lower()) for name in self.names)
 
     def trusted_by(self, bundle: bytes) -> bool:
-        """Whether one of these authorities (PEM) stands behind it."""
+        """Whether one of these authorities (PEM) has issued it."""
         if not self.chain:
             return bool(self.authority.strip()) and self.authority.strip() in bundle
         return _stands_behind(_parsed(bundle), _parsed(self.chain))
 
     def flaw(self, host: str, now: float, bundle: bytes | None) -> Flaw | None:
-        """What a client that wants `host` and trusts `bundle` finds first; None for `bundle` trusts everybody."""
+        """The first verification error of a client that expects `host` and trusts `bundle` (None: all)."""
         if bundle is not None and not self.trusted_by(bundle):
             return Flaw.SELF_SIGNED if self.self_signed else Flaw.UNTRUSTED
         if now < self.starts_at:
@@ -103,7 +103,7 @@ def identity_of(chain: bytes, key: bytes) -> TlsIdentity:
 
 
 def _names(certificate: x509.Certificate) -> tuple[str, ...]:
-    """The names it is made out to; the common name counts only where there are no others."""
+    """The names it is valid for; the common name counts only without alternative names."""
     try:
         named = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         return tuple(named.get_values_for_type(x509.DNSName))

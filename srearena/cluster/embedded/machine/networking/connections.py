@@ -32,7 +32,7 @@ class Connection:
 
     @property
     def incoming(self) -> Pipe:
-        """What the peer sends; for readers outside the simulated machine (`read_now`, `watch`)."""
+        """Data from the peer; for readers outside the simulated machine (`read_now`, `watch`)."""
         return self._incoming
 
     @property
@@ -51,7 +51,7 @@ class Connection:
         await self._outgoing.write(data)
 
     def close_writing(self) -> None:
-        """Send FIN; the peer may go on sending."""
+        """Send FIN; the peer may continue to send."""
         self._outgoing.close_writer()
 
     def close(self) -> None:

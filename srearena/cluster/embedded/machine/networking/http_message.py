@@ -1,6 +1,6 @@
 """HTTP/1.1 requests and responses: as values between programs, and as bytes on a connection.
 
-Programs answer `HttpRequest` with `HttpResponse` and never see bytes; the wire form exists for peers that speak raw
+Programs map an `HttpRequest` to an `HttpResponse` and never handle bytes; the wire form exists for peers that use raw
 TCP (a port-forward, `nc`, a server that is no HTTP server at all).
 """
 
@@ -38,9 +38,9 @@ class HttpRequest:
     tls: bool = False
     version: str = "HTTP/1.1"
     server_name: str = ""
-    """Over TLS, whom the client says it wants to talk to; a server may have a certificate for each name."""
+    """The server name (SNI) of a TLS client; a server may have a certificate for each name."""
     accepts: Callable[[TlsIdentity], bool] | None = None
-    """Over TLS, whether the client goes on once it knows who the server is; without it everybody is accepted."""
+    """The TLS client's verification of the server; without it every server is accepted."""
 
     @property
     def path(self) -> str:
@@ -67,7 +67,7 @@ class HttpResponse:
     headers: dict[str, str] = field(default_factory=dict)
     reason: str = ""
     again: Callable[[], bool] | None = field(default=None, repr=False, compare=False)
-    """Gives the very same answer once more, with all that goes with it; False where the server must be asked anew."""
+    """Repeats the same response with its side effects; False where the request must be sent again."""
 
     @property
     def phrase(self) -> str:
@@ -118,7 +118,7 @@ def split_head(buffer: bytes) -> tuple[str, dict[str, str], int] | None:
 
 
 def body_length(headers: Mapping[str, str]) -> int:
-    """What Content-Length promises; 0 where there is none."""
+    """The value of Content-Length; 0 where there is none."""
     text = header_of(headers, "Content-Length", "0")
     if not text.isdigit() or int(text) > MAX_BODY:
         raise HttpSyntaxError("bad content length")

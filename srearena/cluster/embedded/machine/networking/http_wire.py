@@ -22,7 +22,7 @@ HttpHandler = Callable[[HttpRequest], Coroutine[Any, Any, HttpResponse]]
 
 
 async def serve_http(connection: Connection, handler: HttpHandler) -> None:
-    """Speak HTTP/1.1 with keep-alive on a raw connection."""
+    """Serve HTTP/1.1 with keep-alive on a raw connection."""
     buffer = b""
     while True:
         try:
@@ -51,7 +51,7 @@ async def serve_http(connection: Connection, handler: HttpHandler) -> None:
 
 
 async def http_over(connection: Connection, request: HttpRequest) -> HttpResult:
-    """Send a request as bytes and understand whatever comes back."""
+    """Send a request as bytes and parse the response."""
     try:
         await connection.write(request.encode())
         buffer = b""
@@ -81,7 +81,7 @@ async def http_over(connection: Connection, request: HttpRequest) -> HttpResult:
 
 
 async def within(clock: Clock, timeout: float | None, work: Coroutine[Any, Any, HttpResult]) -> HttpResult | None:
-    """The result of `work`, or None if the client lost patience first (the work is then abandoned)."""
+    """The result of `work`, or None after the timeout (the work is then cancelled)."""
     if timeout is None:
         return await work
     task = clock.spawn(work)

@@ -1,4 +1,4 @@
-"""What a network interface has carried since it is there: what `ip -s link` and every exporter count."""
+"""Traffic counters of a network interface, as `ip -s link` and exporters show them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Carried:
-    """Whoever carries data over an interface, packet by packet or as a flow, counts it here."""
+    """Bytes and packets since the interface exists; updated by every transfer, single or bulk."""
 
     received_bytes: float = 0.0
     sent_bytes: float = 0.0

@@ -1,6 +1,6 @@
-"""A network of one machine: its own addresses and nothing else.
+"""The network of an isolated machine: only its own addresses.
 
-For pods that have no network yet, and for everything that is tested without one.
+Used for pods that are not connected yet, and in tests.
 """
 
 from __future__ import annotations

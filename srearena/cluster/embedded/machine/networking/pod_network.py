@@ -1,6 +1,6 @@
-"""How a machine is plugged into the cluster's network, without knowing what that network is.
+"""The interface between a machine and the cluster's network.
 
-The `network` package implements `PodNetwork`; where there is none, every pod is alone with itself.
+The `network` package implements `PodNetwork`; without it every pod is isolated.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ class PodNetwork(Protocol):
         ...
 
     def set_node_up(self, name: str, up: bool) -> None:
-        """Whether the machine is powered and plugged in."""
+        """Set whether the machine is powered and connected."""
         ...
 
     def shape(
         self, node: str, pod: str, *, delay: float, jitter: float, loss: float, corruption: float, bandwidth: float
     ) -> None:
-        """Disturb what leaves a machine, or one of its pods; all zeros end it."""
+        """Set netem-style impairments of outgoing traffic of a machine or of one of its pods; all zeros remove them."""
         ...
 
     def attach_pod(self, pod: Obj, sockets: NetworkNamespace) -> NetworkFacade:
-        """A sandbox is up; returns the network as its containers see it."""
+        """Connect a sandbox; returns the network interface of its containers."""
         ...
 
     def detach_pod(self, uid: str) -> None: ...
 
 
 class NoNetwork:
-    """A cable that leads nowhere."""
+    """A disconnected network."""
 
     def attach_node(self, name: str, sockets: NetworkNamespace, pod_cidr: str = "") -> None:
         return None

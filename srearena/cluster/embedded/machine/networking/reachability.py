@@ -1,7 +1,7 @@
-"""What a client can learn from the network: outcomes, lookups, and the facade through which it asks.
+"""The network interface of programs: connection outcomes, DNS lookups, and `NetworkFacade`.
 
-A client always learns *how* it failed: every failure is an `Outcome`, reached after the virtual time it takes in life.
-The `network` package implements `NetworkFacade`; programs and shells know nothing else of the network.
+Every failure is an `Outcome`, reached after the virtual time it takes in a real network. The `network` package
+implements `NetworkFacade`; programs and shells use nothing else of the network.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ FileReader = Callable[[str], "str | None"]
 
 
 class Outcome(StrEnum):
-    """How an attempt to talk to somebody ended."""
+    """The outcome of a connection attempt or request."""
 
     CONNECTED = "connected"
     REFUSED = "connection refused"
     TIMEOUT = "timed out"
     RESET = "connection reset"
     EMPTY = "empty reply"
-    """The peer closed the connection without answering."""
+    """The peer closed the connection without a response."""
     NO_ROUTE = "no route to host"
     UNREACHABLE = "network is unreachable"
     NO_PORT = "cannot assign requested address"
     """The client has no local port left for that peer."""
     NXDOMAIN = "no such host"
     DNS_FAILURE = "server misbehaving"
-    """The resolver got SERVFAIL, REFUSED or nothing at all."""
+    """The resolver received SERVFAIL, REFUSED or no response."""
     TLS_ERROR = "tls handshake failed"
     PROTOCOL_ERROR = "malformed response"
 
@@ -67,10 +67,10 @@ class Resolution:
     name: str
     records: tuple[DnsRecord, ...] = ()
     server: str = ""
-    """Address of the name server that was asked; empty where /etc/hosts answered."""
+    """Address of the queried name server; empty where the name is in /etc/hosts."""
     authoritative: bool = True
     failure: Outcome | None = None
-    """Where no name server answered: how the last one tried could not be reached."""
+    """Without a response from any name server: the outcome of the last attempt."""
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ class Resolution:
 
     @property
     def outcome(self) -> Outcome:
-        """What a failed lookup means for a client that wanted to connect."""
+        """The connection outcome that a failed lookup leads to."""
         missing = self.status in (DnsStatus.NXDOMAIN, DnsStatus.NOERROR)
         return Outcome.NXDOMAIN if missing else Outcome.DNS_FAILURE
 
@@ -110,7 +110,7 @@ class HttpResult:
     connected: bool = False
     """Whether the TCP connection stood, which tells a connect timeout from a read timeout."""
     identity: TlsIdentity | None = None
-    """Over TLS, whom the client met, also where it then turned away (TLS_ERROR)."""
+    """The TLS identity of the server, also after a verification error (TLS_ERROR)."""
 
 
 @dataclass(slots=True)
@@ -129,7 +129,7 @@ class PingResult:
 
 
 class NetworkFacade(Protocol):
-    """The network as one pod sees it. Everything takes virtual time; nothing raises for a failure of the network.
+    """The network of one pod. Everything takes virtual time; nothing raises for a failure of the network.
 
     A host is a name or an address; names go through the pod's resolv.conf and hosts file. A `timeout` is the
     client's own; without one the kernel's limits hold (a TCP connect gives up after about two minutes).
@@ -158,11 +158,11 @@ class NetworkFacade(Protocol):
     ) -> GrpcResult: ...
 
     async def datagram(self, host: str, port: int, data: bytes, *, timeout: float = 5.0) -> bytes | None:
-        """Send a UDP datagram and wait for the answer; None where none came."""
+        """Send a UDP datagram and wait for the response; None without one."""
         ...
 
     async def ping(self, host: str, *, timeout: float = 10.0) -> PingResult: ...
 
     def with_files(self, read: FileReader) -> NetworkFacade:
-        """The same network for somebody whose /etc/resolv.conf and /etc/hosts are what `read` gives."""
+        """The same network with /etc/resolv.conf and /etc/hosts read through `read`."""
         ...

@@ -1,8 +1,8 @@
-"""Sockets: who listens in a network namespace, how a connection reaches it, and what a client sees.
+"""Listening sockets of a network namespace, and the delivery of connections and requests to them.
 
 A `NetworkNamespace` is shared by the containers of a pod (or by all host-network pods of a node). Programs listen
-in it; the `network` package decides whether and how fast a client gets there and then uses `Listener` to deliver.
-Programs and shells reach out only through a `NetworkFacade` (see `reachability`).
+in it; the `network` package decides whether and how fast a client reaches it and then delivers through `Listener`.
+Programs and shells connect to others only through a `NetworkFacade` (see `reachability`).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ DEFAULT_BACKLOG = 4096
 
 
 class SocketOwner(Protocol):
-    """The process behind a socket: it runs the handlers, and its end closes them."""
+    """The process that owns a socket: it runs the handlers, and its end closes the socket."""
 
     pid: int
 
@@ -89,7 +89,7 @@ DatagramHandler = Callable[[bytes, str], Coroutine[Any, Any, "bytes | None"]]
 
 @dataclass(eq=False, slots=True)
 class Listener:
-    """A listening socket. What it speaks is given by the handlers; what it lacks is derived or refused."""
+    """A listening socket. Its handlers define its protocols; missing ones are derived or refused."""
 
     namespace: NetworkNamespace
     owner: SocketOwner
@@ -102,17 +102,17 @@ class Listener:
     datagram: DatagramHandler | None = None
     tls: TlsIdentity | None = None
     identify: Callable[[str], TlsIdentity] | None = None
-    """Who the server is for a client that names whom it wants; without it the same for all."""
+    """The TLS identity for a client's server name (SNI); without it one identity for all."""
     backlog: int = DEFAULT_BACKLOG
     accepted: int = 0
     """Connections being served."""
     waiting: int = 0
-    """Connections the kernel took that the process has not accepted yet."""
+    """Connections in the accept queue."""
     open: bool = True
     on_starved: Callable[[], object] | None = None
-    """Told when the process has no descriptor left for a connection that the kernel took."""
+    """Called when the process has no descriptor left to accept a queued connection."""
     server: object | None = None
-    """The model that answers here, for those who ask it in bulk instead of sending bytes (see `datastore`)."""
+    """The server model behind the socket, for bulk traffic that bypasses the byte protocol (see `datastore`)."""
     _descriptor_freed: Change | None = None
 
     def covers(self, address: str) -> bool:
@@ -126,7 +126,7 @@ class Listener:
                 self._descriptor_freed.notify()
 
     async def accept(self) -> Outcome:
-        """Wait until the process takes the connection; whoever got CONNECTED calls `leave` at the end."""
+        """Wait until the process accepts the connection; after CONNECTED the caller must call `leave` at the end."""
         if not self.open:
             return Outcome.REFUSED
         if self.owner.take_descriptor():
@@ -153,7 +153,7 @@ class Listener:
 
     @property
     def starved(self) -> bool:
-        """Whether connections wait in vain for the process to take them."""
+        """Whether queued connections cannot be accepted for lack of descriptors."""
         return self.waiting > 0
 
     def _starvation_changed(self) -> None:
@@ -172,7 +172,7 @@ class Listener:
         return self._descriptor_freed
 
     def connect(self, client: tuple[str, int], server: tuple[str, int]) -> Connection:
-        """Hand the process a connection (the kernel has done the handshake) and return the client's end of it."""
+        """Deliver an established connection to the process and return the client's end."""
         clock = self.namespace.clock
         near, far = connection_pair(clock, client, server)
         self.namespace.connections.append(far)
@@ -208,7 +208,7 @@ class Listener:
         return True
 
     async def answer_http(self, request: HttpRequest, peer: tuple[str, int], server: tuple[str, int]) -> HttpResult:
-        """One request over a connection of its own, without the detour over bytes where both sides speak HTTP."""
+        """One request over its own connection, without encoding to bytes where both sides use HTTP."""
         if request.tls and self.tls is None:
             return HttpResult(Outcome.TLS_ERROR, connected=True)
         if self.tls is not None and not request.tls:
@@ -237,7 +237,7 @@ class Listener:
         return HttpResult(Outcome.CONNECTED, response, connected=True, identity=identity)
 
     async def answer_grpc_health(self, service: str) -> GrpcResult:
-        """What `grpc.health.v1.Health/Check` gets; a server that speaks no gRPC resets the stream."""
+        """The result of `grpc.health.v1.Health/Check`; a server without gRPC resets the stream."""
         if self.grpc_health is None:
             if self.http is not None or self.stream is not None:
                 return GrpcResult(Outcome.PROTOCOL_ERROR, connected=True)
@@ -265,7 +265,7 @@ class NetworkNamespace:
     interface: str = "eth0"
     connections: list[Connection] = field(default_factory=list)
     changed: Callable[[], object] | None = None
-    """Called after each change of who listens, so that the network need not look every time."""
+    """Called after each change of the listeners, so that the network can cache them."""
     carried: Carried = field(default_factory=Carried)
     _listeners: dict[tuple[str, int], list[Listener]] = field(default_factory=dict)
     _next_port: int = EPHEMERAL_PORTS.start
@@ -289,7 +289,7 @@ class NetworkNamespace:
         identify: Callable[[str], TlsIdentity] | None = None,
         backlog: int = DEFAULT_BACKLOG,
     ) -> Listener:
-        """Bind and listen. OSError EADDRINUSE, EADDRNOTAVAIL or EINVAL, as bind(2) says them."""
+        """Bind and listen. OSError EADDRINUSE, EADDRNOTAVAIL or EINVAL, as bind(2) returns them."""
         if address in ("", "*", "[::]"):
             address = ANY_ADDRESS
         if address == "localhost":
@@ -319,7 +319,7 @@ class NetworkNamespace:
         return _is_loopback(address)
 
     def find(self, address: str, port: int, protocol: str = "TCP") -> Listener | None:
-        """Who answers on that address and port of this namespace."""
+        """The listener on that address and port of this namespace."""
         found = self._listeners.get((protocol, port), ())
         return next((listener for listener in found if listener.covers(address)), None)
 
@@ -342,7 +342,7 @@ class NetworkNamespace:
                 listener.close()
 
     def ephemeral_port(self, protocol: str = "TCP") -> int:
-        """A free port for a client socket, or for a server that does not care."""
+        """A free ephemeral port."""
         for _ in EPHEMERAL_PORTS:
             port = self._next_port
             self._next_port = port + 1 if port + 1 in EPHEMERAL_PORTS else EPHEMERAL_PORTS.start

@@ -1,4 +1,4 @@
-"""The users and groups an image knows, from its /etc/passwd and /etc/group."""
+"""Users and groups of an image, from its /etc/passwd and /etc/group."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Account:
 
 
 class Accounts:
-    """A parsed pair of passwd and group; malformed lines count for nothing, as in libc."""
+    """A parsed pair of passwd and group; malformed lines are ignored, as in libc."""
 
     def __init__(self, passwd: str, group: str) -> None:
         self._accounts = [account for line in passwd.splitlines() if (account := _account(line)) is not None]
@@ -33,7 +33,7 @@ class Accounts:
                 self._groups.append((fields[0], int(fields[2]), members))
 
     def by_uid(self, uid: int) -> Account:
-        """That user; one the image does not know has no name, group 0 and no home."""
+        """The user; an unknown one has no name, group 0 and no home."""
         known = next((account for account in self._accounts if account.uid == uid), None)
         return known if known is not None else Account("", uid, 0)
 
@@ -69,7 +69,7 @@ class Accounts:
 
 @lru_cache(maxsize=64)
 def accounts_in(passwd: str, group: str) -> Accounts:
-    """What two files say; those of an image's containers say the same."""
+    """Parse the two files; cached, since containers of an image share them."""
     return Accounts(passwd, group)
 
 

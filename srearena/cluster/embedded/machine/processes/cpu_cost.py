@@ -1,7 +1,7 @@
-"""How much virtual time computing takes, and how coarsely endless computing is simulated.
+"""The virtual time that computing takes, and the granularity of long-running computations.
 
-Small amounts of work are gathered until they are worth an event on the clock. Whoever computes on and on without ever
-waiting is charged ever more time per step, so that a busy loop costs the simulation a bounded effort per hour.
+Small amounts of work are accumulated until they are worth an event on the clock. A process that computes without ever
+waiting is charged increasing time per step, so that a busy loop has a bounded cost per simulated hour.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LONGEST_STEP = 0.25
 
 
 class Effort:
-    """How busy a family of processes has been lately: a bucket that computing fills and waiting empties."""
+    """The recent CPU use of a family of processes: a leaky bucket that computing fills and waiting empties."""
 
     __slots__ = ("_at", "_debt", "clock", "level")
 
@@ -29,7 +29,7 @@ class Effort:
         self._at = clock.now
 
     def charge(self, seconds: float) -> float:
-        """Account for work, and return how long to sleep for it now; small amounts are gathered first."""
+        """Account for work, and return how long to sleep for it now; small amounts are accumulated first."""
         self._debt += self._weighed(seconds)
         if self._debt < COMMAND_COST:
             return 0.0
@@ -47,7 +47,7 @@ class Effort:
         return True
 
     def _weighed(self, seconds: float) -> float:
-        """How much work counts now, after the rest since the last."""
+        """The weighted amount of work, after the idle time since the last call."""
         now = self.clock.now
         if self.level:
             self.level = max(0.0, self.level - 10 * (now - self._at))
@@ -56,5 +56,5 @@ class Effort:
         return seconds
 
     def held_up(self, seconds: float) -> None:
-        """Work takes that much longer than its processor time: waiting for the processor is no rest."""
+        """Account for throttling: waiting for the CPU is not idle time."""
         self._at += seconds

@@ -1,4 +1,4 @@
-"""Who a process is: user, groups and the capabilities that let root be root."""
+"""Process credentials: user, groups and capabilities."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEFAULT_CAPABILITIES = frozenset(
         "AUDIT_WRITE",
     )
 )
-"""What containerd gives a container that asks for nothing."""
+"""The default capabilities of containerd."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class Credentials:
     def can(self, capability: str) -> bool:
         return self.uid == 0 and capability in self.capabilities
 
-    def may(self, mode: int, uid: int, gid: int, wanted: int) -> bool:
-        """Whether these credentials have the `wanted` bits (4 read, 2 write, 1 execute) of a mode."""
+    def may(self, mode: int, uid: int, gid: int, requested: int) -> bool:
+        """Whether these credentials have the `requested` bits (4 read, 2 write, 1 execute) of a mode."""
         if self.can("DAC_OVERRIDE"):
             return True
         if self.uid == uid:
@@ -45,7 +45,7 @@ class Credentials:
             granted = mode >> 3
         else:
             granted = mode
-        return granted & wanted == wanted
+        return granted & requested == requested
 
 
 ROOT = Credentials()

@@ -1,4 +1,4 @@
-"""How a process begins, goes on as another program, ends, or cannot begin at all."""
+"""Process entry points, exit, execve, and errors of program start."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Exit(Exception):
 
 
 class Replaced(Exception):
-    """Raised inside a process to go on as another program (execve)."""
+    """Raised inside a process to replace its program (execve)."""
 
     def __init__(self, entry: Entry) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class Replaced(Exception):
 
 
 class ExecError(Exception):
-    """A program could not be started: errno and the name that was asked for."""
+    """A program could not be started: errno and the requested name."""
 
     def __init__(self, name: str, number: int, *, searched: bool = False, late: bool = False) -> None:
         super().__init__(name, number)
@@ -39,9 +39,9 @@ class ExecError(Exception):
         self.searched = searched
         """The name was looked for along $PATH and not found."""
         self.late = late
-        """The file is there and may be executed, but the kernel can do nothing with it."""
+        """The file exists and is executable, but the kernel cannot run it."""
 
     @property
     def status(self) -> int:
-        """What a shell returns for it."""
+        """The exit status of a shell for this error."""
         return 127 if self.number in (errno.ENOENT, errno.ENOTDIR) else 126

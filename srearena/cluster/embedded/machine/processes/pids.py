@@ -1,4 +1,4 @@
-"""The numbers of processes, and who may see whom."""
+"""PID namespaces."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class PidNamespace:
-    """Process numbers, shared by what may see each other; process 1 is the first to be started.
+    """A PID namespace; process 1 is the first to be started.
 
     Where a pod's containers share one, process 1 is the pod's own pause process, and theirs begin with `first`.
     """

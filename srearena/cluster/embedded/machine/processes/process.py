@@ -1,8 +1,8 @@
 """Processes: what runs in a container, with its descriptors, identity, signals and children.
 
 A process is one coroutine (its main thread) on the virtual clock, plus threads it spawns. It ends exactly once, with
-an exit status as `wait` reports it (128 + n after signal n), and then everything it held is released. Process 1 of a
-namespace is special as in life: a signal it has no handler for does nothing to it, unless it is SIGKILL from outside.
+an exit status as `wait` reports it (128 + n after signal n), and then its resources are released. Process 1 of a
+namespace is special as on Linux: signals without a handler are ignored, except SIGKILL from outside.
 
 Computing costs virtual time (`spend`), so that no program can loop forever at one instant; one that keeps computing
 without ever waiting is simulated ever more coarsely.
@@ -32,22 +32,22 @@ Handler = Callable[[int], object]
 
 DEFAULT_NOFILE = 1048576
 PROCESS_MEMORY = 400 * 1024
-"""Resident bytes of a process that holds nothing in particular."""
+"""The default resident memory of a process."""
 
 _log = logging.getLogger(__name__)
 
 
 class _Thread(Task[T]):
-    """A task that stands still while its process is stopped."""
+    """A task that is suspended while its process is stopped."""
 
     def __init__(self, process: Process, coroutine: Coroutine[Any, Any, T]) -> None:
         super().__init__(process.clock, coroutine)
         self._process = process
-        self._held = False
+        self._suspended = False
 
     def resume(self) -> None:
         if self._process.stopped:
-            self._held = True
+            self._suspended = True
         else:
             super().resume()
 
@@ -55,18 +55,18 @@ class _Thread(Task[T]):
         try:
             super()._advance(move)
         except Exception:
-            # As with a whole program: a bug of ours in one thread must not take the cluster with it.
+            # As for a whole program: an error in our own code must not stop the cluster.
             _log.exception("a thread of process %s (%s) failed", self._process.pid, " ".join(self._process.argv))
             self._end(None)
 
-    def unhold(self) -> None:
-        if self._held:
-            self._held = False
+    def continue_suspended(self) -> None:
+        if self._suspended:
+            self._suspended = False
             self.resume()
 
 
 class Process:
-    """One process. Programs are given theirs and do everything through it."""
+    """One process. Programs receive theirs and do everything through it."""
 
     __slots__ = (
         "_changes",
@@ -134,7 +134,7 @@ class Process:
         self.sockets = 0
         self.stopped = False
         self.reaps = False
-        """Lets go of children it did not start itself, as an init does."""
+        """Reaps orphaned processes, as an init does."""
         self.adopted = False
         self.foreground = True
         self.exit_signal = 0
@@ -155,7 +155,7 @@ class Process:
             parent.children.append(self)
         container.meter.set_memory(self, PROCESS_MEMORY)
 
-    # --- life ------------------------------------------------------------------------------------------------
+    # --- lifecycle ------------------------------------------------------------------------------------------------
 
     def start(self, entry: Entry) -> Process:
         self._main = _Thread(self, self._run(entry))
@@ -172,7 +172,7 @@ class Process:
                 except Replaced as replacement:
                     entry = replacement.entry
         except GeneratorExit:
-            # A world that nobody holds any more is being cleared away: what its threads wait for may be gone already.
+            # The world is being garbage-collected: what its threads wait for may be deleted already.
             for thread in self._threads:
                 thread.abandon()
             self._threads = []
@@ -187,14 +187,14 @@ class Process:
         except RecursionError:
             self.exit_signal = Signals.SIGSEGV
         except Exception:
-            # A program that stumbles over a bug of ours must not take the cluster with it: it dies as on a bad pointer.
+            # An error in our own code must not stop the cluster: the process ends as on a segmentation fault.
             _log.exception("process %s (%s) failed", self.pid, " ".join(self.argv))
             self.exit_signal = Signals.SIGSEGV
         finally:
             self._finish(code & 0xFF)
 
     def end(self, code: int) -> None:
-        """Exit from wherever in the process this is called (exit_group)."""
+        """Exit the process from any thread (exit_group)."""
         if not self.done.is_set:
             self._ending = code & 0xFF
             if self._main is not None:
@@ -240,14 +240,14 @@ class Process:
             child.reap()
 
     def reap(self) -> None:
-        """Let go of an ended process (wait): its number disappears."""
+        """Reap an ended process (wait): its PID is released."""
         self.container.pids.processes.pop(self.pid, None)
         if self.parent is not None and self in self.parent.children:
             self.parent.children.remove(self)
 
     @property
     def state(self) -> str:
-        """As `ps` writes it."""
+        """The state letter of `ps`."""
         if self.done.is_set:
             return "Z"
         return "T" if self.stopped else "S"
@@ -286,7 +286,7 @@ class Process:
         return self.fork(entry, argv=argv, env=environment, fds=fds)
 
     def execute(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
-        """Become another program (never returns; ExecError where it cannot)."""
+        """Replace the program (execve): never returns; ExecError on failure."""
         entry = self.container.loader(self, argv, env)
         self.argv = list(argv)
         self.name = argv[0].rpartition("/")[2]
@@ -295,7 +295,7 @@ class Process:
         raise Replaced(entry)
 
     async def wait(self, child: Process) -> int:
-        """Wait for a child to end, and let go of it."""
+        """Wait for a child to end, and reap it."""
         await child.done.wait()
         child.reap()
         return child.done.value
@@ -337,12 +337,12 @@ class Process:
 
     @property
     def date(self) -> float:
-        """What the clock of its machine shows, which may be wrong."""
+        """The time of its machine's clock, which may be skewed."""
         machine = getattr(self.container.host, "machine", None)
         return self.clock.now + float(getattr(machine, "clock_skew", 0.0))
 
     def catch(self, *numbers: int) -> Signal[int]:
-        """From now on these signals set the returned one instead of ending the process."""
+        """Catch these signals: they set the returned `Signal` instead of ending the process."""
         caught: Signal[int] = Signal(self.clock)
         for number in numbers:
             self.handle(number, caught.set)
@@ -389,7 +389,7 @@ class Process:
             self.stopped = False
             for thread in (*self._threads, self._main):
                 if thread is not None:
-                    thread.unhold()
+                    thread.continue_suspended()
 
     def terminate(self, number: int) -> None:
         """End it now, as by that signal."""
@@ -400,7 +400,7 @@ class Process:
         if self._main is not None:
             self._main.cancel()
         if self._main is None or (self._main.done.is_set and not self._finished):
-            # It was killed before its first step, so nothing of it ran that could have cleaned up.
+            # Killed before its first step, so its own cleanup code did not run.
             self._finish(0)
 
     # --- computing -------------------------------------------------------------------------------------------
@@ -414,7 +414,7 @@ class Process:
             await self.clock.sleep(takes)
 
     def spend_at_once(self, seconds: float = STEP_COST) -> bool:
-        """The same where it is too little to take time; False, and nothing is spent, where it is not."""
+        """Like `spend` for amounts too small to take time; False, without effect, for larger ones."""
         return not self.exit_signal and self.effort.take(seconds)
 
     async def sleep(self, seconds: float) -> None:
@@ -475,7 +475,7 @@ class Process:
         await file.write(data.encode(errors="surrogateescape") if isinstance(data, str) else data)
 
     def complain(self, text: str) -> None:
-        """A last word on standard error from somebody who can no longer wait for it to be read."""
+        """Write to standard error without waiting for a reader, for a process that is about to end."""
         file = self.fds.get(2)
         if file is None:
             return

@@ -1,4 +1,4 @@
-"""Signals by name and number, and what they do to a process that does not care."""
+"""Signals by name and number, and their default actions."""
 
 from __future__ import annotations
 

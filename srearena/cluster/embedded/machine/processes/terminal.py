@@ -1,7 +1,7 @@
 """A pseudo terminal: the line discipline between a person's keyboard and the processes in front of it.
 
-It is in canonical mode, as a shell without its own line editor leaves it: input is echoed and handed over line by
-line, backspace erases, ^C interrupts whoever is in the foreground, ^D on an empty line is the end of input.
+It is in canonical mode, as a shell without its own line editor leaves it: input is echoed and delivered line by
+line, backspace erases, ^C interrupts the foreground process group, ^D on an empty line is the end of input.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SIGNALS = {0x03: Signals.SIGINT, 0x1C: Signals.SIGQUIT, 0x1A: Signals.SIGTSTP}
 
 
 class Terminal:
-    """`feed` takes what was typed; what is to be shown goes to `output` (or to `on_output`, if given)."""
+    """`feed` takes input; output goes to `output`, or to `on_output` where that is set."""
 
     __slots__ = (
         "_changed",
@@ -61,7 +61,7 @@ class Terminal:
         return _TerminalFile(self)
 
     def feed(self, data: bytes) -> None:
-        """Keys that were pressed."""
+        """Process input bytes."""
         for byte in data:
             self._key(byte)
 
@@ -122,7 +122,7 @@ class Terminal:
         self._signal(Signals.SIGWINCH)
 
     def hang_up(self) -> None:
-        """The person went away."""
+        """Close the terminal (SIGHUP)."""
         if not self.hung_up:
             self.hung_up = True
             self._signal(Signals.SIGHUP)
