@@ -12,7 +12,7 @@ import yaml
 
 from srearena.cluster.embedded.assembly import Assembly, assemble
 from srearena.cluster.embedded.options import ClusterOptions
-from srearena.cluster.embedded.traffic.circuit import Circuit
+from srearena.cluster.embedded.traffic.fluid_model import FluidModel
 from srearena.cluster.embedded.traffic.graph import Call, Node
 
 START = 1_800_000_000.0
@@ -71,24 +71,24 @@ class Lab:
         self.world.clock.advance(seconds)
 
     @property
-    def circuit(self) -> Circuit:
-        assert self.traffic.circuit is not None
-        return self.traffic.circuit
+    def fluid(self) -> FluidModel:
+        assert self.traffic.fluid is not None
+        return self.traffic.fluid
 
     def node(self, service: str, operation: str) -> Node:
-        return next(n for n in self.circuit.graph.nodes if n.server.name == service and n.name == operation)
+        return next(n for n in self.fluid.graph.nodes if n.server.name == service and n.name == operation)
 
     def call(self, service: str, operation: str) -> Call:
-        return next(c for c in self.circuit.graph.calls if c.caller.server.name == service and c.operation == operation)
+        return next(c for c in self.fluid.graph.calls if c.caller.server.name == service and c.operation == operation)
 
     def rate(self, service: str, operation: str) -> float:
-        return float(self.circuit.completed[self.node(service, operation).index])
+        return float(self.fluid.completed[self.node(service, operation).index])
 
     def response(self, service: str, operation: str) -> float:
-        return float(self.circuit.response[self.node(service, operation).index])
+        return float(self.fluid.response[self.node(service, operation).index])
 
     def failing(self, service: str, operation: str) -> float:
-        return float(self.circuit.fails[self.node(service, operation).index])
+        return float(self.fluid.fails[self.node(service, operation).index])
 
     def mean_response(self, service: str, operation: str, seconds: int) -> float:
         """Averaged over a while, weighted by what was served."""

@@ -20,10 +20,10 @@ def test_a_breaker_opens_on_errors_and_closes_when_they_are_gone(tmp_path: Path)
     lab.delete("services", "back")
     lab.wait(5)
     index = lab.call("front", "work").index
-    opened = [float(lab.circuit.open[index])]
+    opened = [float(lab.fluid.open[index])]
     for _ in range(10):
         lab.wait(1)
-        opened.append(float(lab.circuit.open[lab.call("front", "work").index]))
+        opened.append(float(lab.fluid.open[lab.call("front", "work").index]))
     assert max(opened) > 0.5, "most calls are not even tried"
     lab.client.create(
         "services",

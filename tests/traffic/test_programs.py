@@ -28,7 +28,7 @@ def test_a_program_waits_for_what_it_needs_and_then_starts(tmp_path: Path) -> No
     lab.wait(40)
     assert lab.restarts("patient") == 0
     assert "no such host" in lab.logs("patient")
-    assert float(lab.circuit.call_fails[lab.call("load", "work").index]) == 1.0, "nobody listens yet"
+    assert float(lab.fluid.call_fails[lab.call("load", "work").index]) == 1.0, "nobody listens yet"
     lab.run("back", port=8080)
     lab.wait(40)
     assert lab.failing("patient", "work") == 0.0
@@ -95,7 +95,7 @@ def test_garbage_collection_eats_the_processor_as_its_percentage_falls(tmp_path:
     lab.run("calm", port=8080, resources={"limits": {"cpu": "1"}})
     lab.run("load")
     lab.wait(60)
-    calm = lab.response("calm", "work")
+    is_steady = lab.response("calm", "work")
     lab.delete("deployments.apps", "calm")
     lab.run(
         "tight",
@@ -115,7 +115,7 @@ def test_garbage_collection_eats_the_processor_as_its_percentage_falls(tmp_path:
         },
     )
     lab.wait(120)
-    assert lab.response("calm", "work") > 5 * calm
+    assert lab.response("calm", "work") > 5 * is_steady
 
 
 def test_the_same_seed_gives_the_same_spans_and_logs(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_task_is_there_where_a_setting_says_so_and_a_header_chooses_the_operat
     lab.run("load", env=[{"name": "BROWSERS", "value": browsers}])
     lab.wait(40)
     assert lab.mean_response("door", "picture", 10) < 0.1
-    served = {node.name for node in lab.circuit.graph.nodes if node.server.name == "door"}
+    served = {node.name for node in lab.fluid.graph.nodes if node.server.name == "door"}
     assert served == ({"picture", "held"} if browsers == "true" else {"picture"})
     if browsers == "true":
         assert lab.mean_response("door", "held", 10) > 1.5

@@ -72,7 +72,7 @@ def test_a_full_queue_turns_requests_away(tmp_path: Path) -> None:
     lab.run("load")
     lab.wait(90)
     assert lab.response("worker", "work") < 0.35, "nobody stands behind more than twenty others"
-    failing = float(lab.circuit.call_fails[lab.call("load", "work").index])
+    failing = float(lab.fluid.call_fails[lab.call("load", "work").index])
     assert failing == pytest.approx(1 / 3, abs=0.08)
 
 

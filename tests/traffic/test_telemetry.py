@@ -77,8 +77,8 @@ def test_log_lines_name_traces_that_exist(lab: Lab) -> None:
     lines = lab.logs("front").splitlines()
     named = [line.rpartition("trace_id=")[2] for line in lines if "trace_id=" in line]
     assert len(named) > 300
-    known = {f"{trace.trace_id:032x}" for trace in lab.assembly.telemetry.spans.traces()}
-    assert set(named) <= known
+    discovered_addresses = {f"{trace.trace_id:032x}" for trace in lab.assembly.telemetry.spans.traces()}
+    assert set(named) <= discovered_addresses
     assert any("work failed" in line and "no luck" in line for line in lines)
 
 

@@ -1,7 +1,8 @@
-"""What has been counted: requests, errors and durations per service, operation and kind of span.
+"""Span counters: requests, errors and durations per service, operation and kind of span.
 
-Rows outlive circuits (and pods): a counter belongs to the service and goes on when a pod is replaced, as it does in
-a collector that derives metrics from spans. Rows are found once per circuit; an interval is a few array additions.
+Rows outlive fluid models and pods: a counter belongs to the service and continues when a pod is replaced, as it does in
+a collector that derives metrics from spans. Rows are looked up once per fluid model; an interval is a few array
+additions.
 """
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from srearena.cluster.embedded.traffic.circuit import Circuit
-from srearena.cluster.embedded.traffic.durations import Array, shapes_and_scales, within_bounds
-from srearena.cluster.embedded.traffic.naming import call_span, node_span
+from srearena.cluster.embedded.traffic.durations import Array, shapes_and_scales, shares_within
+from srearena.cluster.embedded.traffic.fluid_model import FluidModel
 from srearena.cluster.embedded.traffic.servers import Instance
+from srearena.cluster.embedded.traffic.span_names import call_span, node_span
 
 BOUNDS = np.array([2, 4, 6, 8, 10, 50, 100, 200, 400, 800, 1000, 1400, 2000, 5000, 10_000, 15_000]) / 1000
-"""Upper bounds of the histogram, in seconds: those the span metrics connector has by default."""
+"""Upper bounds of the histogram, in seconds: the defaults of OpenTelemetry's span metrics connector."""
 MAX_ROWS = 20_000
+"""Chosen: bounds memory; the largest application here has some thousand rows."""
 
 
 class SpanKey(NamedTuple):
@@ -29,8 +31,8 @@ class SpanKey(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Rows:
-    """Which rows the nodes and calls of a circuit count in, and which of them count at all."""
+class _RowIndexes:
+    """The rows in which nodes and calls of a fluid model are counted, and which of them are counted at all."""
 
     nodes: np.ndarray
     node_rows: np.ndarray
@@ -39,11 +41,11 @@ class _Rows:
 
 
 class SpanCounters:
-    """Per key: calls that went well and calls that failed, the sum of seconds, and calls within each bound."""
+    """Per key: successful and failed calls, the sum of seconds, and calls within each bound."""
 
     def __init__(self) -> None:
         self.keys: list[SpanKey] = []
-        self._places: dict[SpanKey, int] = {}
+        self._row_by_key: dict[SpanKey, int] = {}
         self.good = np.zeros(64)
         self.bad = np.zeros(64)
         self.seconds = np.zeros(64)
@@ -51,15 +53,15 @@ class SpanCounters:
         self.buckets = np.zeros((64, len(BOUNDS)))
         self.bad_buckets = np.zeros((64, len(BOUNDS)))
         self.dropped = 0
-        """Keys for which there was no room."""
+        """Keys beyond the limit of rows."""
 
     def _row(self, key: SpanKey) -> int:
-        found = self._places.get(key)
+        found = self._row_by_key.get(key)
         if found is None:
             if len(self.keys) >= MAX_ROWS:
                 self.dropped += 1
                 return -1
-            found = self._places[key] = len(self.keys)
+            found = self._row_by_key[key] = len(self.keys)
             self.keys.append(key)
             if found >= len(self.good):
                 self._grow()
@@ -74,9 +76,9 @@ class SpanCounters:
         self.buckets = np.concatenate([self.buckets, more])
         self.bad_buckets = np.concatenate([self.bad_buckets, more])
 
-    def rows_of(self, circuit: Circuit) -> _Rows:
+    def rows_of(self, fluid: FluidModel) -> _RowIndexes:
         nodes, node_rows, calls, call_rows = [], [], [], []
-        for node in circuit.graph.nodes:
+        for node in fluid.graph.nodes:
             if isinstance(node.server, Instance) and node.server.program.traced and node.operation is not None:
                 name = node_span(node)
                 row = (
@@ -87,7 +89,7 @@ class SpanCounters:
                 if row >= 0:
                     nodes.append(node.index)
                     node_rows.append(row)
-        for call in circuit.graph.calls:
+        for call in fluid.graph.calls:
             instance = call.target.instance
             name = call_span(call) if instance.program.traced else ""
             if name:
@@ -96,16 +98,16 @@ class SpanCounters:
                 if row >= 0:
                     calls.append(call.index)
                     call_rows.append(row)
-        as_places = (np.array(values, dtype=np.intp) for values in (nodes, node_rows, calls, call_rows))
-        return _Rows(*as_places)
+        as_indexes = (np.array(values, dtype=np.intp) for values in (nodes, node_rows, calls, call_rows))
+        return _RowIndexes(*as_indexes)
 
-    def count(self, circuit: Circuit, rows: _Rows, seconds: float) -> None:
-        """Add an interval."""
+    def count(self, fluid: FluidModel, rows: _RowIndexes, seconds: float) -> None:
+        """Add the requests of an interval."""
         n, c = rows.nodes, rows.calls
-        rates = np.concatenate([circuit.completed[n], circuit.call_rates[c]]) * seconds
-        fails = np.concatenate([circuit.fails[n], circuit.call_fails[c]])
-        means = np.concatenate([circuit.response[n], circuit.call_seconds[c]])
-        spreads = np.concatenate([circuit.variance[n], circuit.call_variance[c]])
+        rates = np.concatenate([fluid.completed[n], fluid.call_rates[c]]) * seconds
+        fails = np.concatenate([fluid.fails[n], fluid.call_fails[c]])
+        means = np.concatenate([fluid.response[n], fluid.call_seconds[c]])
+        spreads = np.concatenate([fluid.variance[n], fluid.call_variance[c]])
         places = np.concatenate([rows.node_rows, rows.call_rows])
         bad = rates * fails
         good = rates - bad
@@ -113,14 +115,14 @@ class SpanCounters:
         np.add.at(self.bad, places, bad)
         np.add.at(self.seconds, places, good * means)
         shapes, scales = shapes_and_scales(means, spreads)
-        within = within_bounds(BOUNDS, shapes, scales)
+        within = shares_within(BOUNDS, shapes, scales)
         np.add.at(self.buckets, places, within * good[:, None])
         if bad.any():
             np.add.at(self.bad_seconds, places, bad * means)
             np.add.at(self.bad_buckets, places, within * bad[:, None])
 
     def quantile(self, row: int, share: float) -> float:
-        """For people who look: the duration within which that share of calls ended, from the buckets."""
+        """Return the duration within which that share of calls ended, from the buckets."""
         total = self.good[row] + self.bad[row]
         reached = np.searchsorted(self.buckets[row] + self.bad_buckets[row], share * total)
         return float(BOUNDS[min(int(reached), len(BOUNDS) - 1)])

@@ -1,8 +1,8 @@
-"""How long things take, as distributions: each is a mean and a variance, read as a Weibull distribution.
+"""Durations as distributions: a mean and a variance stand for a Weibull distribution.
 
-A Weibull distribution with shape 1 is the exponential one, which is exactly how long a request stays in an M/M/1
-queue; larger shapes are narrower. Its tail and its quantiles have closed forms, so a timeout, a histogram and a drawn
-sample cost a few array operations each.
+A Weibull distribution with shape 1 is the exponential one, which is exactly the sojourn time of an M/M/1 queue; larger
+shapes are narrower. Its tail and its quantiles have closed forms, so a timeout, a histogram and a sample cost a few
+array operations each.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+# From heavy-tailed to nearly constant; the steps are small enough for linear interpolation between them.
 _SHAPES = np.concatenate([np.linspace(0.3, 3.0, 55), np.linspace(3.25, 20.0, 68)])
-_TINY = 1e-12
+_SMALLEST = 1e-12
 
 
 def _gamma(values: Array) -> Array:
@@ -43,38 +44,38 @@ _VARIATIONS = np.sqrt(_gamma(1 + 2 / _SHAPES) / _MEANS**2 - 1)
 
 
 def shapes_and_scales(means: Any, variances: Any) -> tuple[Array, Array]:
-    """The parameters of the distributions with these moments (within the range of shapes kept here)."""
-    means = np.maximum(np.asarray(means, dtype=np.float64), _TINY)
+    """Return shape and scale of the distributions with these moments, within the range of `_SHAPES`."""
+    means = np.maximum(np.asarray(means, dtype=np.float64), _SMALLEST)
     variation = np.sqrt(np.maximum(variances, 0.0)) / means
-    # The table falls with the shape; np.interp wants it to rise.
+    # The table falls with the shape; np.interp needs rising values.
     shapes: Array = np.interp(variation, _VARIATIONS[::-1], _SHAPES[::-1])
     scales: Array = means / np.interp(shapes, _SHAPES, _MEANS)
     return shapes, scales
 
 
-def beyond(limits: Any, shapes: Array, scales: Array) -> Array:
-    """The share that takes longer than a limit."""
-    result: Array = np.exp(-((np.maximum(limits, _TINY) / scales) ** shapes))
+def tail_share(limits: Any, shapes: Array, scales: Array) -> Array:
+    """Return the share of durations that exceed a limit."""
+    result: Array = np.exp(-((np.maximum(limits, _SMALLEST) / scales) ** shapes))
     return result
 
 
-def within_bounds(bounds: Array, shapes: Array, scales: Array) -> Array:
-    """Per distribution (rows) the share that is done within each bound (columns)."""
+def shares_within(bounds: Array, shapes: Array, scales: Array) -> Array:
+    """Return per distribution (rows) the share of durations within each bound (columns)."""
     ratios = np.log(bounds)[None, :] - np.log(scales)[:, None]
     result: Array = -np.expm1(-np.exp(np.minimum(shapes[:, None] * ratios, 50.0)))
     return result
 
 
-def drawn(mean: float, variance: float, chance: float) -> float:
-    """The duration that a uniform draw in (0, 1) stands for."""
+def sample_duration(mean: float, variance: float, chance: float) -> float:
+    """Return the duration at a uniform random number in (0, 1)."""
     if mean <= 0:
         return 0.0
-    # Walks draw thousands of times a second: half a per cent of variation is near enough.
-    power, factor = _drawing(round(max(variance, 0.0) ** 0.5 / mean * 200))
+    # Walks sample thousands of times a second: parameters are cached in steps of half a per cent of variation.
+    power, factor = _sampling_parameters(round(max(variance, 0.0) ** 0.5 / mean * 200))
     return mean * factor * math.pow(-math.log(max(chance, 1e-9)), power)
 
 
 @cache
-def _drawing(variation: int) -> tuple[float, float]:
+def _sampling_parameters(variation: int) -> tuple[float, float]:
     shape = float(np.interp(variation / 200, _VARIATIONS[::-1], _SHAPES[::-1]))
     return 1 / shape, 1 / float(np.interp(shape, _SHAPES, _MEANS))

@@ -1,9 +1,9 @@
-"""The traffic of a cluster: one beat of virtual time after the other, rates through every running application.
+"""The traffic engine of a cluster: tick by tick, request rates through every running application.
 
-Programs with a model join when they have started and leave when their process ends. At each beat the circuit is
-wired anew if the cluster changed, load is offered, rates move, and what follows from them is put where the cluster
-keeps such things: processor and memory at the containers' meters, messages at brokers, keys in caches, an end to
-processes that a failed call kills. A few requests are walked for traces and logs.
+Programs with a model are added when they have started and removed when their process ends. At each tick the fluid model
+is rebuilt if the cluster changed, load is offered, rates move, and the consequences are applied to the cluster:
+processor time and memory to the containers' meters, messages to brokers, keys to caches, and the end of processes that
+a failed call kills. A few requests are walked for traces and logs.
 """
 
 from __future__ import annotations
@@ -18,28 +18,31 @@ from srearena.cluster.embedded.machine.processes.process import Process
 from srearena.cluster.embedded.network.network import Network
 from srearena.cluster.embedded.network.routes import Path
 from srearena.cluster.embedded.programs.datastores.datastore import Broker
-from srearena.cluster.embedded.traffic.carrying import carried
-from srearena.cluster.embedded.traffic.circuit import MAX_CORES, Circuit, Remembered
 from srearena.cluster.embedded.traffic.counters import SpanCounters
-from srearena.cluster.embedded.traffic.driving import Consumer, Driver, jittered
+from srearena.cluster.embedded.traffic.fluid_model import MAX_CORES, FluidModel, SavedCalls
 from srearena.cluster.embedded.traffic.graph import Call, Graph, Node
+from srearena.cluster.embedded.traffic.graph_builder import GraphBuilder
+from srearena.cluster.embedded.traffic.load import Consumer, Driver, jittered
+from srearena.cluster.embedded.traffic.network_volume import interface_volumes
 from srearena.cluster.embedded.traffic.routing import find_operation, keeps_route
 from srearena.cluster.embedded.traffic.servers import Instance, Server, Store
 from srearena.cluster.embedded.traffic.spans import Span
 from srearena.cluster.embedded.traffic.walks import Result, Walker
-from srearena.cluster.embedded.traffic.wiring import Wiring
 from srearena.cluster.embedded.world import World
 
-BEAT = 1.0
-CALM_SECONDS = 5
-"""Where nothing happens, rates are moved only this often. Scrapes are multiples of it apart: they lag alike."""
-WALKS = 1.0
-"""Requests walked per second and source of load, at most."""
-LOOK_AGAIN = 30.0
-"""Names expire, and what was resolved long ago is asked again."""
+TICK = 1.0
+"""Virtual seconds between ticks. Chosen: shorter than timeouts and probes, long enough for thousands of episodes."""
+STEADY_INTERVAL = 5
+"""Ticks between updates of a steady state. It divides scrape intervals (15 and 30 s), so that all scrapes lag alike."""
+WALKS_PER_SECOND = 1.0
+"""Requests walked per second and source of load, at most. Chosen: enough traces to study, few enough to be cheap."""
+RESOLVE_INTERVAL = 30.0
+"""Seconds until names are resolved again: the TTL of CoreDNS's kubernetes plugin."""
 
 
 class Traffic:
+    """Request traffic of all applications of one cluster."""
+
     def __init__(self, world: World, network: Network) -> None:
         self.world = world
         self.clock = world.clock
@@ -50,204 +53,206 @@ class Traffic:
         self.consumers: list[Consumer] = []
         self.counters = SpanCounters()
         self.on_trace: list[Callable[[list[Span]], object]] = []
-        self.circuit: Circuit | None = None
+        self.fluid: FluidModel | None = None
         self.requests = 0.0
         """Requests that sources of load have sent so far."""
         self._version = 0
-        self._wired: tuple[int, int] | None = None
-        self._wired_at = 0.0
-        self._remembered: Remembered = {}
-        self._asked: dict[tuple[Process, str, str], None] = {}
+        self._built_for: tuple[int, int] | None = None
+        self._built_at = 0.0
+        self._saved_calls: SavedCalls = {}
+        self._requested_routes: dict[tuple[Process, str, str], None] = {}
         self._roots: list[Node] = []
         self._random = world.randomness.stream("traffic")
         self._poisson = np.random.Generator(np.random.PCG64(self._random.getrandbits(64)))
-        self._beating = False
-        self._owed = 0.0
+        self._ticking = False
+        self._pending_seconds = 0.0
         """Seconds since rates were moved."""
-        self._calm = False
+        self._steady = False
         self._rates = np.zeros(0)
-        self._driven: list[tuple[float | None, bool]] = []
+        self._applied_load: list[tuple[float | None, bool]] = []
 
-    # Who takes part
+    # Participants
 
-    def join(self, instance: Instance) -> None:
-        """A program has started and listens."""
+    def add_instance(self, instance: Instance) -> None:
+        """Add a program that has started and listens."""
         self.instances[instance.process] = instance
         self._version += 1
         driving = instance.program.drives
         if driving is not None:
             self.drivers[instance.process] = Driver(instance, driving, self.clock, self.clock.now)
-        if not self._beating:
-            self._beating = True
-            self.clock.after(BEAT, self._beat)
+        if not self._ticking:
+            self._ticking = True
+            self.clock.after(TICK, self._tick)
 
-    def drive(self, driver: Driver) -> None:
-        """A program sends requests of a mix that is known only now."""
+    def add_driver(self, driver: Driver) -> None:
+        """Add a program that sends a mix of requests that is not in its model."""
         self.instances[driver.instance.process] = driver.instance
         self.drivers[driver.instance.process] = driver
         self._version += 1
-        if not self._beating:
-            self._beating = True
-            self.clock.after(BEAT, self._beat)
+        if not self._ticking:
+            self._ticking = True
+            self.clock.after(TICK, self._tick)
 
-    def leave(self, process: Process) -> None:
+    def remove(self, process: Process) -> None:
         if self.instances.pop(process, None) is not None or self.stores.pop(process, None) is not None:
             self.drivers.pop(process, None)
             self._version += 1
 
-    def changed(self) -> None:
-        """Something that is built into the circuit is no longer so."""
-        self._version += 1
+    def catch_up(self) -> None:
+        """Advance to the present, before the load changes or its outcomes are read."""
+        if self.fluid is not None:
+            self._advance(self.fluid)
 
-    def settle(self) -> None:
-        """Account for everything up to now: somebody is about to change what is sent, or to read what became of it."""
-        if self.circuit is not None:
-            self._pass(self.circuit)
+    # Ticks
 
-    # A beat
-
-    def _beat(self) -> None:
-        gone = [process for group in (self.instances, self.stores) for process in group if process.done.is_set]
-        for process in gone:
-            self.leave(process)
+    def _tick(self) -> None:
+        ended = [process for group in (self.instances, self.stores) for process in group if process.done.is_set]
+        for process in ended:
+            self.remove(process)
         if not self.instances:
-            self._beating = False
-            self._owed = 0.0
-            self._keep()
-            self.circuit = None
+            self._ticking = False
+            self._pending_seconds = 0.0
+            self._save_state()
+            self.fluid = None
             return
-        self.clock.after(BEAT, self._beat)
-        circuit = self._current()
-        self._owed += BEAT
-        if not self._resting():
-            self._pass(circuit)
-        self._sample(circuit)
+        self.clock.after(TICK, self._tick)
+        fluid = self._current_model()
+        self._pending_seconds += TICK
+        if not self._can_skip():
+            self._advance(fluid)
+        self._sample(fluid)
 
-    def _resting(self) -> bool:
-        """Whether this beat would change nothing: all is calm, and as much is asked for as before."""
-        if not self._calm or self._owed >= CALM_SECONDS or math.floor(self.clock.now) % CALM_SECONDS == 0:
+    def _can_skip(self) -> bool:
+        """Return whether this tick would change nothing: the state is steady and the load is unchanged."""
+        if (
+            not self._steady
+            or self._pending_seconds >= STEADY_INTERVAL
+            or math.floor(self.clock.now) % STEADY_INTERVAL == 0
+        ):
             return False
-        return not any(driver.ramping for driver in self.drivers.values()) and self._wanted() == self._driven
+        return (
+            not any(driver.ramping for driver in self.drivers.values()) and self._requested_load() == self._applied_load
+        )
 
-    def _wanted(self) -> list[tuple[float | None, bool]]:
-        return [(driver.rate, driver.resting) for driver in self.drivers.values()]
+    def _requested_load(self) -> list[tuple[float | None, bool]]:
+        return [(driver.rate, driver.paused) for driver in self.drivers.values()]
 
-    def _pass(self, circuit: Circuit) -> None:
-        """Let the time pass that has not been accounted for."""
-        seconds, self._owed = self._owed, 0.0
-        if not seconds or not circuit.node_count:
+    def _advance(self, fluid: FluidModel) -> None:
+        """Advance the fluid model by the pending seconds."""
+        seconds, self._pending_seconds = self._pending_seconds, 0.0
+        if not seconds or not fluid.node_count:
             return
-        self._rates = self._offered(circuit, seconds)
-        self._driven = self._wanted()
-        self._set_cores(circuit)
-        circuit.step(seconds, self._rates)
-        # Messages are looked for all the time.
-        self._calm = circuit.calm and not self.consumers
-        self.counters.count(circuit, self._rows, seconds)
+        self._rates = self._offered_rates(fluid, seconds)
+        self._applied_load = self._requested_load()
+        self._set_cores(fluid)
+        fluid.step(seconds, self._rates)
+        # Consumers poll at every tick.
+        self._steady = fluid.is_steady and not self.consumers
+        self.counters.count(fluid, self._rows, seconds)
         for driver in self.drivers.values():
-            driver.note(circuit, seconds)
-        self._account(circuit, seconds)
-        self._send(circuit, seconds)
-        self._crash(circuit, seconds)
+            driver.record(fluid, seconds)
+        self._account(fluid, seconds)
+        self._publish(fluid, seconds)
+        self._apply_call_failures(fluid, seconds)
 
-    def _current(self) -> Circuit:
-        """The circuit of this moment."""
+    def _current_model(self) -> FluidModel:
+        """Return the fluid model, rebuilt if it is stale."""
         if self._stale():
-            self._wire()
-        assert self.circuit is not None
-        return self.circuit
+            self._rebuild()
+        assert self.fluid is not None
+        return self.fluid
 
     def _stale(self) -> bool:
         return (
-            self.circuit is None
-            or self._wired != (self.network.epoch, self._version)
-            or self.clock.now - self._wired_at > LOOK_AGAIN
-            or any(getattr(server, "epoch", 0) != epoch for server, epoch in self.circuit.graph.watched)
+            self.fluid is None
+            or self._built_for != (self.network.epoch, self._version)
+            or self.clock.now - self._built_at > RESOLVE_INTERVAL
+            or any(getattr(server, "epoch", 0) != epoch for server, epoch in self.fluid.graph.watched)
         )
 
-    def _keep(self) -> None:
-        if self.circuit is not None:
-            self._remembered = self.circuit.keep()
+    def _save_state(self) -> None:
+        if self.fluid is not None:
+            self._saved_calls = self.fluid.save_state()
 
-    def _wire(self) -> None:
-        if self.circuit is not None:
-            self._pass(self.circuit)  # what was until now went the old ways
-            self._calm = False
-        self._keep()
-        wiring = Wiring(self.network, self.instances, self.stores)
+    def _rebuild(self) -> None:
+        if self.fluid is not None:
+            self._advance(self.fluid)  # the time until now belongs to the old graph
+            self._steady = False
+        self._save_state()
+        builder = GraphBuilder(self.network, self.instances, self.stores)
         roots: list[Node] = []
         further: list[Node] = []
         for driver in self.drivers.values():
             driver.nodes = []
             for number, task in enumerate(driver.tasks):
                 node = driver.node_for(number, task)
-                further += wiring.plan_task(node, task.requests)
+                further += builder.plan_task(node, task.requests)
                 driver.nodes.append(node)
                 roots.append(node)
-        self.consumers = self._consumers(wiring)
+        self.consumers = self._consumers(builder)
         roots += [consumer.node for consumer in self.consumers]
-        for process, name, route in (*self._asked, *self._unfinished()):
+        for process, name, route in (*self._requested_routes, *self._backlogged_operations()):
             instance = self.instances.get(process)
             if instance is not None:
-                roots.append(wiring.node(instance, name, instance.program.operations[name], route))
-        graph: Graph = wiring.graph(_without_twins(roots), further)
+                roots.append(builder.node(instance, name, instance.program.operations[name], route))
+        graph: Graph = builder.graph(_unique(roots), further)
         self._roots = list(graph.roots)
-        self.circuit = Circuit(graph, self._remembered)
-        self._rows = self.counters.rows_of(self.circuit)
-        self._wired = (self.network.epoch, self._version)
-        self._wired_at = self.clock.now
-        self._publishing = [call for call in graph.calls if call.step.publish is not None]
-        self._crashing = [call for call in graph.calls if call.crashes]
-        self._breaking = [call for call in graph.calls if call.target.dependency.breaker is not None]
+        self.fluid = FluidModel(graph, self._saved_calls)
+        self._rows = self.counters.rows_of(self.fluid)
+        self._built_for = (self.network.epoch, self._version)
+        self._built_at = self.clock.now
+        self._publish_calls = [call for call in graph.calls if call.step.publish is not None]
+        self._crash_calls = [call for call in graph.calls if call.crashes]
+        self._breaker_calls = [call for call in graph.calls if call.target.dependency.breaker is not None]
 
-    def _unfinished(self) -> list[tuple[Process, str, str]]:
-        """Operations with requests still in line: they go on although nobody may be asking for more."""
-        if self.circuit is None:
+    def _backlogged_operations(self) -> list[tuple[Process, str, str]]:
+        """Return operations with queued requests: they must stay in the graph, even without new load."""
+        if self.fluid is None:
             return []
         return [
             (node.server.process, node.name, node.route)
-            for node in self.circuit.graph.nodes
+            for node in self.fluid.graph.nodes
             if isinstance(node.server, Instance)
-            and node.server.cpu_held + node.server.thread_held > 0.5
+            and node.server.cpu_backlog + node.server.thread_backlog > 0.5
             and node.name in node.server.program.operations
         ]
 
-    def _consumers(self, wiring: Wiring) -> list[Consumer]:
-        earlier = {(c.instance.key, c.consumption.topic): c.owed for c in self.consumers}
-        found: list[Consumer] = []
+    def _consumers(self, builder: GraphBuilder) -> list[Consumer]:
+        owed_before = {(c.instance.key, c.consumption.topic): c.owed for c in self.consumers}
+        consumers: list[Consumer] = []
         for instance in self.instances.values():
             for consumption in instance.program.consumes:
                 operation = instance.program.operations[consumption.operation]
-                node = wiring.node(instance, consumption.operation, operation, "")
+                node = builder.node(instance, consumption.operation, operation, "")
                 broker = next(
                     (
-                        way.listener.server
-                        for _, way in wiring.ways_to(instance, consumption.source)
-                        if isinstance(way, Path)
-                        and way.listener is not None
-                        and isinstance(way.listener.server, Broker)
+                        path.listener.server
+                        for _, path in builder.paths_to(instance, consumption.source)
+                        if isinstance(path, Path)
+                        and path.listener is not None
+                        and isinstance(path.listener.server, Broker)
                     ),
                     None,
                 )
-                owed = earlier.get((instance.key, consumption.topic), 0.0)
-                found.append(Consumer(instance, consumption, node, broker, owed))
-        return found
+                owed = owed_before.get((instance.key, consumption.topic), 0.0)
+                consumers.append(Consumer(instance, consumption, node, broker, owed))
+        return consumers
 
-    def _offered(self, circuit: Circuit, seconds: float) -> np.ndarray:
-        """Rates of the roots, in the order of the graph's."""
+    def _offered_rates(self, fluid: FluidModel, seconds: float) -> np.ndarray:
+        """Return the rates of the roots, in the order of the graph."""
         by_node: dict[Node, float] = {}
         for driver in self.drivers.values():
             if not driver.nodes:
-                continue  # it has come since the circuit was wired
-            drawn = jittered(driver.rates(circuit), seconds, self._poisson)
-            for node, rate in zip(driver.nodes, drawn, strict=True):
+                continue  # added since the graph was built
+            sampled = jittered(driver.rates(fluid), seconds, self._poisson)
+            for node, rate in zip(driver.nodes, sampled, strict=True):
                 by_node[node] = float(rate)
         for consumer in self.consumers:
-            by_node[consumer.node] = consumer.rate(circuit, seconds)
+            by_node[consumer.node] = consumer.rate(fluid, seconds)
         return np.array([by_node.get(node, 0.0) for node in self._roots])
 
-    def _set_cores(self, circuit: Circuit) -> None:
-        for index, server in enumerate(circuit.graph.servers):
+    def _set_cores(self, fluid: FluidModel) -> None:
+        for index, server in enumerate(fluid.graph.servers):
             meter = server.meter
             cores = min(float(server.container.host.kernel.cpus), MAX_CORES)
             if meter.cpu_limit is not None and meter.cpu_limit < cores:
@@ -255,52 +260,53 @@ class Traffic:
             if meter.available_cores is not None and meter.available_cores < cores:
                 cores = max(meter.available_cores, 0.01)
             if server.busy:
-                # Threads that never rest take their share of what there is.
+                # Busy threads take their fair share of the cores.
                 cores = max(cores - server.busy, cores / (1 + server.busy))
-            circuit.cores[index] = 1e-4 if server.stopped else cores
+            # A stopped process serves nothing; a tiny number avoids a division by zero.
+            fluid.cores[index] = 1e-4 if server.stopped else cores
 
-    # What follows
+    # Consequences
 
-    def _account(self, circuit: Circuit, seconds: float) -> None:
-        servers = circuit.graph.servers
+    def _account(self, fluid: FluidModel, seconds: float) -> None:
+        servers = fluid.graph.servers
         count = len(servers)
-        work = np.bincount(circuit.servers, circuit.arrivals * circuit.cpu, minlength=count)
-        in_flight = np.bincount(circuit.servers, circuit.completed * circuit.response, minlength=count)
-        volumes = carried(circuit, seconds)
-        waiting = circuit.lines.held[:count]
+        work = np.bincount(fluid.servers, fluid.arrivals * fluid.cpu, minlength=count)
+        in_flight = np.bincount(fluid.servers, fluid.completed * fluid.response, minlength=count)
+        volumes = interface_volumes(fluid, seconds)
+        waiting = fluid.queues.backlog[:count]
         for index, server in enumerate(servers):
             if server.process.done.is_set:
                 continue
             server.station.sockets.carried.add(*volumes[index])
             if isinstance(server, Instance):
                 busy = float(in_flight[index] + waiting[index])
-                self._account_instance(server, float(work[index]), busy, circuit, seconds)
+                self._account_instance(server, float(work[index]), busy, fluid, seconds)
             else:
                 server.meter.load("traffic", float(work[index]))
-        for cache in circuit.graph.caches:
-            rate = float(circuit.call_rates[cache.lookup.index]) * (1 - float(circuit.call_fails[cache.lookup.index]))
+        for cache in fluid.graph.caches:
+            rate = float(fluid.call_rates[cache.lookup.index]) * (1 - float(fluid.call_fails[cache.lookup.index]))
             stores = cache.stores if cache.fill else []
             for store in stores:
-                cold = 1 - store.warm.get(cache.name, 0.0)
-                store.warm[cache.name] = 1 - cold * float(
+                cold = 1 - store.warm_shares.get(cache.name, 0.0)
+                store.warm_shares[cache.name] = 1 - cold * float(
                     np.exp(-rate * cache.keys * seconds / cache.space / len(stores))
                 )
 
     def _account_instance(
-        self, server: Instance, work: float, in_flight: float, circuit: Circuit, seconds: float
+        self, server: Instance, work: float, in_flight: float, fluid: FluidModel, seconds: float
     ) -> None:
         program = server.program
-        nodes = circuit.nodes_by_server.get(server.index, ())
-        allocated, held = 0.0, 0.0
-        busy, leaked = 0.0, 0.0
+        nodes = fluid.nodes_by_server.get(server.index, ())
+        allocated, request_memory = 0.0, 0.0
+        busy, leaked_bytes = 0.0, 0.0
         for node in nodes:
-            done = float(circuit.completed[node.index])
+            done = float(fluid.completed[node.index])
             if node.operation is not None:
                 allocated += done * node.operation.allocates
-                held = max(held, float(node.operation.memory))
+                request_memory = max(request_memory, float(node.operation.memory))
             for active in node.effects:
                 busy = max(busy, active.effect.busy)
-                leaked += done * active.effect.share * active.leaks
+                leaked_bytes += done * active.effect.share * active.leaks
         server.in_flight = in_flight
         server.allocated += allocated * seconds
         collected = 0.0
@@ -309,19 +315,24 @@ class Traffic:
             rounds = allocated / max(program.collects.live * percent / 100, 1.0)
             collected = rounds * program.collects.live / program.collects.speed
             server.collections += rounds * seconds
-            server.collecting += collected * seconds
+            server.collection_seconds += collected * seconds
         server.busy = busy + collected
-        server.leaked += leaked * seconds
-        # It may want more than the machine has, but it cannot use more.
-        wanted = min(work + busy + collected, float(server.container.host.kernel.cpus))
-        server.meter.load("traffic", wanted)
-        server.meter.bursts = self._bursts(server, wanted, float(circuit.offered[server.index]))
-        memory = program.memory + in_flight * held + server.leaked
+        server.leaked_bytes += leaked_bytes * seconds
+        # Demand may exceed the cores of the machine, use cannot.
+        used = min(work + busy + collected, float(server.container.host.kernel.cpus))
+        server.meter.load("traffic", used)
+        server.meter.bursts = self._bursts(server, used, float(fluid.offered[server.index]))
+        memory = program.memory + in_flight * request_memory + server.leaked_bytes
+        # Changes within two per cent are not reported: memory is set often, and metrics are coarser.
         if abs(memory - server.process.memory) > 0.02 * server.process.memory:
             server.process.set_memory(int(memory))
 
     def _bursts(self, server: Instance, used: float, rate: float) -> float:
-        """How often the requests of one period of the kernel's quota need more than the quota."""
+        """Return the share of quota periods in which requests need more than the CPU quota.
+
+        Demand in a period is approximately normal: a compound Poisson sum of exponential service times, with variance
+        of twice the mean count times the squared mean. The logistic function with factor 1.7 approximates its tail.
+        """
         limit = server.meter.cpu_limit
         if limit is None or used <= 0 or rate <= 0:
             return 0.0
@@ -329,11 +340,11 @@ class Traffic:
         spread = each * (2 * max(rate * PERIOD, 1.0)) ** 0.5
         return 1 / (1 + math.exp(min(1.7 * (limit - used) * PERIOD / max(spread, 1e-9), 50.0)))
 
-    def _send(self, circuit: Circuit, seconds: float) -> None:
-        """Messages that were published reach their broker."""
-        for call in self._publishing:
+    def _publish(self, fluid: FluidModel, seconds: float) -> None:
+        """Append published messages to their broker."""
+        for call in self._publish_calls:
             unsent = call.target.instance.unsent
-            count = float(circuit.call_rates[call.index] * (1 - circuit.call_fails[call.index])) * seconds
+            count = float(fluid.call_rates[call.index] * (1 - fluid.call_fails[call.index])) * seconds
             count += unsent.get(call.operation, 0.0)
             unsent[call.operation] = count % 1
             if count >= 1:
@@ -343,43 +354,44 @@ class Traffic:
                         store.model.append(call.operation.split()[-1], int(count), call.step.payload)
                         break
 
-    def _crash(self, circuit: Circuit, seconds: float) -> None:
-        """Some programs do not survive a failed call."""
-        for call in self._crashing:
-            expected = float(circuit.call_rates[call.index] * circuit.call_fails[call.index]) * seconds
+    def _apply_call_failures(self, fluid: FluidModel, seconds: float) -> None:
+        """Crash programs that do not survive a failed call, and trip circuit breakers."""
+        for call in self._crash_calls:
+            expected = float(fluid.call_rates[call.index] * fluid.call_fails[call.index]) * seconds
             if expected > 1e-6 and self._poisson.poisson(min(expected, 1e6)) > 0:
-                self._end(call)
-        for call in self._breaking:
-            self._trip(circuit, call, seconds)
+                self._crash_instance(call)
+        for call in self._breaker_calls:
+            self._trip(fluid, call, seconds)
 
-    def _end(self, call: Call) -> None:
+    def _crash_instance(self, call: Call) -> None:
         instance = call.target.instance
         if instance.crashed or not instance.alive:
             return
         instance.crashed = True
         error = next((link.failure.text for link in call.links if link.failure is not None), "i/o timeout")
         for line in call.step.crash_log:
-            instance.say(line, error=error)
+            instance.write_log(line, error=error)
         instance.process.end(call.step.exit)
 
-    def _trip(self, circuit: Circuit, call: Call, seconds: float) -> None:
+    def _trip(self, fluid: FluidModel, call: Call, seconds: float) -> None:
         breaker = call.target.dependency.breaker
         assert breaker is not None
         index = call.index
-        if circuit.open[index] > 0:
-            # Half open after a while: a tenth of the calls is let through to see.
-            circuit.open[index] = max(0.0, circuit.open[index] - seconds / breaker.open)
-        elif circuit.call_fails[index] > breaker.errors and circuit.call_rates[index] > breaker.minimum:
-            circuit.open[index] = 0.95
+        if fluid.open[index] > 0:
+            # Half open: the breaker closes gradually and admits a growing share of calls as probes.
+            fluid.open[index] = max(0.0, fluid.open[index] - seconds / breaker.open)
+        elif fluid.call_fails[index] > breaker.errors and fluid.call_rates[index] > breaker.minimum:
+            # Chosen: one call in twenty probes an open breaker.
+            fluid.open[index] = 0.95
 
     # Samples
 
-    def _sample(self, circuit: Circuit) -> None:
-        if not circuit.node_count:
+    def _sample(self, fluid: FluidModel) -> None:
+        if not fluid.node_count:
             return
-        walker = Walker(circuit, self._random)
+        walker = Walker(fluid, self._random)
         busy = [(node, float(rate)) for node, rate in zip(self._roots, self._rates, strict=True) if rate > 0]
-        self.requests += sum(rate for _, rate in busy) * BEAT
+        self.requests += sum(rate for _, rate in busy) * TICK
         if not busy:
             return
         by_source: dict[Server, list[tuple[Node, float]]] = {}
@@ -387,17 +399,17 @@ class Traffic:
             by_source.setdefault(node.server, []).append((node, rate))
         for offers in by_source.values():
             total = sum(rate for _, rate in offers)
-            if total < WALKS and self._random.random() >= total * BEAT:
+            if total < WALKS_PER_SECOND and self._random.random() >= total * TICK:
                 continue
             node = self._random.choices([node for node, _ in offers], [rate for _, rate in offers])[0]
-            start = self.clock.now - self._random.random() * BEAT
+            start = self.clock.now - self._random.random() * TICK
             _, spans = walker.walk(node, start)
             if spans:
                 for listener in self.on_trace:
                     listener(spans)
 
     def request(self, instance: Instance, method: str, path: str) -> tuple[Result, Node] | None:
-        """One request from outside the load, as the circuit stands; None where the program serves no such route."""
+        """Walk one request from outside the load; None where the program serves no such route."""
         found = find_operation(instance.program, "http", f"{method} {path}")
         if found is None:
             return None
@@ -406,7 +418,7 @@ class Traffic:
         node = self._node(instance, name, route)
         if node is None:
             return None
-        walker = Walker(self._current(), self._random)
+        walker = Walker(self._current_model(), self._random)
         result, spans = walker.walk(node, self.clock.now)
         if spans and not operation.health:
             for listener in self.on_trace:
@@ -416,19 +428,19 @@ class Traffic:
     def _node(self, instance: Instance, name: str, route: str) -> Node | None:
         key = (instance.process, name, route)
         for _ in range(2):
-            for node in self._current().nodes_by_server.get(instance.index, ()):
+            for node in self._current_model().nodes_by_server.get(instance.index, ()):
                 if node.server is instance and node.name == name and node.route == route:
                     return node
-            if len(self._asked) > 500:
-                self._asked.clear()
-            self._asked[key] = None
+            if len(self._requested_routes) > 500:  # chosen: bounds the graph against scanners of random routes
+                self._requested_routes.clear()
+            self._requested_routes[key] = None
             self._version += 1
         return None
 
     def servers(self) -> list[Server]:
-        """Everybody who took part in the last beat."""
-        return list(self.circuit.graph.servers) if self.circuit is not None else []
+        """Return the servers of the present graph."""
+        return list(self.fluid.graph.servers) if self.fluid is not None else []
 
 
-def _without_twins(roots: list[Node]) -> list[Node]:
+def _unique(roots: list[Node]) -> list[Node]:
     return list(dict.fromkeys(roots))

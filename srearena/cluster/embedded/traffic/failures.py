@@ -1,4 +1,4 @@
-"""How a failed call reads in the words of the client that made it: Go, Java, Node, Python and so on, per protocol."""
+"""Error messages of failed calls as client libraries word them: Go, Java, Node, Python and so on, per protocol."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ERRNO = {
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why calls fail on one way, and how long it takes until the caller knows."""
+    """Why calls fail on one path, and how long it takes until the caller notices."""
 
     kind: Kind
     text: str
@@ -51,7 +51,7 @@ def kind_of(outcome: Outcome) -> Kind:
 def connect_failure(
     outcome: Outcome, runtime: str, protocol: str, host: str, address: str, port: int, seconds: float
 ) -> Failure:
-    """A connection that did not come about."""
+    """Return the failure of a connection that was not established."""
     kind = kind_of(outcome)
     if kind == "name":
         cause = _name_error(runtime, host, outcome)
@@ -114,7 +114,7 @@ def _number(code: str) -> int:
 
 
 def in_protocol(runtime: str, protocol: str, kind: Kind, cause: str) -> str:
-    """The cause as the library for that protocol wraps it."""
+    """Return the cause as the client library of that protocol wraps it."""
     if protocol == "grpc":
         match runtime:
             case "go":
@@ -141,7 +141,7 @@ def in_protocol(runtime: str, protocol: str, kind: Kind, cause: str) -> str:
 
 
 def timeout_failure(runtime: str, protocol: str, seconds: float) -> Failure:
-    """The caller's own patience ran out."""
+    """Return the failure of a call whose timeout expired at the caller."""
     if protocol == "grpc":
         text = {
             "go": "rpc error: code = DeadlineExceeded desc = context deadline exceeded",
@@ -162,7 +162,7 @@ def timeout_failure(runtime: str, protocol: str, seconds: float) -> Failure:
 
 
 def remote_failure(runtime: str, protocol: str, text: str) -> str:
-    """What the other side answered, as the caller's library shows it."""
+    """Return a remote error as the caller's library shows it."""
     if protocol != "grpc":
         return text
     if text.startswith(("rpc error", "Status(")) or " UNAVAILABLE" in text[:20]:

@@ -1,7 +1,7 @@
-"""Requests as a graph: who is asked to do what (nodes), what each calls (calls), and which ways a call can go (links).
+"""The call graph: operations at servers (nodes), the calls of each, and the paths a call can take (links).
 
-The graph is what the cluster's state of this moment makes of the applications' models. It is built by `wiring`, read
-as arrays by `circuit`, which moves rates through it, and as objects by `walks`, which takes single requests through.
+The graph results from the applications' models and the present state of the cluster. `graph_builder` builds it,
+`fluid_model` turns it into arrays and moves rates through it, `walks` follows single requests through its objects.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CallKey = tuple[ServerKey, str, str, int]
 
 @dataclass(slots=True)
 class ActiveEffect:
-    """An effect whose condition holds, with its numbers settled."""
+    """An effect whose condition holds, with its numbers resolved."""
 
     effect: Effect
     fails: float
@@ -34,15 +34,15 @@ class Node:
 
     server: Server
     name: str
-    """The operation's name in the model; for a datastore what is done there."""
+    """The operation's name in the model; at a datastore the verb."""
     route: str
-    """What was asked for, where the operation serves many routes."""
+    """The requested route, where the operation serves many."""
     operation: Operation | None
-    """None at a datastore, or at a server that does not know what it is asked."""
+    """None at a datastore."""
     cpu: float
     latency: float
     variance: float
-    """Of its own time, without the calls."""
+    """Variance of its own time, without the calls."""
     fails: float
     error: str
     payload: int = 512
@@ -51,7 +51,7 @@ class Node:
     index: int = -1
     level: int = 0
     rate: float = 0.0
-    """Requests a second that begin here: load, or messages taken from a broker."""
+    """Requests a second that begin here: load, or messages consumed from a broker."""
 
     @property
     def key(self) -> NodeKey:
@@ -60,7 +60,7 @@ class Node:
 
 @dataclass(slots=True)
 class Link:
-    """One way a call can go: to a node, or to where it fails."""
+    """One path of a call: to a node, or to a failure."""
 
     weight: float
     callee: Node | None
@@ -68,14 +68,14 @@ class Link:
     round_trip: float
     variance: float = 0.0
     lost: float = 0.0
-    """Share of calls that never get an answer, however often packets are sent again."""
+    """Share of calls without a response, after all retransmissions."""
     address: str = ""
     port: int = 0
 
 
 @dataclass(slots=True, eq=False)
 class Target:
-    """A dependency of an instance, with its numbers settled."""
+    """A dependency of an instance, with its numbers resolved."""
 
     name: str
     dependency: Dependency
@@ -87,24 +87,26 @@ class Target:
     pool: float
     pool_timeout: float
     index: int = -1
-    """Its line for connections, where the pool has a limit."""
+    """Its connection pool's queue, where the pool has a limit."""
 
 
 @dataclass(slots=True, eq=False)
 class Call:
+    """A call that a node makes, with its possible paths."""
+
     caller: Node
     target: Target
     step: Step
     operation: str
     ordinal: int
-    """Its place among the calls of its node."""
+    """Its position among the calls of its node."""
     times: float
     share: float
     links: list[Link] = field(default_factory=list)
     cache: CacheSpace | None = None
-    """Made only for what that cache does not hold."""
+    """The call is made only for misses of this cache."""
     group: int = 0
-    """Calls of one group run at the same time."""
+    """Calls of one group run in parallel."""
     crashes: bool = False
     optional: bool = False
     index: int = -1
@@ -116,7 +118,7 @@ class Call:
 
 @dataclass(slots=True, eq=False)
 class CacheSpace:
-    """Keys that one kind of request looks up; the share that is there is kept at the store that holds them."""
+    """The keys that one kind of request looks up; the store that holds them has the share that is cached."""
 
     name: str
     keys: float
@@ -131,40 +133,44 @@ class CacheSpace:
             link.callee.server for link in self.lookup.links if link.callee and isinstance(link.callee.server, Store)
         ]
 
-    def missing(self) -> float:
-        """The share of requests that do not find all they look for; all of them where no store answers."""
+    def miss_share(self) -> float:
+        """Return the share of requests with at least one miss; 1 where no store is reachable."""
         stores = self.stores
         if not stores:
             return 1.0
-        warm = sum(store.warm.get(self.name, 0.0) for store in stores) / len(stores)
-        return float(1.0 - warm**self.keys)
+        warm_shares = sum(store.warm_shares.get(self.name, 0.0) for store in stores) / len(stores)
+        return float(1.0 - warm_shares**self.keys)
 
 
 @dataclass(slots=True, eq=False)
 class Pause:
+    """A pause of a program."""
+
     seconds: float
 
 
 @dataclass(slots=True, eq=False)
-class Together:
-    """Branches that run at the same time."""
+class Parallel:
+    """Branches that run in parallel."""
 
     branches: tuple[tuple[Action, ...], ...]
 
 
 @dataclass(slots=True, eq=False)
-class Missing:
-    """What is done for a cache's misses."""
+class OnMiss:
+    """Actions for misses of a cache."""
 
     cache: CacheSpace
     plan: tuple[Action, ...]
 
 
-Action = Call | Pause | Together | Missing
+Action = Call | Pause | Parallel | OnMiss
 
 
 @dataclass(slots=True)
 class Graph:
+    """The whole call graph, in the order of the arrays."""
+
     nodes: list[Node]
     calls: list[Call]
     targets: list[Target]
@@ -172,4 +178,4 @@ class Graph:
     caches: list[CacheSpace]
     roots: Sequence[Node]
     watched: list[tuple[object, int]]
-    """Models outside the network whose answers are built in, with the epoch they had."""
+    """Server models whose state is built into the graph, with the epoch they had."""

@@ -1,7 +1,7 @@
-"""Locust from outside: the statistics of its web interface, and the exporter that makes metrics of them.
+"""Locust: the statistics of its web interface, and the exporter that turns them into metrics.
 
-Any program of a model that drives load with simulated users shows them; `containersol/locust_exporter` runs beside it
-in the same pod and asks it over the pod's own loopback.
+Every modelled program that drives load with simulated users serves them; `containersol/locust_exporter` runs beside it
+in the same pod and polls it over the pod's loopback interface.
 """
 
 from __future__ import annotations
@@ -16,22 +16,23 @@ from srearena.cluster.embedded.machine.processes.process import Process
 from srearena.cluster.embedded.programs.base import Program
 from srearena.cluster.embedded.programs.registry import program
 from srearena.cluster.embedded.programs.serving import Flags, stop_signal, until_stopped
-from srearena.cluster.embedded.traffic.driving import Driver, Tally
+from srearena.cluster.embedded.traffic.load import Driver, Tally
 
 TOTAL = "Aggregated"
 PORT = 9646
-_LIVELY = 10.0
+_POLL_SECONDS = 10.0
+"""Chosen: shorter than the scrape interval, so that a scrape never sees statistics older than one interval."""
 
 
 def statistics(driver: Driver) -> dict[str, Any]:
-    """As `/stats/requests` answers."""
+    """Return the document that `/stats/requests` serves."""
     rows = [
         _row(method, path, tally) for operation, tally in driver.by_task.items() for method, path in [_route(operation)]
     ]
     total = _row("", TOTAL, driver.tally)
     rows.append(total)
     failed = total["num_failures"] / total["num_requests"] if total["num_requests"] else 0.0
-    median, late = driver.tally.rough_quantiles((0.5, 0.95))
+    median, slow = driver.tally.rough_quantiles((0.5, 0.95))
     return {
         "stats": rows,
         "errors": [
@@ -39,9 +40,9 @@ def statistics(driver: Driver) -> dict[str, Any]:
             for operation, tally in driver.by_task.items()
             for method, path in [_route(operation)]
             for error, count in (
-                ("HTTPError('500 Server Error')", tally.refused),
-                ("ConnectionError", tally.unconnected),
-                ("ReadTimeout", tally.late),
+                ("HTTPError('500 Server Error')", tally.errors),
+                ("ConnectionError", tally.connect_errors),
+                ("ReadTimeout", tally.timeouts),
             )
             if count >= 1
         ],
@@ -49,7 +50,7 @@ def statistics(driver: Driver) -> dict[str, Any]:
         "fail_ratio": failed,
         "current_response_time_percentiles": {
             "response_time_percentile_0.5": median * 1000,
-            "response_time_percentile_0.95": late * 1000,
+            "response_time_percentile_0.95": slow * 1000,
         },
         "user_count": round(driver.users()),
         "state": "running",
@@ -64,8 +65,8 @@ def _route(operation: str) -> tuple[str, str]:
 def _row(method: str, name: str, tally: Tally) -> dict[str, Any]:
     mean, _ = tally.moments()
     least, median, most = tally.rough_quantiles((0.001, 0.5, 0.999))
-    sent = tally.answered + tally.late + tally.unconnected
-    failed = tally.refused + tally.late + tally.unconnected
+    sent = tally.completed + tally.timeouts + tally.connect_errors
+    failed = tally.errors + tally.timeouts + tally.connect_errors
     return {
         "method": method,
         "name": name,
@@ -78,7 +79,7 @@ def _row(method: str, name: str, tally: Tally) -> dict[str, Any]:
         "max_response_time": most * 1000,
         "current_rps": tally.recent_rate(),
         "current_fail_per_sec": tally.recent_rate() * failed / sent if sent else 0.0,
-        "avg_content_length": tally.received / tally.answered if tally.answered else 0.0,
+        "avg_content_length": tally.bytes_received / tally.completed if tally.completed else 0.0,
     }
 
 
@@ -109,7 +110,7 @@ class LocustExporter(Program):
 
 
 class Exporter:
-    """What Locust said last. When it does not answer, only `locust_up 0` is left."""
+    """The last statistics of Locust as metrics; only `locust_up 0` while it does not respond."""
 
     def __init__(self, process: Process, uri: str) -> None:
         self._process = process
@@ -127,7 +128,7 @@ class Exporter:
                     self._document = json.loads(result.response.body)
                 except ValueError:
                     self._document = None
-            await self._process.sleep(_LIVELY)
+            await self._process.sleep(_POLL_SECONDS)
 
     async def page(self, request: HttpRequest) -> HttpResponse:
         lines = [

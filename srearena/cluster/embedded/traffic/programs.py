@@ -1,7 +1,7 @@
-"""Programs made from models: what a container of an application's image does.
+"""Programs built from models: what a container of an application's image runs.
 
-It reads its settings, goes through the steps of its start, listens, takes part in the traffic until it is told to
-stop or something kills it, and answers requests that come over the wire by walking them through the same circuit.
+A program reads its settings, runs the steps of its startup, listens, takes part in the traffic until it is stopped or
+killed, and serves requests that arrive over the network by walking them through the same fluid model.
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ from srearena.cluster.embedded.programs.base import Program
 from srearena.cluster.embedded.programs.registry import Programs
 from srearena.cluster.embedded.programs.serving import stop_signal
 from srearena.cluster.embedded.programs.timestamps import stamp
+from srearena.cluster.embedded.traffic.blueprint_workload import WorkloadGenerator
 from srearena.cluster.embedded.traffic.engine import Traffic
 from srearena.cluster.embedded.traffic.locust import statistics
 from srearena.cluster.embedded.traffic.routing import find_operation
 from srearena.cluster.embedded.traffic.servers import Instance
 from srearena.cluster.embedded.traffic.settings import ConfigurationMissing, Settings, read_settings
-from srearena.cluster.embedded.traffic.startup import StartFailed, Startup, bind_trouble
+from srearena.cluster.embedded.traffic.startup import StartFailed, Startup, bind_failed
 from srearena.cluster.embedded.traffic.traffic_program import TrafficProgram
-from srearena.cluster.embedded.traffic.wlgen import WorkloadGenerator
 from srearena.cluster.embedded.traffic.wrk import Wrk
 
 _IMAGE_SIZE = 45_000_000
+"""Chosen: a typical compressed image of a service; it only sets how long a pull takes."""
 LOAD_GENERATORS: dict[str, type[TrafficProgram]] = {
     "deathstarbench/wrk2-client": Wrk,
     "777lefty/wlgen-proc": WorkloadGenerator,
@@ -46,7 +47,7 @@ LOAD_GENERATORS: dict[str, type[TrafficProgram]] = {
 
 
 class ModelledProgram(TrafficProgram):
-    """The programs of one image; which of them runs, the command says."""
+    """The programs of one image; the command selects one of them."""
 
     models: ClassVar[tuple[ProgramModel, ...]] = ()
 
@@ -61,10 +62,10 @@ class ModelledProgram(TrafficProgram):
         if model is None:
             await process.error(f"{process.binary}: unknown program\n")
             return 127
-        return await Life(process, model, self.working_dir, self.traffic).run()
+        return await ProgramRun(process, model, self.working_dir, self.traffic).run()
 
 
-class Life:
+class ProgramRun:
     """One run of one program."""
 
     def __init__(self, process: Process, model: ProgramModel, workdir: str, traffic: Traffic) -> None:
@@ -84,7 +85,7 @@ class Life:
             )
         except ConfigurationMissing as problem:
             instance = Instance(process, station, model, Settings({}))
-            instance.say((model.config.missing if model.config is not None else "") or "{error}", error=problem)
+            instance.write_log((model.config.missing if model.config is not None else "") or "{error}", error=problem)
             return 1
         instance = Instance(process, station, model, settings)
         listeners: list[Listener] = []
@@ -99,49 +100,49 @@ class Life:
         except StartFailed as failed:
             return failed.code
         instance.ready = True
-        self.traffic.join(instance)
+        self.traffic.add_instance(instance)
         await stop.wait()
-        startup.leave()
+        startup.deregister()
         for listener in listeners:
             listener.close()
-        self.traffic.leave(process)
+        self.traffic.remove(process)
         for line in model.stop_log if isinstance(model.stop_log, list) else [model.stop_log]:
-            instance.say(line)
+            instance.write_log(line)
         return 0 if stop.value == Signals.SIGTERM and model.runtime != "java" else 143
 
     def _listen(self, instance: Instance, listeners: list[Listener]) -> int | None:
-        """Bind all ports; the status to end with where one is taken."""
+        """Bind all ports; return an exit status where one is in use."""
         namespace = self.process.container.namespace
         for listening in self.model.listen:
             text = instance.settings.fill(str(listening.port)).rpartition(":")[2]
             if not text.isdigit():
-                return bind_trouble(self.model.bind_error, instance, 0)
-            answering = Answering(self.traffic, instance)
+                return bind_failed(self.model.bind_error, instance, 0)
+            handler = RequestHandler(self.traffic, instance)
             try:
                 listener = namespace.listen(
                     self.process,
                     int(text),
-                    http=answering.http if listening.protocol == "http" else None,
-                    grpc_health=answering.health if listening.protocol == "grpc" else None,
-                    stream=answering.stream if listening.protocol in ("thrift", "tcp") else None,
+                    http=handler.http if listening.protocol == "http" else None,
+                    grpc_health=handler.health if listening.protocol == "grpc" else None,
+                    stream=handler.stream if listening.protocol in ("thrift", "tcp") else None,
                 )
             except OSError:
-                return bind_trouble(self.model.bind_error, instance, int(text))
+                return bind_failed(self.model.bind_error, instance, int(text))
             listener.server = instance
             if instance.runtime == "go":
                 place = f"accept tcp [::]:{text}: accept4: too many open files"
-                listener.on_starved = partial(_complain, instance, f"http: Accept error: {place}; retrying in 5ms")
+                listener.on_starved = partial(_log_go_error, instance, f"http: Accept error: {place}; retrying in 5ms")
             listeners.append(listener)
         return None
 
 
-def _complain(instance: Instance, text: str) -> None:
-    """A line of Go's own logger."""
-    instance.say(f"{stamp(instance.process, '%Y/%m/%d %H:%M:%S')} {text}")
+def _log_go_error(instance: Instance, text: str) -> None:
+    """Write a line as Go's standard logger does."""
+    instance.write_log(f"{stamp(instance.process, '%Y/%m/%d %H:%M:%S')} {text}")
 
 
-class Answering:
-    """What comes over the wire from outside the load: probes, curl, an operator's port-forward, an oracle."""
+class RequestHandler:
+    """Handler of requests from outside the load: probes, curl, an operator's port-forward, an oracle."""
 
     def __init__(self, traffic: Traffic, instance: Instance) -> None:
         self.traffic = traffic
@@ -157,12 +158,12 @@ class Answering:
             return HttpResponse(200, json.dumps(statistics(driver)).encode(), {"Content-Type": "application/json"})
         found = find_operation(instance.program, "http", f"{request.method} {request.path}")
         if found is not None and found[1].health and not found[1].does:
-            # Probes come often and touch nothing: no need to walk them.
+            # Probes are frequent and call nothing: no need to walk them.
             return self._healthy(found[1])
-        answer = self.traffic.request(instance, request.method, request.target)
-        if answer is None:
+        response = self.traffic.request(instance, request.method, request.target)
+        if response is None:
             return HttpResponse.text("404 page not found\n", 404)
-        result, node = answer
+        result, node = response
         await process.sleep(result.seconds)
         operation = node.operation
         if operation is None:
@@ -181,12 +182,10 @@ class Answering:
         body = operation.body if operation.body is not None else "ok"
         return HttpResponse(200, self.instance.fill(body).encode(), {"Content-Type": operation.content_type})
 
-    def _unhealthy(self, asked: bool) -> bool:
-        return asked and any(
+    def _unhealthy(self, is_health_check: bool) -> bool:
+        return is_health_check and any(
             active.effect.unhealthy
-            for node in (
-                self.traffic.circuit.nodes_by_server.get(self.instance.index, ()) if self.traffic.circuit else ()
-            )
+            for node in (self.traffic.fluid.nodes_by_server.get(self.instance.index, ()) if self.traffic.fluid else ())
             for active in node.effects
         )
 
@@ -202,7 +201,7 @@ class Answering:
 
 
 def register_model(model: ApplicationModel, catalogue: Catalogue, programs: Programs, traffic: Traffic) -> None:
-    """Add an application's images to the registries of a cluster, and their programs to the cluster."""
+    """Add an application's images and their programs to a cluster."""
     for image, kind in LOAD_GENERATORS.items():
         catalogue.register_images(image, tags=["latest"], size=_IMAGE_SIZE)
         programs.register(type(kind.__name__, (kind,), {"traffic": traffic}), image)
@@ -212,31 +211,31 @@ def register_model(model: ApplicationModel, catalogue: Catalogue, programs: Prog
             by_image.setdefault(image, []).append(one)
     for image, models in by_image.items():
         catalogue.register_images(image, tags=(tag for one in models for tag in one.tags), size=_IMAGE_SIZE)
-        names = _names(image)
-        before = next((found for name in names if (found := programs.registered(name)) is not None), None)
-        programs.register(_tagged(models, before, traffic), *names)
+        names = _repository_names(image)
+        fallback = next((found for name in names if (found := programs.registered(name)) is not None), None)
+        programs.register(_tagged(models, fallback, traffic), *names)
 
 
 class TaggedPrograms(Program):
-    """A repository: its tags may be different programs. Becomes the one that is asked for."""
+    """An image repository whose tags may be different programs; creates the program of the requested tag."""
 
     by_tag: ClassVar[dict[str, type[ModelledProgram]]] = {}
-    otherwise: ClassVar[type[Program] | None] = None
-    """What tags that no model names run."""
+    fallback: ClassVar[type[Program] | None] = None
+    """The program of tags that no model names."""
 
     def __new__(cls, reference: ImageReference) -> Program:  # type: ignore[misc]
-        kind: type[Program] | None = cls.by_tag.get(reference.tag or "latest", cls.otherwise)
+        kind: type[Program] | None = cls.by_tag.get(reference.tag or "latest", cls.fallback)
         return (kind or next(iter(cls.by_tag.values())))(reference)
 
 
-def _tagged(models: Sequence[ProgramModel], otherwise: type[Program] | None, traffic: Traffic) -> type[TaggedPrograms]:
+def _tagged(models: Sequence[ProgramModel], fallback: type[Program] | None, traffic: Traffic) -> type[TaggedPrograms]:
     tags = dict.fromkeys(tag for one in models for tag in one.tags)
     by_tag = {tag: _program_class([one for one in models if tag in one.tags], traffic) for tag in tags}
-    return type("TaggedPrograms", (TaggedPrograms,), {"by_tag": by_tag, "otherwise": otherwise})
+    return type("TaggedPrograms", (TaggedPrograms,), {"by_tag": by_tag, "fallback": fallback})
 
 
-def _names(image: str) -> tuple[str, ...]:
-    """The names the registry of programs knows a repository by: whole, and without the registry's host."""
+def _repository_names(image: str) -> tuple[str, ...]:
+    """Return the names under which programs of a repository are registered: with and without the registry's host."""
     host, _, rest = image.partition("/")
     return (image, rest) if rest and ("." in host or ":" in host) else (image,)
 

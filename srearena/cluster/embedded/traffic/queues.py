@@ -1,10 +1,10 @@
-"""Waiting lines, many at once: processors, threads and connection pools are the same thing to whoever stands in line.
+"""Queues, many at once as arrays: processors, threads and connection pools.
 
-Each line has `servers` that serve `rate` requests a second each. In the long run a line at utilisation r holds
-`servers*r + r**sqrt(2*(servers+1)) / (1-r)` requests (Sakasegawa's formula, exact for one server). Between states of
-rest we follow the fluid of that formula: what comes in, less what a line that holds so many lets out. One implicit
-step per interval is stable whatever the interval, falls onto the state of rest within a step when there is room, and
-lets a backlog grow and drain at the true speed when there is not.
+Each queue has `servers` that serve `rate` requests a second each. In steady state a queue at utilisation r holds
+`servers*r + r**sqrt(2*(servers+1)) / (1-r)` requests (Sakasegawa's approximation, exact for one server). Between steady
+states the fluid approximation of that formula holds: inflow less the outflow of a queue of that length. One implicit
+step per interval is stable for any interval, reaches the steady state within a step below capacity, and lets a backlog
+grow and drain at the true speed above it.
 """
 
 from __future__ import annotations
@@ -15,60 +15,63 @@ import numpy as np
 
 from srearena.cluster.embedded.traffic.durations import Array
 
-_STEPS = 7
-_FULL = 1 - 1e-9
+_NEWTON_STEPS = 7
+"""Newton's method from this start converges quadratically: seven steps reach machine precision."""
+_MAX_UTILISATION = 1 - 1e-9
 
 
 @dataclass(slots=True)
-class Lines:
-    """The state of all lines after an interval."""
+class QueueState:
+    """The state of all queues after an interval."""
 
-    held: Array
-    """Requests in line or being served."""
+    backlog: Array
+    """Requests waiting or in service."""
     served: Array
-    """Requests a second that got through."""
+    """Requests served per second."""
     waits: Array
-    """Mean time in line, in seconds."""
+    """Mean waiting time, in seconds."""
     utilisation: Array
     refused: Array
-    """Share of what arrived that found the line full."""
+    """Share of arrivals that found the queue full."""
 
 
-def step(arrivals: Array, servers: Array, rates: Array, held: Array, room: Array, seconds: float) -> Lines:
-    """Let an interval pass. `rates` are per server; `room` is how many may be held (infinity for any number)."""
+def step(
+    arrivals: Array, servers: Array, rates: Array, backlog: Array, max_backlog: Array, seconds: float
+) -> QueueState:
+    """Advance by an interval. `rates` are per server; `max_backlog` is infinite for a queue without limit."""
     capacity = servers * rates
-    inflow = held + arrivals * seconds
+    inflow = backlog + arrivals * seconds
     powers = np.sqrt(2 * (servers + 1))
     used = _utilisation(inflow, servers, capacity * seconds, powers)
     served = capacity * used
-    # Nobody stands in line less than nobody, however the last digit was rounded.
+    # Rounding must not make a backlog negative.
     after = np.maximum(inflow - served * seconds, 0.0)
     refused = np.zeros_like(after)
-    over = after > room
+    over = after > max_backlog
     if over.any():
-        excess = np.where(over, after - room, 0.0)
+        excess = np.where(over, after - max_backlog, 0.0)
         total = np.maximum(arrivals * seconds, 1e-12)
         refused = np.minimum(excess / total, 1.0)
-        after = np.minimum(after, room)
+        after = np.minimum(after, max_backlog)
     waiting = np.maximum(after - servers * used, 0.0)
     waits = waiting / np.maximum(served, 1e-9)
-    # A line nobody stands in has no waiting time, however small the numbers are that were divided.
+    # An empty queue has no waiting time, whatever the quotient of two tiny numbers is.
     waits = np.where(served > 1e-9, waits, np.where(waiting > 1e-9, seconds, 0.0))
-    return Lines(after, served, waits, used, refused)
+    return QueueState(after, served, waits, used, refused)
 
 
 def _utilisation(inflow: Array, servers: Array, through: Array, powers: Array) -> Array:
-    """The r in [0, 1) with servers*r + r**power/(1-r) + through*r = inflow, by Newton's method from above."""
+    """Return the r in [0, 1) with servers*r + r**power/(1-r) + through*r = inflow, by Newton's method from above."""
     linear = servers + through
-    bound = np.minimum(inflow / np.maximum(linear, 1e-12), _FULL)
+    bound = np.minimum(inflow / np.maximum(linear, 1e-12), _MAX_UTILISATION)
     # Far into a backlog 1-r is about 1/waiting, which is where Newton's steps are safe to start.
     waiting = np.maximum(inflow - linear, 0.0)
     used = np.minimum(bound, 1 - 1 / (2 + waiting + np.sqrt(linear)))
-    for _ in range(_STEPS):
-        rest = 1 - used
-        tail = used**powers / rest
+    for _ in range(_NEWTON_STEPS):
+        idle = 1 - used
+        tail = used**powers / idle
         value = linear * used + tail - inflow
-        slope = linear + tail * (powers / np.maximum(used, 1e-12) + 1 / rest)
+        slope = linear + tail * (powers / np.maximum(used, 1e-12) + 1 / idle)
         used = np.minimum(np.maximum(used - value / slope, 0.0), bound)
     result: Array = used
     return result

@@ -1,4 +1,4 @@
-"""Which of a program's operations answers a request: by name for RPCs, by method and path for HTTP."""
+"""Routing of requests to operations of a program: by name for RPCs, by method and path for HTTP."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from functools import lru_cache
 from srearena.application_model.schema import Operation, ProgramModel
 
 
-def find_operation(program: ProgramModel, protocol: str, wanted: str) -> tuple[str, Operation] | None:
-    """An operation by its name, or for HTTP by the route it serves; None where the program has none such."""
-    if wanted in program.operations:
-        return wanted, program.operations[wanted]
-    if protocol != "http" or " " not in wanted:
+def find_operation(program: ProgramModel, protocol: str, requested: str) -> tuple[str, Operation] | None:
+    """Return an operation by its name, or for HTTP by the route it serves; None where there is none."""
+    if requested in program.operations:
+        return requested, program.operations[requested]
+    if protocol != "http" or " " not in requested:
         return None
-    method, _, path = wanted.partition(" ")
+    method, _, path = requested.partition(" ")
     path = path.partition("?")[0]
     fallback: tuple[str, Operation] | None = None
     for name, operation in program.operations.items():
@@ -22,20 +22,21 @@ def find_operation(program: ProgramModel, protocol: str, wanted: str) -> tuple[s
             continue
         if not operation.route.endswith("*"):
             return name, operation
-        # Of the routes that end in a star the longest counts.
+        # Of several routes that end in a star the longest wins.
         if fallback is None or len(operation.route) > len(fallback[1].route or ""):
             fallback = (name, operation)
     return fallback
 
 
 def keeps_route(operation: Operation) -> bool:
-    """Whether what was asked for must be known further on: an operation that serves many routes may pass them on."""
+    """Return whether the requested route must be kept: an operation that serves many routes may forward them."""
     return operation.route is not None and ("*" in operation.route or operation.route.startswith("ANY "))
 
 
 def serves(route: str, method: str, path: str) -> bool:
-    wanted, _, shape = route.partition(" ")
-    if wanted not in ("ANY", method) and not (wanted == "GET" and method == "HEAD"):
+    """Return whether a route such as `GET /hotels/{id}` or `ANY /api/*` matches a request."""
+    served_method, _, shape = route.partition(" ")
+    if served_method not in ("ANY", method) and not (served_method == "GET" and method == "HEAD"):
         return False
     return _pattern(shape).fullmatch(path) is not None
 

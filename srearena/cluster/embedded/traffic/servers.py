@@ -1,7 +1,7 @@
-"""Who can be called: running programs with a model, and datastores. Both are a process that works at some speed.
+"""Servers of requests: running programs with a model, and datastores. Both are a process that works at some speed.
 
-A server lives as long as its process. What it carries from one interval to the next (requests in line, memory it
-leaked, what it knows of others) is kept here, so that the arrays of a circuit can be built anew at any time.
+A server exists as long as its process. State that lasts from one interval to the next (queued requests, leaked
+memory, discovered addresses) is kept here, so that the arrays of a fluid model can be rebuilt at any time.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from srearena.application_model.schema import ProgramModel
     from srearena.cluster.embedded.network.stations import Station
 
-_SINGLE = frozenset(("node", "python", "ruby", "lua"))
-"""Runtimes that use one processor, however many there are."""
+_SINGLE_THREADED = frozenset(("node", "python", "ruby", "lua"))
+"""Runtimes that use one processor, however many there are: an interpreter lock or an event loop."""
 _LANGUAGES = {"cpp": "cpp", "node": "nodejs", "dotnet": "dotnet"}
 
 
@@ -33,15 +33,15 @@ class ServerKey(NamedTuple):
 
 
 class Server:
-    """A process that requests wait for. `protocol` is what a datastore speaks; programs speak what they listen for."""
+    """A process with queues of requests."""
 
     __slots__ = (
         "busy",
         "container",
-        "cpu_held",
+        "cpu_backlog",
         "index",
         "key",
-        "leaked",
+        "leaked_bytes",
         "meter",
         "name",
         "namespace",
@@ -50,7 +50,7 @@ class Server:
         "process",
         "resource",
         "station",
-        "thread_held",
+        "thread_backlog",
     )
 
     def __init__(self, process: Process, station: Station, name: str) -> None:
@@ -65,9 +65,9 @@ class Server:
         self.station = station
         self.name = name
         self.index = -1
-        self.cpu_held = 0.0
-        self.thread_held = 0.0
-        self.leaked = 0.0
+        self.cpu_backlog = 0.0
+        self.thread_backlog = 0.0
+        self.leaked_bytes = 0.0
         self.busy = 0.0
         self.resource = self._resource(pod)
 
@@ -77,11 +77,11 @@ class Server:
 
     @property
     def stopped(self) -> bool:
-        """Whether the process stands still (SIGSTOP, a frozen node)."""
+        """Whether the process is stopped (SIGSTOP, a frozen node)."""
         return self.process.stopped
 
     @property
-    def single(self) -> bool:
+    def single_threaded(self) -> bool:
         return False
 
     @property
@@ -109,16 +109,16 @@ class Server:
 
 
 class Store(Server):
-    """A datastore behind a listening socket; `model` answers what it allows."""
+    """A datastore behind a listening socket; `model` decides what it allows."""
 
-    __slots__ = ("model", "protocol", "warm")
+    __slots__ = ("model", "protocol", "warm_shares")
 
     def __init__(self, process: Process, station: Station, model: object, protocol: str) -> None:
         super().__init__(process, station, process.container.config.name)
         self.model = model
         self.protocol = protocol
-        self.warm: dict[str, float] = {}
-        """As a cache: per key space, the share of keys that are there."""
+        self.warm_shares: dict[str, float] = {}
+        """As a cache: per key space, the share of keys that it holds."""
 
 
 class Instance(Server):
@@ -126,11 +126,11 @@ class Instance(Server):
 
     __slots__ = (
         "allocated",
-        "collecting",
+        "collection_seconds",
         "collections",
         "crashed",
+        "discovered_addresses",
         "in_flight",
-        "known",
         "program",
         "ready",
         "settings",
@@ -143,29 +143,29 @@ class Instance(Server):
         self.settings = settings
         self.ready = False
         """Whether it has started and serves."""
-        self.known: dict[str, list[tuple[str, int]]] = {}
-        """Addresses of services it has discovered, kept when the registry cannot be asked."""
+        self.discovered_addresses: dict[str, list[tuple[str, int]]] = {}
+        """Addresses of discovered services, kept while the registry cannot be reached."""
         self.crashed = False
         self.in_flight = 0.0
-        """Requests it was working on in the last interval."""
+        """Requests in progress in the last interval."""
         self.allocated = 0.0
         """Bytes allocated since it started."""
         self.collections = 0.0
         """Garbage collections since it started, and the processor seconds they took."""
-        self.collecting = 0.0
+        self.collection_seconds = 0.0
         self.unsent: dict[str, float] = {}
         """Per publish operation, the fraction of a message left over from the last interval."""
 
     @property
-    def single(self) -> bool:
-        return self.program.runtime in _SINGLE
+    def single_threaded(self) -> bool:
+        return self.program.runtime in _SINGLE_THREADED
 
     @property
     def runtime(self) -> str:
         return self.program.runtime
 
     def fill(self, text: str, **words: object) -> str:
-        """A log line or message: settings and words put in, and the time as the program writes it."""
+        """Fill settings, words and the time, as the program formats it, into a log line or message."""
         filled = self.settings.fill(text)
         if "{" not in filled:
             return filled
@@ -180,8 +180,8 @@ class Instance(Server):
 
         return stamp(self.process, self.program.time)
 
-    def say(self, text: str, **words: object) -> None:
-        """Write a line (or several) to the container's log."""
+    def write_log(self, text: str, **words: object) -> None:
+        """Write a line, or several, to the container's log."""
         if text and self.alive:
             stream = "stderr" if self.program.stderr else "stdout"
             self.container.log.write(stream, self.fill(text, **words).encode(errors="replace") + b"\n")

@@ -1,7 +1,7 @@
-"""A program's settings: the values its model names, read where the running container has them.
+"""Settings of a program: the values its model declares, read from the running container.
 
-They are read once, when the process starts, as a real program reads its configuration: a file changed later changes
-nothing until a restart.
+They are read once, when the process starts, as a real program reads its configuration: a change of a file has no
+effect until a restart.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FALSE = frozenset(("", "0", "false", "off", "no", "none", "disabled"))
 
 
 class ConfigurationMissing(Exception):
-    """The configuration file cannot be read or understood; the text says why."""
+    """The configuration file cannot be read or parsed; the text says why."""
 
 
 class Settings:
@@ -34,40 +34,43 @@ class Settings:
         return self.values.get(name)
 
     def fill(self, text: str) -> str:
-        """The text with settings put in; a setting without a value is empty, as an unset variable is."""
+        """Fill settings into a text; a setting without a value is empty, as an unset variable is."""
         if "${" not in text:
             return text
         return SETTING.sub(lambda found: self.values.get(found[1]) or "", text)
 
-    def number(self, given: float | str | None, otherwise: float) -> float:
-        if given is None:
-            return otherwise
-        if not isinstance(given, str):
-            return given
+    def number(self, value: float | str | None, default: float) -> float:
+        """Return a number with settings filled in; the default where there is none."""
+        if value is None:
+            return default
+        if not isinstance(value, str):
+            return value
         try:
-            return float(self.fill(given))
+            return float(self.fill(value))
         except ValueError:
-            return otherwise
+            return default
 
-    def seconds(self, given: float | str | None, otherwise: float) -> float:
-        if given is None:
-            return otherwise
+    def seconds(self, value: float | str | None, default: float) -> float:
+        """Return a duration with settings filled in; the default where there is none."""
+        if value is None:
+            return default
         try:
-            return seconds(self.fill(given) if isinstance(given, str) else given)
+            return seconds(self.fill(value) if isinstance(value, str) else value)
         except ValueError:
-            return otherwise
+            return default
 
     def satisfy(self, condition: Condition) -> bool:
-        """Whether the part of a condition that is about settings holds."""
+        """Return whether the part of a condition that is about settings holds."""
         return condition.setting is None or holds(self.values.get(condition.setting), condition)
 
 
 def holds(value: Any, condition: Condition) -> bool:
-    """Whether a value is what a condition asks for."""
+    """Return whether a value satisfies a condition."""
     text = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
     if condition.equals is not None:
         return any(
-            text == (str(wanted).lower() if isinstance(wanted, bool) else str(wanted)) for wanted in condition.equals
+            text == (str(expected).lower() if isinstance(expected, bool) else str(expected))
+            for expected in condition.equals
         )
     if condition.below is not None or condition.above is not None:
         try:
@@ -81,18 +84,18 @@ def holds(value: Any, condition: Condition) -> bool:
 
 
 def read_settings(
-    wanted: Mapping[str, Setting],
+    declared: Mapping[str, Setting],
     configuration: Configuration | None,
     env: Mapping[str, str],
     arguments: Sequence[str],
     files: FileView,
     workdir: str,
 ) -> Settings:
-    """ConfigurationMissing where there is a configuration file that cannot be read."""
+    """Read the declared settings; ConfigurationMissing where the configuration file cannot be read."""
     config = _configuration(configuration, files, workdir) if configuration is not None else {}
     values: dict[str, str | None] = {}
-    for name, setting in wanted.items():
-        found = _found(setting, config, env, arguments, files)
+    for name, setting in declared.items():
+        found = _raw_value(setting, config, env, arguments, files)
         if found is not None and setting.match is not None:
             part = re.search(setting.match, found)
             found = part[1] if part is not None else None
@@ -100,7 +103,7 @@ def read_settings(
     return Settings(values)
 
 
-def _found(
+def _raw_value(
     setting: Setting, config: Mapping[str, Any], env: Mapping[str, str], arguments: Sequence[str], files: FileView
 ) -> str | None:
     if setting.value is not None:

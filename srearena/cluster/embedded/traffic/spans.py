@@ -1,6 +1,6 @@
-"""Spans as traffic makes them; `telemetry` keeps and serves them.
+"""Spans as the traffic engine creates them; `telemetry` stores and serves them.
 
-Attributes of the process a span was recorded in live in a `Resource` that all its spans share.
+Attributes of the process that recorded a span are in a `Resource` that all its spans share.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Status = Literal["unset", "ok", "error"]
 
 @dataclass(slots=True, frozen=True, eq=False)
 class Resource:
-    """The process that records spans: one for each container's life, shared by reference."""
+    """The process that records spans: one for each run of a container, shared by reference."""
 
     service: str
     attributes: Attributes = ()
@@ -27,7 +27,7 @@ class Resource:
 
 @dataclass(slots=True)
 class SpanEvent:
-    """Something that happened at one instant of a span; an exception is an event named `exception`."""
+    """An event at one instant of a span; an exception is an event named `exception`."""
 
     time: float
     name: str
@@ -35,7 +35,7 @@ class SpanEvent:
 
 
 def exception(time: float, type_: str, message: str, stacktrace: str = "") -> SpanEvent:
-    """The event the semantic conventions prescribe for an exception."""
+    """Return the event that the semantic conventions define for an exception."""
     attributes: Attributes = (("exception.type", type_), ("exception.message", message))
     if stacktrace:
         attributes = (*attributes, ("exception.stacktrace", stacktrace))
@@ -57,7 +57,7 @@ class Span:
     duration: float
     status: Status = "unset"
     message: str = ""
-    """Of a status that is an error."""
+    """Description of an error status."""
     attributes: Attributes = ()
     events: tuple[SpanEvent, ...] = ()
     links: tuple[tuple[int, int], ...] = ()

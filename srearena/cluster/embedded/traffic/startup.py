@@ -1,4 +1,4 @@
-"""How a program starts: its steps in order, each against the cluster as it is, and what it does when one fails."""
+"""Startup of a program: its steps in order, each against the present cluster, and the handling of failures."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from srearena.cluster.embedded.machine.networking.sockets import Listener
 from srearena.cluster.embedded.machine.processes.process import Process
 from srearena.cluster.embedded.programs.datastores.datastore import Datastore, Discovery, Login, joined
 from srearena.cluster.embedded.traffic.failures import connect_failure
+from srearena.cluster.embedded.traffic.protocols import as_discovery
 from srearena.cluster.embedded.traffic.servers import Instance
-from srearena.cluster.embedded.traffic.speaking import as_discovery
 
 
 class StartFailed(Exception):
-    """The program gives up; it has said why."""
+    """The program gives up; it has logged why."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
@@ -23,7 +23,7 @@ class StartFailed(Exception):
 
 
 class Startup:
-    """One start of one instance."""
+    """The startup of one instance."""
 
     def __init__(self, instance: Instance, network: object) -> None:
         self.instance = instance
@@ -32,32 +32,32 @@ class Startup:
         self.registered: list[StartStep] = []
 
     async def run(self, steps: Iterable[StartStep]) -> None:
-        """Go through the steps; StartFailed where one of them ends the program."""
+        """Run the steps; StartFailed where one of them ends the program."""
         for step in steps:
-            await self._take(step)
+            await self._run_step(step)
 
-    async def _take(self, step: StartStep) -> None:
-        tried = 0
+    async def _run_step(self, step: StartStep) -> None:
+        failures = 0
         while True:
             error = await self._try(step)
             if error is None:
                 return
             trouble = step.otherwise
-            for line in _lines(trouble.log):
-                self.instance.say(line, error=error)
-            tried += 1
-            if trouble.retry is None or (trouble.attempts and tried >= trouble.attempts):
+            for line in _log_lines(trouble.log):
+                self.instance.write_log(line, error=error)
+            failures += 1
+            if trouble.retry is None or (trouble.attempts and failures >= trouble.attempts):
                 break
             await self.process.sleep(trouble.retry)
         if trouble.exit is not None:
             raise StartFailed(trouble.exit)
 
     async def _try(self, step: StartStep) -> str | None:
-        """What went wrong, or None."""
+        """Run a step once; return an error message or None."""
         instance = self.instance
         if step.log is not None:
-            for line in _lines(step.log):
-                instance.say(line)
+            for line in _log_lines(step.log):
+                instance.write_log(line)
         elif step.take is not None:
             await self._work(step.take, step.cpu)
         elif step.need is not None:
@@ -77,11 +77,11 @@ class Startup:
     async def _work(self, seconds: float, cpu: float) -> None:
         meter = self.instance.meter
         limit = meter.cpu_limit
-        # What needs more than the quota takes longer.
-        longer = cpu / limit if limit is not None and limit < cpu else 1.0
+        # Work above the CPU quota takes longer.
+        slowdown = cpu / limit if limit is not None and limit < cpu else 1.0
         meter.load("start", cpu)
         try:
-            await self.process.sleep(seconds * longer * self.instance.container.random.uniform(0.8, 1.2))
+            await self.process.sleep(seconds * slowdown * self.instance.container.random.uniform(0.8, 1.2))
         finally:
             meter.load("start", 0.0)
 
@@ -91,7 +91,7 @@ class Startup:
         return dependency, host, int(port) if port.isdigit() else 0
 
     async def _connect(self, name: str, step: StartStep) -> tuple[object | None, str | None]:
-        """The model behind a dependency's socket, or how the connection failed."""
+        """Return the server model behind a dependency's socket, or the error of the connection."""
         instance = self.instance
         dependency, host, port = self._address(name)
         if not host or not port:
@@ -113,11 +113,11 @@ class Startup:
         return next((path.listener for path in forecast.paths if path.listener is not None), None)
 
     def _login(self, name: str) -> Login | None:
-        given = self.instance.program.dependencies[name].login
-        if given is None:
+        login = self.instance.program.dependencies[name].login
+        if login is None:
             return None
         fill = self.instance.settings.fill
-        return Login(fill(given.user), fill(given.password), fill(given.database), "admin")
+        return Login(fill(login.user), fill(login.password), fill(login.database), "admin")
 
     async def _reach(self, name: str, step: StartStep, action: str = "", target: str = "") -> str | None:
         server, error = await self._connect(name, step)
@@ -168,7 +168,7 @@ class Startup:
         service, address, port = self._registration(step)
         server.register(service, address, port)
         if step.beat is not None:
-            self.process.spawn_thread(self._beats(step, step.beat))
+            self.process.spawn_thread(self._renew_registration(step, step.beat))
             self.registered.append(step)
         return None
 
@@ -182,27 +182,27 @@ class Startup:
         _, host, port = self._address(step.register_in)
         return as_discovery(self._listener(host, port))
 
-    async def _beats(self, step: StartStep, every: float) -> None:
+    async def _renew_registration(self, step: StartStep, every: float) -> None:
         while True:
             await self.process.sleep(every)
             registry = self._registry(step)
             if registry is not None:
                 registry.register(*self._registration(step))
 
-    def leave(self) -> None:
-        """Take back what is taken back when a program is told to stop."""
+    def deregister(self) -> None:
+        """Remove the registrations that a program removes when it is stopped."""
         for step in self.registered:
             registry = self._registry(step)
             if registry is not None:
                 registry.deregister(*self._registration(step))
 
 
-def _lines(text: str | list[str]) -> list[str]:
+def _log_lines(text: str | list[str]) -> list[str]:
     return text if isinstance(text, list) else [text] if text else []
 
 
-def bind_trouble(trouble: Trouble, instance: Instance, port: int) -> int:
-    """What the program does when its port is taken: the status it ends with."""
-    for line in _lines(trouble.log):
-        instance.say(line, port=port, error="address already in use")
+def bind_failed(trouble: Trouble, instance: Instance, port: int) -> int:
+    """Log that a port is in use and return the exit status."""
+    for line in _log_lines(trouble.log):
+        instance.write_log(line, port=port, error="address already in use")
     return 1 if trouble.exit is None else trouble.exit

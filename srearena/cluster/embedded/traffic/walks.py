@@ -1,7 +1,7 @@
-"""Single requests, taken hop by hop through the circuit as it is: where spans, log lines and error texts come from.
+"""Walks of single requests, hop by hop through the fluid model: the origin of spans, log lines and error messages.
 
-A walk draws at every hop from what the arrays say of this moment (how long, how often it fails, which way), so that
-what a sample shows agrees with the rates. It changes nothing but logs.
+At every hop a walk samples duration, failure and path from the present state of the arrays, so that samples agree with
+the rates. It changes nothing but logs.
 """
 
 from __future__ import annotations
@@ -9,18 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from srearena.cluster.embedded.traffic.circuit import Circuit
 from srearena.cluster.embedded.traffic.costs import STORES
-from srearena.cluster.embedded.traffic.durations import drawn
+from srearena.cluster.embedded.traffic.durations import sample_duration
 from srearena.cluster.embedded.traffic.failures import Failure, remote_failure, timeout_failure
-from srearena.cluster.embedded.traffic.graph import Action, Call, Link, Missing, Node, Pause, Together
-from srearena.cluster.embedded.traffic.naming import call_attributes, call_span, node_attributes, node_span
+from srearena.cluster.embedded.traffic.fluid_model import FluidModel
+from srearena.cluster.embedded.traffic.graph import Action, Call, Link, Node, OnMiss, Parallel, Pause
 from srearena.cluster.embedded.traffic.servers import Instance
+from srearena.cluster.embedded.traffic.span_names import call_attributes, call_span, node_attributes, node_span
 from srearena.cluster.embedded.traffic.spans import Span, exception
 
 MAX_SPANS = 400
+"""Spans per trace, at most. Chosen: bounds the cost of a walk through a deep fan-out."""
 MAX_TIMES = 12
-"""Calls of one step that are walked one by one; the rest of them only takes its time."""
+"""Calls of one step that are walked one by one; the others only add their time. Chosen, as above."""
 
 
 @dataclass(slots=True)
@@ -32,24 +33,24 @@ class Result:
 
 
 @dataclass(slots=True)
-class _Broken:
-    """A plan ended early."""
+class _PlanResult:
+    """Outcome of a plan: an error, empty on success, and the seconds it took."""
 
     error: str
     seconds: float
 
 
 class Walker:
-    """Takes requests through one circuit."""
+    """Walks requests through one fluid model."""
 
-    def __init__(self, circuit: Circuit, random: Random) -> None:
-        self.circuit = circuit
+    def __init__(self, fluid: FluidModel, random: Random) -> None:
+        self.fluid = fluid
         self.random = random
         self.spans: list[Span] = []
         self.trace_id = 0
 
     def walk(self, node: Node, start: float) -> tuple[Result, list[Span]]:
-        """One request that begins at a node."""
+        """Walk one request that begins at a node."""
         self.spans = []
         self.trace_id = self.random.getrandbits(128)
         result = self._serve(node, start, 0)
@@ -58,7 +59,7 @@ class Walker:
     # A request at a server
 
     def _serve(self, node: Node, start: float, parent: int) -> Result:
-        circuit, random = self.circuit, self.random
+        fluid, random = self.fluid, self.random
         server = node.server
         traced = isinstance(server, Instance) and server.program.traced and len(self.spans) < MAX_SPANS
         name = node_span(node) if traced else ""
@@ -67,20 +68,20 @@ class Walker:
         if name:
             self.spans.append(_PLACEHOLDER)
         index = node.index
-        wait = drawn(
-            float(circuit.server_waits[server.index]), float(circuit.server_waits[server.index]) ** 2, random.random()
+        wait = sample_duration(
+            float(fluid.server_waits[server.index]), float(fluid.server_waits[server.index]) ** 2, random.random()
         )
-        mean = float(circuit.cpu[index] * circuit.stretch[server.index] + node.latency)
-        own = drawn(mean, node.variance, random.random())
+        mean = float(fluid.cpu[index] * fluid.stretch[server.index] + node.latency)
+        own = sample_duration(mean, node.variance, random.random())
         elapsed = wait + own / 2
-        error = self._own_failure(node)
-        if random.random() < circuit.refused[server.index]:
+        error = self._program_failure(node)
+        if random.random() < fluid.refused[server.index]:
             error = server.program.queue_error if isinstance(server, Instance) else "server busy"
             own = wait = elapsed = 0.0001
         elif not error:
-            broken = self._follow(node.plan, node, start + elapsed, span_id)
-            elapsed += broken.seconds
-            error = broken.error
+            outcome = self._run_plan(node.plan, node, start + elapsed, span_id)
+            elapsed += outcome.seconds
+            error = outcome.error
             if error and isinstance(server, Instance) and node.operation is not None and node.operation.error:
                 error = server.fill(node.operation.error, error=error)
         elapsed += own / 2
@@ -105,8 +106,8 @@ class Walker:
         failed_status = node.operation.status if node.operation is not None else 500
         return Result(not error, elapsed, error, failed_status if error else 200)
 
-    def _own_failure(self, node: Node) -> str:
-        """Failures that come from the program itself rather than from what it calls."""
+    def _program_failure(self, node: Node) -> str:
+        """Return an error of the program itself rather than of its dependencies, or an empty text."""
         random = self.random
         for active in node.effects:
             effect = active.effect
@@ -114,12 +115,12 @@ class Walker:
                 continue
             server = node.server
             if effect.log and isinstance(server, Instance):
-                server.say(effect.log)
+                server.write_log(effect.log)
             if active.fails and random.random() < active.fails:
                 return effect.error or node.error or "internal error"
-        own = node.operation
-        if own is not None and own.fails and isinstance(node.server, Instance):
-            share = node.server.settings.number(own.fails, 0.0)
+        operation = node.operation
+        if operation is not None and operation.fails and isinstance(node.server, Instance):
+            share = node.server.settings.number(operation.fails, 0.0)
             if random.random() < share:
                 return node.error or "internal error"
         return ""
@@ -130,7 +131,7 @@ class Walker:
             return
         line = operation.failure_log if error and operation.failure_log else operation.log
         if line and (error or self.random.random() < operation.log_share):
-            server.say(
+            server.write_log(
                 line,
                 error=error,
                 trace_id=f"{self.trace_id:032x}",
@@ -147,31 +148,31 @@ class Walker:
 
     # What a request does
 
-    def _follow(self, plan: tuple[Action, ...], node: Node, start: float, parent: int) -> _Broken:
+    def _run_plan(self, plan: tuple[Action, ...], node: Node, start: float, parent: int) -> _PlanResult:
         elapsed = 0.0
         for action in plan:
             if isinstance(action, Call):
                 outcome = self._step(action, start + elapsed, parent)
-            elif isinstance(action, Together):
-                outcome = _Broken("", 0.0)
+            elif isinstance(action, Parallel):
+                outcome = _PlanResult("", 0.0)
                 for branch in action.branches:
-                    one = self._follow(branch, node, start + elapsed, parent)
-                    outcome = _Broken(outcome.error or one.error, max(outcome.seconds, one.seconds))
-            elif isinstance(action, Missing):
-                if self.random.random() >= action.cache.missing():
+                    one = self._run_plan(branch, node, start + elapsed, parent)
+                    outcome = _PlanResult(outcome.error or one.error, max(outcome.seconds, one.seconds))
+            elif isinstance(action, OnMiss):
+                if self.random.random() >= action.cache.miss_share():
                     continue
-                outcome = self._follow(action.plan, node, start + elapsed, parent)
+                outcome = self._run_plan(action.plan, node, start + elapsed, parent)
             else:
                 assert isinstance(action, Pause)
-                outcome = _Broken("", action.seconds)
+                outcome = _PlanResult("", action.seconds)
             elapsed += outcome.seconds
             if outcome.error:
-                return _Broken(outcome.error, elapsed)
-        return _Broken("", elapsed)
+                return _PlanResult(outcome.error, elapsed)
+        return _PlanResult("", elapsed)
 
-    def _step(self, call: Call, start: float, parent: int) -> _Broken:
+    def _step(self, call: Call, start: float, parent: int) -> _PlanResult:
         if call.share < 1 and self.random.random() >= call.share:
-            return _Broken("", 0.0)
+            return _PlanResult("", 0.0)
         times = int(call.times) + (self.random.random() < call.times % 1)
         elapsed = 0.0
         for _ in range(min(times, MAX_TIMES)):
@@ -180,13 +181,13 @@ class Walker:
             if not result.ok:
                 instance = call.target.instance
                 if call.step.log:
-                    instance.say(call.step.log, error=result.error)
+                    instance.write_log(call.step.log, error=result.error)
                 if not call.optional:
                     text = instance.fill(call.step.error, error=result.error) if call.step.error else result.error
-                    return _Broken(text or "error", elapsed)
+                    return _PlanResult(text or "error", elapsed)
         if times > MAX_TIMES and not call.step.at_once:
             elapsed *= times / MAX_TIMES
-        return _Broken("", elapsed)
+        return _PlanResult("", elapsed)
 
     def _attempts(self, call: Call, start: float, parent: int) -> Result:
         target = call.target
@@ -206,23 +207,23 @@ class Walker:
     def _attempt(self, call: Call, start: float, parent: int) -> Result:
         instance = call.target.instance
         protocol = call.target.dependency.protocol
-        if not call.links or self.random.random() < self.circuit.open[call.index]:
+        if not call.links or self.random.random() < self.fluid.open[call.index]:
             return Result(False, 0.0001, "circuit breaker is open")
-        link = self._way(call)
+        link = self._choose_link(call)
         name = call_span(call) if instance.program.traced and len(self.spans) < MAX_SPANS else ""
         span_id = self.random.getrandbits(64) if name else parent
         place = len(self.spans)
         if name:
             self.spans.append(_PLACEHOLDER)
-        result = self._sent(call, link, start, span_id)
+        result = self._send_request(call, link, start, span_id)
         waited = self._pool_wait(call)
         if waited > call.target.pool_timeout:
             result = Result(False, call.target.pool_timeout, "connection pool timed out")
         else:
             result.seconds += waited
         if result.seconds > call.target.timeout:
-            late: Failure = timeout_failure(instance.runtime, protocol, call.target.timeout)
-            result = Result(False, call.target.timeout, late.text)
+            timeout: Failure = timeout_failure(instance.runtime, protocol, call.target.timeout)
+            result = Result(False, call.target.timeout, timeout.text)
         if name:
             self.spans[place] = Span(
                 self.trace_id,
@@ -239,7 +240,7 @@ class Walker:
             )
         return result
 
-    def _way(self, call: Call) -> Link:
+    def _choose_link(self, call: Call) -> Link:
         if len(call.links) == 1:
             return call.links[0]
         chance = self.random.random() * sum(link.weight for link in call.links)
@@ -249,20 +250,21 @@ class Walker:
                 return link
         return call.links[-1]
 
-    def _sent(self, call: Call, link: Link, start: float, parent: int) -> Result:
+    def _send_request(self, call: Call, link: Link, start: float, parent: int) -> Result:
         protocol = call.target.dependency.protocol
         if link.callee is None:
             assert link.failure is not None
             return Result(False, link.round_trip, link.failure.text)
-        trip = drawn(link.round_trip, link.variance + (link.round_trip * 0.2) ** 2, self.random.random())
+        trip = sample_duration(link.round_trip, link.variance + (link.round_trip * 0.2) ** 2, self.random.random())
         if link.lost and self.random.random() < link.lost:
+            # Chosen: clients give up on a connection without packets after about half a minute.
             return Result(False, 30.0, "connection timed out")
         callee = link.callee
         if callee.operation is None or protocol in STORES:
             index = callee.index
-            mean, variance = float(self.circuit.response[index]), float(self.circuit.variance[index])
-            ok = self.random.random() >= self.circuit.fails[index]
-            return Result(ok, trip + drawn(mean, variance, self.random.random()), "" if ok else "server busy")
+            mean, variance = float(self.fluid.response[index]), float(self.fluid.variance[index])
+            ok = self.random.random() >= self.fluid.fails[index]
+            return Result(ok, trip + sample_duration(mean, variance, self.random.random()), "" if ok else "server busy")
         result = self._serve(callee, start + trip / 2, parent)
         result.seconds += trip
         if not result.ok:
@@ -272,11 +274,11 @@ class Walker:
     def _pool_wait(self, call: Call) -> float:
         if call.target.index < 0:
             return 0.0
-        circuit = self.circuit
-        place = len(circuit.graph.servers) + len(circuit.threaded) + call.target.index
-        wait = float(circuit.lines.waits[place])
-        return drawn(wait, wait**2, self.random.random()) if wait > 0 else 0.0
+        fluid = self.fluid
+        place = len(fluid.graph.servers) + len(fluid.threaded) + call.target.index
+        wait = float(fluid.queues.waits[place])
+        return sample_duration(wait, wait**2, self.random.random()) if wait > 0 else 0.0
 
 
 _PLACEHOLDER: Span = None  # type: ignore[assignment]
-"""Keeps a span's place before those of what it calls until its duration is known."""
+"""Reserves a span's position before the spans of its calls until its duration is known."""

@@ -1,7 +1,7 @@
-"""wrk2: an open loop of requests at a fixed rate for a while, and the table it prints at the end.
+"""wrk2: an open loop of requests at a fixed rate for some time, and the table it prints at the end.
 
-What its Lua script sends is read from the script's own comments (`-- route: GET /hotels weight=60`), since nothing
-here runs Lua.
+The requests of its Lua script are read from comments in the script (`-- route: GET /hotels weight=60`), since there is
+no Lua interpreter here.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from srearena.application_model.amounts import seconds
 from srearena.cluster.embedded.machine.processes.process import Process
 from srearena.cluster.embedded.programs.serving import stop_signal
-from srearena.cluster.embedded.traffic.driving import Driver, Tally
-from srearena.cluster.embedded.traffic.sources import source_of_load
+from srearena.cluster.embedded.traffic.load import Driver, Tally
+from srearena.cluster.embedded.traffic.load_generator import load_driver
 from srearena.cluster.embedded.traffic.traffic_program import TrafficProgram
 
 _ROUTE = re.compile(r"^\s*--\s*route:\s*([A-Z]+)\s+(/\S*)(?:.*?\bweight=([0-9.]+))?", re.MULTILINE)
@@ -43,63 +43,63 @@ class Wrk(TrafficProgram):
             return 1
         text = process.files.read_text(script) if script else ""
         mix = [(m[1], m[2], float(m[3] or 1)) for m in _ROUTE.finditer(text)] or [("GET", url.path or "/", 1.0)]
-        lasts = seconds(options.get("-d", "10s"))
-        await process.write(f"Running {lasts:g}s test @ {operands[0]}\n")
+        duration = seconds(options.get("-d", "10s"))
+        await process.write(f"Running {duration:g}s test @ {operands[0]}\n")
         await process.write(f"  {options.get('-t', '2')} threads and {options.get('-c', '10')} connections\n")
         traffic = self.traffic
         stop_signal(process)
-        driver = source_of_load(traffic, process, "wrk2", f"{url.hostname}:{url.port or 80}", mix)
-        traffic.settle()
-        driver.rate, driver.tally, driver.resting = float(options["-R"]), Tally(), False
-        began = process.clock.now
-        # A caught signal wakes it before the time is up.
+        driver = load_driver(traffic, process, "wrk2", f"{url.hostname}:{url.port or 80}", mix)
+        traffic.catch_up()
+        driver.rate, driver.tally, driver.paused = float(options["-R"]), Tally(), False
+        started_at = process.clock.now
+        # A caught signal ends it early.
         try:
-            await process.changed(lasts)
+            await process.changed(duration)
         finally:
-            traffic.settle()
-            driver.resting = True
-        await process.write(report(driver, process.clock.now - began))
+            traffic.catch_up()
+            driver.paused = True
+        await process.write(report(driver, process.clock.now - started_at))
         return 0
 
 
 def _arguments(words: list[str]) -> tuple[dict[str, str], list[str]]:
     options: dict[str, str] = {}
     operands: list[str] = []
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
+    remaining = list(words)
+    while remaining:
+        word = remaining.pop(0)
         if not word.startswith("-"):
             operands.append(word)
-        elif word in _VALUED and rest:
-            options["-R" if word == "--rate" else word] = rest.pop(0)
+        elif word in _VALUED and remaining:
+            options["-R" if word == "--rate" else word] = remaining.pop(0)
         elif len(word) > 2 and word[:2] in _VALUED:
             options[word[:2]] = word[2:]
     return options, operands
 
 
-def report(driver: Driver, lasted: float) -> str:
-    """What wrk2 prints after a round."""
+def report(driver: Driver, seconds_run: float) -> str:
+    """Return what wrk2 prints after a run."""
     tally = driver.tally
-    lasted = max(lasted, 1e-9)
+    seconds_run = max(seconds_run, 1e-9)
     mean, deviation = tally.moments()
     times = tally.quantiles([min(share / 100, 0.999999) for share in _SHARES])
     lines = [
         "  Thread Stats   Avg      Stdev     99%   +/- Stdev",
         f"    Latency   {_time(mean):>8}  {_time(deviation):>8}  {_time(times[3]):>8}   68.00%",
-        f"    Req/Sec   {tally.answered / lasted / 3:8.2f}  {(tally.answered / lasted) ** 0.5:8.2f}",
+        f"    Req/Sec   {tally.completed / seconds_run / 3:8.2f}  {(tally.completed / seconds_run) ** 0.5:8.2f}",
         "  Latency Distribution (HdrHistogram - Recorded Latency)",
         *(f"{share:7.3f}%  {_time(value):>8}" for share, value in zip(_SHARES, times, strict=True)),
         "",
-        f"  {round(tally.answered)} requests in {lasted:.2f}s, {tally.received / 1024**2:.2f}MB read",
+        f"  {round(tally.completed)} requests in {seconds_run:.2f}s, {tally.bytes_received / 1024**2:.2f}MB read",
     ]
-    if tally.unconnected >= 1 or tally.late >= 1:
-        connect, late = round(tally.unconnected), round(tally.late)
-        lines.append(f"  Socket errors: connect {connect}, read 0, write 0, timeout {late}")
-    if tally.refused >= 1:
-        lines.append(f"  Non-2xx or 3xx responses: {round(tally.refused)}")
+    if tally.connect_errors >= 1 or tally.timeouts >= 1:
+        connect, timeouts = round(tally.connect_errors), round(tally.timeouts)
+        lines.append(f"  Socket errors: connect {connect}, read 0, write 0, timeout {timeouts}")
+    if tally.errors >= 1:
+        lines.append(f"  Non-2xx or 3xx responses: {round(tally.errors)}")
     lines += [
-        f"Requests/sec: {tally.answered / lasted:10.2f}",
-        f"Transfer/sec: {tally.received / lasted / 1024:10.2f}KB",
+        f"Requests/sec: {tally.completed / seconds_run:10.2f}",
+        f"Transfer/sec: {tally.bytes_received / seconds_run / 1024:10.2f}KB",
     ]
     return "\n".join(lines) + "\n"
 

@@ -30,7 +30,7 @@ _JAVA: tuple[_Series, ...] = (
     ("jvm_memory_used_bytes", {"jvm_memory_type": "non_heap"}, lambda one: one.process.memory * 0.4),
     ("jvm_thread_count", {}, lambda one: _IDLE_THREADS + round(one.in_flight)),
     ("jvm_gc_duration_seconds_count", {}, lambda one: float(int(one.collections))),
-    ("jvm_gc_duration_seconds_sum", {}, lambda one: round(one.collecting, 4)),
+    ("jvm_gc_duration_seconds_sum", {}, lambda one: round(one.collection_seconds, 4)),
     ("jvm_cpu_time_seconds_total", {}, lambda one: round(one.meter.cpu_seconds(), 3)),
 )
 _NODE: tuple[_Series, ...] = (

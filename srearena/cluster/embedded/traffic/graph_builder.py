@@ -1,8 +1,8 @@
-"""From models and the cluster's state to a graph: every call is resolved as the network stands now.
+"""Build the call graph from models and the state of the cluster: every call is resolved against the present network.
 
-Exploration starts at what drives load and follows calls to whoever would answer them. Whether a name resolves, a
-Service has endpoints, a policy lets packets through, somebody listens, a login is accepted, a flag is on: each is
-asked here, once, and built in until something changes.
+The builder starts at the sources of load and follows calls to the servers that would receive them. Whether a name
+resolves, a Service has endpoints, a policy admits packets, a port is open, a login is accepted, a flag is on: each is
+evaluated here, once, and stays in the graph until something changes.
 """
 
 from __future__ import annotations
@@ -24,29 +24,31 @@ from srearena.cluster.embedded.traffic.graph import (
     Call,
     Graph,
     Link,
-    Missing,
     Node,
     NodeKey,
+    OnMiss,
+    Parallel,
     Pause,
     Target,
-    Together,
 )
+from srearena.cluster.embedded.traffic.protocols import as_discovery, implements
 from srearena.cluster.embedded.traffic.routing import find_operation, keeps_route
 from srearena.cluster.embedded.traffic.servers import Instance, Server, ServerKey, Store
 from srearena.cluster.embedded.traffic.settings import holds
-from srearena.cluster.embedded.traffic.speaking import as_discovery, speaks
 
 CONNECT_TIMEOUT = 20.0
-"""How long a client without a limit of its own waits for a connection that never comes, before somebody gives up."""
+"""Connect timeout of clients that configure none. Chosen: between the 10 s of common HTTP clients and the kernel's
+127 s of SYN retries."""
 HANGING = 120.0
-"""How long a request that nobody answers is waited for."""
+"""Seconds until a request without a response fails. Chosen: longer than every timeout the applications configure."""
 RESEND = 0.2
-"""The kernel's first retransmission."""
+"""First retransmission of Linux TCP: the minimal retransmission timeout, TCP_RTO_MIN (200 ms)."""
 MAX_LEVEL = 40
+"""Deepest chain of calls; a loop of calls is cut there. Chosen: deeper than any application here."""
 
 
-class Wiring:
-    """Builds one graph. `instances` and `stores` are by process."""
+class GraphBuilder:
+    """Builds one graph. `instances` and `stores` are keyed by process."""
 
     def __init__(self, network: Network, instances: dict[Process, Instance], stores: dict[Process, Store]) -> None:
         self.network = network
@@ -57,12 +59,12 @@ class Wiring:
         self._group = 0
         self._caches: list[CacheSpace] = []
         self._targets: dict[tuple[ServerKey, str], Target] = {}
-        self._ways: dict[tuple[ServerKey, str], list[tuple[float, Path | Failure]]] = {}
+        self._paths: dict[tuple[ServerKey, str], list[tuple[float, Path | Failure]]] = {}
         self._watched: list[tuple[object, int]] = []
         self._flags: dict[tuple[ServerKey, str], object] = {}
 
     def graph(self, roots: Sequence[Node], further: Sequence[Node] = ()) -> Graph:
-        """Everything the roots lead to, and nodes that were found on the way to them."""
+        """Return the graph of everything that the roots call, and of the nodes found while planning them."""
         pending = [*roots, *further]
         for node in roots:
             self._nodes[node.key] = node
@@ -93,7 +95,7 @@ class Wiring:
         )
 
     def _set_levels(self, roots: Iterable[Node]) -> None:
-        """Each node one level below the deepest that calls it; a loop is cut where it would go on forever."""
+        """Put each node one level below its deepest caller; cut loops at MAX_LEVEL."""
         pending = [(node, 0) for node in roots]
         while pending:
             node, level = pending.pop()
@@ -111,14 +113,14 @@ class Wiring:
     # Operations
 
     def node(self, instance: Instance, name: str, operation: Operation, route: str) -> Node:
-        """The node of an operation, made on first sight."""
+        """Return the node of an operation; it is created on first use."""
         key = (instance.key, name, route)
         found = self._nodes.get(key)
         if found is None:
-            found = self._nodes[key] = self._made(instance, name, operation, route)
+            found = self._nodes[key] = self._create_node(instance, name, operation, route)
         return found
 
-    def _made(self, instance: Instance, name: str, operation: Operation, route: str) -> Node:
+    def _create_node(self, instance: Instance, name: str, operation: Operation, route: str) -> Node:
         settings = instance.settings
         cpu = settings.seconds(operation.cpu, 0.0005)
         latency = settings.seconds(operation.latency, 0.0)
@@ -132,12 +134,12 @@ class Wiring:
             value = self.value_of(instance, effect.when)
             if value is None:
                 continue
-            settled = _settled(effect, value)
-            active.append(settled)
+            resolved = _resolve_effect(effect, value)
+            active.append(resolved)
             cpu = cpu * effect.cpu_factor + effect.share * effect.cpu
             latency += effect.share * effect.latency
             variance += effect.share * (1 - effect.share) * effect.latency**2
-            passes *= 1 - effect.share * settled.fails
+            passes *= 1 - effect.share * resolved.fails
         return Node(
             instance,
             name,
@@ -153,7 +155,7 @@ class Wiring:
         )
 
     def value_of(self, instance: Instance, condition: Condition) -> object | None:
-        """What makes a condition true (a flag's value, a setting's), or None where it does not hold."""
+        """Return the value that satisfies a condition (of a flag or a setting), or None where it does not hold."""
         value: object = True
         if condition.setting is not None:
             if not instance.settings.satisfy(condition):
@@ -166,13 +168,13 @@ class Wiring:
         return value
 
     def _flag(self, instance: Instance, flag: str) -> object | None:
-        """The flag's value as the flag service tells it; None where that cannot be asked."""
+        """Return the flag's value from the flag service; None where that is not reachable."""
         key = (instance.key, flag)
         if key not in self._flags:
             self._flags[key] = None
             if "flags" in instance.program.dependencies:
-                for _, way in self.ways_to(instance, "flags"):
-                    server = getattr(way, "listener", None) and way.listener.server  # type: ignore[union-attr]
+                for _, path in self.paths_to(instance, "flags"):
+                    server = getattr(path, "listener", None) and path.listener.server  # type: ignore[union-attr]
                     evaluate = getattr(server, "evaluate", None)
                     if evaluate is not None:
                         self._watch(server)
@@ -191,7 +193,7 @@ class Wiring:
         node.plan = self._actions(node, steps, None, pending)
 
     def plan_task(self, node: Node, steps: Sequence[Step]) -> list[Node]:
-        """Give a node (a simulated user's task) these steps; the nodes found on the way are returned."""
+        """Plan the steps of a node (a simulated user's task); return the nodes that it calls."""
         pending: list[Node] = []
         self._nodes[node.key] = node
         self._plan(node, steps, pending)
@@ -204,7 +206,7 @@ class Wiring:
         cache: CacheSpace | None,
         pending: list[Node],
         *,
-        together: bool = False,
+        in_parallel: bool = False,
     ) -> tuple[Action, ...]:
         actions: list[Action] = []
         instance = node.server
@@ -212,7 +214,7 @@ class Wiring:
         for step in steps:
             if step.when is not None and self.value_of(instance, step.when) is None:
                 continue
-            if not together:
+            if not in_parallel:
                 self._group += 1
             if step.call is not None:
                 actions.append(self._call(node, step, step.call, cache, pending))
@@ -224,14 +226,14 @@ class Wiring:
                 actions.append(lookup)
                 space = CacheSpace(f"{node.server.name}/{step.cache}", step.keys, step.space, step.fill, lookup)
                 self._caches.append(space)
-                actions.append(Missing(space, self._actions(node, step.miss, space, pending)))
+                actions.append(OnMiss(space, self._actions(node, step.miss, space, pending)))
             elif step.parallel is not None:
                 branches = tuple(
-                    self._actions(node, [branch], cache, pending, together=True) for branch in step.parallel
+                    self._actions(node, [branch], cache, pending, in_parallel=True) for branch in step.parallel
                 )
-                actions.append(Together(branches))
+                actions.append(Parallel(branches))
             elif step.do is not None:
-                actions.extend(self._actions(node, step.do, cache, pending, together=together))
+                actions.extend(self._actions(node, step.do, cache, pending, in_parallel=in_parallel))
             elif step.wait is not None:
                 actions.append(Pause(step.wait))
         return tuple(actions)
@@ -257,8 +259,8 @@ class Wiring:
             optional=step.on_error == "ignore",
         )
         self._ordinals[node] += 1
-        for weight, way in self.ways_to(instance, name):
-            call.links.append(self._link(call, weight, way, pending))
+        for weight, path in self.paths_to(instance, name):
+            call.links.append(self._link(call, weight, path, pending))
         return call
 
     def _target(self, instance: Instance, name: str) -> Target:
@@ -280,17 +282,17 @@ class Wiring:
             )
         return found
 
-    # Ways
+    # Connection paths
 
-    def ways_to(self, instance: Instance, name: str) -> list[tuple[float, Path | Failure]]:
-        """The ways connections to a dependency can go, with their shares."""
+    def paths_to(self, instance: Instance, name: str) -> list[tuple[float, Path | Failure]]:
+        """Return the possible paths of connections to a dependency, with their shares."""
         key = (instance.key, name)
-        found = self._ways.get(key)
+        found = self._paths.get(key)
         if found is None:
-            found = self._ways[key] = self._find_ways(instance, instance.program.dependencies[name])
+            found = self._paths[key] = self._find_paths(instance, instance.program.dependencies[name])
         return found
 
-    def _find_ways(self, instance: Instance, dependency: Dependency) -> list[tuple[float, Path | Failure]]:
+    def _find_paths(self, instance: Instance, dependency: Dependency) -> list[tuple[float, Path | Failure]]:
         if dependency.discover:
             addresses = self._discovered(instance, instance.settings.fill(dependency.discover))
             if not addresses:
@@ -305,66 +307,69 @@ class Wiring:
                 text = f"invalid address {address!r}" if address else "missing address"
                 return [(1.0, Failure("name", text, 0.0))]
             addresses = [(host, int(port))]
-        ways: list[tuple[float, Path | Failure]] = []
+        paths: list[tuple[float, Path | Failure]] = []
         for host, number in addresses:
-            ways.extend(self._ways_of(instance, dependency, host, number, 1 / len(addresses)))
+            paths.extend(self._paths_of(instance, dependency, host, number, 1 / len(addresses)))
         if dependency.discover and dependency.protocol == "grpc":
-            return _connected(ways)
-        return ways
+            return _connected(paths)
+        return paths
 
     def _discovered(self, instance: Instance, text: str) -> list[tuple[str, int]]:
         registry, _, service = text.partition("/")
-        for _, way in self.ways_to(instance, registry):
-            server = as_discovery(way.listener) if isinstance(way, Path) else None
+        for _, path in self.paths_to(instance, registry):
+            server = as_discovery(path.listener) if isinstance(path, Path) else None
             if server is not None:
                 self._watch(server)
-                instance.known[service] = [(one.ip, one.port) for one in server.instances(service)]
+                instance.discovered_addresses[service] = [(one.ip, one.port) for one in server.instances(service)]
                 break
-        return instance.known.get(service, [])
+        return instance.discovered_addresses.get(service, [])
 
-    def _ways_of(
+    def _paths_of(
         self, instance: Instance, dependency: Dependency, host: str, port: int, share: float
     ) -> list[tuple[float, Path | Failure]]:
         forecast = self.network.forecast(instance.station, host, port)
-        patience = instance.settings.seconds(
+        connect_timeout = instance.settings.seconds(
             dependency.connect_timeout,
             instance.settings.seconds(dependency.timeout, CONNECT_TIMEOUT) or CONNECT_TIMEOUT,
         )
         runtime, protocol = instance.runtime, dependency.protocol
 
         def failed(outcome: Outcome, address: str, seconds: float) -> Failure:
-            return connect_failure(outcome, runtime, protocol, host, address, port, min(seconds, patience))
+            return connect_failure(outcome, runtime, protocol, host, address, port, min(seconds, connect_timeout))
 
-        ways: list[tuple[float, Path | Failure]] = []
+        paths: list[tuple[float, Path | Failure]] = []
         unresolved = 1.0 if not forecast.paths else forecast.lookup.failing
         if unresolved > 0:
             outcome = forecast.lookup.outcome if not forecast.paths else Outcome.DNS_FAILURE
-            ways.append((share * unresolved, failed(outcome, "", forecast.lookup.seconds)))
+            paths.append((share * unresolved, failed(outcome, "", forecast.lookup.seconds)))
         for path in forecast.paths:
             weight = share * (1 - unresolved) / len(forecast.paths)
             if path.outcome is Outcome.CONNECTED and path.lost < 1:
-                ways.append((weight, path))
+                paths.append((weight, path))
             else:
                 outcome = Outcome.TIMEOUT if path.outcome is Outcome.CONNECTED else path.outcome
                 slow = outcome is Outcome.TIMEOUT
-                ways.append((weight, failed(outcome, path.address, patience if slow else path.round_trip or 0.001)))
-        return ways
+                paths.append(
+                    (weight, failed(outcome, path.address, connect_timeout if slow else path.round_trip or 0.001))
+                )
+        return paths
 
-    def _link(self, call: Call, weight: float, way: Path | Failure, pending: list[Node]) -> Link:
-        if isinstance(way, Failure):
-            return Link(weight, None, way, way.seconds)
-        round_trip = way.round_trip + way.there.delay + way.back.delay
-        variance = way.there.jitter**2 + way.back.jitter**2
-        lost = way.lost
+    def _link(self, call: Call, weight: float, path: Path | Failure, pending: list[Node]) -> Link:
+        if isinstance(path, Failure):
+            return Link(weight, None, path, path.seconds)
+        round_trip = path.round_trip + path.there.delay + path.back.delay
+        variance = path.there.jitter**2 + path.back.jitter**2
+        lost = path.lost
         if lost > 0:
-            # A lost packet is sent again after a fifth of a second, then twice that; after six times nobody waits.
+            # A lost packet is sent again after RESEND, then after twice that (exponential backoff). A call is lost with
+            # six losses in a row: chosen, since by then the backoff exceeds ten seconds and clients have given up.
             resent = lost / (1 - lost)
             round_trip += resent * RESEND * 2
             variance += resent * (RESEND * 2) ** 2
-        reached = self._callee(call, way, pending)
+        reached = self._callee(call, path, pending)
         if isinstance(reached, Failure):
-            return Link(weight, None, reached, round_trip + reached.seconds, address=way.address, port=way.port)
-        return Link(weight, reached, None, round_trip, variance, lost**6, way.address, way.port)
+            return Link(weight, None, reached, round_trip + reached.seconds, address=path.address, port=path.port)
+        return Link(weight, reached, None, round_trip, variance, lost**6, path.address, path.port)
 
     def _callee(self, call: Call, path: Path, pending: list[Node]) -> Node | Failure:
         assert path.listener is not None
@@ -387,17 +392,17 @@ class Wiring:
         protocol = call.target.dependency.protocol
         if protocol in STORES:
             return Failure("protocol", "unexpected message from server", 0.001)
-        chosen = call.step.operation if call.step.operation in server.program.operations else call.operation
-        found = find_operation(server.program, protocol, chosen)
+        requested = call.step.operation if call.step.operation in server.program.operations else call.operation
+        found = find_operation(server.program, protocol, requested)
         if found is None:
             words = "404 Not Found" if protocol == "http" else f"unknown method {call.operation}"
             return Failure("error", remote_failure(call.target.instance.runtime, protocol, words), 0.001)
         name, operation = found
         route = call.operation if keeps_route(operation) else ""
         key = (server.key, name, route)
-        fresh = key not in self._nodes
+        is_new = key not in self._nodes
         node = self.node(server, name, operation, route)
-        if fresh:
+        if is_new:
             pending.append(node)
         return node
 
@@ -408,8 +413,8 @@ class Wiring:
         self._watch(model)
         login = None
         if target.dependency.login is not None:
-            given, fill = target.dependency.login, target.instance.settings.fill
-            login = Login(fill(given.user), fill(given.password), fill(given.database), "admin")
+            configured, fill = target.dependency.login, target.instance.settings.fill
+            login = Login(fill(configured.user), fill(configured.password), fill(configured.database), "admin")
         cost = cost_of(protocol, call.operation)
         goal = call.step.target or call.operation.partition(" ")[2]
         refusal = asked(model, target.instance.process, login, "write" if cost.writes else "read", goal)
@@ -427,9 +432,9 @@ class Wiring:
         found = self._nodes.get(key)
         if found is None:
             latency = cost.latency * (_disk_factor(owner) if protocol in _ON_DISK else 1.0)
-            own = cost.cpu + latency
+            mean = cost.cpu + latency
             found = self._nodes[key] = Node(
-                store, verb, "", None, cost.cpu, latency, (own * cost.spread) ** 2, 0.0, "", call.step.payload
+                store, verb, "", None, cost.cpu, latency, (mean * cost.spread) ** 2, 0.0, "", call.step.payload
             )
         return found
 
@@ -443,11 +448,11 @@ def _disk_factor(process: Process) -> float:
 
 
 def is_store(server: object) -> bool:
-    """Whether it answers as a datastore or a broker."""
-    return speaks(server, Datastore) or speaks(server, Broker)
+    """Return whether a server model is a datastore or a broker."""
+    return implements(server, Datastore) or implements(server, Broker)
 
 
-def _settled(effect: Effect, value: object) -> ActiveEffect:
+def _resolve_effect(effect: Effect, value: object) -> ActiveEffect:
     number = float(value) if isinstance(value, int | float | str) and _is_number(value) else 1.0
     fails = number if effect.fails == "value" else float(effect.fails or 0.0)
     leaks = effect.leaks * (number if effect.leak_factor == "value" else 1.0)
@@ -463,21 +468,21 @@ def _is_number(value: object) -> bool:
 
 
 def calls_of(plan: Iterable[Action]) -> list[Call]:
-    """All calls of a plan, in order."""
-    found: list[Call] = []
+    """Return all calls of a plan, in order."""
+    calls: list[Call] = []
     for action in plan:
         if isinstance(action, Call):
-            found.append(action)
-        elif isinstance(action, Together):
+            calls.append(action)
+        elif isinstance(action, Parallel):
             for branch in action.branches:
-                found.extend(calls_of(branch))
-        elif isinstance(action, Missing):
-            found.extend(calls_of(action.plan))
-    return found
+                calls.extend(calls_of(branch))
+        elif isinstance(action, OnMiss):
+            calls.extend(calls_of(action.plan))
+    return calls
 
 
-def _connected(ways: list[tuple[float, Path | Failure]]) -> list[tuple[float, Path | Failure]]:
-    """gRPC's round robin takes turns among the addresses it is connected to: stale ones count only if all are."""
-    alive = [(weight, way) for weight, way in ways if isinstance(way, Path)]
-    whole = sum(weight for weight, _ in alive)
-    return [(weight / whole, way) for weight, way in alive] if whole > 0 else ways
+def _connected(paths: list[tuple[float, Path | Failure]]) -> list[tuple[float, Path | Failure]]:
+    """Keep the connected paths: gRPC's round robin ignores stale addresses unless all are."""
+    connected = [(weight, path) for weight, path in paths if isinstance(path, Path)]
+    total = sum(weight for weight, _ in connected)
+    return [(weight / total, path) for weight, path in connected] if total > 0 else paths

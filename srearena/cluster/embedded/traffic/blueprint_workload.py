@@ -1,4 +1,4 @@
-"""The generator that comes with Blueprint Hotel Reservation: an open loop with one spike in it."""
+"""wlgen, the load generator of Blueprint Hotel Reservation: an open loop with one spike."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from srearena.application_model.amounts import seconds
 from srearena.cluster.embedded.machine.processes.process import Process
 from srearena.cluster.embedded.programs.serving import Flags, stop_signal
-from srearena.cluster.embedded.traffic.driving import Driver, Tally
-from srearena.cluster.embedded.traffic.sources import source_of_load
+from srearena.cluster.embedded.traffic.load import Driver, Tally
+from srearena.cluster.embedded.traffic.load_generator import load_driver
 from srearena.cluster.embedded.traffic.traffic_program import TrafficProgram
 
 MIX = (
@@ -38,39 +38,39 @@ class WorkloadGenerator(TrafficProgram):
         stable, trigger = float(flags.get("stabletime", "60")), float(flags.get("triggertime", "30"))
         total = seconds(flags.get("duration", "60s"))
         stop_signal(process)
-        driver = source_of_load(traffic, process, "wlgen", address, MIX)
-        traffic.settle()
-        driver.tally, driver.resting = Tally(), False
-        began = process.clock.now
+        driver = load_driver(traffic, process, "wlgen", address, MIX)
+        traffic.catch_up()
+        driver.tally, driver.paused = Tally(), False
+        started_at = process.clock.now
         await process.write(f"Starting workload: {rate:g} requests per second for {total:g}s\n")
         try:
             for length, factor in ((stable, 1.0), (trigger, spike), (total, 1.0)):
-                left = began + total - process.clock.now
+                left = started_at + total - process.clock.now
                 if left <= 0:
                     break
-                traffic.settle()
+                traffic.catch_up()
                 driver.rate = rate * factor
-                # A caught signal ends it before its time.
+                # A caught signal ends it early.
                 if await process.changed(min(length, left)):
                     break
         finally:
-            traffic.settle()
-            driver.resting = True
-        await process.write(report(driver, began, process.clock.now - began))
+            traffic.catch_up()
+            driver.paused = True
+        await process.write(report(driver, started_at, process.clock.now - started_at))
         return 0
 
 
-def report(driver: Driver, began: float, lasted: float) -> str:
+def report(driver: Driver, started_at: float, seconds_run: float) -> str:
     tally = driver.tally
-    errors = tally.refused + tally.late + tally.unconnected
-    total = tally.answered + tally.late + tally.unconnected
+    errors = tally.errors + tally.timeouts + tally.connect_errors
+    total = tally.completed + tally.timeouts + tally.connect_errors
     times = tally.quantiles(_SHARES)
     lines = [
         "Finished all requests",
-        f"Start time: {datetime.fromtimestamp(began, UTC).strftime('%Y-%m-%dT%H:%M:%SZ')}",
+        f"Start time: {datetime.fromtimestamp(started_at, UTC).strftime('%Y-%m-%dT%H:%M:%SZ')}",
         f"Total requests: {round(total)}",
         f"Total errors: {round(errors)}",
-        f"Throughput (req/s): {total / max(lasted, 1e-9):.2f}",
+        f"Throughput (req/s): {total / max(seconds_run, 1e-9):.2f}",
         "Latency distribution",
         *(f"p{share * 100:g}: {value * 1000:.3f}ms" for share, value in zip(_SHARES, times, strict=True)),
         "End of latency distribution",

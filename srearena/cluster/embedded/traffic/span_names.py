@@ -16,7 +16,7 @@ _BROKERS = {"kafka": "kafka", "amqp": "rabbitmq"}
 
 
 def node_span(node: Node) -> str:
-    """The name of a server's span; empty where it makes none."""
+    """Return the name of a server's span; empty where none is recorded."""
     operation = node.operation
     if operation is None or operation.health:
         return ""
@@ -46,7 +46,7 @@ def node_attributes(node: Node, error: str) -> Attributes:
 
 
 def call_span(call: Call) -> str:
-    """The name of a client's span; empty where it makes none."""
+    """Return the name of a client's span; empty where none is recorded."""
     step = call.step
     if step.span is not None:
         return step.span
