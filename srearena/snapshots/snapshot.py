@@ -242,7 +242,7 @@ class Snapshot(Closing):
         try:
             return parse_ground_truth(load_document(path), default_id=self.root.name, path=str(path))
         except InputError as problem:
-            raise SnapshotError(str(problem)) from problem
+            raise SnapshotError(f"{path.name} cannot be read: {' '.join(str(problem).split())}") from problem
 
     def architecture(self) -> dict[str, Any] | None:
         """The application's architecture file, if the recording has one."""

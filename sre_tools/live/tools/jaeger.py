@@ -70,7 +70,7 @@ class DependencyArguments(ToolArguments):
 
 @tool(order=330)
 def jaeger_dependencies(live: LiveContext, arguments: DependencyArguments) -> str:
-    """Who calls whom, and how often."""
+    """Who calls whom, and how often."""  # wording: allow (the description that agents read)
     lookback = int(arguments.minutes * 60_000)
     edges = live.telemetry.get("jaeger", "/api/dependencies", endTs=int(now() * 1000), lookback=lookback)["data"]
     edges = sorted(edges or (), key=lambda edge: (edge["parent"], edge["child"]))
