@@ -65,7 +65,7 @@ def main() -> None:
             "no sandbox": ["--sandbox", "off"],
             f"no sandbox, {arguments.megabytes} MB of evidence copied": ["--sandbox", "off", *evidence],
         }
-        if sandbox.lacking() is None:
+        if sandbox.unavailable_reason() is None:
             ways |= {
                 "sandbox": ["--sandbox", "require"],
                 f"sandbox, {arguments.megabytes} MB of evidence mounted, traces collected": [

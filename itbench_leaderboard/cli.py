@@ -23,7 +23,7 @@ from itbench_leaderboard.executors.base import Executor
 from itbench_leaderboard.incidents import choose, find
 from itbench_leaderboard.judging import Judge, judge_settings
 from srearena.errors import SreArenaError
-from zero.record import harmless
+from zero.record import printable
 
 
 def parser() -> argparse.ArgumentParser:
@@ -98,7 +98,7 @@ def _executor(options: argparse.Namespace) -> Executor:
 
 
 def _say(line: str) -> None:
-    print(harmless(line), file=sys.stderr, flush=True)
+    print(printable(line), file=sys.stderr, flush=True)
 
 
 def carry_out(options: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from time import monotonic
 from typing import Any
 
 from itbench_evaluations.estimates import passed
-from zero.record import harmless
+from zero.record import printable
 
 
 class Progress:
@@ -44,7 +44,7 @@ class Progress:
             if score is not None:
                 self._scores.append(float(score))
             shown = "-" if score is None else f"{score:.2f}"
-            why = f" ({harmless(reason)[:120]})" if reason else ""
+            why = f" ({printable(reason)[:120]})" if reason else ""
             self._say(f"[{self.done}/{self.total}] {label}: {outcome}, score {shown}{why}; {self._summary()}")
 
     def _summary(self) -> str:

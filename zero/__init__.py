@@ -1,6 +1,6 @@
-"""Zero gives a coding CLI a workspace and gets a diagnosis back.
+"""Zero runs a coding CLI as the agent and returns a validated diagnosis.
 
-run     one run from a `Request`: workspace, sandbox, attempts, validated output, trajectory; what `python -m zero` does
+`run` executes a `Request`: workspace, sandbox, attempts, validated output, trajectory. `python -m zero` is its command.
 """
 
 from zero.errors import ZeroError

@@ -1,4 +1,4 @@
-"""`python -m zero` is `zero`."""
+"""`python -m zero`: the `zero` command."""
 
 from zero.cli import main
 

@@ -1,8 +1,7 @@
-"""Is there an answer, and if not, what exactly is wrong with it: in words that an agent can act on.
+"""Validation of the agent's output file, with complaints that the agent can act on.
 
-The contract is `itbench_evaluations.AgentOutput`; the judge reads more leniently, but an agent that can still be asked
-is asked for the exact form. An answer is looked at only if this run wrote it: `set_aside` moves away what an earlier
-one left, before anything starts.
+The format is `itbench_evaluations.AgentOutput`. The judge is more lenient, but an agent that can be resumed is asked
+for the exact format. Only the output of this run counts: `archive_stale` moves the file of an earlier run away first.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from itbench_evaluations.submission import read_bytes
 from zero.errors import RequestError
 
 FORMS = ("diagnosis", "json", "none")
-MAX_BYTES = 8_000_000
-_MAX_COMPLAINTS = 12
+MAX_BYTES = 8_000_000  # chosen: far beyond any real diagnosis
+_MAX_COMPLAINTS = 12  # per message to the agent
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was found. No complaints: it is good. `readable`: the judge could make something of it all the same."""
+    """Result of the validation; good without complaints. `readable`: the judge can parse it nevertheless."""
 
     complaints: tuple[str, ...] = ()
     readable: bool = True
@@ -34,35 +33,36 @@ class Answer:
         return not self.complaints
 
 
-def known_form(form: str) -> str:
+def checked_form(form: str) -> str:
+    """The form, if it is one of `FORMS`."""
     if form not in FORMS:
         raise RequestError(f"unknown form of output {form!r}: one of {', '.join(FORMS)}")
     return form
 
 
-def set_aside(path: Path, shelf: Path) -> Path | None:
-    """Move an answer of an earlier run away, so that it can never count for this one."""
+def archive_stale(path: Path, folder: Path) -> Path | None:
+    """Move the output of an earlier run away, so that it cannot count for this one."""
     if not path.exists() and not path.is_symlink():
         return None
-    shelf.mkdir(parents=True, exist_ok=True)
-    number = sum(1 for _ in shelf.iterdir()) + 1
-    return path.rename(shelf / f"{number}-{path.name}")
+    folder.mkdir(parents=True, exist_ok=True)
+    number = sum(1 for _ in folder.iterdir()) + 1
+    return path.rename(folder / f"{number}-{path.name}")
 
 
-def _wrong(text: str) -> list[str]:
+def _schema_errors(text: str) -> list[str]:
     try:
         AgentOutput.model_validate_json(text, strict=True)
     except ValidationError as problem:
-        found = []
+        errors = []
         for error in problem.errors(include_url=False, include_input=False):
             place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error["loc"]).lstrip(".")
-            found.append(f"{place}: {error['msg']}" if place else error["msg"])
-        return found
+            errors.append(f"{place}: {error['msg']}" if place else error["msg"])
+        return errors
     return []
 
 
 def examine(path: Path, form: str) -> Answer:
-    """Look at the answer of this run."""
+    """Validate the output file of this run."""
     if form == "none":
         return Answer()
     if path.is_symlink() or (path.exists() and not path.is_file()):
@@ -86,10 +86,10 @@ def examine(path: Path, form: str) -> Answer:
         return Answer((f"{path.name} is not JSON: {problem}",), _readable(data, form))
     if form == "json":
         return Answer()
-    wrong = _wrong(text)
-    if len(wrong) > _MAX_COMPLAINTS:
-        wrong = [*wrong[:_MAX_COMPLAINTS], f"and {len(wrong) - _MAX_COMPLAINTS} more of the kind"]
-    return Answer(tuple(wrong), readable=not wrong or _readable(data, form))
+    errors = _schema_errors(text)
+    if len(errors) > _MAX_COMPLAINTS:
+        errors = [*errors[:_MAX_COMPLAINTS], f"and {len(errors) - _MAX_COMPLAINTS} more of the kind"]
+    return Answer(tuple(errors), readable=not errors or _readable(data, form))
 
 
 def _readable(data: bytes, form: str) -> bool:
@@ -104,8 +104,8 @@ _CONTRACT = (
 )
 
 
-def request_again(answer: Answer, path: Path, form: str) -> str:
-    """What the agent is told when it is resumed."""
+def retry_message(answer: Answer, path: Path, form: str) -> str:
+    """The message with which the agent is resumed."""
     listed = "\n".join(f"- {complaint}" for complaint in answer.complaints)
     if form == "none":
         return f"You are not done yet:\n{listed}\nGo on, and stop only when all of it is done."

@@ -1,7 +1,6 @@
-"""A place for CLIs to send their OTLP telemetry to: loopback, a free port, one line of JSON for each request.
+"""OTLP collector on a loopback port: writes one line of JSON per request.
 
-Nothing is lost and nothing is trusted: JSON is kept as it came, anything else as base64. The port is the one asked
-for or any free one; whoever holds the asked one keeps it.
+JSON bodies are stored as JSON, others as base64. It is an error if the requested port is in use.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import Any
 from zero.errors import RequestError
 from zero.trajectory import wall_clock
 
-MAX_BODY = 64 * 1024 * 1024
+MAX_BODY = 64 * 1024 * 1024  # bytes
 Watcher = Callable[[dict[str, Any]], None]
 
 
@@ -57,8 +56,8 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def collecting(file: Path, port: int = 0, watch: Watcher | None = None) -> Iterator[int]:
-    """Collect into `file` until the block ends; gives the port. `watch` sees the attributes of each record."""
+def collect(file: Path, port: int = 0, watch: Watcher | None = None) -> Iterator[int]:
+    """Collect into `file` until the block ends; yields the port. `watch` gets the attributes of each record."""
     file.parent.mkdir(parents=True, exist_ok=True)
     lock = threading.Lock()
     with file.open("a", encoding="utf-8") as lines:
@@ -77,7 +76,7 @@ def collecting(file: Path, port: int = 0, watch: Watcher | None = None) -> Itera
                 self._reply(404)
 
             def _body(self) -> bytes | None:
-                """The body, whole or in chunks; None if it is too long or makes no sense."""
+                """The request body, also if chunked; None if it is too long or malformed."""
                 try:
                     if "chunked" not in self.headers.get("transfer-encoding", ""):
                         length = int(self.headers.get("content-length") or 0)
@@ -114,8 +113,8 @@ def collecting(file: Path, port: int = 0, watch: Watcher | None = None) -> Itera
                     lines.write(json.dumps(record) + "\n")
                     lines.flush()
                     if watch is not None:
-                        for found in attributes(record.get("data")):
-                            watch(found)
+                        for record_attributes in attributes(record.get("data")):
+                            watch(record_attributes)
                 self._reply(200)
 
             def log_message(self, format: str, *args: Any) -> None:

@@ -1,9 +1,9 @@
-"""The agent's room by Docker, for machines without bubblewrap: the same programs, files and doors, in a container.
+"""The agent's sandbox in a Docker container, for machines without bubblewrap.
 
-The container has no network: its doors are the sockets of `zero.relay`, as in the other room. The image is only what
-lies underneath: the machine's own programs are shown over it, read-only. Evidence is a copy without answer keys in the
-workspace, since a container's mounts cannot be laid around a file. Variables are passed by name, so that no secret is
-on a command line. One door leads nowhere: it breaks when Zero is killed outright, and the container ends with it.
+The container has no network: like in the bubblewrap sandbox, connections go through the sockets of `zero.relay`. The
+image is only the base: the host's programs are mounted over it, read-only. Evidence is a copy without answer keys in
+the workspace, since mounts of a container cannot exclude a file. Variables are passed by name, so that no secret is on
+a command line. One socket has no target: its connection breaks when Zero is killed, and the container exits.
 """
 
 from __future__ import annotations
@@ -21,42 +21,42 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from zero import gateway
-from zero.relay import INSIDE, Relay
-from zero.sandbox import SETTINGS, SYSTEM, shown_whole, withheld
+from zero.relay import SOCKET_DIRECTORY, Relay
+from zero.sandbox import SYSTEM_DIRECTORIES, SYSTEM_FILES, exposed_paths, hidden_paths
 
 IMAGE = "debian:stable-slim"
 IMAGE_VARIABLE = "ZERO_DOCKER_IMAGE"
-_PATIENCE = 20.0
-_MANAGED = frozenset({"/etc/hosts"})  # Docker puts its own there
-_CLIENT = ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY")
+_TIMEOUT = 20.0  # seconds for one docker command
+_MANAGED = frozenset({"/etc/hosts"})  # provided by Docker
+_CLIENT_VARIABLES = ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY")
 
 
 def image() -> str:
     return os.environ.get(IMAGE_VARIABLE) or IMAGE
 
 
-def lacking() -> str | None:
-    """Why there can be no container on this machine; None where there can."""
+def unavailable_reason() -> str | None:
+    """Why containers cannot be used on this machine; None if they can."""
     if shutil.which("docker") is None:
         return "Docker is not installed"
     try:
-        told = _docker("version", "--format", "{{.Server.Version}}")
-        if told.returncode != 0:
-            said = (told.stderr.strip().splitlines() or ["it says nothing"])[-1]
-            return f"Docker does not work here: {said}"
+        version = _docker("version", "--format", "{{.Server.Version}}")
+        if version.returncode != 0:
+            error = (version.stderr.strip().splitlines() or ["no error message"])[-1]
+            return f"Docker does not work on this machine: {error}"
         if _docker("image", "inspect", "--format", "{{.Id}}", image()).returncode != 0:
-            return f"the Docker image {image()} is not here: docker pull {image()}"
+            return f"the Docker image {image()} is not on this machine: docker pull {image()}"
     except (OSError, subprocess.TimeoutExpired) as problem:
         return f"Docker does not work here: {problem}"
     return None
 
 
 def _docker(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["docker", *words], capture_output=True, text=True, timeout=_PATIENCE, check=False)
+    return subprocess.run(["docker", *words], capture_output=True, text=True, timeout=_TIMEOUT, check=False)
 
 
 def _mount(kind: str, target: str | Path, source: str | Path | None = None, *, writable: bool = False) -> list[str]:
-    """A `--mount`, whose value is a line of CSV: paths may hold commas and quotes."""
+    """A `--mount` option; its value is CSV, since paths may contain commas and quotes."""
     fields = [f"type={kind}", *([f"source={source}"] if source else []), f"destination={target}"]
     if kind == "bind" and not writable:
         fields.append("readonly")
@@ -67,43 +67,43 @@ def _mount(kind: str, target: str | Path, source: str | Path | None = None, *, w
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """One container for one attempt."""
+    """The container of one attempt."""
 
     workspace: Path
     exposed: Sequence[Path]
-    sealed: Sequence[Path]
+    read_only: Sequence[Path]
     hidden: Sequence[Path]
     relay: Relay
-    seconds: float | None = None  # what is left of the run
+    seconds: float | None = None  # remaining time of the run
     terminal: bool = False
     name: str = field(default_factory=lambda: f"zero-{secrets.token_hex(8)}")
 
     def _mounts(self) -> Iterator[list[str]]:
         for place in ("/tmp", "/run", "/var/tmp"):
             yield _mount("tmpfs", place)
-        for place in SYSTEM:
+        for place in SYSTEM_DIRECTORIES:
             if Path(place).is_dir() and not Path(place).is_symlink():
                 yield _mount("bind", place, place)
-        for place in SETTINGS:
+        for place in SYSTEM_FILES:
             if Path(place).exists() and place not in _MANAGED:
                 yield _mount("bind", place, Path(place).resolve())
-        whole = shown_whole(self.exposed)
-        for path in whole:
+        exposed = exposed_paths(self.exposed)
+        for path in exposed:
             if not path.is_relative_to("/usr"):
                 yield _mount("bind", path, path)
-        for path in withheld(whole):
+        for path in hidden_paths(exposed):
             yield _mount("tmpfs", path)
         yield _mount("bind", self.workspace, self.workspace, writable=True)
-        for path in self.sealed:
+        for path in self.read_only:
             if path.exists():
                 yield _mount("bind", path, path)
         for path in self.hidden:
             if path.exists():
                 yield _mount("tmpfs", path)
-        yield _mount("bind", INSIDE, self.relay.directory)
+        yield _mount("bind", SOCKET_DIRECTORY, self.relay.directory)
 
     def command(self, command: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-        """The command line that runs a command in the container, behind the gateway."""
+        """The command line that runs a command in the container, as a child of the gateway."""
         base = ["docker", "run", "--rm", "--interactive", "--pull", "never", "--name", self.name, "--hostname", "zero"]
         base += ["--network", "none", "--sysctl", "net.ipv4.ip_unprivileged_port_start=0"]
         base += ["--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--pids-limit", "2048"]
@@ -112,16 +112,16 @@ class Container:
         mounts = [word for words in self._mounts() for word in words]
         names = [word for name in sorted(environment) for word in ("--env", name)]
         limit = [] if self.seconds is None else ["timeout", "--kill-after=5", str(math.ceil(max(1.0, self.seconds)))]
-        inside = [*limit, *gateway.behind([self.relay.life, *self.relay.doors], command)]
+        inside = [*limit, *gateway.wrap([self.relay.lifeline, *self.relay.forwards], command)]
         return [*base, *mounts, *names, image(), *inside]
 
     def client(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """The environment of Docker's own program, which the container gets by name only."""
+        """The environment of the docker client, which passes variables to the container by name."""
         home = os.environ.get("DOCKER_CONFIG") or str(Path.home() / ".docker")
-        own = {name: os.environ[name] for name in _CLIENT if name in os.environ}
-        return {**environment, **own, "DOCKER_CONFIG": home}
+        docker_variables = {name: os.environ[name] for name in _CLIENT_VARIABLES if name in os.environ}
+        return {**environment, **docker_variables, "DOCKER_CONFIG": home}
 
     def remove(self) -> None:
-        """End whatever is left of it."""
+        """Remove the container if it still exists."""
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             _docker("rm", "--force", "--volumes", self.name)

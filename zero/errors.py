@@ -1,6 +1,6 @@
-"""What can go wrong before an agent starts; what happens after is an `Outcome`, never an exception.
+"""Errors before an agent starts; later failures are an `Outcome`, never an exception.
 
-ZeroError                 the base: its text is fit to print as it stands
+ZeroError                 the base: its text can be printed for the user
 ├── RequestError          a flag, a path or an argument after `--` cannot be used
 ├── PromptError           a prompt cannot be rendered: unknown variable, missing include, bad front matter
 └── MissingProgram        a program that the run needs is not installed, or does not start
@@ -12,11 +12,11 @@ from srearena.errors import SreArenaError
 
 
 class ZeroError(SreArenaError):
-    """Base of everything this package raises on purpose."""
+    """Base class of the errors of this package."""
 
 
 class RequestError(ZeroError):
-    """Something the user asked for cannot be done."""
+    """The request cannot be executed."""
 
 
 class PromptError(ZeroError):
@@ -24,4 +24,4 @@ class PromptError(ZeroError):
 
 
 class MissingProgram(ZeroError):
-    """A program is not there, or does not come up."""
+    """A program is not installed or does not start."""

@@ -1,8 +1,8 @@
-"""Directories that the agent may read and not change, without the answer key.
+"""Read-only directories for the agent, without answer keys.
 
-In a sandbox they are mounted where they are, read-only, piece by piece around every answer key and every link that
-leads out: what is not mounted does not exist there. Without a sandbox they are copied into the workspace, with the
-write permission taken away, and paths in variables are led to the copy.
+In a sandbox they are mounted at their own path, read-only, in parts that exclude every answer key and every link out of
+them. Without a sandbox they are copied to the workspace without write permission, and paths in variables are replaced
+by those of the copies.
 """
 
 from __future__ import annotations
@@ -17,61 +17,66 @@ from pathlib import Path
 from srearena.ground_truth.files import is_ground_truth_file
 from zero.errors import RequestError
 
-_MAX_DEPTH = 32
+_MAX_DEPTH = 32  # directories; chosen: bounds the recursion
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One directory: where it really is, and where the agent finds it."""
+    """One directory: its path, and its path for the agent."""
 
     source: Path
-    seen_at: Path
+    agent_path: Path
 
 
-def resolve(given: Sequence[Path], workspace: Path) -> list[Path]:
-    found: list[Path] = []
-    for path in given:
-        place = path.expanduser().resolve()
-        if not place.is_dir():
+def resolve(paths: Sequence[Path], workspace: Path) -> list[Path]:
+    """The resolved directories without duplicates; RequestError if one cannot be used."""
+    directories: list[Path] = []
+    for path in paths:
+        directory = path.expanduser().resolve()
+        if not directory.is_dir():
             raise RequestError(f"no directory at {path}: --read-only-dir takes a directory")
-        if workspace.is_relative_to(place):
+        if workspace.is_relative_to(directory):
             raise RequestError(
-                f"the workspace {workspace} lies inside the read-only directory {place}: put it elsewhere"
+                f"the workspace {workspace} lies inside the read-only directory {directory}: choose another one"
             )
-        if place not in found:
-            found.append(place)
-    return found
+        if directory not in directories:
+            directories.append(directory)
+    return directories
 
 
 def forbidden(path: Path, root: Path) -> bool:
-    """Whether something below `root` is not for agents: an answer key, a link that leads out, a device."""
+    """Whether agents may not read a path below `root`: an answer key, a link out of it, a device."""
     if is_ground_truth_file(path):
         return True
     if path.is_symlink():
         target = path.resolve()
-        # A link to a directory would be a second way in, past the pieces left out.
+        # A link to a directory would give access to the excluded parts.
         return not target.is_relative_to(root) or is_ground_truth_file(target) or not target.is_file()
     return not (path.is_file() or path.is_dir())  # sockets, devices
 
 
-def pieces(directory: Path, root: Path | None = None, depth: int = 0) -> Iterator[Path]:
-    """The largest parts of a directory that hold nothing forbidden; together they are all but the forbidden."""
+def allowed_parts(directory: Path, root: Path | None = None, depth: int = 0) -> Iterator[Path]:
+    """The largest parts of a directory without forbidden files; together they are everything else."""
     root = root or directory
     if depth > _MAX_DEPTH:
         return
     children = sorted(directory.iterdir())
-    split = [child for child in children if not forbidden(child, root)]
-    below = {child: [*pieces(child, root, depth + 1)] for child in split if child.is_dir() and not child.is_symlink()}
-    whole = all(parts == [child] for child, parts in below.items())
-    if len(split) == len(children) and whole and children:
+    allowed = [child for child in children if not forbidden(child, root)]
+    parts_of = {
+        child: [*allowed_parts(child, root, depth + 1)]
+        for child in allowed
+        if child.is_dir() and not child.is_symlink()
+    }
+    complete = all(parts == [child] for child, parts in parts_of.items())
+    if len(allowed) == len(children) and complete and children:
         yield directory
         return
-    for child in split:
-        yield from below.get(child, [child])
+    for child in allowed:
+        yield from parts_of.get(child, [child])
 
 
 def remove(directory: Path) -> None:
-    """Delete whatever is there, links as links; also a copy whose write permission was taken away."""
+    """Delete a file, link or directory, also without write permission; links are not followed."""
     if directory.is_symlink() or (directory.exists() and not directory.is_dir()):
         directory.unlink()
     elif directory.exists():
@@ -80,9 +85,9 @@ def remove(directory: Path) -> None:
         shutil.rmtree(directory)
 
 
-def copy(sources: Sequence[Path], shelf: Path) -> list[Evidence]:
-    """Copies of directories under `shelf`, which is emptied first; no links, no answer keys, nothing writable."""
-    remove(shelf)
+def copy(sources: Sequence[Path], target: Path) -> list[Evidence]:
+    """Copy directories to `target`, which is emptied first: no links, no answer keys, no write permission."""
+    remove(target)
     copies = []
     names: set[str] = set()
     for source in sources:
@@ -90,11 +95,10 @@ def copy(sources: Sequence[Path], shelf: Path) -> list[Evidence]:
         while name in names:
             name += "_"
         names.add(name)
-        target = shelf / name
-        _copy(source, target, source, 0)
-        copies.append(Evidence(source, target))
+        _copy(source, target / name, source, 0)
+        copies.append(Evidence(source, target / name))
     if copies:
-        shelf.chmod(0o555)
+        target.chmod(0o555)
     return copies
 
 
@@ -111,11 +115,11 @@ def _copy(source: Path, target: Path, root: Path, depth: int) -> None:
     target.chmod(0o555)
 
 
-def lead(value: str, evidence: Sequence[Evidence]) -> str:
-    """A variable's value with the paths of the originals replaced by those of the copies."""
+def replace_paths(value: str, evidence: Sequence[Evidence]) -> str:
+    """Replace paths of directories in a variable's value by the paths for the agent."""
     for each in sorted(evidence, key=lambda one: len(str(one.source)), reverse=True):
         if value and len(value) < 4096 and "\0" not in value and Path(value).resolve() == each.source:
-            return str(each.seen_at)
-        if each.source != each.seen_at:
-            value = value.replace(str(each.source), str(each.seen_at))
+            return str(each.agent_path)
+        if each.source != each.agent_path:
+            value = value.replace(str(each.source), str(each.agent_path))
     return value

@@ -1,10 +1,10 @@
-"""The agent's parent: inside the sandbox it holds the only doors to the network; everywhere, it dies with Zero.
+"""Parent process of the agent: forwards its connections out of the sandbox, and kills it when Zero dies.
 
-`gateway.py PORT=SOCKET ... -- COMMAND ...` listens on loopback ports and passes each connection on to a Unix socket,
-at whose other end, outside, `zero.relay` decides where it leads. Then it runs the command and ends as that ends. When
-Zero is killed outright, so is the command: an agent that nobody watches would go on spending money. Where Zero is not
-an ancestor of ours (in a container), `life=SOCKET` is a line that Zero holds, and that breaks when Zero is gone. It is
-started as a file, with nothing but the standard library at hand.
+`gateway.py PORT=SOCKET ... -- COMMAND ...` listens on loopback ports and forwards each connection to a Unix socket; at
+its other end, outside the sandbox, `zero.relay` connects to the target. It runs the command and exits with its status.
+When Zero is killed, the command is killed too: an unattended agent would go on spending money. If Zero is not an
+ancestor of this process (in a container), `life=SOCKET` is a connection that Zero keeps open and that breaks when Zero
+dies. The file runs as a script, with the standard library only.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ import sys
 import threading
 from collections.abc import Sequence
 
-LIFE = "life"
+LIFELINE = "life"
 _PR_SET_PDEATHSIG = 1
 
 
-def behind(doors: Sequence[str], command: Sequence[str]) -> list[str]:
-    """The command line that runs a command behind this gateway."""
-    return [sys.executable, "-I", "-S", __file__, *doors, "--", *command]
+def wrap(forwards: Sequence[str], command: Sequence[str]) -> list[str]:
+    """The command line that runs a command as a child of this gateway."""
+    return [sys.executable, "-I", "-S", __file__, *forwards, "--", *command]
 
 
 def pump(source: socket.socket, target: socket.socket) -> None:
-    """Everything from one socket to another; the end too."""
+    """Copy data from one socket to another until the end, and shut down the target's write side."""
     try:
         while data := source.recv(65536):
             target.sendall(data)
@@ -39,8 +39,8 @@ def pump(source: socket.socket, target: socket.socket) -> None:
         target.shutdown(socket.SHUT_WR)
 
 
-def join(one: socket.socket, other: socket.socket) -> None:
-    """Both directions between two sockets, until both have ended."""
+def forward(one: socket.socket, other: socket.socket) -> None:
+    """Copy data between two sockets in both directions until both have ended."""
     with one, other:
         back = threading.Thread(target=pump, args=(other, one), daemon=True)
         back.start()
@@ -60,11 +60,11 @@ def _serve(listener: socket.socket, path: str) -> None:
         except OSError:
             client.close()
             continue
-        threading.Thread(target=join, args=(client, server), daemon=True).start()
+        threading.Thread(target=forward, args=(client, server), daemon=True).start()
 
 
 def _die_with_parent() -> None:
-    """Have the kernel tell us when Zero is gone, and take our process group along then."""
+    """Have the kernel signal this process when Zero dies, and kill the process group then."""
 
     def end(*_: object) -> None:
         os.killpg(0, signal.SIGKILL)
@@ -74,40 +74,40 @@ def _die_with_parent() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGUSR1)
 
 
-def _die_with(line: socket.socket, process: subprocess.Popen[bytes]) -> None:
-    """End with the other end of a line; in a container everything else ends with us."""
+def _die_with_connection(connection: socket.socket, process: subprocess.Popen[bytes]) -> None:
+    """Exit when a connection breaks; as the container's first process this ends the container."""
     with contextlib.suppress(OSError):
-        line.recv(1)
+        connection.recv(1)
     process.kill()
     os._exit(128 + signal.SIGKILL)
 
 
 def main(arguments: list[str]) -> int:
-    if os.getpgrp() == os.getpid():  # not in a sandbox, which sees to that itself, nor in the user's own group
+    if os.getpgrp() == os.getpid():  # neither in bubblewrap, which does this itself, nor in the user's process group
         _die_with_parent()
     split = arguments.index("--")
-    line: socket.socket | None = None
-    for door in arguments[:split]:
-        port, _, path = door.partition("=")
-        if port == LIFE:
-            line = socket.socket(socket.AF_UNIX)
+    lifeline: socket.socket | None = None
+    for item in arguments[:split]:
+        port, _, path = item.partition("=")
+        if port == LIFELINE:
+            lifeline = socket.socket(socket.AF_UNIX)
             try:
-                line.connect(path)
+                lifeline.connect(path)
             except OSError:
-                print("whoever started this is gone", file=sys.stderr)
+                print("the process that started this container is gone", file=sys.stderr)
                 return 128 + signal.SIGKILL
             continue
         listener = socket.create_server(("127.0.0.1", int(port)), backlog=64)
         threading.Thread(target=_serve, args=(listener, path), daemon=True).start()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: None)  # the command gets it too, unhandled, and we end when it does
+        signal.signal(number, lambda *_: None)  # the command gets the signal too, and this process exits after it
     try:
         process = subprocess.Popen(arguments[split + 1 :])
     except OSError as problem:
         print(f"cannot start {arguments[split + 1]}: {problem.strerror}", file=sys.stderr)
         return 127
-    if line is not None:
-        threading.Thread(target=_die_with, args=(line, process), daemon=True).start()
+    if lifeline is not None:
+        threading.Thread(target=_die_with_connection, args=(lifeline, process), daemon=True).start()
     while True:
         try:
             code = process.wait()

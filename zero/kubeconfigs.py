@@ -1,4 +1,4 @@
-"""What it takes to reach a running cluster from the sandbox: the kubeconfig, the files it names, its addresses."""
+"""Access to a running cluster from the sandbox: the kubeconfig, the files it refers to, its endpoints."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFil
 @dataclass(frozen=True, slots=True)
 class Kubeconfig:
     path: Path
-    files: tuple[Path, ...]  # itself, and what it refers to
+    files: tuple[Path, ...]  # the kubeconfig and the files it refers to
     endpoints: tuple[Endpoint, ...]
 
 
@@ -29,17 +29,18 @@ def _sections(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 yield entry[singular]
 
 
-def read(given: Path) -> Kubeconfig:
-    path = given.expanduser().resolve()
+def read(file: Path) -> Kubeconfig:
+    """Parse a kubeconfig; RequestError if it has no cluster."""
+    path = file.expanduser().resolve()
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as problem:
-        raise RequestError(f"cannot read the kubeconfig {given}: {problem}") from problem
+        raise RequestError(f"cannot read the kubeconfig {file}: {problem}") from problem
     if not isinstance(document, dict):
-        raise RequestError(f"{given} is no kubeconfig")
+        raise RequestError(f"{file} is not a kubeconfig")
     sections = [*_sections(document)]
     endpoints = [Endpoint.parse(str(each["server"])) for each in sections if each.get("server")]
     if not endpoints:
-        raise RequestError(f"{given} is no kubeconfig: it names no cluster with a server")
-    named = [path.parent / str(each[key]) for each in sections for key in _FILES if each.get(key)]
-    return Kubeconfig(path, (path, *named), tuple(endpoints))
+        raise RequestError(f"{file} is not a kubeconfig: it has no cluster with a server")
+    files = [path.parent / str(each[key]) for each in sections for key in _FILES if each.get(key)]
+    return Kubeconfig(path, (path, *files), tuple(endpoints))

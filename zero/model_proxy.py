@@ -1,8 +1,8 @@
-"""A LiteLLM proxy of this run's own: the way to models that do not speak what the CLI speaks.
+"""A LiteLLM proxy for one run, for models whose wire format the CLI does not support.
 
-It is started from the user's `litellm_config.yaml`, or from one written for the one model of the run, on a free
-loopback port, and ended with the run. Keys are named in the file (`os.environ/NAME`), never written. Who wants to be
-served by it needs its own key, which is the configuration's or made up for the run, and lives in environments only.
+It is started with the user's `litellm_config.yaml`, or with a generated one for the model of the run, on a free
+loopback port, and stopped with the run. The file has names of keys (`os.environ/NAME`), never values. Clients need the
+proxy's own key, which is configured or generated and exists in environment variables only.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from pathlib import Path
 import yaml
 
 from zero.errors import MissingProgram, RequestError
-from zero.processes import MARK, stop, sweep
+from zero.processes import RUN_TAG, kill_tagged, stop
 from zero.providers import Provider
 
-KEY_VARIABLE = "ZERO_PROXY_KEY"  # holds the proxy's key in the agent's process
-# It comes with prices. Fetching newer ones at every start takes seconds, and where it fails, the start may too.
-_QUIET = {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}
-START_TIMEOUT = 90.0  # its imports alone take seconds
+KEY_VARIABLE = "ZERO_PROXY_KEY"  # the proxy's key in the agent's process
+# Use the packaged prices: fetching newer ones takes seconds, and a failure may prevent the start.
+_SETTINGS = {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+START_TIMEOUT = 90.0  # seconds; chosen: imports alone take several on a busy machine
 
 
 def config_for(model: str, provider: Provider) -> str:
-    """A configuration that serves one model of one provider under its own name."""
+    """A configuration that serves one model of one provider."""
     parameters: dict[str, object] = {"model": f"{provider.litellm_prefix}/{model}", "api_base": provider.base_url}
-    parameters["use_chat_completions_api"] = True  # whatever LiteLLM thinks that this provider can
+    parameters["use_chat_completions_api"] = True  # overrides LiteLLM's assumptions about the provider
     if provider.key_variable:
         parameters["api_key"] = f"os.environ/{provider.key_variable}"
     return yaml.safe_dump(
@@ -45,24 +45,24 @@ def config_for(model: str, provider: Provider) -> str:
     )
 
 
-def checked(path: Path) -> Path:
-    """A user's configuration, or what is wrong with it."""
+def checked_config(path: Path) -> Path:
+    """The path of a user's configuration; RequestError if it cannot be used."""
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as problem:
         raise RequestError(f"cannot read the LiteLLM configuration {path}: {problem}") from problem
     if not isinstance(document, dict) or not isinstance(document.get("model_list"), list):
-        raise RequestError(f"{path} is no LiteLLM configuration: it has no model_list")
+        raise RequestError(f"{path} is not a LiteLLM configuration: it has no model_list")
     return path
 
 
 def _master_key(config: Path) -> str:
-    """The key that the proxy asks for."""
+    """The key that clients of the proxy need."""
     settings = (yaml.safe_load(config.read_text(encoding="utf-8")) or {}).get("general_settings") or {}
-    told = str(settings.get("master_key") or "os.environ/LITELLM_MASTER_KEY")
-    if told.startswith("os.environ/"):
-        return os.environ.get(told.removeprefix("os.environ/")) or f"sk-{secrets.token_hex(24)}"
-    return told
+    configured = str(settings.get("master_key") or "os.environ/LITELLM_MASTER_KEY")
+    if configured.startswith("os.environ/"):
+        return os.environ.get(configured.removeprefix("os.environ/")) or f"sk-{secrets.token_hex(24)}"
+    return configured
 
 
 def _free_port() -> int:
@@ -82,26 +82,26 @@ def _alive(port: int) -> bool:
 
 
 @contextmanager
-def running(
+def run_proxy(
     config: Path, log: Path, *, program: str = "litellm", timeout: float = START_TIMEOUT
 ) -> Iterator[tuple[str, str]]:
-    """The proxy until the block ends; gives its address and its key."""
-    found = shutil.which(program)
-    if found is None:
+    """Run the proxy until the block ends; yields its URL and its key."""
+    executable = shutil.which(program)
+    if executable is None:
         raise MissingProgram(
             f"{program} is not installed: pip install 'srearena[litellm]', or give --base-url of a proxy"
         )
     port = _free_port()
     log.parent.mkdir(parents=True, exist_ok=True)
-    mark, key = secrets.token_hex(8), _master_key(config)
+    tag, key = secrets.token_hex(8), _master_key(config)
     with log.open("ab") as output:
         process = subprocess.Popen(
-            [found, "--config", str(config), "--host", "127.0.0.1", "--port", str(port)],
+            [executable, "--config", str(config), "--host", "127.0.0.1", "--port", str(port)],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            env={"LITELLM_MASTER_KEY": key, **_QUIET, **os.environ, MARK: mark},
+            env={"LITELLM_MASTER_KEY": key, **_SETTINGS, **os.environ, RUN_TAG: tag},
         )
         try:
             deadline = time.monotonic() + timeout
@@ -117,4 +117,4 @@ def running(
             yield f"http://127.0.0.1:{port}", key
         finally:
             stop(process)
-            sweep(mark)
+            kill_tagged(tag)

@@ -1,4 +1,4 @@
-"""How a run can end, and what it hands back."""
+"""Outcomes and results of a run."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ RUN_SCHEMA = "zero-run-v1"  # of traces/run.json
 
 class Outcome(StrEnum):
     ANSWERED = "answered"
-    NO_ANSWER = "no_answer"  # none, or none that is valid, after every attempt
-    AGENT_FAILED = "agent_failed"  # the CLI itself did not work
+    NO_ANSWER = "no_answer"  # no valid output after all attempts
+    AGENT_FAILED = "agent_failed"  # the CLI failed
     TURNS = "turns"
     COST = "cost"
     TIMEOUT = "timeout"
     INTERRUPTED = "interrupted"
-    CONVERSED = "conversed"  # interactive: nothing was asked of it
+    CONVERSED = "conversed"  # an interactive session
     PREPARED = "prepared"  # a dry run
 
 
@@ -34,7 +34,7 @@ EXIT_CODES = {
     Outcome.TIMEOUT: 124,
     Outcome.INTERRUPTED: 130,
 }
-STOPPED = {
+OUTCOME_OF_STOP = {
     "timeout": Outcome.TIMEOUT,
     "turns": Outcome.TURNS,
     "cost": Outcome.COST,

@@ -1,7 +1,6 @@
-"""From a request to a plan: everything is looked up, checked and written before anything starts.
+"""Preparation of a run: checks the request and builds the plan before any process starts.
 
-What is wrong with a request is found here, as a `ZeroError`. The workspace holds afterwards the rendered prompt
-(`AGENTS.md`), the CLI's configuration, and `traces/` for the record of the run.
+Errors of a request are raised here, as `ZeroError`.
 """
 
 from __future__ import annotations
@@ -21,19 +20,19 @@ from zero.adapters.base import Adapter, Invocation, Plan
 from zero.adapters.command import split
 from zero.errors import MissingProgram, RequestError
 from zero.evidence import Evidence
-from zero.model_proxy import KEY_VARIABLE, checked
+from zero.model_proxy import KEY_VARIABLE, checked_config
 from zero.providers import Provider
 from zero.relay import Endpoint
 from zero.request import SANDBOXES, Request
-from zero.workspaces import COPIES, TRACES
+from zero.workspaces import EVIDENCE_COPIES, TRACES
 
 _VERSION = re.compile(r"\d+\.\d+[\w.+-]*")
-# What an agent's process gets of our environment; everything else it gets by name (--pass-env) or not at all.
-_PASSED = (
+# Variables of Zero's environment that the agent's process inherits; --pass-env adds others.
+_INHERITED_VARIABLES = (
     *("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "COLORTERM", "TZ", "SHELL", "USER", "LOGNAME"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
 )
-_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
+_PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
 
 Say = Callable[[str], None]
 
@@ -46,10 +45,10 @@ class Prepared:
     form: str
     evidence: tuple[Evidence, ...]
     environment: dict[str, str]
-    endpoints: tuple[Endpoint, ...]  # beside those of the model and the collector
+    endpoints: tuple[Endpoint, ...]  # without those of the model and the collector
     exposed: tuple[Path, ...]
-    room: str | None  # "bubblewrap" or "docker"
-    without_sandbox: str | None  # why there is none
+    sandbox: str | None  # "bubblewrap" or "docker"
+    without_sandbox: str | None  # reason if there is none
     through_litellm: bool
 
     @property
@@ -62,18 +61,18 @@ class Prepared:
 
 
 def _program(request: Request, adapter: Adapter) -> str:
-    wanted = request.program or adapter.program or split(request.command)[0]
-    found = shutil.which(wanted)
-    if found is None:
+    program = request.program or adapter.program or split(request.command)[0]
+    path = shutil.which(program)
+    if path is None:
         if request.dry_run:
-            return wanted
+            return program
         hint = f": {adapter.install}" if adapter.install else ""
-        raise MissingProgram(f"{wanted} is not installed{hint}")
-    return str(Path(found).absolute())
+        raise MissingProgram(f"{program} is not installed{hint}")
+    return str(Path(path).absolute())
 
 
 def _packaged_version(program: Path) -> str:
-    """What the npm package says that a program lies in: starting a CLI only to ask would take a second."""
+    """The version of the npm package that contains a program; faster than starting the CLI, which takes a second."""
     for parent in program.parents:
         manifest = parent / "package.json"
         if manifest.is_file() and "node_modules" in parent.parts:
@@ -89,64 +88,68 @@ def _version(program: str, adapter: Adapter) -> str:
     if packaged:
         return packaged
     try:
-        told = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=30, check=False)
+        completed = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired) as problem:
         raise MissingProgram(f"{program} --version does not answer: {problem}") from problem
-    match = _VERSION.search(told.stdout + told.stderr)
+    match = _VERSION.search(completed.stdout + completed.stderr)
     if match is None:
-        said = (told.stderr.strip().splitlines() or ["nothing"])[-1]
-        raise MissingProgram(f"{program} does not tell its version (code {told.returncode}, it says: {said})")
+        error = (completed.stderr.strip().splitlines() or ["nothing"])[-1]
+        raise MissingProgram(f"{program} does not print its version (code {completed.returncode}, error: {error})")
     return match[0]
 
 
 def _output(request: Request, workspace: Path) -> Path:
-    place = (workspace / request.output_file).resolve()
-    if not place.is_relative_to(workspace) or place == workspace:
+    path = (workspace / request.output_file).resolve()
+    if not path.is_relative_to(workspace) or path == workspace:
         raise RequestError(f"--output-file {request.output_file} is not inside the workspace")
-    return place
+    return path
 
 
-def _variables(request: Request, workspace: Path, output: Path, shown: tuple[Evidence, ...]) -> dict[str, str]:
-    places = " ".join(str(each.seen_at) for each in shown)
-    found = {"WORKSPACE_DIR": str(workspace), "OUTPUT_FILE": str(output)}
-    if places:
-        found |= {"READ_ONLY_DIRS": places, "SNAPSHOT_DIRS": places}
+def _variables(request: Request, workspace: Path, output: Path, visible: tuple[Evidence, ...]) -> dict[str, str]:
+    directories = " ".join(str(each.agent_path) for each in visible)
+    variables = {"WORKSPACE_DIR": str(workspace), "OUTPUT_FILE": str(output)}
+    if directories:
+        variables |= {"READ_ONLY_DIRS": directories, "SNAPSHOT_DIRS": directories}
     for key, value in request.variables.items():
-        found[key.upper()] = evidence.lead(value, shown)
-    return found
+        variables[key.upper()] = evidence.replace_paths(value, visible)
+    return variables
 
 
-def _environment(prepared: Plan, adapter: Adapter, request: Request, given: Mapping[str, str]) -> dict[str, str]:
-    names = [*_PASSED, *request.passed_variables, *(name for each in prepared.servers for name in each.variables)]
-    if not prepared.sandboxed:
-        names += _PROXIES
-    missing = [name for name in request.passed_variables if name not in given]
+def _environment(plan: Plan, adapter: Adapter, request: Request, host_environment: Mapping[str, str]) -> dict[str, str]:
+    names = [
+        *_INHERITED_VARIABLES,
+        *request.passed_variables,
+        *(name for each in plan.servers for name in each.variables),
+    ]
+    if not plan.sandboxed:
+        names += _PROXY_VARIABLES
+    missing = [name for name in request.passed_variables if name not in host_environment]
     if missing:
         raise RequestError(f"--pass-env {missing[0]}: no such variable is set")
-    found = {name: given[name] for name in names if name in given}
-    home = prepared.workspace / ".home"
-    # A /tmp of its own also without a sandbox; and Codex refuses to work from a home below the temporary directory.
+    variables = {name: host_environment[name] for name in names if name in host_environment}
+    home = plan.workspace / ".home"
+    # Private also without a sandbox. Codex refuses a home below the temporary directory, so it is below the home.
     scratch = home / "tmp"
     for place in (home, scratch):
         if place.is_symlink():
             place.unlink()
         place.mkdir(exist_ok=True)
     if request.kubeconfig is not None:
-        found["KUBECONFIG"] = str(request.kubeconfig.expanduser().resolve())
-    return {**found, "HOME": str(home), "TMPDIR": str(scratch), **adapter.environment(prepared, given)}
+        variables["KUBECONFIG"] = str(request.kubeconfig.expanduser().resolve())
+    return {**variables, "HOME": str(home), "TMPDIR": str(scratch), **adapter.environment(plan, host_environment)}
 
 
-def _room(request: Request) -> tuple[str | None, str | None]:
-    """Which sandbox the run has; or none, and why."""
+def _choose_sandbox(request: Request) -> tuple[str | None, str | None]:
+    """The sandbox of the run, or None and the reason."""
     if request.sandbox not in SANDBOXES:
         raise RequestError(f"--sandbox is one of {', '.join(SANDBOXES)}")
     if request.sandbox == "off":
         return None, "switched off (--sandbox off)"
     reasons = []
-    rooms = {"bubblewrap": sandbox.lacking, "docker": docker.lacking}
-    for name, lacking in rooms.items():
-        if request.sandbox not in rooms or name == request.sandbox:
-            reason = lacking()
+    checks = {"bubblewrap": sandbox.unavailable_reason, "docker": docker.unavailable_reason}
+    for name, unavailable_reason in checks.items():
+        if request.sandbox not in checks or name == request.sandbox:
+            reason = unavailable_reason()
             if reason is None:
                 return name, None
             reasons.append(reason)
@@ -156,18 +159,18 @@ def _room(request: Request) -> tuple[str | None, str | None]:
 
 
 def _provider(
-    request: Request, adapter: Adapter, call: Invocation, given: Mapping[str, str], say: Say
+    request: Request, adapter: Adapter, call: Invocation, host_environment: Mapping[str, str], say: Say
 ) -> tuple[Provider | None, bool]:
-    """Who serves the model, and whether through a LiteLLM proxy of this run's own."""
+    """The model provider, and whether a LiteLLM proxy is started for the run."""
     if request.litellm_config is not None:
-        checked(request.litellm_config)
+        checked_config(request.litellm_config)
         return Provider("litellm", "http://localhost:4000/v1"), True
     name = request.provider or adapter.default_provider
     if not (request.base_url or name):
         return None, False
     provider = providers.choose(
         name or "custom",
-        given,
+        host_environment,
         base_url=request.base_url,
         key_variable=request.key_variable,
         wire_api=request.wire_api,
@@ -177,42 +180,42 @@ def _provider(
         return provider, False
     if not call.model:
         raise RequestError("--wire-api chat needs the model's name: -m MODEL after --")
-    say('wire_api "chat" is refused by Codex today: going through a LiteLLM proxy that speaks responses')
+    say('Codex does not support wire_api "chat": using a LiteLLM proxy with the responses API')
     return provider, True
 
 
-def prepare(request: Request, workspace: Path, say: Say, given: Mapping[str, str] | None = None) -> Prepared:
-    """Check a request and fill its workspace, which the caller owns."""
-    given = {**(os.environ if given is None else given), **request.secrets}
+def prepare(request: Request, workspace: Path, say: Say) -> Prepared:
+    """Check a request and prepare its workspace, which the caller has locked."""
+    host_environment = {**os.environ, **request.secrets}
     adapter = adapters.find(request.cli)
     program = _program(request, adapter)
     version = _version(program, adapter)
     invocation = adapter.parse(request.cli_args, version)
     for note in invocation.notes:
         say(note)
-    if request.max_cost is not None and not adapter.tells_cost and request.prices is None:
+    if request.max_cost is not None and not adapter.reports_cost and request.prices is None:
         raise RequestError(
-            f"--max-cost: {adapter.name} does not tell what it costs; give --price-input and --price-output"
+            f"--max-cost: {adapter.name} does not report its cost; give --price-input and --price-output"
         )
 
     output = _output(request, workspace)
     sources = evidence.resolve(request.read_only_dirs, workspace)
-    room, lacking = _room(request)
-    if room == "bubblewrap":
-        evidence.remove(workspace / COPIES)
-        shown = tuple(Evidence(source, source) for source in sources)
+    sandbox_name, unavailable = _choose_sandbox(request)
+    if sandbox_name == "bubblewrap":
+        evidence.remove(workspace / EVIDENCE_COPIES)
+        visible = tuple(Evidence(source, source) for source in sources)
     else:
-        shown = tuple(evidence.copy(sources, workspace / COPIES))
-    if room is None:
-        say(f"no sandbox: {lacking}. The answer key is not in the agent's copies, but it can read the rest of the disk")
+        visible = tuple(evidence.copy(sources, workspace / EVIDENCE_COPIES))
+    if sandbox_name is None:
+        say(f"no sandbox: {unavailable}. The agent's copies have no answer key, but the agent can read the whole disk")
 
-    variables = _variables(request, workspace, output, shown)
+    variables = _variables(request, workspace, output, visible)
     prompt = prompts.Prompt("")
     if request.prompt is not None:
         prompt = prompts.render(prompts.find(request.prompt), variables)
-    form = answers.known_form(request.output_form or prompt.output or "diagnosis")
+    form = answers.checked_form(request.output_form or prompt.output or "diagnosis")
 
-    provider, through_litellm = _provider(request, adapter, invocation, given, say)
+    provider, through_litellm = _provider(request, adapter, invocation, host_environment, say)
     plan = Plan(
         workspace=workspace,
         program=program,
@@ -224,12 +227,12 @@ def prepare(request: Request, workspace: Path, say: Say, given: Mapping[str, str
             servers.catalogue(request.mcp_servers),
             prompt.mcp_servers,
             workspace=workspace,
-            snapshots=[each.seen_at for each in shown],
-            environment=given,
+            snapshots=[each.agent_path for each in visible],
+            environment=host_environment,
         ),
         provider=provider,
-        evidence=[each.seen_at for each in shown],
-        sandboxed=room is not None,
+        evidence=[each.agent_path for each in visible],
+        sandboxed=sandbox_name is not None,
         max_turns=request.max_turns,
         max_cost=request.max_cost,
         template=request.command,
@@ -241,24 +244,24 @@ def prepare(request: Request, workspace: Path, say: Say, given: Mapping[str, str
         endpoints += access.endpoints
         exposed += access.files
     endpoints += [Endpoint.parse(server.url) for server in plan.servers if server.remote]
-    environment = _environment(plan, adapter, request, given)
+    environment = _environment(plan, adapter, request, host_environment)
     return Prepared(
         request,
         adapter,
         plan,
         form,
-        shown,
+        visible,
         environment,
         tuple(endpoints),
         tuple(exposed),
-        room,
-        lacking,
+        sandbox_name,
+        unavailable,
         through_litellm,
     )
 
 
-def through(plan: Plan, adapter: Adapter, url: str) -> Plan:
-    """The plan with its model behind a proxy of ours, which has a key of its own."""
+def with_proxy(plan: Plan, adapter: Adapter, url: str) -> Plan:
+    """The plan with the model behind the run's proxy, which has its own key."""
     assert plan.provider is not None
     proxied = replace(
         plan.provider, base_url=url + adapter.api_root, key_variable=KEY_VARIABLE, wire_api="responses", query=()
@@ -266,7 +269,8 @@ def through(plan: Plan, adapter: Adapter, url: str) -> Plan:
     return replace(plan, provider=proxied)
 
 
-def refreshed(prepared: Prepared, plan: Plan, keys: Mapping[str, str]) -> Prepared:
-    """With another plan, and the environment that belongs to it; `keys` are those that only this run knows."""
-    given = {**os.environ, **prepared.request.secrets, **keys}
-    return replace(prepared, plan=plan, environment=_environment(plan, prepared.adapter, prepared.request, given))
+def with_plan(prepared: Prepared, plan: Plan, keys: Mapping[str, str]) -> Prepared:
+    """The preparation with another plan and its environment; `keys` are generated keys of this run."""
+    host_environment = {**os.environ, **prepared.request.secrets, **keys}
+    environment = _environment(plan, prepared.adapter, prepared.request, host_environment)
+    return replace(prepared, plan=plan, environment=environment)

@@ -1,8 +1,8 @@
-"""Run one program to its end, or to ours, and leave nothing of it behind.
+"""Run a program and clean up all its descendants.
 
-The program gets a session of its own, so that a signal to it reaches nobody else, and a mark in its environment, which
-its descendants inherit: whoever still carries the mark afterwards is ended by number. Nothing is ever looked up by
-name or by port.
+The program gets its own session, so that signals reach no other process, and a tag in its environment, which
+descendants inherit: processes that still have the tag afterwards are killed by process id. No process is looked up by
+name or port.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ from typing import IO
 
 from zero.errors import MissingProgram
 
-MARK = "ZERO_RUN"
-GRACE = 3.0  # seconds between asking to stop and insisting
-_DRAIN = 0.5  # seconds to read on after the end: someone else may hold the pipe open for ever
-_LINE = 16 * 1024 * 1024
+RUN_TAG = "ZERO_RUN"  # environment variable
+GRACE = 3.0  # seconds between SIGTERM and SIGKILL; chosen
+_DRAIN = 0.5  # seconds to read output after the exit: another process may keep the pipe open
+_MAX_LINE = 16 * 1024 * 1024  # bytes; longer lines are split
 _PROC = Path("/proc")
 
 Listener = Callable[[str, str], None]  # stream ("stdout", "stderr") and a line of it
-Brake = Callable[[], str | None]  # why to stop now, if so
+StopCheck = Callable[[], str | None]  # the reason to stop now, or None
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ProcessResult:
     code: int
-    stopped_by: str | None = None  # "timeout", "interrupt", or what the brake said
+    stopped_by: str | None = None  # "timeout", "interrupt", or the reason of the stop check
 
 
-def marked(mark: str) -> list[int]:
-    """The processes that carry a mark: this run's, and no other's."""
-    needle = f"{MARK}={mark}".encode()
-    found = []
-    for place in _PROC.iterdir() if _PROC.is_dir() else ():
-        if place.name.isdigit() and int(place.name) != os.getpid():
+def tagged_processes(tag: str) -> list[int]:
+    """The processes with a tag in their environment, which are those of one run."""
+    needle = f"{RUN_TAG}={tag}".encode()
+    pids = []
+    for entry in _PROC.iterdir() if _PROC.is_dir() else ():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
             with contextlib.suppress(OSError):
-                if needle in (place / "environ").read_bytes().split(b"\0"):
-                    found.append(int(place.name))
-    return found
+                if needle in (entry / "environ").read_bytes().split(b"\0"):
+                    pids.append(int(entry.name))
+    return pids
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:
@@ -55,7 +55,7 @@ def _signal(process: subprocess.Popen[bytes], number: int) -> None:
 
 
 def stop(process: subprocess.Popen[bytes], grace: float = GRACE) -> None:
-    """End a process that leads its own session: ask, wait, insist."""
+    """Stop a session leader: SIGTERM, then SIGKILL after `grace` seconds."""
     if process.poll() is None:
         _signal(process, signal.SIGTERM)
         try:
@@ -65,35 +65,35 @@ def stop(process: subprocess.Popen[bytes], grace: float = GRACE) -> None:
             process.wait()
 
 
-def sweep(mark: str) -> None:
-    for pid in marked(mark):
+def kill_tagged(tag: str) -> None:
+    for pid in tagged_processes(tag):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
 
 
-class _Lines:
-    """Bytes of a pipe, cut into lines."""
+class _LineReader:
+    """Splits the bytes of a pipe into lines."""
 
     def __init__(self, name: str, pipe: IO[bytes], listener: Listener) -> None:
-        self.name, self.pipe, self._listener, self._rest = name, pipe, listener, b""
+        self.name, self.pipe, self._listener, self._partial = name, pipe, listener, b""
         os.set_blocking(pipe.fileno(), False)
 
     def read(self) -> bool:
-        """Take what is there; False at the end of the pipe."""
+        """Read available data; False at the end of the pipe."""
         try:
             data = os.read(self.pipe.fileno(), 65536)
         except BlockingIOError:
             return True
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        if len(self._rest) > _LINE or (not data and self._rest):
-            lines, self._rest = [*lines, self._rest], b""
+        *lines, self._partial = (self._partial + data).split(b"\n")
+        if len(self._partial) > _MAX_LINE or (not data and self._partial):
+            lines, self._partial = [*lines, self._partial], b""
         for line in lines:
             self._listener(self.name, line.decode("utf-8", "replace"))
         return bool(data)
 
 
 def _watch(
-    process: subprocess.Popen[bytes], selector: selectors.BaseSelector, brake: Brake, deadline: float | None
+    process: subprocess.Popen[bytes], selector: selectors.BaseSelector, stop_check: StopCheck, deadline: float | None
 ) -> str | None:
     ended: float | None = None
     while selector.get_map():
@@ -104,7 +104,7 @@ def _watch(
                 return None
         if deadline is not None and now >= deadline:
             return "timeout"
-        reason = brake()
+        reason = stop_check()
         if reason is not None:
             return reason
         for key, _ in selector.select(0.05 if ended else 0.2 if deadline is None else min(0.2, deadline - now)):
@@ -118,29 +118,29 @@ def _watch(
     return None
 
 
-def attend(
+def run_process(
     command: Sequence[str],
     *,
     cwd: Path,
     environment: Mapping[str, str],
     listener: Listener,
-    brake: Brake = lambda: None,
+    stop_check: StopCheck = lambda: None,
     deadline: float | None = None,
     grace: float = GRACE,
-    keep: Sequence[int] = (),
-) -> Ended:
-    """Run a command without a terminal. `deadline` is a time of `time.monotonic()`; `keep` are descriptors it needs."""
-    mark = secrets.token_hex(8)
+    pass_fds: Sequence[int] = (),
+) -> ProcessResult:
+    """Run a command without a terminal. `deadline` is a value of `time.monotonic()`."""
+    tag = secrets.token_hex(8)
     try:
         process = subprocess.Popen(
             list(command),
             cwd=cwd,
-            env={**environment, MARK: mark},
+            env={**environment, RUN_TAG: tag},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            pass_fds=tuple(keep),
+            pass_fds=tuple(pass_fds),
         )
     except OSError as problem:
         raise MissingProgram(f"cannot start {command[0]}: {problem.strerror}") from problem
@@ -148,40 +148,40 @@ def attend(
     reason: str | None = None
     with selectors.DefaultSelector() as selector, process.stdout, process.stderr:
         for name, pipe in (("stdout", process.stdout), ("stderr", process.stderr)):
-            selector.register(pipe, selectors.EVENT_READ, _Lines(name, pipe, listener))
+            selector.register(pipe, selectors.EVENT_READ, _LineReader(name, pipe, listener))
         try:
-            reason = _watch(process, selector, brake, deadline)
+            reason = _watch(process, selector, stop_check, deadline)
         except KeyboardInterrupt:
             reason = "interrupt"
         finally:
             stop(process, grace)
-            sweep(mark)
+            kill_tagged(tag)
         for key in list(selector.get_map().values()):
             key.data.read()
-    return Ended(process.returncode, reason)
+    return ProcessResult(process.returncode, reason)
 
 
-def converse(
+def run_interactive(
     command: Sequence[str],
     *,
     cwd: Path,
     environment: Mapping[str, str],
-    keep: Sequence[int] = (),
-    shielded: bool = False,
+    pass_fds: Sequence[int] = (),
+    ignore_interrupt: bool = False,
 ) -> int:
-    """Run a command on our own terminal, which is then its own; Ctrl-C is for it to understand.
+    """Run a command on the terminal of Zero, which ignores SIGINT meanwhile.
 
-    `shielded`: the command only encloses the one that understands it, and must not die of it.
+    `ignore_interrupt`: the command is a sandbox around the program that handles SIGINT, and ignores it too.
     """
-    mark = secrets.token_hex(8)
+    tag = secrets.token_hex(8)
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         process = subprocess.Popen(
             list(command),
             cwd=cwd,
-            env={**environment, MARK: mark},
-            pass_fds=tuple(keep),
-            preexec_fn=None if shielded else lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            env={**environment, RUN_TAG: tag},
+            pass_fds=tuple(pass_fds),
+            preexec_fn=None if ignore_interrupt else lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         try:
             code = process.wait()
@@ -190,7 +190,7 @@ def converse(
             if process.poll() is None:
                 process.terminate()
                 process.wait()
-            sweep(mark)
+            kill_tagged(tag)
     except OSError as problem:
         raise MissingProgram(f"cannot start {command[0]}: {problem.strerror}") from problem
     finally:

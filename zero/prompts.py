@@ -1,8 +1,7 @@
 """Prompts: a file with YAML front matter, `$VARIABLES` and `{{include: other.md}}`.
 
-Rendering is one pass, so that text which came from a variable is never looked at again. A variable nobody defined, an
-include that is missing or goes in circles: an error, before anything starts. `$$` is a dollar sign; a single letter
-after a dollar is left alone, since LaTeX writes so.
+Rendering is one pass, so that values of variables are never expanded again. Undefined variables and missing or circular
+includes are errors. `$$` is a dollar sign; a dollar and a single letter are left unchanged, as in LaTeX.
 """
 
 from __future__ import annotations
@@ -26,23 +25,22 @@ _MAX_DEPTH = 16
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A rendered prompt and what its front matter asks for."""
+    """A rendered prompt and the settings of its front matter."""
 
     text: str
-    mcp_servers: tuple[str, ...] | None = None  # None: all there are
+    mcp_servers: tuple[str, ...] | None = None  # None: all servers
     output: str | None = None
     title: str = ""
 
 
-def find(given: str) -> Path:
-    """A prompt by path, or by the name of one of ours."""
-    path = Path(given)
-    candidates = [path, BUILT_IN / given, BUILT_IN / f"{given}.md"]
-    found = next((each for each in candidates if each.is_file()), None)
-    if found is None:
-        ours = ", ".join(sorted(each.stem for each in BUILT_IN.glob("*.md")))
-        raise PromptError(f"no prompt at {given}: give a file, or one of ours: {ours}")
-    return found
+def find(name: str) -> Path:
+    """A prompt by path, or by the name of a built-in one."""
+    candidates = [Path(name), BUILT_IN / name, BUILT_IN / f"{name}.md"]
+    path = next((each for each in candidates if each.is_file()), None)
+    if path is None:
+        built_in = ", ".join(sorted(each.stem for each in BUILT_IN.glob("*.md")))
+        raise PromptError(f"no prompt at {name}: give a file, or a built-in one: {built_in}")
+    return path
 
 
 def _split(path: Path) -> tuple[dict[str, Any], str]:
@@ -56,31 +54,31 @@ def _split(path: Path) -> tuple[dict[str, Any], str]:
     try:
         front = yaml.safe_load(match["yaml"]) or {}
     except yaml.YAMLError as problem:
-        raise PromptError(f"the front matter of {path} is no YAML: {str(problem).splitlines()[0]}") from problem
+        raise PromptError(f"the front matter of {path} is not YAML: {str(problem).splitlines()[0]}") from problem
     if not isinstance(front, dict):
         raise PromptError(f"the front matter of {path} is not a mapping")
     return front, text[match.end() :]
 
 
-def _included(path: Path, above: tuple[Path, ...]) -> str:
-    """The body of a file with its includes in place; the front matter of included files is left out."""
-    here = path.resolve()
-    if here in above:
-        raise PromptError(f"includes go in circles: {' → '.join(each.name for each in (*above, here))}")
-    if len(above) >= _MAX_DEPTH:
+def _included(path: Path, parents: tuple[Path, ...]) -> str:
+    """The body of a file with its includes substituted, without their front matter."""
+    resolved = path.resolve()
+    if resolved in parents:
+        raise PromptError(f"circular includes: {' → '.join(each.name for each in (*parents, resolved))}")
+    if len(parents) >= _MAX_DEPTH:
         raise PromptError(f"includes nested deeper than {_MAX_DEPTH}: {path}")
 
     def replace(match: re.Match[str]) -> str:
         target = path.parent / match["file"]
         if not target.is_file():
-            raise PromptError(f"{path} includes {match['file']}, which is not there ({target})")
-        return _included(target, (*above, here)).rstrip("\n")
+            raise PromptError(f"{path} includes {match['file']}, which does not exist ({target})")
+        return _included(target, (*parents, resolved)).rstrip("\n")
 
     return _INCLUDE.sub(replace, _split(path)[1])
 
 
 def flattened(path: Path) -> str:
-    """A prompt as one file that needs no other, with its front matter and its variables as they are."""
+    """A prompt with its includes substituted, and with its front matter and variables unchanged."""
     front, _ = _split(path)
     head = f"---\n{yaml.safe_dump(front, sort_keys=False)}---\n" if front else ""
     return head + _included(path, ())
@@ -101,8 +99,8 @@ def substitute(text: str, variables: Mapping[str, str], where: str) -> str:
     rendered = _VARIABLE.sub(replace, text)
     if missing:
         names = ", ".join(f"${name}" for name in missing)
-        known = ", ".join(sorted(variables)) or "none"
-        raise PromptError(f"{where} uses {names}: give --variable {next(iter(missing))}=... (defined: {known})")
+        defined = ", ".join(sorted(variables)) or "none"
+        raise PromptError(f"{where} uses {names}: give --variable {next(iter(missing))}=... (defined: {defined})")
     return rendered
 
 

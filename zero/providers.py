@@ -1,7 +1,7 @@
-"""Where models are served: address, wire format, and the *name* of the variable that holds the key.
+"""Model providers: URL, wire format, and the *name* of the variable with the key.
 
-Codex speaks only the responses format today. A provider with `wire_api = "chat"` is therefore reached through a LiteLLM
-proxy, which speaks responses to Codex and chat to the provider.
+Codex supports only the responses format. A provider with `wire_api = "chat"` is therefore reached through a LiteLLM
+proxy, which translates between the two.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from pathlib import Path
 from zero.errors import RequestError
 
 BUILT_IN = Path(__file__).parent / "zero-config" / "providers.toml"
-WIRES = ("responses", "chat", "messages", "gemini")
+WIRE_FORMATS = ("responses", "chat", "messages", "gemini")
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
     name: str
     base_url: str
-    key_variable: str = ""  # the name that holds the key; empty: none is needed
+    key_variable: str = ""  # name of the variable with the key; empty if no key is needed
     wire_api: str = "responses"
-    litellm_prefix: str = "openai"  # how LiteLLM calls this kind of provider
+    litellm_prefix: str = "openai"  # LiteLLM's prefix for this kind of provider
     query: tuple[tuple[str, str], ...] = ()
 
 
@@ -32,6 +32,7 @@ def _first_set(names: list[str], environment: Mapping[str, str]) -> str:
 
 
 def load(name: str, environment: Mapping[str, str]) -> Provider:
+    """A built-in provider."""
     tables = tomllib.loads(BUILT_IN.read_text(encoding="utf-8"))
     table = tables.get(name)
     if table is None:
@@ -41,7 +42,7 @@ def load(name: str, environment: Mapping[str, str]) -> Provider:
         variable = base.removeprefix("env:")
         base = environment.get(variable, "")
         if not base:
-            raise RequestError(f"the provider {name} needs its address: set {variable} or give --base-url")
+            raise RequestError(f"the provider {name} needs its URL: set {variable} or give --base-url")
     variable = _first_set(list(table.get("key_variables", [])), environment)
     if table.get("key_optional") and not environment.get(variable):
         variable = ""
@@ -64,24 +65,24 @@ def choose(
     wire_api: str = "",
     key_needed: bool = True,
 ) -> Provider:
-    """The provider by name, with what the user said otherwise. A key that is named must be in the environment."""
+    """The provider by name, with the user's overrides. A named key must be in the environment."""
     if base_url:
-        known = name in tomllib.loads(BUILT_IN.read_text(encoding="utf-8"))
-        given = {**environment, "AZURE_OPENAI_BASE_URL": base_url}
-        found = (
-            replace(load(name, given), base_url=base_url.rstrip("/")) if known else Provider(name, base_url.rstrip("/"))
-        )
+        built_in = name in tomllib.loads(BUILT_IN.read_text(encoding="utf-8"))
+        provider = Provider(name, "")
+        if built_in:
+            provider = load(name, {**environment, "AZURE_OPENAI_BASE_URL": base_url})
+        provider = replace(provider, base_url=base_url.rstrip("/"))
     else:
-        found = load(name, environment)
+        provider = load(name, environment)
     if wire_api:
-        if wire_api not in WIRES:
-            raise RequestError(f"unknown wire format {wire_api!r}: one of {', '.join(WIRES)}")
-        found = replace(found, wire_api=wire_api)
+        if wire_api not in WIRE_FORMATS:
+            raise RequestError(f"unknown wire format {wire_api!r}: one of {', '.join(WIRE_FORMATS)}")
+        provider = replace(provider, wire_api=wire_api)
     if key_variable:
-        found = replace(found, key_variable=key_variable)
-    if key_needed and found.key_variable and not environment.get(found.key_variable):
+        provider = replace(provider, key_variable=key_variable)
+    if key_needed and provider.key_variable and not environment.get(provider.key_variable):
         raise RequestError(
-            f"the key of provider {found.name} is not in the environment: export {found.key_variable}=... "
+            f"the key of provider {provider.name} is not in the environment: export {provider.key_variable}=... "
             "or name another variable with --api-key-env"
         )
-    return found
+    return provider

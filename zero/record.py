@@ -1,7 +1,7 @@
-"""The logs of a run: every attempt's own, and all of them in one file.
+"""Logs of a run: one per attempt, and one of all attempts.
 
-Lines are kept as they came. What is shown on a terminal is made harmless first: control characters in what an agent
-prints are the agent's, not ours.
+Lines are stored unchanged. Control characters are replaced before lines are shown on a terminal, since an agent could
+use them to manipulate it.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-_SHOWN = 400
-MAX_BYTES = 8_000_000  # of an answer that is worth keeping
+_MAX_SHOWN = 400  # characters of a line on the terminal
+MAX_BYTES = 8_000_000  # of a stored answer
 
 
-def harmless(text: str) -> str:
-    """A line that a terminal only prints."""
-    return "".join(c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in text[:_SHOWN])
+def printable(text: str) -> str:
+    """A line without control characters."""
+    return "".join(c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in text[:_MAX_SHOWN])
 
 
 def write_json(path: Path, document: Any) -> None:
-    """Whole or not at all."""
+    """Write a JSON file atomically."""
     draft = path.with_name(f".{path.name}.draft")
     with draft.open("w", encoding="utf-8", errors="backslashreplace") as handle:
         json.dump(document, handle, indent=2, ensure_ascii=False)
@@ -43,20 +43,20 @@ class Record:
 
     @classmethod
     @contextmanager
-    def opened(cls, traces: Path, show: Callable[[str], None] | None) -> Iterator[Record]:
+    def open(cls, traces: Path, show: Callable[[str], None] | None) -> Iterator[Record]:
         with (traces / "stdout.log").open("a", encoding="utf-8", errors="backslashreplace") as log:
             yield cls(traces, log, show)
 
-    def place(self, number: int) -> Path:
+    def attempt_directory(self, number: int) -> Path:
         return self.traces / "attempts" / str(number)
 
     @contextmanager
     def attempt(self, number: int) -> Iterator[Callable[[str, str], None]]:
-        place = self.place(number)
-        place.mkdir(parents=True, exist_ok=True)
+        directory = self.attempt_directory(number)
+        directory.mkdir(parents=True, exist_ok=True)
         with (
-            (place / "stdout.log").open("w", encoding="utf-8", errors="backslashreplace") as stdout,
-            (place / "stderr.log").open("w", encoding="utf-8", errors="backslashreplace") as stderr,
+            (directory / "stdout.log").open("w", encoding="utf-8", errors="backslashreplace") as stdout,
+            (directory / "stderr.log").open("w", encoding="utf-8", errors="backslashreplace") as stderr,
         ):
             files = {"stdout": stdout, "stderr": stderr}
 
@@ -65,11 +65,11 @@ class Record:
                     file.write(line + "\n")
                     file.flush()
                 if self._show is not None:
-                    self._show(harmless(line))
+                    self._show(printable(line))
 
             yield log
 
-    def keep_answer(self, number: int, output: Path) -> None:
+    def save_answer(self, number: int, output: Path) -> None:
         plain = output.is_file() and not output.is_symlink() and output.parent.resolve() == output.parent
         if plain and output.stat().st_size <= MAX_BYTES:
-            shutil.copyfile(output, self.place(number) / output.name)
+            shutil.copyfile(output, self.attempt_directory(number) / output.name)

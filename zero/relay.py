@@ -1,8 +1,7 @@
-"""Outside the sandbox: where the agent's connections may lead, and nowhere else.
+"""Relay of the agent's connections from the sandbox to the allowed endpoints.
 
-An endpoint on this machine is reached at its own port. All others go through one proxy, which opens tunnels to the
-endpoints it was told and refuses the rest; TLS stays between the agent and the endpoint. Names are resolved here, so
-that the sandbox needs no DNS.
+An endpoint on this machine keeps its port. All others are reached through one HTTP proxy, which opens tunnels to the
+allowed endpoints only; TLS is end to end. Names are resolved here, so that the sandbox needs no DNS.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from zero.errors import RequestError
-from zero.gateway import LIFE, join
+from zero.gateway import LIFELINE, forward
 
-INSIDE = Path("/run/zero")  # where the sandbox sees the sockets
-PROXY_PORT = 3128
+SOCKET_DIRECTORY = Path("/run/zero")  # of the sockets, in the sandbox
+PROXY_PORT = 3128  # the usual port of HTTP proxies
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-_CONNECT_TIMEOUT = 30.0
-_MAX_HEAD = 65536
+_CONNECT_TIMEOUT = 30.0  # seconds
+_MAX_HEAD = 65536  # bytes
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -41,32 +40,32 @@ class Endpoint:
 
     @classmethod
     def parse(cls, text: str) -> Endpoint:
-        """From a URL or from `host:port`."""
+        """Parse a URL or `host:port`."""
         parts = urlsplit(text if "://" in text else f"//{text}")
         try:
             port = parts.port or {"https": 443, "http": 80, "wss": 443, "ws": 80}.get(parts.scheme)
         except ValueError:
             port = None
         if not parts.hostname or port is None:
-            raise RequestError(f"{text!r} is no endpoint: give a URL or host:port")
+            raise RequestError(f"{text!r} is not an endpoint: give a URL or host:port")
         return cls(parts.hostname, port)
 
 
-def _dial(endpoint: Endpoint, upstream: Endpoint | None) -> socket.socket:
-    """A connection to an endpoint, through this machine's own proxy where it has one."""
+def _connect(endpoint: Endpoint, upstream: Endpoint | None) -> socket.socket:
+    """Connect to an endpoint, through the upstream proxy of this machine if it has one."""
     if upstream is None or endpoint.local:
         return socket.create_connection((endpoint.host, endpoint.port), timeout=_CONNECT_TIMEOUT)
-    line = socket.create_connection((upstream.host, upstream.port), timeout=_CONNECT_TIMEOUT)
+    connection = socket.create_connection((upstream.host, upstream.port), timeout=_CONNECT_TIMEOUT)
     name = f"{endpoint.host}:{endpoint.port}"
-    line.sendall(f"CONNECT {name} HTTP/1.1\r\nHost: {name}\r\n\r\n".encode())
-    if b" 200" not in _head(line).partition(b"\r\n")[0]:
-        line.close()
+    connection.sendall(f"CONNECT {name} HTTP/1.1\r\nHost: {name}\r\n\r\n".encode())
+    if b" 200" not in _head(connection).partition(b"\r\n")[0]:
+        connection.close()
         raise OSError(f"the proxy {upstream.host} does not open {name}")
-    return line
+    return connection
 
 
 def _head(connection: socket.socket) -> bytes:
-    """The head of an HTTP message, and not a byte more."""
+    """Read the head of an HTTP message, byte by byte, so that nothing after it is consumed."""
     head = b""
     while not head.endswith(b"\r\n\r\n"):
         data = connection.recv(1)
@@ -76,10 +75,10 @@ def _head(connection: socket.socket) -> bytes:
     return head
 
 
-def _hold(line: socket.socket) -> None:
-    """Keep a line open until its other end lets go."""
-    with line, contextlib.suppress(OSError):
-        line.recv(1)
+def _hold(connection: socket.socket) -> None:
+    """Keep a connection open until its other end closes it."""
+    with connection, contextlib.suppress(OSError):
+        connection.recv(1)
 
 
 @dataclass
@@ -91,16 +90,16 @@ class Relay:
     _listeners: list[socket.socket] = field(default_factory=list)
 
     @property
-    def doors(self) -> list[str]:
-        """Arguments for the gateway: which port inside leads to which socket."""
+    def forwards(self) -> list[str]:
+        """Arguments of the gateway: the socket of each port in the sandbox."""
         local = sorted({each.port for each in self.endpoints if each.local})
-        doors = [f"{port}={INSIDE / str(port)}" for port in local]
-        return [*doors, f"{PROXY_PORT}={INSIDE / 'proxy'}"] if self._remote else doors
+        forwards = [f"{port}={SOCKET_DIRECTORY / str(port)}" for port in local]
+        return [*forwards, f"{PROXY_PORT}={SOCKET_DIRECTORY / 'proxy'}"] if self._remote else forwards
 
     @property
-    def life(self) -> str:
-        """A door that leads nowhere, and is open as long as we live."""
-        return f"{LIFE}={INSIDE / LIFE}"
+    def lifeline(self) -> str:
+        """Argument of the gateway: a socket whose connection breaks when this process dies."""
+        return f"{LIFELINE}={SOCKET_DIRECTORY / LIFELINE}"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -115,10 +114,10 @@ class Relay:
         return any(not each.local for each in self.endpoints)
 
     def open(self) -> None:
-        self._listen(LIFE, _hold)
+        self._listen(LIFELINE, _hold)
         for endpoint in self.endpoints:
             if endpoint.local:
-                self._listen(str(endpoint.port), partial(self._pass, endpoint=endpoint))
+                self._listen(str(endpoint.port), partial(self._forward, endpoint=endpoint))
         if self._remote:
             self._listen("proxy", self._proxy)
 
@@ -134,44 +133,44 @@ class Relay:
         def accept() -> None:
             while True:
                 try:
-                    line, _ = listener.accept()
+                    connection, _ = listener.accept()
                 except OSError:
                     return
-                threading.Thread(target=handle, args=(line,), daemon=True).start()
+                threading.Thread(target=handle, args=(connection,), daemon=True).start()
 
         threading.Thread(target=accept, daemon=True).start()
 
-    def _pass(self, line: socket.socket, endpoint: Endpoint) -> None:
+    def _forward(self, connection: socket.socket, endpoint: Endpoint) -> None:
         try:
-            target = _dial(endpoint, self.upstream)
+            target = _connect(endpoint, self.upstream)
         except OSError:
-            line.close()
+            connection.close()
             return
         target.settimeout(None)
-        join(line, target)
+        forward(connection, target)
 
-    def _proxy(self, line: socket.socket) -> None:
+    def _proxy(self, connection: socket.socket) -> None:
         try:
-            line.settimeout(_CONNECT_TIMEOUT)
-            head = _head(line)
+            connection.settimeout(_CONNECT_TIMEOUT)
+            head = _head(connection)
             method, where, _ = head.partition(b"\r\n")[0].decode("latin-1").split(" ", 2)
             endpoint = Endpoint.parse(where)
             if endpoint not in self.endpoints:
                 self.refused.append(f"{endpoint.host}:{endpoint.port}")
-                line.sendall(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n")
-                line.close()
+                connection.sendall(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n")
+                connection.close()
                 return
-            target = _dial(endpoint, self.upstream)
+            target = _connect(endpoint, self.upstream)
             if method == "CONNECT":
-                line.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                connection.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
             else:
                 target.sendall(head)
         except (OSError, ValueError, RequestError):
-            line.close()
+            connection.close()
             return
-        line.settimeout(None)
+        connection.settimeout(None)
         target.settimeout(None)
-        join(line, target)
+        forward(connection, target)
 
     def close(self) -> None:
         for listener in self._listeners:
@@ -181,13 +180,14 @@ class Relay:
 
 
 def upstream_proxy(environment: Mapping[str, str]) -> Endpoint | None:
-    given = environment.get("HTTPS_PROXY") or environment.get("https_proxy")
-    return Endpoint.parse(given) if given else None
+    """The proxy of this machine, from its environment."""
+    url = environment.get("HTTPS_PROXY") or environment.get("https_proxy")
+    return Endpoint.parse(url) if url else None
 
 
 @contextmanager
-def relaying(endpoints: Iterable[Endpoint]) -> Iterator[Relay]:
-    """Doors to these endpoints until the block ends."""
+def run_relay(endpoints: Iterable[Endpoint]) -> Iterator[Relay]:
+    """Relay connections to these endpoints until the block ends."""
     directory = Path(tempfile.mkdtemp(prefix="zero-"))
     relay = Relay(frozenset(endpoints), upstream_proxy(os.environ), directory)
     try:

@@ -1,7 +1,7 @@
-"""One run: attempts until there is a good answer, or until something says stop, and the record of it all.
+"""Execution of a run: attempts until there is a valid answer or a limit is reached, and the record of the run.
 
-Whatever happens, `traces/` tells afterwards: `run.json` (how it ended), `trajectory.json` (what the agent did),
-`stdout.log` (what the CLI printed, all attempts), `attempts/N/` (each by itself), `traces.jsonl` (its telemetry).
+The record is in `traces/`: `run.json` (outcome), `trajectory.json` (steps of the agent), `stdout.log` (output of all
+attempts), `attempts/N/` (logs per attempt), `traces.jsonl` (telemetry).
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from typing import Any
 
 from zero import answers, gateway, model_proxy, preparation, workspaces
 from zero.adapters.base import Adapter, Plan
-from zero.collector import collecting
+from zero.collector import collect
 from zero.docker import Container
-from zero.outcomes import EXIT_CODES, RUN_SCHEMA, STOPPED, Outcome, RunResult
+from zero.outcomes import EXIT_CODES, OUTCOME_OF_STOP, RUN_SCHEMA, Outcome, RunResult
 from zero.preparation import Prepared, Say
-from zero.processes import Ended, attend, converse
+from zero.processes import ProcessResult, run_interactive, run_process
 from zero.record import Record, write_json
-from zero.relay import Endpoint, Relay, relaying
+from zero.relay import Endpoint, Relay, run_relay
 from zero.request import Request
-from zero.sandbox import Room, installation, shows
+from zero.sandbox import Sandbox, installation, is_visible
 from zero.trajectory import Trajectory, Usage
 
 
 @dataclass
 class _Run:
-    """A prepared run with its doors open."""
+    """A prepared run with its relay, collector and proxy running."""
 
     prepared: Prepared
     plan: Plan
@@ -47,51 +47,52 @@ class _Run:
         return self.prepared.adapter
 
     @property
-    def checked(self) -> bool:
-        """Whether there is anything to tell by that the agent is done, beside its exit code."""
-        return self.prepared.form != "none" or self.prepared.request.wanting is not None
+    def has_completion_check(self) -> bool:
+        """Whether completion is checked by more than the exit code."""
+        return self.prepared.form != "none" or self.prepared.request.remaining_work is not None
 
     @contextmanager
-    def enclosed(self, command: Sequence[str]) -> Iterator[tuple[list[str], dict[str, str], list[int]]]:
-        """The command as it is really run, its environment, and the descriptors it needs."""
+    def sandboxed(self, command: Sequence[str]) -> Iterator[tuple[list[str], dict[str, str], list[int]]]:
+        """The command in its sandbox, its environment, and the file descriptors it needs."""
         environment = dict(self.prepared.environment)
         if self.relay is None:
-            yield gateway.behind([], command), environment, []
+            yield gateway.wrap([], command), environment, []
             return
         environment |= self.relay.environment
         workspace, program = self.plan.workspace, Path(self.plan.program)
         exposed = [*installation(program), *self.prepared.exposed]
-        if command[0] == self.plan.program and not shows(program, exposed):
-            command = [str(program.resolve()), *command[1:]]  # links from elsewhere lead nowhere in there
-        if self.prepared.room == "docker":
-            left = None if self.deadline is None else self.deadline - time.monotonic()
-            sealed = [self.prepared.traces, workspace / workspaces.COPIES]
+        if command[0] == self.plan.program and not is_visible(program, exposed):
+            command = [str(program.resolve()), *command[1:]]  # links from other directories are broken in the sandbox
+        if self.prepared.sandbox == "docker":
+            seconds = None if self.deadline is None else self.deadline - time.monotonic()
+            read_only = [self.prepared.traces, workspace / workspaces.EVIDENCE_COPIES]
             hidden, terminal = [workspace / workspaces.PRIVATE], self.plan.invocation.interactive
-            container = Container(workspace, exposed, sealed, hidden, self.relay, left, terminal)
+            container = Container(workspace, exposed, read_only, hidden, self.relay, seconds, terminal)
             try:
                 yield container.command(command, environment), container.client(environment), []
             finally:
                 container.remove()
             return
-        room = Room(
+        sandbox = Sandbox(
             workspace=workspace,
             evidence=[each.source for each in self.prepared.evidence],
             exposed=exposed,
-            sealed=[self.prepared.traces],
+            read_only=[self.prepared.traces],
             hidden=[workspace / workspaces.PRIVATE],
             relay=self.relay,
         )
         descriptor = os.memfd_create("zero-sandbox", 0)
         try:
-            os.write(descriptor, b"".join(word.encode() + b"\0" for word in room.arguments()))
+            os.write(descriptor, b"".join(word.encode() + b"\0" for word in sandbox.arguments()))
             os.lseek(descriptor, 0, os.SEEK_SET)
-            yield ["bwrap", "--args", str(descriptor), "--", *room.command(command)], environment, [descriptor]
+            yield ["bwrap", "--args", str(descriptor), "--", *sandbox.command(command)], environment, [descriptor]
         finally:
             os.close(descriptor)
 
-    def brake(self) -> str | None:
+    def stop_reason(self) -> str | None:
+        """The limit that is exceeded, if any."""
         while self.telemetry:
-            self.trajectory.spent(self.telemetry.pop(0))
+            self.trajectory.add_usage(self.telemetry.pop(0))
         request = self.prepared.request
         if request.max_turns is not None and self.trajectory.turns > request.max_turns:
             return "turns"
@@ -100,31 +101,31 @@ class _Run:
             return "cost"
         return None
 
-    def attempt(self, command: Sequence[str], message: str) -> tuple[Ended, answers.Answer]:
+    def attempt(self, command: Sequence[str], message: str) -> tuple[ProcessResult, answers.Answer]:
         number = self.trajectory.attempt
         workspaces.write_files(self.adapter, self.plan)
-        self.trajectory.told(message)
+        self.trajectory.add_message(message)
         turns_before, began = self.trajectory.turns, time.monotonic()
-        with self.record.attempt(number) as log, self.enclosed(command) as (whole, environment, keep):
+        with self.record.attempt(number) as log, self.sandboxed(command) as (sandboxed, environment, descriptors):
 
             def listen(stream: str, line: str) -> None:
                 log(stream, line)
                 if stream == "stdout":
                     self.adapter.read(line, self.trajectory)
 
-            ended = attend(
-                whole,
+            ended = run_process(
+                sandboxed,
                 cwd=self.plan.workspace,
                 environment=environment,
                 listener=listen,
-                brake=self.brake,
+                stop_check=self.stop_reason,
                 deadline=self.deadline,
-                keep=keep,
+                pass_fds=descriptors,
             )
-        reason = ended.stopped_by or self.brake()
+        reason = ended.stopped_by or self.stop_reason()
         answer = self.examined()
-        self.record.keep_answer(number, self.plan.output)
-        usage = self.trajectory.attempt_ended()
+        self.record.save_answer(number, self.plan.output)
+        usage = self.trajectory.end_attempt()
         self.attempts.append(
             {
                 "attempt": number,
@@ -140,44 +141,45 @@ class _Run:
         return replace(ended, stopped_by=reason), answer
 
     def examined(self) -> answers.Answer:
-        """The answer as it is now, with what else is wanting as a complaint about it."""
-        answer, wanting = answers.examine(self.plan.output, self.prepared.form), self.prepared.request.wanting
-        left = tuple(wanting()) if wanting is not None else ()
-        if not left:
+        """The current answer, with remaining work as complaints."""
+        answer = answers.examine(self.plan.output, self.prepared.form)
+        remaining_work = self.prepared.request.remaining_work
+        remaining = tuple(remaining_work()) if remaining_work is not None else ()
+        if not remaining:
             return answer
-        return answers.Answer((*answer.complaints, *left), answer.readable and self.prepared.form != "none")
+        return answers.Answer((*answer.complaints, *remaining), answer.readable and self.prepared.form != "none")
 
     def run(self) -> tuple[Outcome, answers.Answer]:
         plan, limit = self.plan, self.prepared.request.max_retries + 1
         message = plan.first_message
         command = self.adapter.start(plan)
-        fruitless = 0
+        failed_starts = 0
         if plan.instructions:
-            self.trajectory.told(plan.instructions, "system")
+            self.trajectory.add_message(plan.instructions, "system")
         while True:
             ended, answer = self.attempt(command, message)
             last = self.attempts[-1]
             if ended.stopped_by == "interrupt":
                 return Outcome.INTERRUPTED, answer
-            if answer.good and (self.checked or (ended.code == 0 and not ended.stopped_by)):
+            if answer.good and (self.has_completion_check or (ended.code == 0 and not ended.stopped_by)):
                 return Outcome.ANSWERED, answer
             if ended.stopped_by:
-                return STOPPED[ended.stopped_by], answer
-            fruitless = fruitless + 1 if ended.code != 0 and not last["turns"] else 0
-            told = (
+                return OUTCOME_OF_STOP[ended.stopped_by], answer
+            failed_starts = failed_starts + 1 if ended.code != 0 and not last["turns"] else 0
+            error = (
                 self.trajectory.errors[-1] if self.trajectory.errors else f"see {self.prepared.traces / 'stdout.log'}"
             )
-            if fruitless > 1:
-                self.say(f"{self.adapter.name} ended with code {ended.code} before its first turn, twice: {told}")
+            if failed_starts > 1:
+                self.say(f"{self.adapter.name} ended with code {ended.code} before its first turn, twice: {error}")
                 return Outcome.AGENT_FAILED, answer
             if last["attempt"] >= limit:
                 failed = ended.code != 0
                 return (Outcome.AGENT_FAILED if failed and not answer.readable else Outcome.NO_ANSWER), answer
-            self.say(f"attempt {last['attempt']} of {limit}: {'; '.join(answer.complaints[:3]) or told}")
-            if fruitless or not self.checked:
+            self.say(f"attempt {last['attempt']} of {limit}: {'; '.join(answer.complaints[:3]) or error}")
+            if failed_starts or not self.has_completion_check:
                 command = self.adapter.start(plan)
             else:
-                message = answers.request_again(answer, plan.output, self.prepared.form)
+                message = answers.retry_message(answer, plan.output, self.prepared.form)
                 command = self.adapter.resume(plan, self.trajectory.session, message)
 
 
@@ -186,39 +188,39 @@ def _endpoints(prepared: Prepared, plan: Plan) -> list[Endpoint]:
     return [*prepared.endpoints, *(Endpoint.parse(url) for url in urls if url)]
 
 
-def _proxied(prepared: Prepared, stack: ExitStack) -> Prepared:
-    """With its LiteLLM proxy started, where it needs one."""
+def _start_proxy(prepared: Prepared, stack: ExitStack) -> Prepared:
+    """Start the LiteLLM proxy if the run needs one; returns the preparation that uses it."""
     plan, request = prepared.plan, prepared.request
     if not prepared.through_litellm:
-        return preparation.refreshed(prepared, plan, {})
+        return preparation.with_plan(prepared, plan, {})
     assert plan.provider is not None
     config = request.litellm_config
     if config is None:
         config = plan.workspace / workspaces.PRIVATE / "litellm_config.yaml"
         config.write_text(model_proxy.config_for(plan.invocation.model, plan.provider), encoding="utf-8")
     log = prepared.traces / "litellm.log"
-    url, key = stack.enter_context(model_proxy.running(config, log, program=request.litellm))
-    return preparation.refreshed(
-        prepared, preparation.through(plan, prepared.adapter, url), {model_proxy.KEY_VARIABLE: key}
+    url, key = stack.enter_context(model_proxy.run_proxy(config, log, program=request.litellm))
+    return preparation.with_plan(
+        prepared, preparation.with_proxy(plan, prepared.adapter, url), {model_proxy.KEY_VARIABLE: key}
     )
 
 
 def run(request: Request, say: Say = lambda line: None) -> RunResult:
-    """Carry out a request. Raises `ZeroError` for what is wrong before the start; after it, the result tells."""
+    """Execute a request. Errors before the start raise `ZeroError`; later failures are in the result."""
     began = time.monotonic()
     workspace = workspaces.make_workspace(request)
     with ExitStack() as stack:
-        stack.enter_context(workspaces.owned(workspace))
+        stack.enter_context(workspaces.locked(workspace))
         prepared = preparation.prepare(request, workspace, say)
         plan, adapter = prepared.plan, prepared.adapter
         if request.dry_run:
             workspaces.write_files(adapter, plan)
             say("would run: " + " ".join(adapter.start(plan)))
             return RunResult(Outcome.PREPARED, 0, workspace, plan.output)
-        stale = answers.set_aside(plan.output, workspace / workspaces.PRIVATE / "stale")
+        stale = answers.archive_stale(plan.output, workspace / workspaces.PRIVATE / "stale")
         if stale is not None:
-            say(f"{plan.output.name} of an earlier run is set aside: {stale}")
-        workspaces.archive(workspace)
+            say(f"{plan.output.name} of an earlier run was moved to {stale}")
+        workspaces.archive_traces(workspace)
         workspaces.make_repository(workspace)
         telemetry: list[Usage] = []
 
@@ -227,62 +229,67 @@ def run(request: Request, say: Say = lambda line: None) -> RunResult:
             if usage is not None:
                 telemetry.append(usage)
 
-        if request.collect_traces or (request.max_cost is not None and not adapter.tells_cost):
-            port = stack.enter_context(collecting(prepared.traces / "traces.jsonl", request.otel_port, watch))
+        if request.collect_traces or (request.max_cost is not None and not adapter.reports_cost):
+            port = stack.enter_context(collect(prepared.traces / "traces.jsonl", request.otel_port, watch))
             prepared = replace(prepared, plan=replace(plan, otel_url=f"http://127.0.0.1:{port}"))
-        prepared = _proxied(prepared, stack)
+        prepared = _start_proxy(prepared, stack)
         plan = prepared.plan
-        relay = stack.enter_context(relaying(_endpoints(prepared, plan))) if plan.sandboxed else None
+        relay = stack.enter_context(run_relay(_endpoints(prepared, plan))) if plan.sandboxed else None
         trajectory = Trajectory(adapter.name, plan.version, plan.invocation.model, request.prices)
-        record = stack.enter_context(Record.opened(prepared.traces, say if request.verbose else None))
+        record = stack.enter_context(Record.open(prepared.traces, say if request.verbose else None))
         deadline = None if request.timeout is None else began + request.timeout
-        one = _Run(prepared, plan, relay, say, trajectory, record, deadline, telemetry)
-        outcome, answer, code = _carried_out(one)
+        current = _Run(prepared, plan, relay, say, trajectory, record, deadline, telemetry)
+        outcome, answer, code = _execute(current)
         result = RunResult(
             outcome,
             EXIT_CODES[outcome] or code,
             workspace,
             plan.output,
             answer.complaints,
-            len(one.attempts),
+            len(current.attempts),
             trajectory.turns,
             round(time.monotonic() - began, 3),
             trajectory.usage,
         )
-        _tell(one, result, answer)
+        _write_record(current, result, answer)
         return result
 
 
-def _carried_out(one: _Run) -> tuple[Outcome, answers.Answer, int]:
-    """Outcome, answer, and the CLI's own code where it is ours to hand on."""
-    plan = one.plan
+def _execute(current: _Run) -> tuple[Outcome, answers.Answer, int]:
+    """Outcome, answer, and the exit code of an interactive CLI (else 0)."""
+    plan = current.plan
     if not plan.invocation.interactive:
         try:
-            return (*one.run(), 0)
+            return (*current.run(), 0)
         except KeyboardInterrupt:
-            return Outcome.INTERRUPTED, one.examined(), 0
-    workspaces.write_files(one.adapter, plan)
-    with one.enclosed(one.adapter.start(plan)) as (command, environment, keep):
-        place = plan.workspace
-        code = converse(command, cwd=place, environment=environment, keep=keep, shielded=plan.sandboxed)
-    return Outcome.CONVERSED, one.examined(), code
+            return Outcome.INTERRUPTED, current.examined(), 0
+    workspaces.write_files(current.adapter, plan)
+    with current.sandboxed(current.adapter.start(plan)) as (command, environment, descriptors):
+        code = run_interactive(
+            command,
+            cwd=plan.workspace,
+            environment=environment,
+            pass_fds=descriptors,
+            ignore_interrupt=plan.sandboxed,
+        )
+    return Outcome.CONVERSED, current.examined(), code
 
 
-def _tell(one: _Run, result: RunResult, answer: answers.Answer) -> None:
-    """Write down how the run ended, and put its configuration beside the record."""
-    prepared, plan = one.prepared, one.plan
+def _write_record(current: _Run, result: RunResult, answer: answers.Answer) -> None:
+    """Write `run.json` and the final trajectory."""
+    prepared, plan = current.prepared, current.plan
     document = {
         "schema_version": RUN_SCHEMA,
         "outcome": str(result.outcome),
         "exit_code": result.exit_code,
-        "cli": one.adapter.name,
+        "cli": current.adapter.name,
         "cli_version": plan.version,
-        "model": one.trajectory.model or plan.invocation.model,
+        "model": current.trajectory.model or plan.invocation.model,
         "provider": plan.provider.name if plan.provider else None,
         "prompt": prepared.request.prompt,
-        "sandbox": prepared.room,
+        "sandbox": prepared.sandbox,
         "without_sandbox": prepared.without_sandbox,
-        "refused_connections": sorted(set(one.relay.refused)) if one.relay else [],
+        "refused_connections": sorted(set(current.relay.refused)) if current.relay else [],
         "output_file": str(plan.output.relative_to(plan.workspace)),
         "output_valid": answer.good,
         "output_readable": answer.good or answer.readable,
@@ -290,9 +297,9 @@ def _tell(one: _Run, result: RunResult, answer: answers.Answer) -> None:
         "seconds": result.seconds,
         "turns": result.turns,
         "usage": result.usage.metrics(),
-        "errors": one.trajectory.errors,
-        "attempts": one.attempts,
+        "errors": current.trajectory.errors,
+        "attempts": current.attempts,
     }
     write_json(prepared.traces / "run.json", document)
-    extra = {"outcome": str(result.outcome), "seconds": result.seconds, "attempts": len(one.attempts)}
-    write_json(prepared.traces / "trajectory.json", one.trajectory.document(**extra))
+    extra = {"outcome": str(result.outcome), "seconds": result.seconds, "attempts": len(current.attempts)}
+    write_json(prepared.traces / "trajectory.json", current.trajectory.document(**extra))

@@ -1,8 +1,7 @@
-"""A room for the agent, by bubblewrap: it sees the system's programs, its workspace and the evidence, and no more.
+"""The agent's sandbox with bubblewrap: system programs, the workspace and the evidence are visible, nothing else.
 
-In the room there is no other home, no other process, a /tmp of its own and no network but the doors of `zero.relay`.
-The harness's record of the run can be read there and not written. What the machine cannot give is said by `lacking`,
-in words for the user.
+The sandbox has no other home directory, no other processes, a private /tmp, and no network except the sockets of
+`zero.relay`. The record of the run is read-only.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zero import gateway
-from zero.evidence import pieces
-from zero.relay import INSIDE, Relay
+from zero.evidence import allowed_parts
+from zero.relay import SOCKET_DIRECTORY, Relay
 
-SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-SETTINGS = (
+SYSTEM_DIRECTORIES = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+SYSTEM_FILES = (
     *("/etc/alternatives", "/etc/ca-certificates", "/etc/group", "/etc/hosts", "/etc/ld.so.cache", "/etc/ld.so.conf"),
     *(
         "/etc/ld.so.conf.d",
@@ -32,7 +31,7 @@ SETTINGS = (
         "/etc/timezone",
     ),
 )
-# What our own tool servers need of us; the arena's problems and the judge stay outside.
+# Packages that the tool servers import; problems, faults and the judge stay hidden.
 _PACKAGES = (
     "sre_tools",
     *(f"srearena/{name}" for name in ("__init__.py", "closing.py", "errors.py", "ground_truth", "snapshots")),
@@ -53,103 +52,104 @@ _PROBE = (
 )
 
 
-def lacking() -> str | None:
-    """Why there can be no sandbox on this machine; None where there can."""
+def unavailable_reason() -> str | None:
+    """Why bubblewrap cannot be used on this machine; None if it can."""
     program = shutil.which("bwrap")
     if program is None:
         return "bubblewrap is not installed (Debian: apt install bubblewrap)"
     try:
-        tried = subprocess.run([program, *_PROBE, "true"], capture_output=True, text=True, timeout=10, check=False)
+        completed = subprocess.run([program, *_PROBE, "true"], capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired) as problem:
-        return f"bubblewrap does not work here: {problem}"
-    if tried.returncode != 0:
-        said = (tried.stderr.strip().splitlines() or ["it says nothing"])[-1]
-        return f"bubblewrap does not work here: {said}"
+        return f"bubblewrap does not work on this machine: {problem}"
+    if completed.returncode != 0:
+        error = (completed.stderr.strip().splitlines() or ["no error message"])[-1]
+        return f"bubblewrap does not work on this machine: {error}"
     return None
 
 
 def installation(program: Path) -> list[Path]:
-    """What a program needs to run: itself, or all of its Node packages and the Node it runs on."""
+    """The paths a program needs: itself, or all of its Node packages and the Node installation."""
     real = program.resolve()
     homes = [parent for parent in real.parents if parent.name == "node_modules"]
-    found = [homes[-1] if homes else real]
+    paths = [homes[-1] if homes else real]
     node = shutil.which("node")
     if homes and node:
-        found.append(Path(node).resolve().parents[1])
-    return found
+        paths.append(Path(node).resolve().parents[1])
+    return paths
 
 
-def _own_packages() -> tuple[list[Path], list[Path]]:
-    shown: list[Path] = []
+def _package_paths() -> tuple[list[Path], list[Path]]:
+    """The paths of this project's packages: visible and hidden ones."""
+    visible: list[Path] = []
     hidden: list[Path] = []
-    for names, places in ((_PACKAGES, shown), (_HIDDEN, hidden)):
+    for names, paths in ((_PACKAGES, visible), (_HIDDEN, hidden)):
         for name in names:
-            top, _, rest = name.partition("/")
+            top, _, inner = name.partition("/")
             spec = importlib.util.find_spec(top)
             for location in (spec.submodule_search_locations or []) if spec else []:
-                place = Path(location) / rest if rest else Path(location)
-                if place.exists():
-                    places.append(place)
-    return shown, hidden
+                path = Path(location) / inner if inner else Path(location)
+                if path.exists():
+                    paths.append(path)
+    return visible, hidden
 
 
 def _outermost(paths: Iterable[Path]) -> list[Path]:
-    """Without what lies inside another, and without what does not exist."""
+    """The existing paths that do not lie inside another one."""
     existing = sorted({path for path in paths if path.exists()}, key=lambda path: len(path.parts))
-    kept: list[Path] = []
+    outermost: list[Path] = []
     for path in existing:
-        if not any(path.is_relative_to(other) for other in kept):
-            kept.append(path)
-    return kept
+        if not any(path.is_relative_to(other) for other in outermost):
+            outermost.append(path)
+    return outermost
 
 
-def shown_whole(exposed: Sequence[Path]) -> list[Path]:
-    """What a room shows beside the system's programs: Python, our tool servers, and what was asked for."""
+def exposed_paths(exposed: Sequence[Path]) -> list[Path]:
+    """Paths visible besides the system directories: Python, the tool servers, and `exposed`."""
     programs = [Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parents[1]]
-    return _outermost([*programs, *exposed, Path(gateway.__file__), *_own_packages()[0]])
+    return _outermost([*programs, *exposed, Path(gateway.__file__), *_package_paths()[0]])
 
 
-def withheld(whole: Sequence[Path]) -> list[Path]:
-    """What lies inside and is not for agents."""
-    return [path for path in _own_packages()[1] if any(path.is_relative_to(other) for other in whole)]
+def hidden_paths(visible: Sequence[Path]) -> list[Path]:
+    """Packages inside visible paths that agents may not read."""
+    return [path for path in _package_paths()[1] if any(path.is_relative_to(other) for other in visible)]
 
 
-def shows(path: Path, exposed: Sequence[Path]) -> bool:
-    """Whether there is something at a path outside the workspace, in a room."""
-    return any(path.is_relative_to(place) for place in [*map(Path, SYSTEM), *shown_whole(exposed)])
+def is_visible(path: Path, exposed: Sequence[Path]) -> bool:
+    """Whether a path outside the workspace exists in the sandbox."""
+    return any(path.is_relative_to(place) for place in [*map(Path, SYSTEM_DIRECTORIES), *exposed_paths(exposed)])
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """What one run's sandbox holds."""
+class Sandbox:
+    """The contents of one run's sandbox."""
 
     workspace: Path
     evidence: Sequence[Path]
-    exposed: Sequence[Path]  # further directories, read-only
-    sealed: Sequence[Path]  # within the workspace: to be read, not written
-    hidden: Sequence[Path]  # within the workspace: not to be seen
+    exposed: Sequence[Path]  # additional read-only directories
+    read_only: Sequence[Path]  # in the workspace
+    hidden: Sequence[Path]  # in the workspace
     relay: Relay
 
     def _mounts(self) -> Iterator[str]:
         yield from ("--tmpfs", "/tmp", "--tmpfs", "/run", "--dir", "/var/tmp", "--proc", "/proc", "--dev", "/dev")
-        for place in SYSTEM:
+        for place in SYSTEM_DIRECTORIES:
             path = Path(place)
             if path.is_symlink():
                 yield from ("--symlink", str(path.readlink()), place)
             elif path.exists():
                 yield from ("--ro-bind", place, place)
-        for place in SETTINGS:
+        for place in SYSTEM_FILES:
             if Path(place).exists():
                 yield from ("--ro-bind", place, place)
-        whole = shown_whole(self.exposed)
-        for path in whole:
+        exposed = exposed_paths(self.exposed)
+        for path in exposed:
             if not path.is_relative_to("/usr"):
                 yield from ("--ro-bind", str(path), str(path))
-        for path in withheld(whole):
+        for path in hidden_paths(exposed):
             yield from ("--tmpfs", str(path))
         yield from ("--bind", str(self.workspace), str(self.workspace))
         for source in self.evidence:
-            parts = [*pieces(source)]
+            parts = [*allowed_parts(source)]
             if parts == [source]:
                 yield from ("--ro-bind", str(source), str(source))
                 continue
@@ -157,20 +157,20 @@ class Room:
             for part in parts:
                 yield from ("--ro-bind", str(part), str(part))
             yield from ("--remount-ro", str(source))
-        for path in self.sealed:
+        for path in self.read_only:
             if path.exists():
                 yield from ("--ro-bind", str(path), str(path))
         for path in self.hidden:
             if path.exists():
                 yield from ("--tmpfs", str(path))
-        yield from ("--ro-bind", str(self.relay.directory), str(INSIDE))
+        yield from ("--ro-bind", str(self.relay.directory), str(SOCKET_DIRECTORY))
 
     def arguments(self) -> list[str]:
         base = ["--unshare-all", "--unshare-user", "--die-with-parent", "--hostname", "zero"]
-        # The one capability left is for doors to ports below 1024; it reaches no further than the room.
+        # The gateway may listen on ports below 1024, inside the sandbox only.
         base += ["--cap-drop", "ALL", "--cap-add", "CAP_NET_BIND_SERVICE"]
         return [*base, *self._mounts(), "--chdir", str(self.workspace)]
 
     def command(self, command: Sequence[str]) -> list[str]:
-        """The command as the room runs it: behind the gateway."""
-        return gateway.behind(self.relay.doors, command)
+        """The command as a child of the gateway."""
+        return gateway.wrap(self.relay.forwards, command)

@@ -1,8 +1,8 @@
-"""The MCP servers an agent can be given: a table in TOML, ours and the user's, and which of them a prompt selects.
+"""MCP servers for agents: built-in and user-defined TOML tables, from which a prompt selects.
 
-A server is a command (`stdio`) or an address (`http`). Placeholders in it: `{python}`, `{workspace}`, `{snapshot}` (the
-first read-only directory; with several, one server for each) and `{env:NAME}`. Secrets are named (`env_vars`,
-`bearer_token_env_var`) and stay in the environment; their values are never written anywhere.
+A server is a command (`stdio`) or a URL (`http`). Placeholders in it: `{python}`, `{workspace}`, `{snapshot}` (the
+first read-only directory; with several, one server for each) and `{env:NAME}`. Secrets are referred to by
+name (`env_vars`, `bearer_token_env_var`); their values stay in the environment and are never written.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Server:
     command: str = ""
     args: tuple[str, ...] = ()
     env: tuple[tuple[str, str], ...] = ()
-    env_vars: tuple[str, ...] = ()  # passed on by name
+    env_vars: tuple[str, ...] = ()  # passed by name
     url: str = ""
     bearer_token_env_var: str = ""
-    requires: tuple[str, ...] = ()  # environment variables without which it is of no use
+    requires: tuple[str, ...] = ()  # environment variables that must be set
 
     @property
     def remote(self) -> bool:
@@ -39,7 +39,7 @@ class Server:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Names of the environment variables that the agent's process must hold for this server."""
+        """Names of the environment variables that the agent's process needs for this server."""
         return tuple(filter(None, (*self.env_vars, self.bearer_token_env_var)))
 
 
@@ -53,7 +53,7 @@ def _server(name: str, table: Mapping[str, Any], where: Path) -> Server:
     if not table.get("url" if remote else "command"):
         raise RequestError(f"{where}: [{name}] needs {'a url' if remote else 'a command'}")
     if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
-        raise RequestError(f"{where}: a server's name holds letters, digits, - and _ only, not {name!r}")
+        raise RequestError(f"{where}: a server's name consists of letters, digits, - and _ only, not {name!r}")
     return Server(
         name,
         command=str(table.get("command", "")),
@@ -67,8 +67,8 @@ def _server(name: str, table: Mapping[str, Any], where: Path) -> Server:
 
 
 def catalogue(files: Iterable[Path] = ()) -> dict[str, Server]:
-    """Every server known, the user's files after ours, so that they can replace an entry."""
-    found: dict[str, Server] = {}
+    """All servers by name; entries of the user's files replace built-in ones."""
+    servers: dict[str, Server] = {}
     for path in (BUILT_IN, *files):
         try:
             tables = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -78,18 +78,18 @@ def catalogue(files: Iterable[Path] = ()) -> dict[str, Server]:
         for name, table in tables.items():
             if not isinstance(table, dict):
                 raise RequestError(f"{path}: {name} is not a table; servers are tables like [{name}]")
-            found[name] = _server(name, table, path)
-    return found
+            servers[name] = _server(name, table, path)
+    return servers
 
 
-def _filled(server: Server, places: Mapping[str, str], environment: Mapping[str, str]) -> Server:
+def _substituted(server: Server, values: Mapping[str, str], environment: Mapping[str, str]) -> Server:
     def fill(text: str) -> str:
-        def one(match: re.Match[str]) -> str:
+        def value(match: re.Match[str]) -> str:
             if match["variable"]:
                 return environment.get(match["variable"], "")
-            return places.get(match["name"], match[0])
+            return values.get(match["name"], match[0])
 
-        return _PLACEHOLDER.sub(one, text)
+        return _PLACEHOLDER.sub(value, text)
 
     return replace(
         server,
@@ -100,37 +100,37 @@ def _filled(server: Server, places: Mapping[str, str], environment: Mapping[str,
     )
 
 
-def _asks_for_snapshot(server: Server) -> bool:
+def _needs_snapshot(server: Server) -> bool:
     return any("{snapshot}" in text for text in (server.command, *server.args, server.url))
 
 
 def select(
     known: Mapping[str, Server],
-    wanted: Sequence[str] | None,
+    names: Sequence[str] | None,
     *,
     workspace: Path,
     snapshots: Sequence[Path],
     environment: Mapping[str, str],
 ) -> list[Server]:
-    """The servers for one run. Those named must be able to work; without names, all that can are taken."""
+    """The servers of one run: those of the names, whose requirements must be met, or else all usable ones."""
     chosen: list[Server] = []
-    for name in known if wanted is None else wanted:
+    for name in known if names is None else names:
         server = known.get(name)
         if server is None:
             raise RequestError(
                 f"no MCP server is called {name}: known are {', '.join(sorted(known))} (--mcp-servers FILE)"
             )
         missing = [variable for variable in server.requires if not environment.get(variable)]
-        lacks = f"the environment variable {missing[0]}" if missing else ""
-        if not lacks and _asks_for_snapshot(server) and not snapshots:
-            lacks = "a --read-only-dir with a snapshot"
-        if lacks:
-            if wanted is None:
+        requirement = f"the environment variable {missing[0]}" if missing else ""
+        if not requirement and _needs_snapshot(server) and not snapshots:
+            requirement = "a --read-only-dir with a snapshot"
+        if requirement:
+            if names is None:
                 continue
-            raise RequestError(f"the MCP server {name} needs {lacks}")
-        copies = snapshots if _asks_for_snapshot(server) else snapshots[:1] or [workspace]
+            raise RequestError(f"the MCP server {name} needs {requirement}")
+        copies = snapshots if _needs_snapshot(server) else snapshots[:1] or [workspace]
         for number, snapshot in enumerate(copies, 1):
-            places = {"python": sys.executable, "workspace": str(workspace), "snapshot": str(snapshot)}
-            one = _filled(server, places, environment)
-            chosen.append(replace(one, name=name if number == 1 else f"{name}_{number}"))
+            values = {"python": sys.executable, "workspace": str(workspace), "snapshot": str(snapshot)}
+            substituted = _substituted(server, values, environment)
+            chosen.append(replace(substituted, name=name if number == 1 else f"{name}_{number}"))
     return chosen

@@ -1,8 +1,8 @@
-"""What the agent did, in one format for all CLIs: ATIF (Agent Trajectory Interchange Format), version 1.4.
+"""The agent's steps in one format for all CLIs: ATIF (Agent Trajectory Interchange Format), version 1.4.
 
-An adapter tells what it reads from its CLI (`said`, `thought`, `called`, `returned`, `spent`); steps come out. A step
-of the agent is one turn of the model: what it said, the tools it called, what they returned. It ends when something
-follows that can only have been said with the results at hand. Times are when Zero read the event.
+Adapters add the events of their CLI; the trajectory groups them into steps. A step of the agent is one turn of the
+model: its text, the tools it called, and their results. The next text or call after results starts a new turn. Times
+are when Zero read the event.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 SCHEMA_VERSION = "ATIF-v1.4"
-MAX_TEXT = 100_000  # characters of one message or result; what is cut is said
+MAX_TEXT = 100_000  # characters of one message or result; longer ones are cut and marked
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and money. `prompt` includes `cached`."""
+    """Tokens and cost. `prompt` includes `cached`."""
 
     prompt: int = 0
     completion: int = 0
@@ -35,16 +35,16 @@ class Usage:
         )
 
     def metrics(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"prompt_tokens": self.prompt, "completion_tokens": self.completion}
-        found["cached_tokens"] = self.cached
+        metrics: dict[str, Any] = {"prompt_tokens": self.prompt, "completion_tokens": self.completion}
+        metrics["cached_tokens"] = self.cached
         if self.cost_usd is not None:
-            found["cost_usd"] = round(self.cost_usd, 8)
-        return found
+            metrics["cost_usd"] = round(self.cost_usd, 8)
+        return metrics
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """USD per million tokens, for CLIs that do not tell what they cost."""
+    """USD per million tokens, for CLIs that do not report their cost."""
 
     prompt: float
     completion: float
@@ -68,7 +68,7 @@ def _cut(text: str) -> str:
 
 
 def _joined(before: str, more: str, between: str = "\n") -> str:
-    """Two pieces of one text; one that was cut stays as it is."""
+    """Join two parts of a text; a text that was cut stays unchanged."""
     if before.endswith(_LEFT_OUT):
         return before
     return _cut(f"{before}{between}{more}" if before else more)
@@ -76,7 +76,7 @@ def _joined(before: str, more: str, between: str = "\n") -> str:
 
 @dataclass
 class Trajectory:
-    """Steps as they come in. `turns` counts those of the agent."""
+    """The steps so far. `turns` counts those of the agent."""
 
     agent: str
     version: str
@@ -89,11 +89,11 @@ class Trajectory:
     attempt: int = 1
     errors: list[str] = field(default_factory=list)
     _open: dict[str, Any] | None = None
-    _first: int = 0  # the attempt's first step
-    _marks: dict[str, int] = field(default_factory=dict)
-    _before: Usage = field(default_factory=Usage)  # of attempts that are over
-    _attempt: Usage = field(default_factory=Usage)  # of the one that runs: the sum of what its steps told
-    _total: Usage | None = None  # of the one that runs, where the CLI told a total
+    _first: int = 0  # index of the attempt's first step
+    _turn_steps: dict[str, int] = field(default_factory=dict)  # step index by turn id
+    _before: Usage = field(default_factory=Usage)  # of earlier attempts
+    _attempt: Usage = field(default_factory=Usage)  # of the current attempt: the sum of its turns
+    _total: Usage | None = None  # of the current attempt, if the CLI reported a total
 
     def _stamp(self) -> str:
         return self.now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -104,57 +104,57 @@ class Trajectory:
         self.steps.append(step)
         return step
 
-    # --- what comes in --------------------------------------------------------------------------------------------
+    # --- events --------------------------------------------------------------------------------------------
 
-    def told(self, text: str, source: str = "user") -> None:
-        """What the agent was told: the task, or that its output cannot be accepted."""
+    def add_message(self, text: str, source: str = "user") -> None:
+        """A message to the agent: the task, or complaints about its output."""
         self._open = None
         self._add(source, text)
 
-    def _turn(self, mark: str = "") -> dict[str, Any]:
-        """The step of the turn under way. `mark` names a turn for CLIs that number them."""
-        if mark and mark in self._marks:
-            return self.steps[self._marks[mark]]
+    def _turn(self, turn_id: str = "") -> dict[str, Any]:
+        """The step of the current turn. `turn_id` identifies a turn, for CLIs that report ids."""
+        if turn_id and turn_id in self._turn_steps:
+            return self.steps[self._turn_steps[turn_id]]
         step = self._open
-        if step is None or "observation" in step or mark:
+        if step is None or "observation" in step or turn_id:
             step = self._add("agent", "")
             if self.model:
                 step["model_name"] = self.model
             self.turns += 1
             self._open = step
-            if mark:
-                self._marks[mark] = len(self.steps) - 1
+            if turn_id:
+                self._turn_steps[turn_id] = len(self.steps) - 1
         return step
 
-    def said(self, text: str, mark: str = "") -> None:
-        step = self._turn(mark)
-        if "tool_calls" in step and not mark:  # words after a call belong to the next turn
+    def add_text(self, text: str, turn_id: str = "") -> None:
+        step = self._turn(turn_id)
+        if "tool_calls" in step and not turn_id:  # text after a call belongs to the next turn
             self._open = None
             step = self._turn()
         step["message"] = _joined(step["message"], text)
 
-    def continued(self, text: str) -> None:
-        """A further piece of a message that comes in pieces."""
+    def append_text(self, text: str) -> None:
+        """Append to a message that the CLI reports in parts."""
         step = self._turn()
         step["message"] = _joined(step["message"], text, "")
 
-    def thought(self, text: str, mark: str = "") -> None:
-        step = self._turn(mark)
+    def add_reasoning(self, text: str, turn_id: str = "") -> None:
+        step = self._turn(turn_id)
         step["reasoning_content"] = _joined(step.get("reasoning_content", ""), text)
 
-    def called(self, call: str, function: str, arguments: dict[str, Any], mark: str = "") -> None:
-        one = {"tool_call_id": call, "function_name": function, "arguments": arguments}
-        self._turn(mark).setdefault("tool_calls", []).append(one)
+    def add_tool_call(self, call: str, function: str, arguments: dict[str, Any], turn_id: str = "") -> None:
+        tool_call = {"tool_call_id": call, "function_name": function, "arguments": arguments}
+        self._turn(turn_id).setdefault("tool_calls", []).append(tool_call)
 
-    def knows(self, call: str) -> bool:
+    def has_tool_call(self, call: str) -> bool:
         return self._calling(call) is not None
 
     def _calling(self, call: str) -> dict[str, Any] | None:
-        """The latest step with this call."""
-        calling = (s for s in reversed(self.steps) if any(c["tool_call_id"] == call for c in s.get("tool_calls", ())))
-        return next(calling, None)
+        """The latest step with a tool call."""
+        steps = (s for s in reversed(self.steps) if any(c["tool_call_id"] == call for c in s.get("tool_calls", ())))
+        return next(steps, None)
 
-    def returned(self, call: str, content: str, *, failed: bool = False) -> None:
+    def add_tool_result(self, call: str, content: str, *, failed: bool = False) -> None:
         step = self._calling(call)
         result: dict[str, Any] = {"content": _cut(content)}
         if step is None:
@@ -165,20 +165,20 @@ class Trajectory:
         if failed:
             step.setdefault("extra", {}).setdefault("failed_calls", []).append(call)
 
-    def failed(self, text: str) -> None:
-        """An error that the CLI reported."""
+    def add_error(self, text: str) -> None:
+        """Add an error that the CLI reported."""
         self.errors.append(text)
 
-    def spent(self, usage: Usage, mark: str = "", *, partial: bool = False) -> None:
-        """Tokens of one turn: the one marked, or the first of this attempt that has not been told yet.
+    def add_usage(self, usage: Usage, turn_id: str = "", *, partial: bool = False) -> None:
+        """Tokens of one turn: of `turn_id`, or else of the first turn of this attempt without tokens.
 
-        `partial`: told while the answer was being written, so that the completion is not counted.
+        `partial`: reported before the reply was complete, so that the completion tokens are not final.
         """
         usage = self._priced(usage)
         self._attempt += usage
         step: dict[str, Any] | None
-        if mark:
-            step = self._turn(mark)
+        if turn_id:
+            step = self._turn(turn_id)
         else:
             turns = [each for each in self.steps[self._first :] if each["source"] == "agent"]
             step = next((each for each in turns if "metrics" not in each), turns[-1] if turns else None)
@@ -187,19 +187,19 @@ class Trajectory:
             if partial:
                 del step["metrics"]["completion_tokens"]
 
-    def is_new(self, mark: str) -> bool:
-        """Whether the tokens of a marked turn have not been told yet; some CLIs repeat them with every piece."""
-        return mark not in self._marks or "metrics" not in self.steps[self._marks[mark]]
+    def lacks_usage(self, turn_id: str) -> bool:
+        """Whether a turn has no tokens yet; some CLIs repeat them with every part of a message."""
+        return turn_id not in self._turn_steps or "metrics" not in self.steps[self._turn_steps[turn_id]]
 
-    def totalled(self, usage: Usage) -> None:
-        """Tokens of the whole attempt, where the CLI sums them up itself."""
+    def set_attempt_usage(self, usage: Usage) -> None:
+        """Tokens of the whole attempt, if the CLI reports a total."""
         self._total = self._priced(usage)
 
-    def attempt_ended(self) -> Usage:
+    def end_attempt(self) -> Usage:
         usage = self.attempt_usage
         self._before += usage
         self._attempt, self._total, self._open = Usage(), None, None
-        self._marks.clear()
+        self._turn_steps.clear()
         self.attempt += 1
         self._first = len(self.steps)
         return usage
@@ -209,7 +209,7 @@ class Trajectory:
             return Usage(usage.prompt, usage.completion, usage.cached, self.prices.cost(usage))
         return usage
 
-    # --- what comes out -------------------------------------------------------------------------------------------
+    # --- results -------------------------------------------------------------------------------------------
 
     @property
     def attempt_usage(self) -> Usage:

@@ -91,10 +91,10 @@ def _trajectory(job: Job, session: Path) -> dict[str, Any]:
     for entry in read_session(session):
         if entry["what"] == "action":
             step += 1
-            record.said(str(entry.get("text", "")))
-            record.called(str(step), "action", {})
+            record.add_text(str(entry.get("text", "")))
+            record.add_tool_call(str(step), "action", {})
         elif entry["what"] == "state" and step:
-            record.returned(str(step), str(entry.get("text", "")))
+            record.add_tool_result(str(step), str(entry.get("text", "")))
         elif entry["what"] == "stage":
-            record.told(f"Stage: {entry.get('name')}")
+            record.add_message(f"Stage: {entry.get('name')}")
     return record.document()

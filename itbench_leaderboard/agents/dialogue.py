@@ -19,7 +19,7 @@ from sre_tools.offline_incident_analysis import ToolError, Workspace, all_tools,
 from srearena.conductor.actions.parsing import Call, parse
 from srearena.conductor.agents import Agent
 from srearena.conductor.errors import BadAction
-from zero.answers import examine, request_again
+from zero.answers import examine, retry_message
 from zero.trajectory import Trajectory, Usage
 
 _DESCRIPTION = (
@@ -65,8 +65,8 @@ class _Dialogue:
             outcome, reason = Outcome.AGENT_FAILED, f"{type(problem).__name__}: {problem}"
         usage = self._usage()
         if usage is not None:
-            self._record.totalled(usage)
-            self._record.attempt_ended()
+            self._record.set_attempt_usage(usage)
+            self._record.end_attempt()
         seconds = round(monotonic() - began, 3)
         traces = self._place / "traces"
         write_json(traces / "trajectory.json", self._record.document(outcome=str(outcome), seconds=seconds))
@@ -94,7 +94,7 @@ class _Dialogue:
         tools = all_tools()
         actions = {name: f"{tool.title}: {', '.join(tool.input_schema['properties'])}" for name, tool in tools.items()}
         (self._place / "AGENTS.md").write_text(f"{_DESCRIPTION}\n\n{_INSTRUCTIONS}\n", encoding="utf-8")
-        self._record.told(f"{_DESCRIPTION}\n{_INSTRUCTIONS}", "system")
+        self._record.add_message(f"{_DESCRIPTION}\n{_INSTRUCTIONS}", "system")
         introduce = getattr(self._agent, "init_context", None)
         if callable(introduce):
             told = introduce(_DESCRIPTION, _INSTRUCTIONS, actions)
@@ -104,21 +104,21 @@ class _Dialogue:
         with Workspace(self._job.incident.path, output=self._place) as workspace:
             for step in range(1, self._table.max_steps + 1):
                 text = await self._agent.get_action(state)
-                self._record.said(str(text))
+                self._record.add_text(str(text))
                 try:
                     call = parse(text, [*actions, "submit"])
                 except BadAction as problem:
                     state = f"Error: {problem}"
                     continue
-                self._record.called(str(step), call.name, {**call.options, **_positional(call)})
+                self._record.add_tool_call(str(step), call.name, {**call.options, **_positional(call)})
                 if call.name == "submit":
                     if self._accepted(call):
-                        self._record.returned(str(step), "accepted")
+                        self._record.add_tool_result(str(step), "accepted")
                         return Outcome.ANSWERED
                     state = "\n".join(self._complaints)
                 else:
                     state = await asyncio.to_thread(_answer, workspace, call)
-                self._record.returned(str(step), state)
+                self._record.add_tool_result(str(step), state)
         return Outcome.TURNS if not self._complaints else Outcome.NO_ANSWER
 
     def _accepted(self, call: Call) -> bool:
@@ -128,7 +128,7 @@ class _Dialogue:
         output.write_text(given if isinstance(given, str) else json.dumps(given), encoding="utf-8")
         answer = examine(output.resolve(), "diagnosis")
         if not answer.good:
-            self._complaints = (request_again(answer, Path("submit(...)"), "diagnosis"),)
+            self._complaints = (retry_message(answer, Path("submit(...)"), "diagnosis"),)
         return answer.good
 
 

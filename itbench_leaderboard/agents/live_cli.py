@@ -80,7 +80,7 @@ def _run(job: Job, conductor: Conductor, host: EpisodeHost, workspace: Path, lim
     assert episode is not None
     request = live_request(agent, workspace, host.start(), host.token, timeout=limit, traces=job.collect_traces)
     said: list[str] = []
-    result = zero.run(replace(request, wanting=host.wanting), said.append)
+    result = zero.run(replace(request, remaining_work=host.wanting), said.append)
     if result.outcome is zero.Outcome.INTERRUPTED:
         return Report(Outcome.INTERRUPTED, "stopped", result.seconds)
     reason = _REASONS.get(result.outcome, "the agent stopped before its last submission")

@@ -69,7 +69,7 @@ def test_the_real_codex_answers_a_live_problem_to_the_last_question(
     coding_cli: Callable[[str], str], tmp_path: Path
 ) -> None:
     program = coding_cli("codex")
-    enclosed = "off" if sandbox.lacking() else "require"
+    enclosed = "off" if sandbox.unavailable_reason() else "require"
     with scripted(Engineer()) as model:
         place = run(
             tmp_path,
@@ -142,7 +142,7 @@ def _scripted_agent(place: Path, attempts: int) -> dict[str, Any]:
         "command": f"{sys.executable} {program} {{attempt}} {{query}} {{mcp_config}} {place / 'cache'}",
         "expose": [str(program.parent)],
         "max_retries": attempts - 1,
-        "sandbox": "off" if sandbox.lacking() else "require",
+        "sandbox": "off" if sandbox.unavailable_reason() else "require",
     }
 
 

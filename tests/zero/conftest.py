@@ -79,7 +79,7 @@ def agent(tmp_path: Path) -> Callable[[str], str]:
 
 @pytest.fixture
 def needs_sandbox() -> None:
-    reason = sandbox.lacking()
+    reason = sandbox.unavailable_reason()
     if reason:
         pytest.skip(reason)
 

@@ -145,7 +145,7 @@ def test_codexs_tokens_add_up_over_a_resumed_session() -> None:
         codex.read('{"type": "thread.started", "thread_id": "t"}', trajectory)
         usage = {"input_tokens": told, "cached_input_tokens": told // 2, "output_tokens": told // 10}
         codex.read(json.dumps({"type": "turn.completed", "usage": usage}), trajectory)
-        return trajectory.attempt_ended()
+        return trajectory.end_attempt()
 
     assert attempt(1000) == Usage(1000, 100, 500)
     assert attempt(3000) == Usage(2000, 200, 1000), "Codex tells the sum of the session"

@@ -48,7 +48,7 @@ def test_what_is_wrong_is_said_exactly(tmp_path: Path, data: bytes | str, compla
     assert not answer.good
     assert complaint in "; ".join(answer.complaints)
     assert answer.readable is readable, "the judge, which is lenient, may still make something of it"
-    told = answers.request_again(answer, path, "diagnosis")
+    told = answers.retry_message(answer, path, "diagnosis")
     assert complaint in told and str(path) in told and "alerts_explained" in told
 
 
@@ -73,10 +73,10 @@ def test_other_forms_ask_for_less(tmp_path: Path) -> None:
 def test_an_earlier_answer_is_kept_but_never_counts(tmp_path: Path) -> None:
     shelf = tmp_path / "shelf"
     for number in (1, 2):
-        moved = answers.set_aside(put(tmp_path, f"[{number}]"), shelf)
+        moved = answers.archive_stale(put(tmp_path, f"[{number}]"), shelf)
         assert moved is not None and moved.read_text() == f"[{number}]"
     assert len(list(shelf.iterdir())) == 2
-    assert answers.set_aside(tmp_path / "agent_output.json", shelf) is None
+    assert answers.archive_stale(tmp_path / "agent_output.json", shelf) is None
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

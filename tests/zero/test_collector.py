@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from zero.collector import collecting
+from zero.collector import collect
 from zero.errors import RequestError
 
 LOGS = {
@@ -49,7 +49,7 @@ def test_every_request_is_a_line(tmp_path: Path) -> None:
     file = tmp_path / "traces" / "traces.jsonl"
     seen: list[dict[str, Any]] = []
     whole = json.dumps(LOGS).encode()
-    with collecting(file, watch=seen.append) as port:
+    with collect(file, watch=seen.append) as port:
         assert post(port, whole) == 200
         assert post(port, gzip.compress(whole), **{"content-encoding": "gzip"}) == 200
         assert post(port, iter([whole[:10], whole[10:]])) == 200, "in chunks, as Node's exporters send"
@@ -66,7 +66,7 @@ def test_every_request_is_a_line(tmp_path: Path) -> None:
 def test_a_port_in_use_is_left_to_its_owner(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as owner:
         port = owner.getsockname()[1]
-        with pytest.raises(RequestError, match=f"--otel-port {port}"), collecting(tmp_path / "t.jsonl", port):
+        with pytest.raises(RequestError, match=f"--otel-port {port}"), collect(tmp_path / "t.jsonl", port):
             pass
         owner.settimeout(5)
         with socket.create_connection(("127.0.0.1", port)):
@@ -74,6 +74,6 @@ def test_a_port_in_use_is_left_to_its_owner(tmp_path: Path) -> None:
 
 
 def test_it_is_reached_from_this_machine_only(tmp_path: Path) -> None:
-    with collecting(tmp_path / "t.jsonl") as port, open("/proc/net/tcp") as table:
+    with collect(tmp_path / "t.jsonl") as port, open("/proc/net/tcp") as table:
         listening = [line.split()[1] for line in table if line.split()[3] == "0A"]
     assert f"0100007F:{port:04X}" in listening

@@ -18,7 +18,7 @@ from tests.zero.test_sandbox import web
 from tests.zero.watching import comes, goes
 from zero import docker, gateway
 from zero.docker import Container
-from zero.relay import Endpoint, relaying
+from zero.relay import Endpoint, run_relay
 
 GOOD = '{"entities": [], "propagations": [], "alerts_explained": []}'
 
@@ -31,7 +31,7 @@ with open({account!r}, "a") as account:
 if words[0] == "run":
     names = [words[i + 1] for i, word in enumerate(words) if word == "--env"]
     command = words[words.index("debian:stable-slim") + 1:]
-    # Nothing is mounted here: where the doors' sockets really are.
+    # Nothing is mounted here: where the relay's sockets really are.
     mount = next(word for word in words if word.endswith(",destination=/run/zero,readonly"))
     sockets = mount.split(",")[1].removeprefix("source=")
     command = [word.replace("/run/zero", sockets) for word in command]
@@ -61,12 +61,12 @@ def mounts(command: list[str]) -> dict[str, dict[str, str]]:
     return found
 
 
-def test_a_container_has_doors_and_no_network_and_shows_what_the_room_shows(tmp_path: Path) -> None:
+def test_a_container_has_forwards_and_no_network_and_shows_what_the_sandbox_shows(tmp_path: Path) -> None:
     workspace = tmp_path / 'work, of "two" words'
     traces, private = workspace / "traces", workspace / ".zero"
     for place in (traces, private, tmp_path / "tools"):
         place.mkdir(parents=True)
-    with relaying([Endpoint("127.0.0.1", 8123)]) as relay:
+    with run_relay([Endpoint("127.0.0.1", 8123)]) as relay:
         container = Container(workspace, [tmp_path / "tools"], [traces], [private], relay, seconds=90.5)
         command = container.command(["agent", "go on"], {"SECRET_KEY": "4711", "HOME": "/h"})
         directory = str(relay.directory)
@@ -136,12 +136,12 @@ def test_a_container_does_not_outlive_a_killed_zero(
 
 
 def test_a_container_that_comes_too_late_ends_at_once(tmp_path: Path) -> None:
-    with relaying([]) as relay:
-        door = relay.life.replace("/run/zero", str(relay.directory))
-    command = gateway.behind([door], [sys.executable, "-c", "import time; time.sleep(600)"])
+    with run_relay([]) as relay:
+        lifeline = relay.lifeline.replace("/run/zero", str(relay.directory))
+    command = gateway.wrap([lifeline], [sys.executable, "-c", "import time; time.sleep(600)"])
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 137
-    assert done.stderr == "whoever started this is gone\n"
+    assert done.stderr == "the process that started this container is gone\n"
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_why_there_is_no_container_is_said(
 def test_the_real_docker(
     zero: Callable[..., Any], agent: Callable[[str], str], workspace: Path, snapshot: Path, tmp_path: Path
 ) -> None:
-    reason = docker.lacking()
+    reason = docker.unavailable_reason()
     if reason:
         pytest.skip(reason)
     command = agent(

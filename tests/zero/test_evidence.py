@@ -46,7 +46,7 @@ def test_pieces_are_everything_but_the_answer_key(tree: dict[str, object]) -> No
         root = Path(place) / "snapshot"
         plant(root, tree)
         shown: set[Path] = set()
-        for piece in evidence.pieces(root):
+        for piece in evidence.allowed_parts(root):
             assert piece.is_relative_to(root)
             files = {path for path in piece.rglob("*") if path.is_file()} if piece.is_dir() else {piece}
             assert not shown & files, "nothing is mounted twice"
@@ -60,7 +60,7 @@ def test_copies_hold_the_same(tree: dict[str, object]) -> None:
         root, shelf = Path(place) / "snapshot", Path(place) / "shelf"
         plant(root, tree)
         [copied] = evidence.copy([root], shelf)
-        found = {path.relative_to(copied.seen_at) for path in copied.seen_at.rglob("*") if path.is_file()}
+        found = {path.relative_to(copied.agent_path) for path in copied.agent_path.rglob("*") if path.is_file()}
         assert found == {path.relative_to(root) for path in wanted(root)}
         assert not any(os.stat(path).st_mode & 0o222 for path in [shelf, *shelf.rglob("*")])
         evidence.remove(shelf)
@@ -75,9 +75,9 @@ def test_links_lead_neither_out_nor_to_the_key(tmp_path: Path) -> None:
     (root / "innocent.yaml").symlink_to(root / "ground_truth.yaml")
     (root / "again").symlink_to(root)
     (root / "fine").symlink_to(root / "logs.tsv")
-    assert {piece.name for piece in evidence.pieces(root)} == {"alerts", "logs.tsv", "fine"}
+    assert {piece.name for piece in evidence.allowed_parts(root)} == {"alerts", "logs.tsv", "fine"}
     [copied] = evidence.copy([root], tmp_path / "shelf")
-    assert {path.name for path in copied.seen_at.iterdir()} == {"alerts", "logs.tsv", "fine"}
+    assert {path.name for path in copied.agent_path.iterdir()} == {"alerts", "logs.tsv", "fine"}
 
 
 def test_variables_are_led_to_the_copies(tmp_path: Path) -> None:
@@ -86,9 +86,9 @@ def test_variables_are_led_to_the_copies(tmp_path: Path) -> None:
     plant(root, {"a.json": b"x"})
     plant(longer, {"a.json": b"x"})
     copies = evidence.copy([root, longer], tmp_path / "shelf")
-    assert evidence.lead(f"{root},{longer}", copies) == f"{copies[0].seen_at},{copies[1].seen_at}"
-    assert evidence.lead(os.path.relpath(root), copies) == str(copies[0].seen_at)
-    assert evidence.lead("something else", copies) == "something else"
+    assert evidence.replace_paths(f"{root},{longer}", copies) == f"{copies[0].agent_path},{copies[1].agent_path}"
+    assert evidence.replace_paths(os.path.relpath(root), copies) == str(copies[0].agent_path)
+    assert evidence.replace_paths("something else", copies) == "something else"
 
 
 def test_a_workspace_inside_the_evidence_is_refused(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_it_runs_for_the_block_and_takes_its_children_along(tmp_path: Path, monk
     monkeypatch.setenv("OR_API_KEY", "k")
     config, log = tmp_path / "c.yaml", tmp_path / "logs" / "litellm.log"
     config.write_text("model_list: []")
-    with model_proxy.running(config, log, program=executable(tmp_path, FAKE)) as (url, key):
+    with model_proxy.run_proxy(config, log, program=executable(tmp_path, FAKE)) as (url, key):
         place = urlsplit(url)
         assert (place.hostname, place.path) == ("127.0.0.1", "")
         connection = http.client.HTTPConnection("127.0.0.1", place.port or 0, timeout=5)
@@ -83,7 +83,7 @@ def test_one_that_does_not_come_up_is_told(tmp_path: Path, body: str, says: str)
     (tmp_path / "c").write_text("model_list: []")
     with (
         pytest.raises(MissingProgram, match=says),
-        model_proxy.running(tmp_path / "c", tmp_path / "log", program=program, timeout=1.5),
+        model_proxy.run_proxy(tmp_path / "c", tmp_path / "log", program=program, timeout=1.5),
     ):
         pass
 
@@ -91,7 +91,7 @@ def test_one_that_does_not_come_up_is_told(tmp_path: Path, body: str, says: str)
 def test_one_that_is_not_installed_is_told(tmp_path: Path) -> None:
     with (
         pytest.raises(MissingProgram, match=r"srearena\[litellm\]"),
-        model_proxy.running(tmp_path, tmp_path / "log", program="no-such-litellm"),
+        model_proxy.run_proxy(tmp_path, tmp_path / "log", program="no-such-litellm"),
     ):
         pass
 
@@ -101,12 +101,12 @@ def test_a_users_configuration_is_checked(tmp_path: Path, text: str) -> None:
     path = tmp_path / "litellm_config.yaml"
     path.write_text(text)
     with pytest.raises(RequestError, match=r"litellm_config\.yaml"):
-        model_proxy.checked(path)
+        model_proxy.checked_config(path)
 
 
 def test_a_key_in_the_users_configuration_is_the_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_PROXY_KEY", "sk-mine")
     config = tmp_path / "c.yaml"
     config.write_text("model_list: []\ngeneral_settings: {master_key: os.environ/MY_PROXY_KEY}")
-    with model_proxy.running(config, tmp_path / "log", program=executable(tmp_path, FAKE)) as (_, key):
+    with model_proxy.run_proxy(config, tmp_path / "log", program=executable(tmp_path, FAKE)) as (_, key):
         assert key == "sk-mine"

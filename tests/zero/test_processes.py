@@ -17,10 +17,10 @@ from zero import processes
 from zero.errors import MissingProgram
 
 
-def attend(tmp_path: Path, code: str, **options: object) -> tuple[processes.Ended, list[tuple[str, str]]]:
+def attend(tmp_path: Path, code: str, **options: object) -> tuple[processes.ProcessResult, list[tuple[str, str]]]:
     lines: list[tuple[str, str]] = []
     options.setdefault("grace", 0.5)
-    ended = processes.attend(
+    ended = processes.run_process(
         [sys.executable, "-c", code],
         cwd=tmp_path,
         environment=dict(os.environ),
@@ -34,7 +34,7 @@ def test_lines_of_both_streams_come_whole_and_the_code_is_told(tmp_path: Path) -
     ended, lines = attend(
         tmp_path, "import sys; print('a\\nb\\u00e9', end=''); print('e', file=sys.stderr); sys.exit(7)"
     )
-    assert ended == processes.Ended(7)
+    assert ended == processes.ProcessResult(7)
     assert [line for stream, line in lines if stream == "stdout"] == ["a", "bé"]
     assert ("stderr", "e") in lines
 
@@ -48,7 +48,7 @@ def test_a_deadline_ends_even_who_will_not_listen(tmp_path: Path) -> None:
 
 
 def test_the_brake_stops_it(tmp_path: Path) -> None:
-    ended, _ = attend(tmp_path, "import time; time.sleep(600)", brake=lambda: "cost")
+    ended, _ = attend(tmp_path, "import time; time.sleep(600)", stop_check=lambda: "cost")
     assert ended.stopped_by == "cost"
 
 
@@ -74,7 +74,7 @@ def test_children_that_left_the_session_are_ended_too_and_no_others(tmp_path: Pa
 def test_a_child_that_keeps_the_pipe_open_does_not_hold_us_up(tmp_path: Path) -> None:
     code = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])"
     ended, _ = attend(tmp_path, code, deadline=time.monotonic() + 60)
-    assert ended == processes.Ended(0)
+    assert ended == processes.ProcessResult(0)
 
 
 def test_an_interrupt_ends_it_and_is_told(tmp_path: Path) -> None:
@@ -91,4 +91,4 @@ def test_an_interrupt_ends_it_and_is_told(tmp_path: Path) -> None:
 
 def test_a_program_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(MissingProgram, match="cannot start"):
-        processes.attend([str(tmp_path / "none")], cwd=tmp_path, environment={}, listener=lambda *_: None)
+        processes.run_process([str(tmp_path / "none")], cwd=tmp_path, environment={}, listener=lambda *_: None)

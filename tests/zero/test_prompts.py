@@ -38,10 +38,10 @@ def test_front_matter_selects_servers_and_is_no_part_of_the_text(tmp_path: Path)
     ("text", "says"),
     [
         ("Read $WHERE and $WHAT", "uses $WHERE, $WHAT"),
-        ("{{include: missing.md}}", "missing.md, which is not there"),
-        ("{{include: prompt.md}}", "in circles"),
+        ("{{include: missing.md}}", "missing.md, which does not exist"),
+        ("{{include: prompt.md}}", "circular includes"),
         ("---\n- a\n---\n", "not a mapping"),
-        ("---\na: [\n---\n", "no YAML"),
+        ("---\na: [\n---\n", "is not YAML"),
         ("---\nmcp_servers: {a: 1}\n---\n", "a list of names"),
     ],
 )

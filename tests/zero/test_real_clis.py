@@ -124,9 +124,9 @@ def test_a_diagnosis_is_asked_for_until_it_is_complete(
     cli: str, how: str, zero: Zero, coding_cli: CodingCli, workspace: Path, snapshot: Path
 ) -> None:
     program = coding_cli(cli)
-    lacking = {"require": sandbox.lacking, "docker": docker.lacking}.get(how, lambda: None)()
-    if lacking:
-        pytest.skip(lacking)
+    reason = {"require": sandbox.unavailable_reason, "docker": docker.unavailable_reason}.get(how, lambda: None)()
+    if reason:
+        pytest.skip(reason)
     output = workspace / "agent_output.json"
     with model(cli, output) as scripted_model:
         done = run(zero, program, cli, scripted_model, snapshot, "--sandbox", how, "--collect-traces")

@@ -76,7 +76,7 @@ def test_what_an_earlier_run_left_never_counts(zero: Zero, agent: Agent, workspa
     assert zero(*options(agent(WRITES)), after=("exec",)).code == 0
     done = zero(*options(agent("print('nothing')"), "--max-retries", "0"), after=("exec",))
     assert done.code == 3, "the answer of the first run is still a valid file somewhere, but not this run's"
-    assert "set aside" in done.stderr
+    assert "of an earlier run was moved to" in done.stderr
     assert not (workspace / "agent_output.json").exists()
     kept = list((workspace / ".zero").rglob("run.json"))
     assert [json.loads(path.read_text())["outcome"] for path in kept] == ["answered"], "and its record is kept"
@@ -178,7 +178,7 @@ def test_two_runs_do_not_share_a_workspace(zero: Zero, agent: Agent, workspace: 
         comes(workspace / "begun")
         second = zero(*options(agent(WRITES)), after=("exec",))
         assert second.code == 1
-        assert "another run is at work" in second.stderr
+        assert "another run uses" in second.stderr
         assert (workspace / "begun").exists()
     finally:
         first.terminate()
@@ -237,17 +237,17 @@ def test_every_adapter_is_there() -> None:
 
 
 def test_whoever_starts_a_run_can_say_what_is_left_to_do(agent: Agent, workspace: Path) -> None:
-    """Beside the output, or instead of one: the agent is resumed until nothing is wanting."""
+    """Beside the output, or instead of one: the agent is resumed until no work remains."""
     command = agent("pathlib.Path(f'done-{sys.argv[1]}').write_text(sys.argv[3] + os.environ['HINT'])")
 
-    def wanting() -> list[str]:
+    def remaining_work() -> list[str]:
         return [] if (workspace / "done-2").exists() else ["the second question is open"]
 
     request = Request(workspace, cli="command", cli_args=("exec",), command=command, output_form="none", sandbox="off")
     hint = {"HINT": "-hint"}
-    done = run(replace(request, wanting=wanting, secrets=hint, passed_variables=("HINT",)))
+    done = run(replace(request, remaining_work=remaining_work, secrets=hint, passed_variables=("HINT",)))
     assert (done.outcome, done.attempts) == (Outcome.ANSWERED, 2)
     told = (workspace / "done-2").read_text()
     assert told.startswith("You are not done yet:\n- the second question is open") and told.endswith("-hint")
-    mute = run(replace(request, wanting=lambda: ["all of it"], max_retries=1, secrets=hint))
+    mute = run(replace(request, remaining_work=lambda: ["all of it"], max_retries=1, secrets=hint))
     assert mute.outcome is Outcome.AGENT_FAILED, "it failed for want of its hint, and did nothing"

@@ -1,4 +1,4 @@
-"""The sandbox: the evidence without its key, a workspace, no other file, no other process, no network but the doors."""
+"""The sandbox: the evidence without its key, a workspace, no other file, no other process, no network but the relay."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from zero.errors import RequestError
-from zero.relay import Endpoint, relaying
+from zero.relay import Endpoint, run_relay
 
 GOOD = '{"entities": [], "propagations": [], "alerts_explained": []}'
 Agent = Callable[[str], str]
@@ -161,8 +161,8 @@ def test_no_sandbox_can_be_a_reason_to_refuse(zero: Zero, agent: Agent, tmp_path
 
 
 def test_the_proxy_opens_tunnels_to_whom_it_was_told_and_refuses_others() -> None:
-    with web("told") as told, web("other") as other, relaying([Endpoint("127.0.0.2", told)]) as relay:
-        assert relay.doors == ["3128=/run/zero/proxy"]
+    with web("told") as told, web("other") as other, run_relay([Endpoint("127.0.0.2", told)]) as relay:
+        assert relay.forwards == ["3128=/run/zero/proxy"]
         assert relay.environment["HTTPS_PROXY"] == "http://127.0.0.1:3128"
 
         def ask(request: str) -> str:
@@ -200,7 +200,7 @@ def test_a_tunnel_carries_both_ways() -> None:
 
     thread = threading.Thread(target=echo, daemon=True)
     thread.start()
-    with server, relaying([Endpoint("127.0.0.3", port)]) as relay:
+    with server, run_relay([Endpoint("127.0.0.3", port)]) as relay:
         line = socket.socket(socket.AF_UNIX)
         line.settimeout(10)
         line.connect(str(relay.directory / "proxy"))
@@ -227,13 +227,13 @@ def test_endpoints_are_read_from_urls_and_pairs(text: str, host: str, port: int)
 
 @pytest.mark.parametrize("text", ["", "nothing", "http://", "h:99999"])
 def test_what_is_no_endpoint_is_refused(text: str) -> None:
-    with pytest.raises(RequestError, match="no endpoint"):
+    with pytest.raises(RequestError, match="not an endpoint"):
         Endpoint.parse(text)
 
 
-def test_a_real_server_is_reached_through_a_door() -> None:
-    with web("hello") as port, relaying([Endpoint("127.0.0.1", port)]) as relay:
-        assert relay.doors == [f"{port}=/run/zero/{port}"]
+def test_a_real_server_is_reached_through_a_forward() -> None:
+    with web("hello") as port, run_relay([Endpoint("127.0.0.1", port)]) as relay:
+        assert relay.forwards == [f"{port}=/run/zero/{port}"]
         connection = http.client.HTTPConnection("x")
         connection.sock = socket.socket(socket.AF_UNIX)
         connection.sock.connect(os.path.join(relay.directory, str(port)))

@@ -1,4 +1,4 @@
-"""One file for each coding CLI, all behind `Adapter`."""
+"""Adapters: one module per coding CLI."""
 
 from zero.adapters.base import Adapter, Event, Invocation, Plan
 from zero.adapters.registry import adapter, adapters, find

@@ -1,7 +1,7 @@
-"""What an adapter is: everything that Zero has to know about one coding CLI.
+"""Base class of adapters: everything that is specific to one coding CLI.
 
-An adapter turns a `Plan` into files, environment and a command line, and the CLI's output into a `Trajectory`. It
-starts nothing and writes nothing itself. Secrets never appear in files or arguments: adapters see names of variables.
+An adapter converts a `Plan` to files, environment variables and a command line, and the CLI's output to a `Trajectory`.
+It starts no process and writes no file. Secrets never appear in files or arguments, only names of variables do.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from zero.trajectory import Trajectory, Usage
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """What the user wrote after `--`, taken apart."""
+    """The parsed arguments after `--`."""
 
     interactive: bool
     model: str = ""
     query: str = ""
-    extra: tuple[str, ...] = ()  # passed on as it stands
-    notes: tuple[str, ...] = ()  # what was translated, one line each
+    extra: tuple[str, ...] = ()  # passed to the CLI unchanged
+    notes: tuple[str, ...] = ()  # one line per translated option
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One run, with everything decided."""
+    """The complete configuration of one run."""
 
     workspace: Path
     program: str
@@ -59,49 +59,49 @@ class Adapter(ABC):
 
     name: ClassVar[str]
     program: ClassVar[str]
-    install: ClassVar[str] = ""  # how to get it, for the message when it is missing
+    install: ClassVar[str] = ""  # install command, for the error message if it is missing
     default_provider: ClassVar[str | None] = None
-    api_root: ClassVar[str] = "/v1"  # what its base URL ends in
+    api_root: ClassVar[str] = "/v1"  # path of its base URL
     instructions_file: ClassVar[str] = "AGENTS.md"
-    tells_cost: ClassVar[bool] = False
-    # Options of the CLI that take a value, so that the query can be told from one.
-    valued: ClassVar[frozenset[str]] = frozenset()
-    # Options that Zero sets itself.
-    reserved: ClassVar[frozenset[str]] = frozenset()
+    reports_cost: ClassVar[bool] = False
+    # Options of the CLI that take a value, to distinguish values from the query.
+    value_options: ClassVar[frozenset[str]] = frozenset()
+    # Options that Zero sets.
+    reserved_options: ClassVar[frozenset[str]] = frozenset()
 
     def parse(self, arguments: Sequence[str], version: str) -> Invocation:
-        """Take apart what stands after `--`: `exec`, the model, options to pass on, the query."""
-        rest = list(arguments)
-        interactive = not (rest and rest[0] in ("exec", "e"))
+        """Parse the arguments after `--`: `exec`, the model, options to pass on, the query."""
+        remaining = list(arguments)
+        interactive = not (remaining and remaining[0] in ("exec", "e"))
         if not interactive:
-            rest.pop(0)
+            remaining.pop(0)
         model, extra, words = "", [], []
-        while rest:
-            argument = rest.pop(0)
+        while remaining:
+            argument = remaining.pop(0)
             name, joined, value = argument.partition("=")
-            if name in self.reserved:
+            if name in self.reserved_options:
                 raise RequestError(f"{name} is set by Zero: leave it out after --")
             if name in ("-m", "--model"):
-                if not joined and not rest:
+                if not joined and not remaining:
                     raise RequestError(f"{name} needs a model's name")
-                model = value if joined else rest.pop(0)
+                model = value if joined else remaining.pop(0)
             elif argument == "--":
-                words += rest
+                words += remaining
                 break
             elif argument.startswith("-") and argument != "-":
                 extra.append(argument)
-                if not joined and name in self.valued and rest:
-                    extra.append(rest.pop(0))
+                if not joined and name in self.value_options and remaining:
+                    extra.append(remaining.pop(0))
             else:
                 words.append(argument)
         return Invocation(interactive, model, " ".join(words), tuple(extra))
 
     def files(self, plan: Plan) -> Mapping[str, str]:
-        """Configuration to write, by path within the workspace; written anew before each attempt."""
+        """Configuration files by path within the workspace; written before each attempt."""
         return {}
 
-    def environment(self, plan: Plan, given: Mapping[str, str]) -> dict[str, str]:
-        """Variables of the CLI's process. `given` is Zero's own environment, to take keys from by name."""
+    def environment(self, plan: Plan, host_environment: Mapping[str, str]) -> dict[str, str]:
+        """Environment variables of the CLI's process. `host_environment` is Zero's environment, which has the keys."""
         return {}
 
     @abstractmethod
@@ -110,25 +110,25 @@ class Adapter(ABC):
 
     @abstractmethod
     def resume(self, plan: Plan, session: str, message: str) -> list[str]:
-        """The command line that goes on with a session."""
+        """The command line that resumes a session."""
 
     @abstractmethod
     def read(self, line: str, trajectory: Trajectory) -> None:
-        """Take in one line of the CLI's standard output."""
+        """Parse one line of the CLI's standard output."""
 
     def usage_from_telemetry(self, attributes: Mapping[str, Any]) -> Usage | None:
-        """Tokens of one turn, where the CLI tells them by OTLP while it works."""
+        """Tokens of one turn in an OTLP record, for CLIs that report them by telemetry."""
         return None
 
-    def key(self, plan: Plan, given: Mapping[str, str], name: str) -> dict[str, str]:
-        """The provider's key under the name that the CLI expects."""
+    def key(self, plan: Plan, host_environment: Mapping[str, str], name: str) -> dict[str, str]:
+        """The provider's key, under the variable name that the CLI expects."""
         variable = plan.provider.key_variable if plan.provider else ""
-        return {name: given[variable]} if variable and variable in given else {}
+        return {name: host_environment[variable]} if variable and variable in host_environment else {}
 
 
 @dataclass(slots=True)
 class Event:
-    """One JSON line, read forgivingly: what is not there is empty."""
+    """One JSON line; missing fields and fields of other types are empty."""
 
     data: dict[str, Any] = field(default_factory=dict)
 
@@ -165,12 +165,12 @@ class Event:
         return {} if value is None else {"value": value}
 
 
-def plain(value: Any) -> str:
-    """The text of a result, whatever shape it has."""
+def result_text(value: Any) -> str:
+    """The text of a tool result of any JSON type."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        return "\n".join(plain(item) for item in value)
+        return "\n".join(result_text(item) for item in value)
     if isinstance(value, dict) and isinstance(value.get("text"), str):
         return str(value["text"])
     return "" if value is None else json.dumps(value)

@@ -1,7 +1,7 @@
 """Anthropic's Claude Code (npm `@anthropic-ai/claude-code`), in print mode with its stream of JSON.
 
-MCP servers come from a file of ours and from nowhere else; tools are allowed by name, so that nothing is asked. It
-tells what each run cost, and can be told a budget.
+Only the MCP servers of the generated file are used; tools are allowed by name, so that no approval is needed. The CLI
+reports the cost of each run and accepts a budget.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from zero.adapters.base import Adapter, Event, Plan, plain
+from zero.adapters.base import Adapter, Event, Plan, result_text
 from zero.adapters.registry import adapter
 from zero.trajectory import Trajectory, Usage
 
@@ -19,7 +19,7 @@ _SETTINGS = ".claude"
 
 
 def mcp_document(plan: Plan) -> dict[str, Any]:
-    """The `mcpServers` document; variables appear as `${NAME}`, which the CLI fills in."""
+    """The `mcpServers` document; the CLI substitutes variables written as `${NAME}`."""
     servers: dict[str, Any] = {}
     for server in plan.servers:
         if server.remote:
@@ -41,40 +41,40 @@ class Claude(Adapter):
     default_provider = "anthropic"
     api_root = ""
     instructions_file = "CLAUDE.md"
-    tells_cost = True
-    valued: ClassVar[frozenset[str]] = frozenset(
+    reports_cost = True
+    value_options: ClassVar[frozenset[str]] = frozenset(
         "--add-dir --agent --agents --allowedTools --allowed-tools --append-system-prompt --betas --disallowedTools "
         "--disallowed-tools --effort --fallback-model --permission-mode --settings --system-prompt --tools".split()
     )
-    reserved: ClassVar[frozenset[str]] = frozenset(
+    reserved_options: ClassVar[frozenset[str]] = frozenset(
         "-p --print --output-format --mcp-config --strict-mcp-config --resume -r --continue -c --session-id".split()
     )
 
     def files(self, plan: Plan) -> Mapping[str, str]:
         return {"mcp.json": json.dumps(mcp_document(plan), indent=2)}
 
-    def environment(self, plan: Plan, given: Mapping[str, str]) -> dict[str, str]:
-        found = {
+    def environment(self, plan: Plan, host_environment: Mapping[str, str]) -> dict[str, str]:
+        variables = {
             "CLAUDE_CONFIG_DIR": str(plan.workspace / _SETTINGS),
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",
-            # The first turn waits for the servers; otherwise a slow machine starts without their tools.
+            # Wait for the servers before the first turn; otherwise a slow machine starts without their tools.
             "MCP_CONNECTION_NONBLOCKING": "0",
             "MCP_CONNECT_TIMEOUT_MS": "60000",
             "MCP_TIMEOUT": "60000",
-            **self.key(plan, given, "ANTHROPIC_API_KEY"),
+            **self.key(plan, host_environment, "ANTHROPIC_API_KEY"),
         }
         if plan.provider is not None and plan.provider.base_url:
-            found["ANTHROPIC_BASE_URL"] = plan.provider.base_url
+            variables["ANTHROPIC_BASE_URL"] = plan.provider.base_url
         if plan.otel_url:
-            found |= {
+            variables |= {
                 "CLAUDE_CODE_ENABLE_TELEMETRY": "1",
                 "OTEL_LOGS_EXPORTER": "otlp",
                 "OTEL_METRICS_EXPORTER": "otlp",
             }
-            found |= {"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json", "OTEL_EXPORTER_OTLP_ENDPOINT": plan.otel_url}
-            found |= {"OTEL_LOGS_EXPORT_INTERVAL": "1000", "OTEL_METRIC_EXPORT_INTERVAL": "5000"}
-        return found
+            variables |= {"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json", "OTEL_EXPORTER_OTLP_ENDPOINT": plan.otel_url}
+            variables |= {"OTEL_LOGS_EXPORT_INTERVAL": "1000", "OTEL_METRIC_EXPORT_INTERVAL": "5000"}
+        return variables
 
     def _options(self, plan: Plan) -> list[str]:
         call = plan.invocation
@@ -112,37 +112,39 @@ class Claude(Adapter):
             trajectory.model = event.text("model") or trajectory.model
             for server in event.children("mcp_servers"):
                 if server.text("status") == "failed":
-                    trajectory.failed(f"the MCP server {server.text('name')} did not start")
+                    trajectory.add_error(f"the MCP server {server.text('name')} did not start")
         elif kind == "assistant":
             self._assistant(event.child("message"), trajectory)
         elif kind == "user":
             for part in event.child("message").children("content"):
                 if part.text("type") == "tool_result":
                     failed = part.data.get("is_error") is True
-                    trajectory.returned(part.text("tool_use_id"), plain(part.data.get("content")), failed=failed)
+                    trajectory.add_tool_result(
+                        part.text("tool_use_id"), result_text(part.data.get("content")), failed=failed
+                    )
         elif kind == "result":
             self._result(event, trajectory)
 
     def _assistant(self, message: Event, trajectory: Trajectory) -> None:
-        mark = message.text("id")
+        turn_id = message.text("id")
         for part in message.children("content"):
             kind = part.text("type")
             if kind == "text":
-                trajectory.said(part.text("text"), mark)
+                trajectory.add_text(part.text("text"), turn_id)
             elif kind == "thinking":
-                trajectory.thought(part.text("thinking"), mark)
+                trajectory.add_reasoning(part.text("thinking"), turn_id)
             elif kind == "tool_use":
-                trajectory.called(part.text("id"), part.text("name"), part.mapping("input"), mark)
-        if message.child("usage").data and trajectory.is_new(mark):
-            trajectory.spent(_usage(message.child("usage")), mark, partial=True)
+                trajectory.add_tool_call(part.text("id"), part.text("name"), part.mapping("input"), turn_id)
+        if message.child("usage").data and trajectory.lacks_usage(turn_id):
+            trajectory.add_usage(_usage(message.child("usage")), turn_id, partial=True)
 
     def _result(self, event: Event, trajectory: Trajectory) -> None:
         cost = event.data.get("total_cost_usd")
         usage = _usage(event.child("usage"))
-        told = float(cost) if isinstance(cost, int | float) else None
-        trajectory.totalled(Usage(usage.prompt, usage.completion, usage.cached, told))
+        cost_usd = float(cost) if isinstance(cost, int | float) else None
+        trajectory.set_attempt_usage(Usage(usage.prompt, usage.completion, usage.cached, cost_usd))
         if event.data.get("is_error") is True:
-            trajectory.failed(event.text("result") or event.text("subtype"))
+            trajectory.add_error(event.text("result") or event.text("subtype"))
 
 
 def _usage(usage: Event) -> Usage:

@@ -1,8 +1,8 @@
-"""OpenAI's Codex CLI (npm `@openai/codex`), as it is today and as older documents call it.
+"""OpenAI's Codex CLI (npm `@openai/codex`), including options of older versions.
 
-Its home is the workspace: `config.toml` is written there whole, `AGENTS.md` is read from there. `codex exec --json`
-tells what happens as JSON lines; token counts in them add up over a session, resumed ones included. MCP servers are
-marked as required, since otherwise a first turn may start before their tools are there.
+Its home is the workspace: `config.toml` is written there, `AGENTS.md` is read from there. `codex exec --json` prints
+events as JSON lines; their token counts accumulate over a session, including resumed ones. MCP servers are marked as
+required, since otherwise the first turn may start before their tools are available.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from typing import Any, ClassVar
 
 import tomli_w
 
-from zero.adapters.base import Adapter, Event, Invocation, Plan, plain
+from zero.adapters.base import Adapter, Event, Invocation, Plan, result_text
 from zero.adapters.registry import adapter
 from zero.servers import Server
 from zero.trajectory import Trajectory, Usage
 
-# Secrets that the CLI needs are not for the commands that the model runs.
-_SWITCHED_OFF = ("apps", "plugins", "remote_plugin")
-_NOT_FOR_SHELLS = ["*KEY*", "*TOKEN*", "*SECRET*", "*PASSWORD*"]
+_DISABLED_FEATURES = ("apps", "plugins", "remote_plugin")
+# Variables with secrets of the CLI, which the commands that the model runs must not see.
+_SECRET_VARIABLES = ["*KEY*", "*TOKEN*", "*SECRET*", "*PASSWORD*"]
 
 
 def _server_table(server: Server, approval: str) -> dict[str, Any]:
     table: dict[str, Any] = {"required": True, "startup_timeout_sec": 60, "tool_timeout_sec": 300}
     if approval == "never":
-        # Outside of danger-full-access Codex refuses calls of MCP tools that need an approval nobody can give.
+        # Except in danger-full-access, Codex refuses calls of MCP tools that need an approval, which no user can give.
         table["default_tools_approval_mode"] = "approve"
     if server.remote:
         table["url"] = server.url
@@ -52,11 +52,11 @@ class Codex(Adapter):
     program = "codex"
     install = "npm install -g @openai/codex"
     default_provider = "litellm"
-    valued: ClassVar[frozenset[str]] = frozenset(
+    value_options: ClassVar[frozenset[str]] = frozenset(
         "-c --config --enable --disable -i --image --local-provider -p --profile -s --sandbox -a --ask-for-approval "
         "--add-dir --output-schema --color -o --output-last-message --thread-source".split()
     )
-    reserved: ClassVar[frozenset[str]] = frozenset({"-C", "--cd", "--json", "--worktree", "--ephemeral"})
+    reserved_options: ClassVar[frozenset[str]] = frozenset({"-C", "--cd", "--json", "--worktree", "--ephemeral"})
 
     def __init__(self) -> None:
         self._thread_total = Usage()
@@ -67,14 +67,14 @@ class Codex(Adapter):
     # --- the command line -----------------------------------------------------------------------------------------
 
     def parse(self, arguments: Sequence[str], version: str) -> Invocation:
-        """Options that older versions had are translated to what they mean today, with a line about each."""
-        found = super().parse(arguments, version)
-        kept: list[str] = []
+        """Translate options of older versions to their present equivalents, with a note about each."""
+        invocation = super().parse(arguments, version)
+        passed: list[str] = []
         notes: list[str] = []
-        words = list(found.extra)
+        words = list(invocation.extra)
         while words:
             option, _, joined = words[0].partition("=")
-            takes = 2 if option in self.valued and not joined and len(words) > 1 else 1
+            takes = 2 if option in self.value_options and not joined and len(words) > 1 else 1
             group, words = words[:takes], words[takes:]
             value = joined or _value(group)
             if option == "--full-auto":
@@ -93,8 +93,8 @@ class Codex(Adapter):
                     'wire_api="chat" is refused by Codex today: use --wire-api chat, which goes through LiteLLM'
                 )
             else:
-                kept += group
-        return replace(found, extra=tuple(kept), notes=tuple(notes))
+                passed += group
+        return replace(invocation, extra=tuple(passed), notes=tuple(notes))
 
     def start(self, plan: Plan) -> list[str]:
         call = plan.invocation
@@ -106,7 +106,7 @@ class Codex(Adapter):
     def resume(self, plan: Plan, session: str, message: str) -> list[str]:
         call = plan.invocation
         model = ["-m", call.model] if call.model else []
-        # Options stand before `resume`: it knows only some of them.
+        # Options go before `resume`, which accepts only some of them.
         options = ["--json", "--skip-git-repo-check", *model, *call.extra]
         return [plan.program, "exec", *options, "resume", *([session] if session else ["--last"]), "--", message]
 
@@ -118,19 +118,19 @@ class Codex(Adapter):
     def config(self, plan: Plan) -> dict[str, Any]:
         writable = [str(plan.workspace)]
         config: dict[str, Any] = {
-            # In Zero's sandbox Codex's own would only be a second one inside it, which not every kernel allows.
+            # Inside Zero's sandbox Codex's sandbox would be nested, which not every kernel allows.
             "sandbox_mode": "danger-full-access" if plan.sandboxed else self._sandbox_mode or "workspace-write",
             "approval_policy": self._approval,
             "web_search": "disabled",
             "check_for_update_on_startup": False,
-            # AGENTS.md is read from Codex's home, which the workspace is; once is enough.
+            # AGENTS.md is already read from Codex's home, which is the workspace.
             "project_doc_max_bytes": 0,
             "sandbox_workspace_write": {"writable_roots": writable, "network_access": True},
-            "shell_environment_policy": {"inherit": "all", "exclude": _NOT_FOR_SHELLS},
+            "shell_environment_policy": {"inherit": "all", "exclude": _SECRET_VARIABLES},
             "analytics": {"enabled": False},
             "feedback": {"enabled": False},
-            # What it would fetch from elsewhere at every start, and wait for in vain where there is no network.
-            "features": dict.fromkeys(_SWITCHED_OFF, False),
+            # Features that fetch data at every start and time out without a network.
+            "features": dict.fromkeys(_DISABLED_FEATURES, False),
             "projects": {str(plan.workspace): {"trust_level": "trusted"}},
         }
         if plan.servers:
@@ -142,7 +142,7 @@ class Codex(Adapter):
                 table["env_key"] = plan.provider.key_variable
             if plan.provider.query:
                 table["query_params"] = dict(plan.provider.query)
-            # Names such as `openai` are taken by Codex itself.
+            # Codex reserves names such as `openai`.
             name = f"zero_{re.sub('[^A-Za-z0-9_]', '_', plan.provider.name)}"
             config |= {"model_provider": name, "model_providers": {name: table}}
         if plan.otel_url:
@@ -153,9 +153,9 @@ class Codex(Adapter):
             config["otel"] = {"environment": "zero", "log_user_prompt": True, **exporters}
         return config
 
-    def environment(self, plan: Plan, given: Mapping[str, str]) -> dict[str, str]:
+    def environment(self, plan: Plan, host_environment: Mapping[str, str]) -> dict[str, str]:
         key = plan.provider.key_variable if plan.provider else ""
-        return {"CODEX_HOME": str(plan.workspace), **(self.key(plan, given, key) if key else {})}
+        return {"CODEX_HOME": str(plan.workspace), **(self.key(plan, host_environment, key) if key else {})}
 
     # --- events ---------------------------------------------------------------------------------------------------
 
@@ -170,34 +170,34 @@ class Codex(Adapter):
         elif kind == "turn.completed":
             self._total(event.child("usage"), trajectory)
         elif kind in ("turn.failed", "error"):
-            trajectory.failed(event.child("error").text("message") or event.text("message"))
+            trajectory.add_error(event.child("error").text("message") or event.text("message"))
         elif kind in ("item.started", "item.completed"):
             self._item(event.child("item"), kind == "item.completed", trajectory)
 
     def _total(self, usage: Event, trajectory: Trajectory) -> None:
-        told = Usage(usage.number("input_tokens"), usage.number("output_tokens"), usage.number("cached_input_tokens"))
-        before = self._before_attempt if told.prompt >= self._before_attempt.prompt else Usage()
-        self._thread_total = told
-        trajectory.totalled(
-            Usage(told.prompt - before.prompt, told.completion - before.completion, told.cached - before.cached)
+        total = Usage(usage.number("input_tokens"), usage.number("output_tokens"), usage.number("cached_input_tokens"))
+        before = self._before_attempt if total.prompt >= self._before_attempt.prompt else Usage()
+        self._thread_total = total
+        trajectory.set_attempt_usage(
+            Usage(total.prompt - before.prompt, total.completion - before.completion, total.cached - before.cached)
         )
 
     def _item(self, item: Event, complete: bool, trajectory: Trajectory) -> None:
         kind = item.text("type")
         call = f"{trajectory.attempt}.{item.text('id')}"
         if kind == "agent_message":
-            trajectory.said(item.text("text"))
+            trajectory.add_text(item.text("text"))
         elif kind == "reasoning":
-            trajectory.thought(item.text("text"))
+            trajectory.add_reasoning(item.text("text"))
         elif kind == "error":
-            trajectory.failed(item.text("message"))
+            trajectory.add_error(item.text("message"))
         elif kind:
-            function, arguments = _called(item, kind)
-            if not trajectory.knows(call):
-                trajectory.called(call, function, arguments)
+            function, arguments = _tool_call(item, kind)
+            if not trajectory.has_tool_call(call):
+                trajectory.add_tool_call(call, function, arguments)
             if complete:
                 failed = item.text("status") == "failed" or item.data.get("exit_code") not in (None, 0)
-                trajectory.returned(call, _returned(item, kind), failed=failed)
+                trajectory.add_tool_result(call, _tool_result(item, kind), failed=failed)
 
     def usage_from_telemetry(self, attributes: Mapping[str, Any]) -> Usage | None:
         if attributes.get("event.name") != "codex.sse_event" or attributes.get("event.kind") != "response.completed":
@@ -212,7 +212,7 @@ class Codex(Adapter):
         return Usage(count("input_token_count"), count("output_token_count"), count("cached_token_count"))
 
 
-def _called(item: Event, kind: str) -> tuple[str, dict[str, Any]]:
+def _tool_call(item: Event, kind: str) -> tuple[str, dict[str, Any]]:
     if kind == "mcp_tool_call":
         return f"{item.text('server')}.{item.text('tool')}", item.mapping("arguments")
     if kind == "command_execution":
@@ -221,10 +221,10 @@ def _called(item: Event, kind: str) -> tuple[str, dict[str, Any]]:
     return kind, arguments
 
 
-def _returned(item: Event, kind: str) -> str:
+def _tool_result(item: Event, kind: str) -> str:
     if kind == "command_execution":
         return item.text("aggregated_output")
     if kind == "mcp_tool_call":
         error = item.data.get("error")
-        return plain(error) if error else plain(item.child("result").data.get("content"))
+        return result_text(error) if error else result_text(item.child("result").data.get("content"))
     return item.text("status")

@@ -1,8 +1,8 @@
-"""Any program of the user's: a command line with placeholders (`--cli command --command "..."`).
+"""Any other program: a command line with placeholders (`--cli command --command "..."`).
 
-Placeholders: {model} {query} {workspace} {prompt_file} {output_file} {mcp_config} {attempt}. The line is split as a
-shell would, before anything is filled in, so that no value is ever taken for an option or a second command. When the
-output is not good the program is run again, with the complaint as its query. Its standard output is what it says.
+Placeholders: {model} {query} {workspace} {prompt_file} {output_file} {mcp_config} {attempt}. The line is split like in
+a shell before placeholders are substituted, so that a value can never become an option or a second command. If the
+output is invalid, the program runs again with the complaints as its query. Its standard output is the agent's text.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
 def split(template: str) -> list[str]:
+    """The words of a command template."""
     try:
         words = shlex.split(template)
     except ValueError as problem:
@@ -40,17 +41,17 @@ class Command(Adapter):
         self._attempts = 0
 
     def parse(self, arguments: Sequence[str], version: str) -> Invocation:
-        """Only `exec`, a model and a query have a meaning here; it is never interactive."""
-        found = super().parse(arguments, version)
-        if found.extra:
-            raise RequestError(f"{found.extra[0]} means nothing to a command template: write it into --command")
-        return Invocation(interactive=False, model=found.model, query=found.query)
+        """Accept only `exec`, a model and a query; the program is never interactive."""
+        invocation = super().parse(arguments, version)
+        if invocation.extra:
+            raise RequestError(f"{invocation.extra[0]} has no meaning for a command template: write it into --command")
+        return Invocation(interactive=False, model=invocation.model, query=invocation.query)
 
     def files(self, plan: Plan) -> Mapping[str, str]:
         return {"mcp.json": json.dumps(mcp_document(plan), indent=2)}
 
     def _filled(self, plan: Plan, query: str, attempt: str) -> list[str]:
-        places = {
+        values = {
             "model": plan.invocation.model,
             "query": query,
             "workspace": str(plan.workspace),
@@ -60,20 +61,20 @@ class Command(Adapter):
             "attempt": attempt,
         }
 
-        def one(match: re.Match[str]) -> str:
-            if match[1] not in places:
-                raise RequestError(f"--command has an unknown placeholder {match[0]}: one of {', '.join(places)}")
-            return places[match[1]]
+        def substitute(match: re.Match[str]) -> str:
+            if match[1] not in values:
+                raise RequestError(f"--command has an unknown placeholder {match[0]}: one of {', '.join(values)}")
+            return values[match[1]]
 
-        first, *rest = split(plan.template)
-        return [plan.program if plan.program else first, *(_PLACEHOLDER.sub(one, word) for word in rest)]
+        first, *words = split(plan.template)
+        return [plan.program if plan.program else first, *(_PLACEHOLDER.sub(substitute, word) for word in words)]
 
-    def environment(self, plan: Plan, given: Mapping[str, str]) -> dict[str, str]:
+    def environment(self, plan: Plan, host_environment: Mapping[str, str]) -> dict[str, str]:
         names = {"ZERO_OUTPUT_FILE": str(plan.output), "ZERO_PROMPT_FILE": str(plan.workspace / self.instructions_file)}
         key = plan.provider.key_variable if plan.provider else ""
         if plan.provider is not None:
             names["ZERO_BASE_URL"] = plan.provider.base_url
-        return {**names, **(self.key(plan, given, key) if key else {})}
+        return {**names, **(self.key(plan, host_environment, key) if key else {})}
 
     def start(self, plan: Plan) -> list[str]:
         self._attempts += 1
@@ -85,4 +86,4 @@ class Command(Adapter):
 
     def read(self, line: str, trajectory: Trajectory) -> None:
         if line.strip():
-            trajectory.said(line)
+            trajectory.add_text(line)

@@ -1,6 +1,6 @@
 """Google's Gemini CLI (npm `@google/gemini-cli`), headless with its stream of JSON.
 
-Its home is put into the workspace, so that settings and sessions of the user's own play no part.
+Its home directory is in the workspace, so that the user's settings and sessions have no effect.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from zero.adapters.base import Adapter, Event, Plan, plain
+from zero.adapters.base import Adapter, Event, Plan, result_text
 from zero.adapters.registry import adapter
 from zero.trajectory import Trajectory, Usage
 
@@ -21,11 +21,11 @@ class Gemini(Adapter):
     install = "npm install -g @google/gemini-cli"
     default_provider = "google"
     api_root = ""
-    valued: ClassVar[frozenset[str]] = frozenset(
+    value_options: ClassVar[frozenset[str]] = frozenset(
         "--policy --admin-policy --allowed-mcp-server-names --allowed-tools -e --extensions --include-directories "
         "--approval-mode".split()
     )
-    reserved: ClassVar[frozenset[str]] = frozenset(
+    reserved_options: ClassVar[frozenset[str]] = frozenset(
         "-p --prompt -o --output-format -r --resume --session-id --session-file -w --worktree".split()
     )
 
@@ -59,11 +59,15 @@ class Gemini(Adapter):
     def files(self, plan: Plan) -> Mapping[str, str]:
         return {".gemini/settings.json": json.dumps(self.settings(plan), indent=2)}
 
-    def environment(self, plan: Plan, given: Mapping[str, str]) -> dict[str, str]:
-        found = {"HOME": str(plan.workspace), "GEMINI_CLI_NO_RELAUNCH": "1", **self.key(plan, given, "GEMINI_API_KEY")}
+    def environment(self, plan: Plan, host_environment: Mapping[str, str]) -> dict[str, str]:
+        variables = {
+            "HOME": str(plan.workspace),
+            "GEMINI_CLI_NO_RELAUNCH": "1",
+            **self.key(plan, host_environment, "GEMINI_API_KEY"),
+        }
         if plan.provider is not None and plan.provider.base_url:
-            found["GOOGLE_GEMINI_BASE_URL"] = plan.provider.base_url
-        return found
+            variables["GOOGLE_GEMINI_BASE_URL"] = plan.provider.base_url
+        return variables
 
     def _options(self, plan: Plan) -> list[str]:
         call = plan.invocation
@@ -93,18 +97,18 @@ class Gemini(Adapter):
             trajectory.session = event.text("session_id") or trajectory.session
             trajectory.model = event.text("model") or trajectory.model
         elif kind == "message" and event.text("role") == "assistant":
-            trajectory.continued(event.text("content"))
+            trajectory.append_text(event.text("content"))
         elif kind == "tool_use":
-            trajectory.called(event.text("tool_id"), event.text("tool_name"), event.mapping("parameters"))
+            trajectory.add_tool_call(event.text("tool_id"), event.text("tool_name"), event.mapping("parameters"))
         elif kind == "tool_result":
             failed = event.text("status") == "error"
-            trajectory.returned(event.text("tool_id"), plain(event.data.get("output")), failed=failed)
+            trajectory.add_tool_result(event.text("tool_id"), result_text(event.data.get("output")), failed=failed)
         elif kind == "error":
-            trajectory.failed(event.text("message"))
+            trajectory.add_error(event.text("message"))
         elif kind == "result":
             stats = event.child("stats")
-            trajectory.totalled(
+            trajectory.set_attempt_usage(
                 Usage(stats.number("input_tokens"), stats.number("output_tokens"), stats.number("cached"))
             )
             if event.text("status") == "error":
-                trajectory.failed(event.child("error").text("message") or "the CLI reports an error")
+                trajectory.add_error(event.child("error").text("message") or "the CLI reports an error")

@@ -1,7 +1,7 @@
 """OpenCode (npm `opencode-ai`), with its JSON events.
 
-The provider is written as an OpenAI-compatible one of ours, which speaks chat completions; models are named
-`provider/model` on its command line. Its directories are put into the workspace.
+The provider is configured as an OpenAI-compatible one with chat completions; models are named `provider/model` on the
+command line. Its directories are in the workspace.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from zero.adapters.base import Adapter, Event, Plan, plain
+from zero.adapters.base import Adapter, Event, Plan, result_text
 from zero.adapters.registry import adapter
 from zero.trajectory import Trajectory, Usage
 
@@ -23,8 +23,12 @@ class OpenCode(Adapter):
     program = "opencode"
     install = "npm install -g opencode-ai"
     default_provider = "litellm"
-    valued: ClassVar[frozenset[str]] = frozenset("--agent --variant --log-level --command -f --file --title".split())
-    reserved: ClassVar[frozenset[str]] = frozenset("--format -s --session -c --continue --dir --attach --port".split())
+    value_options: ClassVar[frozenset[str]] = frozenset(
+        "--agent --variant --log-level --command -f --file --title".split()
+    )
+    reserved_options: ClassVar[frozenset[str]] = frozenset(
+        "--format -s --session -c --continue --dir --attach --port".split()
+    )
 
     def config(self, plan: Plan) -> dict[str, Any]:
         servers: dict[str, Any] = {}
@@ -57,12 +61,12 @@ class OpenCode(Adapter):
     def files(self, plan: Plan) -> Mapping[str, str]:
         return {"opencode.json": json.dumps(self.config(plan), indent=2)}
 
-    def environment(self, plan: Plan, given: Mapping[str, str]) -> dict[str, str]:
+    def environment(self, plan: Plan, host_environment: Mapping[str, str]) -> dict[str, str]:
         home = plan.workspace / ".opencode-home"
-        found = {f"XDG_{name}_HOME": str(home / name.lower()) for name in ("DATA", "CONFIG", "STATE", "CACHE")}
-        found |= {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
+        variables = {f"XDG_{name}_HOME": str(home / name.lower()) for name in ("DATA", "CONFIG", "STATE", "CACHE")}
+        variables |= {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
         key = plan.provider.key_variable if plan.provider else ""
-        return {**found, **(self.key(plan, given, key) if key else {})}
+        return {**variables, **(self.key(plan, host_environment, key) if key else {})}
 
     def _model(self, plan: Plan) -> list[str]:
         model = plan.invocation.model
@@ -90,23 +94,27 @@ class OpenCode(Adapter):
         part = event.child("part")
         kind = event.text("type")
         if kind == "text":
-            trajectory.said(part.text("text"), part.text("messageID"))
+            trajectory.add_text(part.text("text"), part.text("messageID"))
         elif kind == "reasoning":
-            trajectory.thought(part.text("text"), part.text("messageID"))
+            trajectory.add_reasoning(part.text("text"), part.text("messageID"))
         elif kind == "tool_use":
             state = part.child("state")
             call = part.text("callID")
-            trajectory.called(call, part.text("tool"), state.mapping("input"), part.text("messageID"))
+            trajectory.add_tool_call(call, part.text("tool"), state.mapping("input"), part.text("messageID"))
             failed = state.text("status") == "error"
-            trajectory.returned(call, plain(state.data.get("error" if failed else "output")), failed=failed)
+            trajectory.add_tool_result(
+                call, result_text(state.data.get("error" if failed else "output")), failed=failed
+            )
         elif kind == "step_finish":
             tokens = part.child("tokens")
             cached = tokens.child("cache").number("read")
             fresh = tokens.number("input") + tokens.child("cache").number("write")
             cost = part.data.get("cost")
-            # It says 0 for models whose price it does not know.
-            told = float(cost) if isinstance(cost, int | float) and cost > 0 else None
-            trajectory.spent(Usage(fresh + cached, tokens.number("output"), cached, told), part.text("messageID"))
+            # The CLI reports 0 for models without a known price.
+            cost_usd = float(cost) if isinstance(cost, int | float) and cost > 0 else None
+            trajectory.add_usage(
+                Usage(fresh + cached, tokens.number("output"), cached, cost_usd), part.text("messageID")
+            )
         elif kind == "error":
             error = event.child("error")
-            trajectory.failed(error.child("data").text("message") or error.text("name"))
+            trajectory.add_error(error.child("data").text("message") or error.text("name"))

@@ -1,6 +1,6 @@
-"""Which coding CLIs there are: ours, and those that installed packages bring (entry-point group `zero.adapters`).
+"""Registry of adapters: built-in ones, and those of installed packages (entry-point group `zero.adapters`).
 
-A broken package of someone else's is warned about and passed over; one of ours fails loudly.
+A broken package causes a warning and is skipped; a broken built-in adapter raises.
 """
 
 from __future__ import annotations
@@ -28,18 +28,20 @@ def adapter(kind: A) -> A:
 
 
 def adapters() -> dict[str, type[Adapter]]:
+    """All adapters by name."""
     for name in _BUILT_IN:
         importlib.import_module(f"zero.adapters.{name}")
     for point in entry_points(group=GROUP):
         try:
-            point.load()  # its module's decorators register it
+            point.load()  # importing the module registers it
         except Exception as problem:
             warnings.warn(f"the adapter {point.name} of {point.value} cannot be loaded: {problem!r}", stacklevel=2)
     return dict(sorted(_adapters.items()))
 
 
 def find(name: str) -> Adapter:
-    known = adapters()
-    if name not in known:
-        raise RequestError(f"no coding CLI is called {name}: one of {', '.join(known)}")
-    return known[name]()
+    """An instance of the adapter with a name."""
+    by_name = adapters()
+    if name not in by_name:
+        raise RequestError(f"no coding CLI is called {name}: one of {', '.join(by_name)}")
+    return by_name[name]()
