@@ -23,7 +23,7 @@ from srearena.observer.metric_api import MetricApi
 from srearena.observer.recording.raw_files import RawFiles
 from srearena.observer.recording.rollouts import write_rollouts
 from srearena.observer.recording.telemetry import all_spans, write_logs, write_metrics, write_spans
-from srearena.observer.recording.watching import Watcher
+from srearena.observer.recording.watcher import Watcher
 from srearena.observer.trace_api import TraceApi
 from srearena.observer.window import Window
 from srearena.service.errors import ServiceError
@@ -88,8 +88,8 @@ class LiveWorkspace(Workspace):
 
     def refresh(self) -> None:
         """Fetch the data since the last update."""
-        first = not self._watcher.fired
-        now = self._watcher.look()
+        first = not self._watcher.firing_alerts
+        now = self._watcher.capture()
         if first:
             write_rollouts(self._watcher.objects, self._files, since=self._collected_until)
         if now > self._collected_until:

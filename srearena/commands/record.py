@@ -19,7 +19,7 @@ from srearena.conductor.trials.processes import in_processes
 from srearena.config import Config
 from srearena.errors import SreArenaError
 from srearena.observer.recorder import Recorder
-from srearena.observer.recording.data_set import DataSet, Scenario, checked
+from srearena.observer.recording.data_set import DataSet, Scenario, verify_files
 
 _Result = tuple[Scenario, float, str]
 _PLACE = click.Path(file_okay=False, path_type=Path)
@@ -79,7 +79,7 @@ def command(
 
 
 def _check(out: Path) -> None:
-    found = checked(out)
+    found = verify_files(out)
     for line in found:
         click.echo(line)
     click.echo("differs from its manifest" if found else "as its manifest says")

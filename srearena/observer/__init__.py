@@ -1,7 +1,6 @@
-"""What happened in a window of time, written to disk: metrics, logs and traces.
+"""Export of telemetry to disk: the metrics, logs and traces of a time window.
 
-Everything is read through the HTTP APIs of Prometheus, Loki and Jaeger, so it is the same from the embedded cluster
-and from a real one.
+All data is read through the HTTP APIs of Prometheus, Loki and Jaeger, of the embedded cluster and of real ones alike.
 
     from srearena.observer import LogApi, MetricApi, TraceApi, Window
 

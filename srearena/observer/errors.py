@@ -1,4 +1,4 @@
-"""What can go wrong when telemetry is written to disk."""
+"""The error of telemetry export and recording."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from srearena.errors import SreArenaError
 
 
 class ObserverError(SreArenaError):
-    """An API cannot be reached or refuses, or a file cannot be written; the text says which, why and what to do."""
+    """An API is unreachable or rejects a request, or a file cannot be written; the text says why and what to do."""

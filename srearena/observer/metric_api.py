@@ -1,4 +1,4 @@
-"""Metrics of a window, from Prometheus: the samples themselves, or the results of queries."""
+"""Export of metrics from Prometheus: raw samples, or the results of queries."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from typing import Any
 
 from srearena.observer.source import Source
 from srearena.observer.tables import LABELS, Export, Format, Row, write
-from srearena.observer.window import Window, moment
+from srearena.observer.window import Window, format_timestamp
 
 COLUMNS = {"timestamp": "TIMESTAMP", "metric": "VARCHAR", "labels": LABELS, "value": "DOUBLE"}
 SLICE_SECONDS = 3600.0
 MAX_POINTS = 10_000
-"""Prometheus gives no more than 11,000 points a series."""
+"""Below Prometheus' limit of 11,000 points per series."""
 DEFAULT_STEP = 15.0
 
 
 class MetricApi(Source):
+    """A client of Prometheus' query API."""
+
     def __init__(self, url: str, token: str = "") -> None:
         super().__init__("Prometheus", url, token)
 
@@ -35,7 +37,7 @@ class MetricApi(Source):
         names: Sequence[str] | None = None,
         name: str = "metrics",
     ) -> Export:
-        """Write every sample of these metrics (of all by default) as it was scraped."""
+        """Write the raw samples of these metrics (of all by default)."""
         return write(self.samples(window, names), COLUMNS, Path(directory), name, format)
 
     def export_queries(
@@ -55,16 +57,16 @@ class MetricApi(Source):
     def samples(self, window: Window, names: Sequence[str] | None = None) -> Iterator[Row]:
         for metric in self.names(window) if names is None else names:
             for piece in window.slices(SLICE_SECONDS):
-                # A range selector gives samples as they are, from after its beginning to its end.
+                # A range selector returns raw samples of (start, end].
                 milliseconds = round(piece.seconds * 1000)
                 query = f'{{__name__="{metric}"}}[{milliseconds}ms]'
                 data = self.data("/api/v1/query", {"query": query, "time": f"{piece.end:.3f}"})
-                # Older servers count a sample at the very beginning, too: the piece before has it.
+                # Before version 3 it is [start, end]: the previous slice already has a sample at its start.
                 yield from _rows(data["result"], metric, after=piece.start)
 
     def results(self, window: Window, query: str, step: float = DEFAULT_STEP, label: str = "") -> Iterator[Row]:
         for piece in window.slices(step * MAX_POINTS):
-            # Both ends of a range query count: the next piece begins where this one must not end.
+            # A range query includes both ends; the next slice begins at this one's end.
             end = piece.end if piece.end >= window.end else piece.end - step
             params = {"query": query, "start": f"{piece.start:.3f}", "end": f"{end:.3f}", "step": f"{step:g}"}
             data = self.data("/api/v1/query_range", params)
@@ -76,10 +78,10 @@ def _rows(result: list[Any], metric: str, after: float = float("-inf")) -> Itera
         labels = {name: value for name, value in series["metric"].items() if name != "__name__"}
         for when, value in series["values"]:
             if when > after:
-                yield {"timestamp": moment(when), "metric": metric, "labels": labels, "value": _number(value)}
+                yield {"timestamp": format_timestamp(when), "metric": metric, "labels": labels, "value": _number(value)}
 
 
 def _number(text: str) -> float | str:
-    """JSON has no infinities; DuckDB reads them from text."""
+    """Numbers that JSON cannot represent are text, as DuckDB reads them."""
     value = float(text)
     return value if value - value == 0 else {"inf": "Infinity", "-inf": "-Infinity"}.get(str(value), "NaN")

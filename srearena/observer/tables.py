@@ -1,6 +1,6 @@
-"""Tables on disk: Parquet by default, CSV or JSON lines on request.
+"""Writing tables to disk as Parquet, CSV or JSON lines.
 
-Rows are written as they come, so a large window needs no memory; the file appears under its name when it is whole.
+Rows are streamed, so a large window needs little memory. A file is renamed to its name when it is complete.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ Format = Literal["parquet", "csv", "jsonl"]
 FORMATS: tuple[Format, ...] = ("parquet", "csv", "jsonl")
 Row = Mapping[str, Any]
 Columns = Mapping[str, str]
-"""Names, and types as DuckDB spells them."""
+"""Column names and DuckDB types."""
 LABELS = "MAP(VARCHAR, VARCHAR)"
 
 
 @dataclass(frozen=True, slots=True)
 class Export:
+    """A written table."""
+
     path: Path
     rows: int
 
@@ -32,7 +34,7 @@ class Export:
 def write(rows: Iterable[Row], columns: Columns, directory: Path, name: str, format: Format = "parquet") -> Export:
     """Write a table to `directory/name.format`."""
     if format not in FORMATS:
-        raise ObserverError(f"{format!r} is no format for telemetry: use one of {', '.join(FORMATS)}")
+        raise ObserverError(f"{format!r} is not a format for telemetry: use one of {', '.join(FORMATS)}")
     if format == "parquet":
         _duckdb()
     path = directory / f"{name}.{format}"

@@ -1,4 +1,4 @@
-"""Spans of a window, from Jaeger, one row each."""
+"""Export of spans from Jaeger, one row each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from srearena.observer.source import Source
 from srearena.observer.tables import LABELS, Export, Format, Row, write
-from srearena.observer.window import Window, moment
+from srearena.observer.window import Window, format_timestamp
 
 COLUMNS = {
     "timestamp": "TIMESTAMP",
@@ -27,10 +27,12 @@ COLUMNS = {
     "events": "JSON",
 }
 PAGE = 500
-_SHORTEST = 0.001
+_SHORTEST_WINDOW = 0.001
 
 
 class TraceApi(Source):
+    """A client of Jaeger's query API."""
+
     def __init__(self, url: str, token: str = "", *, page: int = PAGE) -> None:
         super().__init__("Jaeger", url, token)
         self._page = page
@@ -55,28 +57,28 @@ class TraceApi(Source):
         return write(rows, COLUMNS, Path(directory), name, format)
 
     def traces(self, window: Window, service: str = "") -> Iterator[Any]:
-        """Each trace once, as Jaeger shows it."""
+        """Read each trace once, in Jaeger's format."""
         seen: set[str] = set()
-        for one in [service] if service else self.services():
-            for trace in self._of(one, window):
+        for name in [service] if service else self.services():
+            for trace in self._traces_of(name, window):
                 if trace["traceID"] not in seen:
                     seen.add(trace["traceID"])
                     yield trace
 
-    def _of(self, service: str, window: Window) -> Iterator[Any]:
-        """Jaeger has no pages: where there are too many traces for one answer, the window is cut in two."""
+    def _traces_of(self, service: str, window: Window) -> Iterator[Any]:
+        """Read the traces of a service. Jaeger has no paging: a window with too many traces is split in two."""
         params = {
             "service": service,
             "start": str(round(window.start * 1e6)),
             "end": str(round(window.end * 1e6)),
             "limit": str(self._page),
         }
-        found = self.data("/api/traces", params) or []
-        if len(found) >= self._page and window.seconds > _SHORTEST:
+        traces = self.data("/api/traces", params) or []
+        if len(traces) >= self._page and window.seconds > _SHORTEST_WINDOW:
             for half in window.halves():
-                yield from self._of(service, half)
+                yield from self._traces_of(service, half)
         else:
-            yield from found
+            yield from traces
 
 
 def span_rows(trace: Any) -> Iterator[Row]:
@@ -85,7 +87,7 @@ def span_rows(trace: Any) -> Iterator[Row]:
         tags = {tag["key"]: _text(tag["value"]) for tag in span["tags"]}
         parents = [ref["spanID"] for ref in span["references"] if ref["refType"] == "CHILD_OF"]
         yield {
-            "timestamp": moment(span["startTime"] / 1e6),
+            "timestamp": format_timestamp(span["startTime"] / 1e6),
             "trace_id": span["traceID"],
             "span_id": span["spanID"],
             "parent_span_id": parents[0] if parents else "",
@@ -103,7 +105,7 @@ def span_rows(trace: Any) -> Iterator[Row]:
 
 def _event(log: Any) -> dict[str, Any]:
     fields = {field["key"]: field["value"] for field in log["fields"]}
-    return {"timestamp": moment(log["timestamp"] / 1e6), **fields}
+    return {"timestamp": format_timestamp(log["timestamp"] / 1e6), **fields}
 
 
 def _text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""A stretch of time, in seconds since the epoch: from `start` up to `end`."""
+"""Time windows in seconds since the epoch."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ from srearena.observer.errors import ObserverError
 
 @dataclass(frozen=True, slots=True)
 class Window:
+    """A period from `start` to `end`."""
+
     start: float
     end: float
 
     def __post_init__(self) -> None:
         if not self.start < self.end:
-            raise ObserverError(f"a window must end after it starts: {moment(self.start)} .. {moment(self.end)}")
+            raise ObserverError(
+                f"a window must end after it starts: {format_timestamp(self.start)} .. {format_timestamp(self.end)}"
+            )
 
     @classmethod
     def last(cls, seconds: float, *, until: float) -> Self:
@@ -28,7 +32,7 @@ class Window:
         return self.end - self.start
 
     def slices(self, seconds: float) -> Iterator[Window]:
-        """The window cut into pieces of at most that length."""
+        """Split the window into pieces of at most that length."""
         start = self.start
         while start < self.end:
             end = min(start + seconds, self.end)
@@ -40,6 +44,6 @@ class Window:
         return Window(self.start, middle), Window(middle, self.end)
 
 
-def moment(seconds: float) -> str:
-    """A moment as it stands in tables: UTC, to the microsecond."""
+def format_timestamp(seconds: float) -> str:
+    """Format a time for tables: UTC, in microseconds."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")

@@ -138,7 +138,7 @@ def test_a_window_in_which_nothing_happened_is_an_empty_table(
 def test_what_cannot_be_reached_is_said(cluster: InProcessCluster, tmp_path: Path) -> None:
     with pytest.raises(ObserverError, match=r"cannot reach Loki at http://127.0.0.1:9: .*is it running"):
         LogApi("http://127.0.0.1:9").export(WINDOW, tmp_path)
-    with pytest.raises(ObserverError, match=r"Jaeger at .* refuses the token"):
+    with pytest.raises(ObserverError, match=r"Jaeger at .* rejects the token"):
         TraceApi(cluster.telemetry.jaeger, "wrong").export(WINDOW, tmp_path)
     with pytest.raises(ObserverError, match="is no address of Prometheus"):
         MetricApi("nonsense").export(WINDOW, tmp_path)
@@ -150,7 +150,7 @@ def test_what_cannot_be_reached_is_said(cluster: InProcessCluster, tmp_path: Pat
 def test_mistakes_in_queries_and_places_are_said(cluster: InProcessCluster, logs: LogApi, tmp_path: Path) -> None:
     with pytest.raises(ObserverError, match=r"refused /loki/api/v1/query_range .*parse error at line 1, col 2"):
         logs.export(WINDOW, tmp_path, query="{")
-    with pytest.raises(ObserverError, match="'xml' is no format"):
+    with pytest.raises(ObserverError, match="'xml' is not a format"):
         logs.export(WINDOW, tmp_path, "xml")  # type: ignore[arg-type]
     (tmp_path / "file").write_text("")
     with pytest.raises(ObserverError, match="cannot write"):

@@ -83,7 +83,7 @@ def test_what_a_killed_recording_left_is_cleared_away(tmp_path: Path) -> None:
 def test_two_cannot_record_one_data_set_at_once(tmp_path: Path) -> None:
     first = DataSet(tmp_path / "set", tmp_path / "keys", seed=0)
     first.plan(["a"])
-    with pytest.raises(SreArenaError, match="another `srearena record` is at work"):
+    with pytest.raises(SreArenaError, match="another `srearena record` is writing to"):
         DataSet(tmp_path / "set", tmp_path / "keys", seed=0).plan(["a"])
     first.close()
     DataSet(tmp_path / "set", tmp_path / "keys", seed=0).plan(["a"])

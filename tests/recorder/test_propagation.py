@@ -7,16 +7,16 @@ from collections.abc import Iterator
 import pytest
 
 from srearena.observer.recording.log_lines import severity, trace_id
-from srearena.observer.recording.propagation import Spread
+from srearena.observer.recording.propagation import Propagation
 from srearena.observer.tables import Row
-from srearena.observer.window import moment
+from srearena.observer.window import format_timestamp
 
 FAULT = 1_000_000.0
 
 
 def _span(trace: int, span: str, parent: str, who: str, kind: str, at: float, **more: object) -> Row:
     return {
-        "timestamp": moment(at),
+        "timestamp": format_timestamp(at),
         "trace_id": str(trace),
         "span_id": span,
         "parent_span_id": parent,
@@ -46,11 +46,11 @@ def _traffic(after_fault: dict[str, object]) -> Iterator[Row]:
         yield _span(second, "f", "", "other", "server", at)
 
 
-def _spread(**after_fault: object) -> Spread:
-    return Spread(_traffic(after_fault), FAULT, FAULT - 60, FAULT + 60, lambda name: name)
+def _spread(**after_fault: object) -> Propagation:
+    return Propagation(_traffic(after_fault), FAULT, FAULT - 60, FAULT + 60, lambda name: name)
 
 
-def _edges(spread: Spread, *roots: str) -> list[tuple[str, str]]:
+def _edges(spread: Propagation, *roots: str) -> list[tuple[str, str]]:
     return [(step.source, step.target) for step in spread.steps_from(roots, "it broke")]
 
 
@@ -87,12 +87,12 @@ def test_calls_by_address_belong_to_who_usually_answers_them() -> None:
             if not failed:
                 yield _span(second, "c", "b", "rate", "server", at)
 
-    spread = Spread(spans(), FAULT, FAULT - 60, FAULT + 60, lambda name: name)
+    spread = Propagation(spans(), FAULT, FAULT - 60, FAULT + 60, lambda name: name)
     assert _edges(spread, "rate") == [("rate", "web")]
 
 
 def test_pods_that_do_not_come_up_are_hit_by_what_their_logs_name() -> None:
-    spread = Spread(
+    spread = Propagation(
         [], FAULT, FAULT - 60, FAULT + 60, lambda name: name, {"rate": "CrashLoopBackOff"}, {"db": ["rate"]}
     )
     assert _edges(spread, "db") == [("db", "rate")]

@@ -133,7 +133,7 @@ def test_numbers_stay_when_problems_are_added(tmp_path: Path) -> None:
         ((PORT, "--out", "x", "--after", "5"), "at least 60 seconds"),
         (("--all", "--with-answer", "--out", "x"), "keeps its answers apart"),
         (("--all", PORT, "--out", "x", "--answers", "x"), "directory of their own"),
-        (("--check", "--out", "x"), "no data set"),
+        (("--check", "--out", "x"), "not a data set"),
     ],
 )
 def test_mistakes_are_told_in_a_line(

@@ -1,5 +1,5 @@
-"""Snapshots in the making: what a cluster's APIs say, written in the layout that recorded incidents are exchanged in.
+"""The parts of a recording, in the raw layout of recorded incidents (docs/snapshots.md).
 
-`watching` looks at alerts, events and objects while time passes; `telemetry` fetches logs, spans and metrics of a
-window afterwards; `propagation` and `truth` derive the answer key; `recorder` runs one problem, `data_set` many.
+`watcher` captures alerts, events and objects at intervals; `telemetry` exports logs, spans and metrics afterwards;
+`propagation` and `answer_key` derive the ground truth; `recorder` (one level up) records one problem, `data_set` many.
 """

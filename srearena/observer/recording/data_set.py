@@ -1,12 +1,12 @@
-"""Many recordings as one data set: scenarios by number, a manifest with checksums, and the answers apart.
+"""A data set of many recordings: numbered scenarios, a manifest with checksums, and the answers in another directory.
 
-    OUT/manifest.json                     what there is, with the SHA-256 of every file; names no problem
+    OUT/manifest.json                     all scenarios with the SHA-256 of every file; names no problem
     OUT/Scenario-7/...                    a snapshot
-    ANSWERS/manifest.json                 which problem each scenario is
+    ANSWERS/manifest.json                 the problem of each scenario
     ANSWERS/Scenario-7/ground_truth.yaml
 
-Numbers follow no order that could be guessed from the list of problems, and stay: a scenario that is recorded keeps its
-number when problems are added. What is whole is not recorded again, so an interrupted run goes on where it stopped.
+Numbers are in hash order, so that they reveal nothing, and stable: a recorded scenario keeps its number when problems
+are added. A complete scenario is not recorded again, so an interrupted run resumes.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
+    """A problem with its number."""
+
     number: int
     problem: str
 
@@ -39,6 +41,8 @@ class Scenario:
 
 
 class DataSet:
+    """A data set in `out`, with its answers in `answers`."""
+
     def __init__(self, out: Path, answers: Path, *, seed: int) -> None:
         if answers.resolve() == out.resolve():
             raise ObserverError("the answers of a data set go to a directory of their own: name another with --answers")
@@ -48,31 +52,31 @@ class DataSet:
         self._lock: int | None = None
 
     def plan(self, problems: Sequence[str]) -> list[Scenario]:
-        """A number for each problem: the one it has, or the next. From here on the data set is ours alone."""
-        self._take()
-        known = self._numbers()
-        highest = max(known.values(), default=0)
-        fresh = sorted(set(problems) - known.keys(), key=lambda name: _shuffled(self.seed, name))
-        known.update({name: highest + index for index, name in enumerate(fresh, 1)})
-        plan = [Scenario(known[name], name) for name in problems]
-        _write(self.answers / MANIFEST, self._answers_manifest(known))
+        """Lock the data set, and number the problems: the number they have, or the next free one."""
+        self._acquire_lock()
+        numbers = self._numbers()
+        highest = max(numbers.values(), default=0)
+        added = sorted(set(problems) - numbers.keys(), key=lambda name: _shuffle_key(self.seed, name))
+        numbers.update({name: highest + index for index, name in enumerate(added, 1)})
+        plan = [Scenario(numbers[name], name) for name in problems]
+        _write(self.answers / MANIFEST, self._answers_manifest(numbers))
         return sorted(plan, key=lambda scenario: scenario.number)
 
     def done(self, scenario: Scenario) -> bool:
         return (self.out / scenario.name).is_dir() and (self.answers / scenario.name / GROUND_TRUTH).is_file()
 
     def record(self, scenario: Scenario, record: Callable[[Path, Path], object]) -> None:
-        """`record(out, answers)` for one scenario; what was left of an earlier try is written over."""
+        """Call `record(out, answers)` for one scenario; remains of an earlier attempt are overwritten."""
         record(self.out / scenario.name, self.answers / scenario.name)
 
     def close(self) -> Path:
-        """Write the manifest over everything that is there."""
+        """Write the manifest of all scenarios, and release the lock."""
         scenarios = sorted(self._scenarios(), key=lambda path: int(path.name.rpartition("-")[2]))
-        known = _read(self.out / MANIFEST).get("scenarios", {})
+        previous = _read(self.out / MANIFEST).get("scenarios", {})
         document = {
             "format": "itbench-sre-v0.2",
             "seed": self.seed,
-            "scenarios": {path.name: _described(path, known.get(path.name)) for path in scenarios},
+            "scenarios": {path.name: _describe(path, previous.get(path.name)) for path in scenarios},
         }
         manifest = _write(self.out / MANIFEST, document)
         if self._lock is not None:
@@ -80,8 +84,8 @@ class DataSet:
             self._lock = None
         return manifest
 
-    def _take(self) -> None:
-        """Keep others away while we write, and clear away what a recording that was killed left half done."""
+    def _acquire_lock(self) -> None:
+        """Lock the data set against other processes, and remove what a killed recording has left."""
         if self._lock is not None:
             return
         self.answers.mkdir(parents=True, exist_ok=True)
@@ -90,13 +94,13 @@ class DataSet:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as problem:
             os.close(lock)
-            raise ObserverError(f"another `srearena record` is at work on {self.out}: wait for it to end") from problem
+            raise ObserverError(f"another `srearena record` is writing to {self.out}: wait for it to end") from problem
         self._lock = lock
         for draft in self.out.glob(".Scenario-*"):
             shutil.rmtree(draft, ignore_errors=True)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_lock": None}  # other processes work for the one that holds it
+        return {**self.__dict__, "_lock": None}  # only the parent process holds the lock
 
     def _scenarios(self) -> Iterator[Path]:
         for path in self.out.iterdir() if self.out.is_dir() else ():
@@ -107,7 +111,7 @@ class DataSet:
         document = _read(self.answers / MANIFEST)
         if document and document.get("seed") != self.seed:
             raise ObserverError(
-                f"{self.answers} was begun with seed {document.get('seed')}: use that seed, or another directory"
+                f"{self.answers} was created with seed {document.get('seed')}: use that seed, or another directory"
             )
         return {name: int(number) for name, number in document.get("problems", {}).items()}
 
@@ -115,23 +119,23 @@ class DataSet:
         return {"seed": self.seed, "problems": dict(sorted(numbers.items(), key=lambda item: item[1]))}
 
 
-def checked(out: Path) -> list[str]:
-    """What differs from the manifest, in words; nothing where all is as it was written."""
+def verify_files(out: Path) -> list[str]:
+    """Compare the files with the manifest; returns the differences as text."""
     document = _read(out / MANIFEST)
     if not document:
-        raise ObserverError(f"{out} is no data set: it has no {MANIFEST}")
-    found = []
+        raise ObserverError(f"{out} is not a data set: it has no {MANIFEST}")
+    differences = []
     for name, facts in document["scenarios"].items():
         present = {str(path.relative_to(out / name)): path for path in _files(out / name)}
-        found += [f"{name}/{file}: missing" for file in facts["files"].keys() - present.keys()]
-        found += [f"{name}/{file}: not in the manifest" for file in present.keys() - facts["files"].keys()]
+        differences += [f"{name}/{file}: missing" for file in facts["files"].keys() - present.keys()]
+        differences += [f"{name}/{file}: not in the manifest" for file in present.keys() - facts["files"].keys()]
         for file in sorted(facts["files"].keys() & present.keys()):
             if _digest(present[file]) != facts["files"][file]["sha256"]:
-                found.append(f"{name}/{file}: changed since it was recorded")
-    return sorted(found)
+                differences.append(f"{name}/{file}: changed since it was recorded")
+    return sorted(differences)
 
 
-def _shuffled(seed: int, name: str) -> str:
+def _shuffle_key(seed: int, name: str) -> str:
     return hashlib.sha256(f"{seed} {name}".encode()).hexdigest()
 
 
@@ -139,15 +143,14 @@ def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-def _described(folder: Path, known: dict[str, Any] | None) -> dict[str, Any]:
+def _describe(folder: Path, previous: dict[str, Any] | None) -> dict[str, Any]:
+    """The manifest entry of a scenario; the previous one is reused where all sizes match."""
     files = _files(folder)
     sizes = {str(path.relative_to(folder)): path.stat().st_size for path in files}
-    if known and {name: facts["bytes"] for name, facts in known["files"].items()} == sizes:
-        return known
-    described = {
-        str(path.relative_to(folder)): {"bytes": path.stat().st_size, "sha256": _digest(path)} for path in files
-    }
-    return {"bytes": sum(sizes.values()), "files": described}
+    if previous and {name: facts["bytes"] for name, facts in previous["files"].items()} == sizes:
+        return previous
+    entries = {str(path.relative_to(folder)): {"bytes": path.stat().st_size, "sha256": _digest(path)} for path in files}
+    return {"bytes": sum(sizes.values()), "files": entries}
 
 
 def _digest(path: Path) -> str:
@@ -164,7 +167,7 @@ def _read(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as problem:
-        raise ObserverError(f"{path} cannot be read: {problem}; remove it to begin anew") from problem
+        raise ObserverError(f"{path} cannot be read: {problem}; remove it to start again") from problem
     return document if isinstance(document, dict) else {}
 
 

@@ -1,7 +1,7 @@
-"""What a line of a log says about itself: how severe it is, and which trace it belongs to.
+"""Parsing severity and trace id from log lines.
 
-Collectors parse the usual spellings: a level field, klog's letter, MongoDB's `"s":"E"`, or a bare word near the
-beginning. A line that says nothing stays without severity.
+The usual formats of log collectors: a level field, klog's letter, MongoDB's `"s":"E"`, or a bare word near the
+beginning. A line without any has no severity.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ _WORDS = {
     "pnc": "FATAL",
     "f": "FATAL",
 }
-_LOOKED_AT = 400
-_SPELLINGS = (
+_PARSED_LENGTH = 400
+"""Characters. Chosen: levels stand near the beginning of a line, and lines can be megabytes long."""
+_FORMATS = (
     re.compile(r"""(?:^|[\s{,"'])(?:level|severity|lvl)["']?\s*[=:]\s*["']?([A-Za-z]+)""", re.IGNORECASE),
     re.compile(r'"s":"([DIWEF])"'),
     re.compile(r"^([IWEF])\d{4} \d\d:\d\d"),
@@ -50,12 +51,12 @@ _TRACE_ID = re.compile(r"""trace_?id["']?\s*[=:]\s*["']?([0-9a-f]{16,32})\b""", 
 
 
 def severity(line: str) -> str:
-    """TRACE to FATAL, or "" where the line does not say."""
-    head = line[:_LOOKED_AT]
-    for spelling in _SPELLINGS:
-        match = spelling.search(head)
-        if match and (found := _WORDS.get(match[1].lower())):
-            return found
+    """TRACE to FATAL, or "" where the line has none."""
+    head = line[:_PARSED_LENGTH]
+    for pattern in _FORMATS:
+        match = pattern.search(head)
+        if match and (level := _WORDS.get(match[1].lower())):
+            return level
     return ""
 
 

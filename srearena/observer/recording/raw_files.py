@@ -1,7 +1,7 @@
 """The files of the raw (v0.2) layout: tab-separated tables with the columns of OpenTelemetry's exporters.
 
-Maps are written as the first recorders wrote them, as a Python dict's repr with text values; lists are JSON.
-Files grow row by row and hold nothing in memory; times are UTC, in nanoseconds.
+Maps are written as in the first recordings, as the repr of a Python dict with text values; lists are JSON. Rows are
+written immediately; times are UTC, in nanoseconds.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ METRIC_COLUMNS = {
 }
 
 
-def nanoseconds(moment: int) -> str:
-    """A moment in nanoseconds since the epoch, as the tables have it."""
-    seconds, rest = divmod(moment, 1_000_000_000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}.{rest:09d}"
+def nanoseconds(timestamp: int) -> str:
+    """Format nanoseconds since the epoch for the tables."""
+    seconds, fraction = divmod(timestamp, 1_000_000_000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}.{fraction:09d}"
 
 
 def mapping(values: Mapping[str, Any]) -> str:
@@ -49,11 +49,11 @@ def listing(values: Sequence[Any]) -> str:
     return orjson.dumps(list(values)).decode()
 
 
-def log_row(moment: int, body: str, resource: Mapping[str, str], **columns: str) -> dict[str, str]:
-    """A row of any of the three tables that have the shape of logs; what is not given is empty."""
+def log_row(timestamp: int, body: str, resource: Mapping[str, str], **columns: str) -> dict[str, str]:
+    """A row of one of the three tables with the columns of logs; columns that are left out are empty."""
     return {
-        "Timestamp": nanoseconds(moment),
-        "TimestampTime": nanoseconds(moment)[:19],
+        "Timestamp": nanoseconds(timestamp),
+        "TimestampTime": nanoseconds(timestamp)[:19],
         "TraceFlags": "0",
         "SeverityNumber": "0",
         "Body": body,
@@ -65,7 +65,7 @@ def log_row(moment: int, body: str, resource: Mapping[str, str], **columns: str)
 
 
 class RawFiles(Closing):
-    """The tables of one snapshot, each opened when its first row comes."""
+    """The tables of one snapshot, each opened with its first row."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -79,10 +79,10 @@ class RawFiles(Closing):
     def add(self, name: str, columns: Sequence[str], row: Mapping[str, Any]) -> None:
         writer = self._writers.get(name)
         if writer is None:
-            writer = self._writers[name] = self._begun(name, columns)
+            writer = self._writers[name] = self._open_table(name, columns)
         writer.writerow(row)
 
-    def _begun(self, name: str, columns: Sequence[str]) -> csv.DictWriter[str]:
+    def _open_table(self, name: str, columns: Sequence[str]) -> csv.DictWriter[str]:
         path = self.directory / name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -94,9 +94,9 @@ class RawFiles(Closing):
             writer.writeheader()
         return writer
 
-    def alerts(self, moment: float, alerts: Sequence[Any], *, final: bool = False) -> None:
-        """One capture of the alerts that fire."""
-        when = datetime.fromtimestamp(moment, UTC)
+    def alerts(self, time: float, alerts: Sequence[Any], *, final: bool = False) -> None:
+        """Write one capture of the firing alerts."""
+        when = datetime.fromtimestamp(time, UTC)
         last = f"alerts_in_alerting_state_{when:%Y-%m-%dT%H%M%S.%f}Z"
         name = last if final else f"alerts_at_{when:%Y-%m-%dT%H-%M-%S.%f}"
         folder = self.directory / "alerts"

@@ -1,7 +1,7 @@
-"""The past of Deployments, as far as a cluster remembers it: the pod templates in their old ReplicaSets.
+"""Earlier versions of Deployments, from the pod templates of their old ReplicaSets.
 
-A recorder that was not there when a Deployment changed can still tell what it was before, as `kubectl rollout history`
-does. Each old template becomes a version of the Deployment, seen when its ReplicaSet was made.
+A recorder that starts after a Deployment has changed can still record what it was before, as `kubectl rollout history`
+does. Each old template becomes a version of the Deployment, with the creation time of its ReplicaSet.
 """
 
 from __future__ import annotations
@@ -21,27 +21,30 @@ _HASH = "pod-template-hash"
 
 
 def write_rollouts(objects: Mapping[tuple[str, str, str], Obj], files: RawFiles, *, since: float) -> int:
-    """Write the earlier versions of every Deployment, none seen before `since`; how many there were."""
+    """Write the earlier versions of every Deployment, with times no earlier than `since`; returns their number."""
     count = 0
-    for (resource, place, name), deployment in sorted(objects.items()):
+    for (resource, namespace, name), deployment in sorted(objects.items()):
         if resource != "deployments.apps":
             continue
-        for replica_set in _earlier(objects, place, name, deployment):
-            seen = max(_created(replica_set), since)
+        for replica_set in _earlier(objects, namespace, name, deployment):
+            time = max(_created(replica_set), since)
             body = orjson.dumps(_version(deployment, replica_set)).decode()
-            named = mapping({"k8s.resource.name": "deployments"})
-            row = log_row(round(seen * 1e6) * 1000, body, {"k8s.namespace.name": place}, LogAttributes=named)
+            attributes = mapping({"k8s.resource.name": "deployments"})
+            row = log_row(round(time * 1e6) * 1000, body, {"k8s.namespace.name": namespace}, LogAttributes=attributes)
             files.add(OBJECTS, LOG_COLUMNS, row)
             count += 1
     return count
 
 
-def _earlier(objects: Mapping[tuple[str, str, str], Obj], place: str, name: str, deployment: Obj) -> list[Obj]:
+def _earlier(objects: Mapping[tuple[str, str, str], Obj], namespace: str, name: str, deployment: Obj) -> list[Obj]:
     current = _revision(deployment)
     owned = [
         obj
-        for (resource, where, _), obj in objects.items()
-        if resource == "replicasets.apps" and where == place and _owned_by(obj, name) and 0 < _revision(obj) < current
+        for (resource, scope, _), obj in objects.items()
+        if resource == "replicasets.apps"
+        and scope == namespace
+        and _owned_by(obj, name)
+        and 0 < _revision(obj) < current
     ]
     return sorted(owned, key=_revision)
 
@@ -61,7 +64,7 @@ def _created(obj: Obj) -> float:
 
 
 def _version(deployment: Obj, replica_set: Obj) -> dict[str, Any]:
-    """The Deployment as it was with that template; who wrote it when is not known any more."""
+    """The Deployment with that template; managed fields of that time are unknown."""
     version = deepcopy(deployment)
     template = deepcopy(replica_set["spec"]["template"])
     (template.get("metadata", {}).get("labels") or {}).pop(_HASH, None)

@@ -1,4 +1,4 @@
-"""Logs, spans and metrics of a window, fetched from Loki, Jaeger and Prometheus and written as raw tables."""
+"""Export of the logs, spans and metrics of a window from Loki, Jaeger and Prometheus to raw tables."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from srearena.observer.tables import Row
 from srearena.observer.trace_api import TraceApi, span_rows
 from srearena.observer.window import Window
 
-OF_PODS = '{pod=~".+"}'
+POD_LOGS = '{pod=~".+"}'
 _STATUS = {"OK": "Ok", "ERROR": "Error"}
 _CALLS, _BUCKETS = "traces_span_metrics_calls_total", "traces_span_metrics_duration_milliseconds_bucket"
 _SERVICE_METRICS = {_CALLS: "error_rate", _BUCKETS: "duration_p95"}
 _NODE_METRICS = ("kube_node_", "node_")
-# Long, and said already: by the columns, or by nothing else in a recording.
+# Long labels that repeat other columns, or that nothing else in a recording refers to.
 _DROPPED_LABELS = frozenset(("__name__", "id", "name", "uid", "metrics_path", "endpoint"))
 
 DeploymentOf = Callable[[str, str], str]
@@ -42,15 +42,16 @@ def _epoch_ns(text: str) -> int:
 
 
 def write_logs(source: LogApi, window: Window, files: RawFiles, deployment_of: DeploymentOf) -> int:
+    """Write the logs of all pods; returns the number of lines."""
     count = 0
-    for count, row in enumerate(source.lines(window, OF_PODS), 1):  # noqa: B007 - the last number is the count
+    for count, row in enumerate(source.lines(window, POD_LOGS), 1):  # noqa: B007 - the last number is the count
         labels, line = row["labels"], row["line"]
-        place, pod = labels.get("namespace", ""), labels.get("pod", "")
+        namespace, pod = labels.get("namespace", ""), labels.get("pod", "")
         service = labels.get("app") or labels.get("service_name") or labels.get("container", "")
-        deployment = deployment_of(place, pod)
+        deployment = deployment_of(namespace, pod)
         resource = {
             "service.name": service,
-            "k8s.namespace.name": place,
+            "k8s.namespace.name": namespace,
             "k8s.pod.name": pod,
             "k8s.container.name": labels.get("container", ""),
             "k8s.node.name": labels.get("node_name", ""),
@@ -75,15 +76,16 @@ def write_logs(source: LogApi, window: Window, files: RawFiles, deployment_of: D
 
 
 def all_spans(source: TraceApi, window: Window) -> list[Row]:
-    """Every span of a window, in order."""
+    """Read every span of a window, ordered by time."""
     rows = [row for trace in source.traces(window) for row in span_rows(trace)]
     return sorted(rows, key=lambda row: (row["timestamp"], row["trace_id"], row["span_id"]))
 
 
 def write_spans(spans: Collection[Row], files: RawFiles) -> int:
+    """Write spans; returns their number."""
     for row in spans:
         events = [dict(event) for event in row["events"]]
-        moments = [nanoseconds(_epoch_ns(event.pop("timestamp"))) for event in events]
+        timestamps = [nanoseconds(_epoch_ns(event.pop("timestamp"))) for event in events]
         names = [str(event.pop("event", event.pop("name", "event"))) for event in events]
         files.add(
             TRACES,
@@ -101,7 +103,7 @@ def write_spans(spans: Collection[Row], files: RawFiles) -> int:
                 "Duration": str(row["duration_us"] * 1000),
                 "StatusCode": _STATUS.get(row["status"], "Unset"),
                 "StatusMessage": row["status_message"],
-                "Events.Timestamp": listing(moments),
+                "Events.Timestamp": listing(timestamps),
                 "Events.Name": listing(names),
                 "Events.Attributes": listing([{k: str(v) for k, v in event.items()} for event in events]),
                 "Links.TraceId": "[]",
@@ -114,22 +116,22 @@ def write_spans(spans: Collection[Row], files: RawFiles) -> int:
 
 
 def write_metrics(source: MetricApi, window: Window, files: RawFiles, namespaces: Collection[str]) -> int:
-    """The samples of pods and services in some namespaces, and of all nodes."""
+    """Write the samples of pods and services in some namespaces, and of all nodes; returns their number."""
     count = 0
     for name in source.names(window):
         for row in source.samples(window, [name]):
-            for kind, who, more in _owners(name, row["labels"], namespaces):
+            for kind, name_of_owner, more in _owners(name, row["labels"], namespaces):
                 labels = row["labels"]
                 cells = {
                     "metric_name": name,
                     "timestamp": row["timestamp"],
                     "value": row["value"],
-                    f"{kind}_name": who,
+                    f"{kind}_name": name_of_owner,
                     "namespace": labels.get("namespace", ""),
                     "tags": mapping({k: v for k, v in labels.items() if k not in _DROPPED_LABELS}),
                     **more,
                 }
-                files.add(f"metrics/{kind}_{who}_raw.tsv", METRIC_COLUMNS[kind], cells)
+                files.add(f"metrics/{kind}_{name_of_owner}_raw.tsv", METRIC_COLUMNS[kind], cells)
                 count += 1
     return count
 
@@ -137,16 +139,16 @@ def write_metrics(source: MetricApi, window: Window, files: RawFiles, namespaces
 def _owners(
     metric: str, labels: dict[str, Any], namespaces: Collection[str]
 ) -> Iterator[tuple[str, str, dict[str, str]]]:
-    """Whose file a series belongs in, and what that file's other columns say."""
-    ours = labels.get("namespace", "") in namespaces
+    """The kind and name of the file that a series belongs to, with further columns."""
+    selected = labels.get("namespace", "") in namespaces
     if metric in _SERVICE_METRICS:
-        if ours and labels.get("service_name"):
+        if selected and labels.get("service_name"):
             status = labels.get("status_code", "")
             failed = metric == _BUCKETS or status == "STATUS_CODE_ERROR"
             kind = _SERVICE_METRICS[metric] if failed else "request_rate"
             more = {"bucket_le": labels.get("le", ""), "metric_type": kind, "status_code": status}
             yield "service", labels["service_name"], more
-    elif labels.get("pod") and ours:
+    elif labels.get("pod") and selected:
         yield "pod", labels["pod"], {}
     elif metric.startswith(_NODE_METRICS) and (node := labels.get("node") or labels.get("instance")):
         yield "node", str(node).partition(":")[0], {}
