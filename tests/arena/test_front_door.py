@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from srearena.conductor.oracles.checks.front_door import FrontDoor
+from srearena.conductor.oracles.checks.frontend import FrontendAvailability
 from srearena.service.frontend import Objectives, ProbeResult, SampleRequest
 
 HOME = SampleRequest("/")
@@ -36,7 +36,7 @@ def complaints(door: Door, healthy: float = 0.1) -> list[str]:
         cluster=SimpleNamespace(wait=lambda seconds: None),
         baseline=SimpleNamespace(facts={"front-door": {str(HOME): healthy}}),
     )
-    return FrontDoor(window=100).complaints(problem)
+    return FrontendAvailability(window=100).complaints(problem)
 
 
 @pytest.mark.parametrize("times", [(0.1,), (0.4, 0.6), (0.9,), (*[0.1] * 20, 4.0)])

@@ -12,7 +12,7 @@ from srearena.conductor.errors import BadSubmission
 from srearena.conductor.grading.baseline import Baseline, collateral
 from srearena.conductor.oracles.base import Verdict
 from srearena.conductor.oracles.detection import yes_or_no
-from srearena.conductor.oracles.localization import Aliases, named
+from srearena.conductor.oracles.localization import Aliases, parse_names
 
 
 def workload(name: str) -> dict[str, Any]:
@@ -59,13 +59,13 @@ def test_one_component_goes_by_several_names(name: str, component: str) -> None:
     ],
 )
 def test_names_are_taken_as_people_write_them(answer: Any, names: list[str]) -> None:
-    assert named(answer) == names
+    assert parse_names(answer) == names
 
 
 @pytest.mark.parametrize("answer", [1, {"a": 1}, [1], ["x"] * 101, [["a"]], 1.5])
 def test_what_is_no_list_of_names_is_refused(answer: Any) -> None:
     with pytest.raises(BadSubmission):
-        named(answer)
+        parse_names(answer)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def test_every_item_is_worked_on_once(parallel: int) -> None:
 
 
 def test_a_process_that_dies_is_an_error_with_advice() -> None:
-    with pytest.raises(ArenaError, match="worked on 3"):
+    with pytest.raises(ArenaError, match="process for 3 died"):
         list(in_processes(_die, [3], 2))
 
 

@@ -21,7 +21,7 @@ from srearena.conductor.episode.episode import Episode
 from srearena.conductor.episode.spec import EpisodeSpec, Timeline
 from srearena.conductor.grading.baseline import Baseline
 from srearena.conductor.oracles.base import Verdict
-from srearena.conductor.oracles.checks import FreshPods, FrontDoor, Intent, Reachability, Readiness
+from srearena.conductor.oracles.checks import FreshPods, FrontendAvailability, Intent, Reachability, Readiness
 from srearena.conductor.oracles.mitigation import MitigationOracle
 from srearena.conductor.problems.admission import AdmissionWebhookOutage
 from srearena.conductor.problems.injected import UNDO, InjectedProblem
@@ -106,14 +106,14 @@ def machines() -> NodeAccess | None:
 
 
 def patient(problem: InjectedProblem) -> MitigationOracle:
-    """The usual checks with the patience of people who sit and wait."""
+    """The usual checks with the timeout of people who sit and wait."""
     workloads = {"menu", "counter"} & {*problem.services, *problem.faulty_services}
     checks = [
         Intent(),
-        Readiness(patience=90, hold=15),
+        Readiness(timeout=90, hold=15),
         Reachability(),
-        FrontDoor(window=15, patience=30),
-        FreshPods(tuple(sorted(workloads)), patience=120),
+        FrontendAvailability(window=15, timeout=30),
+        FreshPods(tuple(sorted(workloads)), timeout=120),
     ]
     return MitigationOracle(problem, checks=checks)
 

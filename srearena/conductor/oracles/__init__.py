@@ -1,1 +1,1 @@
-"""Who judges a submission, one module per stage; `checks` holds what a mitigation oracle is composed of."""
+"""The oracles that grade submissions, one module per stage; `checks` has the parts of a mitigation oracle."""

@@ -1,6 +1,6 @@
-"""Analysis: at which level of the system is the fault, and of what type is it?
+"""Analysis: the level of the system that the fault is in, and its type.
 
-Why it cannot be gamed: both halves must be right, each is one of a closed list, and there is one submission.
+Why it cannot be gamed: both parts must be right, each is one of a closed list, and there is one submission.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class AnalysisOracle(Oracle):
         level = _one_of(submission, "system_level", SYSTEM_LEVELS)
         kind = _one_of(submission, "fault_type", FAULT_TYPES)
         right = (level == self.system_level, kind == self.fault_type)
-        halves = (
+        parts = (
             (right[0], f"system level: answered {level}, and it is {self.system_level}"),
             (right[1], f"fault type: answered {kind}, and it is {self.fault_type}"),
         )
-        reasons = tuple(reason for _, reason in sorted(halves))
+        reasons = tuple(reason for _, reason in sorted(parts))
         return Verdict(all(right), sum(right) / 2, reasons, {"system_level": right[0], "fault_type": right[1]})
 
 

@@ -1,6 +1,6 @@
-"""What every oracle is: something that looks at a submission and at the cluster, and gives a verdict with reasons.
+"""The base of all oracles: an oracle evaluates a submission and the cluster, and returns a verdict with reasons.
 
-A verdict's reasons are for people. They are written to the results, and never shown to the agent while it works.
+Reasons are for people. They are written to the results and never shown to the agent while it works.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
+    """The result of an oracle."""
+
     passed: bool
     score: float
     """Between 0 and 1; 1 whenever passed."""
@@ -28,16 +30,16 @@ class Verdict:
 
     @classmethod
     def from_answer(cls, answer: object) -> Verdict:
-        """What an oracle of somebody else's returned: a verdict, a truth value, or a mapping with `success`."""
+        """Convert the return value of a user's oracle: a verdict, a truth value, or a mapping with `success`."""
         if isinstance(answer, Verdict):
             return answer
         if isinstance(answer, Mapping):
             passed = bool(answer.get("success"))
             accuracy = answer.get("accuracy")
             score = float(accuracy) / 100 if isinstance(accuracy, int | float) else float(passed)
-            rest = {str(key): value for key, value in answer.items() if key != "success"}
+            details = {str(key): value for key, value in answer.items() if key != "success"}
             reasons = tuple(str(reason) for reason in answer.get("reasons", ()))
-            return cls(passed, min(max(score, 0.0), 1.0), reasons, rest)
+            return cls(passed, min(max(score, 0.0), 1.0), reasons, details)
         return cls.of(bool(answer))
 
     def as_document(self) -> dict[str, Any]:
@@ -50,11 +52,11 @@ class Verdict:
 
 
 class Oracle(ABC):
-    """Judges one stage of one problem."""
+    """Grades one stage of one problem."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
 
     @abstractmethod
     def evaluate(self, submission: Any) -> Verdict:
-        """The verdict on what was submitted; BadSubmission where it is not even the right kind of answer."""
+        """Return the verdict on a submission; BadSubmission where it is malformed."""

@@ -1,7 +1,7 @@
-"""Detection: is something wrong? The answer is Yes or No.
+"""Detection: whether something is wrong, answered with Yes or No.
 
 Why it cannot be gamed: an agent that always says Yes fails on every no-op problem and in every no-op stage, and the
-false-positive rate over a suite is reported beside its score.
+false-positive rate over a suite is reported with its score.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NO = frozenset(("no", "false"))
 
 
 def yes_or_no(submission: Any) -> bool:
-    """The answer as a truth value; BadSubmission for anything else."""
+    """Parse the answer into a truth value; BadSubmission for anything else."""
     if isinstance(submission, bool):
         return submission
     word = submission.strip().strip(".!\"'").lower() if isinstance(submission, str) else None
@@ -37,5 +37,5 @@ class DetectionOracle(Oracle):
 
     def evaluate(self, submission: Any) -> Verdict:
         answered = yes_or_no(submission)
-        said, right = ("Yes" if value else "No" for value in (answered, self.expected))
-        return Verdict.of(answered is self.expected, f"answered {said}, and it is {right}", answered=said)
+        answer, right = ("Yes" if value else "No" for value in (answered, self.expected))
+        return Verdict.of(answered is self.expected, f"answered {answer}, and it is {right}", answered=answer)

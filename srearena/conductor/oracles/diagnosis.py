@@ -1,8 +1,8 @@
-"""Diagnosis: what happened and how it spread, as entities or in words.
+"""Diagnosis: what happened and how it propagated, as entities or as text.
 
-A structured answer has the shape that `itbench-eval` grades: entities, some of them contributing factors. Here only the
-roots are compared, as components, without a model; the full grading of propagation and reasoning is done from the
-stored answer by the judge. Words pass when they name every root and no other workload of the application as often.
+A structured answer has the format that `itbench-eval` grades: entities, some of them contributing factors. Here only
+the roots are compared, as components, without a model; the judge grades propagation and reasoning from the stored
+answer. A text passes when it names every root, and no other workload of the application as often.
 
 Why it cannot be gamed: naming every entity as a cause costs precision exactly as in localization.
 """
@@ -31,19 +31,19 @@ class DiagnosisOracle(Oracle):
         if isinstance(submission, Mapping):
             return self._compare(_contributing(submission), expected)
         if isinstance(submission, str):
-            return self._compare(self._in_words(submission), expected)
+            return self._compare(self._named_most(submission), expected)
         raise BadSubmission('this stage takes {"entities": [...]} or a text that says what happened')
 
-    def _in_words(self, text: str) -> list[str]:
-        """The components a text names most: an explanation speaks of its cause more than of anything else."""
-        names = {obj["metadata"]["name"] for obj in self._known()}
+    def _named_most(self, text: str) -> list[str]:
+        """The components that a text names most often: an explanation names its cause more than anything else."""
+        names = {obj["metadata"]["name"] for obj in self._workloads()}
         names |= {root.name for root in self.problem.roots}
         words = re.findall(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?", text.lower())
         counts = {name: words.count(name) for name in names if name in words}
         most = max(counts.values(), default=0)
         return [name for name, count in counts.items() if count == most]
 
-    def _known(self) -> list[dict[str, Any]]:
+    def _workloads(self) -> list[dict[str, Any]]:
         kubernetes, namespace = self.problem.kubernetes, self.problem.namespace
         return [obj for kind in ("deployments", "statefulsets") for obj in kubernetes.list(kind, namespace)]
 

@@ -1,10 +1,10 @@
-"""Localization: which components are at fault? A set against a set.
+"""Localization: the components at fault, compared as sets.
 
-A component goes by several names: the Service, the Deployment, a ReplicaSet of it, one of its pods. They are counted as
-one where ownership and selectors say that they belong together, as they were when the answer was given.
+A component has several names: the Service, the Deployment, a ReplicaSet, a pod. They count as one where owner
+references and selectors connect them at the time of the answer.
 
 Why it cannot be gamed: naming everything costs precision, and only an answer that names every root and nothing else
-passes; half right earns part of the score, never the verdict.
+passes; a partly right answer gets part of the score, never the verdict.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _MOST_NAMES = 100
 _GENERATED = re.compile(r"(?P<workload>.+?)(-[a-f0-9]{6,10})?-[a-z0-9]{5}")
 
 
-def named(submission: Any) -> list[str]:
-    """The names in an answer: a list of texts, or one text with commas; BadSubmission for anything else."""
+def parse_names(submission: Any) -> list[str]:
+    """Parse an answer: a list of texts, or one text with commas; BadSubmission for anything else."""
     if submission is None:
         return []
     if isinstance(submission, str):
@@ -43,7 +43,7 @@ def named(submission: Any) -> list[str]:
 
 
 class Aliases:
-    """Which names mean the same component, by the objects of some namespaces; the first to have a name keeps it."""
+    """Maps names to components, by the objects of some namespaces; the first object of a name takes precedence."""
 
     def __init__(self, workloads: Iterable[Obj], services: Iterable[Obj], owned: Iterable[Obj]) -> None:
         self._to_workload: dict[str, str] = {}
@@ -56,9 +56,9 @@ class Aliases:
             name, selector = service["metadata"]["name"], service["spec"].get("selector") or {}
             if not selector or name in self._to_workload:
                 continue
-            fits = [other for other, labels in templates if selector.items() <= labels.items()]
-            if len(fits) == 1:
-                self._to_workload[name] = fits[0]
+            matching = [other for other, labels in templates if selector.items() <= labels.items()]
+            if len(matching) == 1:
+                self._to_workload[name] = matching[0]
         self._by_owner = {
             obj["metadata"]["name"]: owner["name"]
             for obj in owned
@@ -67,26 +67,26 @@ class Aliases:
         }
 
     def component(self, name: str) -> str:
-        """The workload a name belongs to, or the name itself."""
+        """The workload that a name belongs to, or the name itself."""
         short = name.rstrip("/").rpartition("/")[2]
-        seen = {short}
-        while short in self._by_owner and self._by_owner[short] not in seen:
+        visited = {short}
+        while short in self._by_owner and self._by_owner[short] not in visited:
             short = self._by_owner[short]
-            seen.add(short)
+            visited.add(short)
         if short in self._to_workload:
             return self._to_workload[short]
-        generated = _GENERATED.fullmatch(short)  # a pod that is gone by now still tells whose it was
+        generated = _GENERATED.fullmatch(short)  # the name of a deleted pod still contains its workload
         if generated is not None and generated["workload"] in self._to_workload:
             return self._to_workload[generated["workload"]]
         return short
 
 
 def aliases_in(kubernetes: Kubernetes, namespaces: Iterable[str]) -> Aliases:
-    def found(*resources: str) -> list[Obj]:
+    def list_all(*resources: str) -> list[Obj]:
         return [obj for name in namespaces for resource in resources for obj in kubernetes.list(resource, name)]
 
-    workloads = found("deployments", "statefulsets", "daemonsets")
-    return Aliases(workloads, found("services"), found("replicasets", "pods"))
+    workloads = list_all("deployments", "statefulsets", "daemonsets")
+    return Aliases(workloads, list_all("services"), list_all("replicasets", "pods"))
 
 
 class LocalizationOracle(Oracle):
@@ -96,7 +96,7 @@ class LocalizationOracle(Oracle):
         self.expected = tuple(name for name in names if name)
 
     def evaluate(self, submission: Any) -> Verdict:
-        answer = named(submission)
+        answer = parse_names(submission)
         return self.compare(answer, self.expected)
 
     def compare(self, answer: Sequence[str], expected: Sequence[str]) -> Verdict:
@@ -105,29 +105,29 @@ class LocalizationOracle(Oracle):
             aliases = aliases_in(self.problem.kubernetes, self.problem.fault_namespaces)
         except ServiceError:
             aliases = Aliases((), (), ())
-        said = {aliases.component(name) for name in answer}
+        answered = {aliases.component(name) for name in answer}
         right = {aliases.component(name) for name in expected}
-        hits = said & right
-        precision = len(hits) / len(said) if said else float(not right)
-        recall = len(hits) / len(right) if right else float(not said)
+        hits = answered & right
+        precision = len(hits) / len(answered) if answered else float(not right)
+        recall = len(hits) / len(right) if right else float(not answered)
         score = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
-        reasons = [f"{name} is at fault, and was not named" for name in sorted(right - said)]
-        reasons += [f"{name} was named, and is not at fault" for name in sorted(said - right)]
+        reasons = [f"{name} is at fault, and was not named" for name in sorted(right - answered)]
+        reasons += [f"{name} was named, and is not at fault" for name in sorted(answered - right)]
         reasons += [f"{name} is at fault, and was named" for name in sorted(hits)]
         details = {
             "precision": round(precision, 4),
             "recall": round(recall, 4),
-            "answered": sorted(said),
-            "distance": mean_distance(self._calls(aliases), said, right),
+            "answered": sorted(answered),
+            "distance": mean_distance(self._calls(aliases), answered, right),
         }
-        return Verdict(said == right, score, tuple(reasons), details)
+        return Verdict(answered == right, score, tuple(reasons), details)
 
     def _calls(self, aliases: Aliases) -> dict[str, set[str]]:
-        """The topology by the traces; empty where there are none to read."""
+        """The call graph by traces; empty where there are no traces."""
         try:
             telemetry = Telemetry(self.problem.cluster)
         except SreArenaError:
-            return {}  # a stored trial has no cluster any more
+            return {}  # a stored trial has no cluster
         try:
             calls = telemetry.calls()
         except SreArenaError:

@@ -1,8 +1,8 @@
-"""Mitigation: does the system work again? Decided by behaviour, never by the absence of one bad value.
+"""Mitigation: whether the system works again, decided by behaviour, never by the absence of one bad value.
 
-The oracle is a list of checks. Each says in its module why it cannot be gamed; together: the application is still the
-application (intent), it is up and stays up (readiness), its parts and its users reach it (reachability, front door),
-and it survives a fresh start (fresh pods). Checks that disturb the system run last, and only if the rest is content.
+The oracle is a list of checks. Each module says why its check cannot be gamed. Together: the application is unchanged
+in its intent, it is ready and stays so, its components and users reach it (reachability, frontend), and it survives new
+pods. Checks that disrupt the system run last, and only if all others pass.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from srearena.conductor.oracles.base import Oracle, Verdict
-from srearena.conductor.oracles.checks import Check, FreshPods, FrontDoor, Intent, Reachability, Readiness
+from srearena.conductor.oracles.checks import Check, FreshPods, FrontendAvailability, Intent, Reachability, Readiness
 
 if TYPE_CHECKING:
     from srearena.conductor.problems.base import Problem
 
 
 def usual_checks() -> list[Check]:
-    return [Intent(), Readiness(), Reachability(), FrontDoor(), FreshPods()]
+    return [Intent(), Readiness(), Reachability(), FrontendAvailability(), FreshPods()]
 
 
 class MitigationOracle(Oracle):
@@ -26,15 +26,15 @@ class MitigationOracle(Oracle):
 
     def __init__(self, problem: Problem, checks: Sequence[Check] | None = None, also: Iterable[Check] = ()) -> None:
         super().__init__(problem)
-        chosen = [*(usual_checks() if checks is None else checks), *also]
-        self.checks = sorted(chosen, key=lambda check: check.disruptive)
+        selected = [*(usual_checks() if checks is None else checks), *also]
+        self.checks = sorted(selected, key=lambda check: check.disruptive)
 
     def record_baseline(self) -> dict[str, Any]:
-        """What the checks want to know of the healthy system."""
+        """Record what the checks compare with later, on the healthy system."""
         return {check.name: check.record_baseline(self.problem) for check in self.checks}
 
     def first_complaint(self) -> str:
-        """What the first check that is not content says; empty where all are. Cheaper than all they have to say."""
+        """The first complaint of any check; empty where all checks pass. Cheaper than `evaluate`."""
         for check in self.checks:
             for line in check.complaints(self.problem):
                 return f"{check.name}: {line}"
@@ -42,13 +42,13 @@ class MitigationOracle(Oracle):
 
     def evaluate(self, submission: Any) -> Verdict:
         reasons: list[str] = []
-        content: dict[str, bool] = {}
+        passes: dict[str, bool] = {}
         for check in self.checks:
             if check.disruptive and reasons:
                 break
-            found = check.complaints(self.problem)
-            content[check.name] = not found
-            reasons += [f"{check.name}: {line}" for line in found]
+            complaints = check.complaints(self.problem)
+            passes[check.name] = not complaints
+            reasons += [f"{check.name}: {line}" for line in complaints]
         passed = not reasons
-        score = 1.0 if passed else sum(content.values()) / len(self.checks)
-        return Verdict(passed, score, tuple(reasons) or ("everything works again",), {"checks": content})
+        score = 1.0 if passed else sum(passes.values()) / len(self.checks)
+        return Verdict(passed, score, tuple(reasons) or ("everything works again",), {"checks": passes})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from srearena.conductor.oracles.checks import Check, FrontDoor
-from srearena.conductor.oracles.checks.lasting import Lasting
-from srearena.conductor.oracles.checks.measure import Measure
+from srearena.conductor.oracles.checks import Check, FrontendAvailability
+from srearena.conductor.oracles.checks.after_restart import AfterRestart
+from srearena.conductor.oracles.checks.metric_range import MetricRange
 from srearena.conductor.problems.network import NetworkProblem
 from srearena.conductor.problems.registry import problem
 
@@ -43,4 +43,4 @@ kubectl -n kube-system rollout status daemonset/kube-proxy --timeout=90s"""
     def more_checks(self) -> Iterable[Check]:
         even = f"max({_RECEIVED}) / avg({_RECEIVED})"
         busiest = "what the busiest pod of frontend receives, against the average,"
-        return [Measure(busiest, even, least=0.5, most=2.5), Lasting("frontend", [FrontDoor()])]
+        return [MetricRange(busiest, even, least=0.5, most=2.5), AfterRestart("frontend", [FrontendAvailability()])]

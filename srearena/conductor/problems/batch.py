@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterable
 
 from srearena.conductor.oracles.checks import Check
-from srearena.conductor.oracles.checks.holding import Holding
+from srearena.conductor.oracles.checks.sustained_readiness import SustainedReadiness
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
@@ -41,7 +41,7 @@ kubectl -n {ns} patch deployment {service} --type=json \
 -p '[{"op": "remove", "path": "/spec/template/spec/containers/0/resources/limits/memory"}]'"""
 
     def more_checks(self) -> Iterable[Check]:
-        return [Holding()]
+        return [SustainedReadiness()]
 
 
 # A job with a sidecar

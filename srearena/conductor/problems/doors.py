@@ -82,7 +82,7 @@ class ThroughTheIngress(Check):
             now = self._answered(problem)
         except ProbeFailed as failed:
             return [str(failed)]
-        missing = [path for path in self.remembered(problem) or () if path not in now]
+        missing = [path for path in self.baseline_value(problem) or () if path not in now]
         return [f"{path} is not answered as it should be at http://{_HOST}" for path in missing]
 
     def _answered(self, problem: Problem) -> set[str]:

@@ -11,10 +11,10 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from srearena.conductor.oracles.base import Verdict
-from srearena.conductor.oracles.checks import Check, FrontDoor
+from srearena.conductor.oracles.checks import Check, FrontendAvailability
+from srearena.conductor.oracles.checks.after_restart import AfterRestart
 from srearena.conductor.oracles.checks.consumption import Consumption
-from srearena.conductor.oracles.checks.lasting import Lasting
-from srearena.conductor.oracles.checks.measure import Measure
+from srearena.conductor.oracles.checks.metric_range import MetricRange
 from srearena.conductor.oracles.checks.requests import Requests
 from srearena.conductor.oracles.localization import LocalizationOracle
 from srearena.conductor.oracles.mitigation import MitigationOracle
@@ -73,7 +73,9 @@ kubectl -n {ns} rollout status deployment/flagd --timeout=90s"""
         super().__init__(app, service, **options)
         self.localization_oracle = FlagLocalization(problem=self, expected=list(self.services))
         checks = [check() for check in self.also]
-        self.mitigation_oracle = MitigationOracle(self, also=[*checks, Lasting("flagd", checks or [FrontDoor()])])
+        self.mitigation_oracle = MitigationOracle(
+            self, also=[*checks, AfterRestart("flagd", checks or [FrontendAvailability()])]
+        )
 
     def _filled(self, text: str, service: str | None = None) -> str:
         return super()._filled(text.replace("{flag}", self.fault), service)
@@ -109,7 +111,7 @@ class AdHighCpu(FeatureFlag):
     explanation = "The flag {flag} makes the ad service keep four processors busy, and its limit starves its requests."
     also = (
         partial(
-            Measure,
+            MetricRange,
             "the processor time that ad takes",
             'sum(rate(container_cpu_usage_seconds_total{namespace="{ns}", container="ad"}[2m]))',
             least=0.0,
@@ -141,7 +143,7 @@ class ImageSlowLoad(FeatureFlag):
     explanation = "The flag {flag} makes the pages of the frontend have their pictures held back for ten seconds each."
     also = (
         partial(
-            Measure,
+            MetricRange,
             "the time in milliseconds that a picture takes",
             f"sum(rate(traces_span_metrics_duration_milliseconds_sum{_PICTURES}[1m]))"
             f" / sum(rate(traces_span_metrics_duration_milliseconds_count{_PICTURES}[1m]))",
@@ -240,7 +242,7 @@ class FloodHomepage(FeatureFlag):
     explanation = "The flag {flag} makes every visitor ask for the home page a hundred times at once."
     also = (
         partial(
-            Measure,
+            MetricRange,
             "the rate of requests at the front door",
             "sum(rate(traces_span_metrics_calls_total"
             '{namespace="{ns}", service_name="frontend-proxy", span_kind="SPAN_KIND_SERVER"}[2m]))',

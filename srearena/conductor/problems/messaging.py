@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from srearena.conductor.oracles.checks.consumption import Consumption
-from srearena.conductor.oracles.checks.measure import Measure
+from srearena.conductor.oracles.checks.metric_range import MetricRange
 from srearena.conductor.problems.feature_flags import CHECKOUT
 from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
@@ -27,7 +27,7 @@ class KafkaProducerLeak(OriginProblem):
     also = (
         partial(Consumption, CHECKOUT),
         partial(
-            Measure,
+            MetricRange,
             "the rate of messages at the broker",
             'sum(rate(kafka_topic_partition_current_offset{namespace="{ns}"}[2m]))',
             least=0.0,

@@ -44,7 +44,7 @@ class MetastableProblem(OriginProblem):
     """How long the weak system runs undisturbed before the trigger."""
 
     def more_checks(self) -> Iterable[Check]:
-        return [Traffic(patience=240.0), Replay()]
+        return [Traffic(timeout=240.0), Replay()]
 
     @abstractmethod
     def trigger(self) -> None:
@@ -176,7 +176,7 @@ kubectl -n {ns} rollout restart deployment/rate"""
         super().__init__(**arguments, victims=("rate", "frontend"))
 
     def more_checks(self) -> Iterable[Check]:
-        return [Policy(), Traffic(patience=240.0), Replay()]
+        return [Policy(), Traffic(timeout=240.0), Replay()]
 
     def set_up(self) -> None:
         for name, variables in self.settings.items():

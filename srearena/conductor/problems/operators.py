@@ -65,7 +65,7 @@ class Storage(Check):
 
     def complaints(self, problem: Problem) -> list[str]:
         phases = {c["metadata"]["name"]: (c.get("status") or {}).get("phase") for c in self._claims(problem)}
-        expected = self.remembered(problem) or ()
+        expected = self.baseline_value(problem) or ()
         return [f"the claim {name} is {phases.get(name, 'gone')}" for name in expected if phases.get(name) != "Bound"]
 
     def _claims(self, problem: Problem) -> list[Obj]:

@@ -72,7 +72,7 @@ class Progress(Check):
         return []
 
     def _lost(self, problem: Problem) -> bool:
-        if self._offset(problem, _SOURCE) < (self.remembered(problem) or 0):
+        if self._offset(problem, _SOURCE) < (self.baseline_value(problem) or 0):
             return True
         read = ["kafka-console-consumer.sh", "--topic", _SOURCE, "--from-beginning", "--timeout-ms", "5000"]
         records = self._asked(problem, *read).splitlines()

@@ -68,15 +68,15 @@ class RollsOver(Check):
     name = "rollout"
     disruptive = True
 
-    def __init__(self, deployment: str, patience: float = 240.0) -> None:
+    def __init__(self, deployment: str, timeout: float = 240.0) -> None:
         self._deployment = deployment
-        self._patience = patience
+        self._timeout = timeout
 
     def complaints(self, problem: Problem) -> list[str]:
         api, namespace = problem.kubernetes, problem.namespace
         api.restart("deployments", self._deployment, namespace)
         waited = 0.0
-        while waited < self._patience:
+        while waited < self._timeout:
             problem.cluster.wait(_STEP)
             waited += _STEP
             now = api.get("deployments", self._deployment, namespace)

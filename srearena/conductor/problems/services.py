@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from srearena.conductor.oracles.checks.steadiness import Steadiness
+from srearena.conductor.oracles.checks.connections import ConnectionSuccess
 from srearena.conductor.oracles.mitigation import MitigationOracle
 from srearena.conductor.problems.injected import InjectedProblem
 from srearena.conductor.problems.registry import problem
@@ -56,4 +56,4 @@ kubectl -n {ns} patch service {service} --type=json \
 
     def __init__(self, app: str, service: str, **options: Any) -> None:
         super().__init__(app, service, **options)
-        self.mitigation_oracle = MitigationOracle(self, also=[Steadiness(service)])
+        self.mitigation_oracle = MitigationOracle(self, also=[ConnectionSuccess(service)])

@@ -1,4 +1,4 @@
-"""A check looks at the cluster and complains. It may look once before the fault, to know what healthy means here."""
+"""The base of all checks: a check inspects the cluster and returns complaints, and may record a healthy baseline."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ if TYPE_CHECKING:
 
 
 class Check(ABC):
+    """One condition that a repaired system must meet."""
+
     name: ClassVar[str]
     disruptive: ClassVar[bool] = False
-    """Whether the check itself changes the system; such checks come last, and only if the others are content."""
+    """Whether the check itself changes the system; such checks run last, and only if all others pass."""
 
     def record_baseline(self, problem: Problem) -> Any:
-        """What to keep from the healthy system; it comes back as `problem.baseline.facts[name]`."""
+        """Measure the healthy system; the value is stored as `problem.baseline.facts[name]`."""
         return None
 
-    def remembered(self, problem: Problem) -> Any:
+    def baseline_value(self, problem: Problem) -> Any:
         return problem.baseline.facts.get(self.name) if problem.baseline is not None else None
 
     @abstractmethod
     def complaints(self, problem: Problem) -> list[str]:
-        """What is wrong, in words; nothing if the check is content. May let the cluster's time pass."""
+        """Describe what is wrong; empty where the check passes. May wait in the cluster's time."""

@@ -1,7 +1,7 @@
-"""Orders that are placed now reach every consumer of the broker soon.
+"""New orders reach every consumer of the broker in time.
 
-Why it cannot be gamed: the harness places the orders itself, so that silencing the load does not empty the queue for
-long; skipping or deleting the backlog does not either, for what matters is how fast new messages are taken.
+Why it cannot be gamed: the harness places the orders itself, so stopping the load does not keep the queue empty; nor
+does skipping or deleting the backlog, because the check measures how fast new messages are consumed.
 """
 
 from __future__ import annotations
@@ -19,10 +19,13 @@ if TYPE_CHECKING:
     from srearena.conductor.problems.base import Problem
 
 _DESCRIBE = "/opt/kafka/bin/kafka-consumer-groups.sh --bootstrap-server localhost:9092 --describe --all-groups"
-_NEARLY_NONE = 20
+_ACCEPTABLE_LAG = 20
+"""Messages; below the orders of the check, so that a stopped consumer is always found."""
 
 
 class Consumption(Check):
+    """The consumers keep up with `orders` new orders."""
+
     name = "consumption"
 
     def __init__(self, order: SampleRequest, *, orders: int = 30, within: float = 120.0) -> None:
@@ -38,42 +41,42 @@ class Consumption(Check):
         problem.cluster.wait(10)
         lag: dict[str, int] = {}
 
-        def taken() -> bool:
+        def caught_up() -> bool:
             lag.clear()
             lag.update(_lag(problem))
-            return bool(lag) and max(lag.values()) <= _NEARLY_NONE
+            return bool(lag) and max(lag.values()) <= _ACCEPTABLE_LAG
 
         try:
-            wait_until(taken, problem.cluster.wait, self._within, what="consumers")
+            wait_until(caught_up, problem.cluster.wait, self._within, what="consumers")
         except TimedOut:
             if not lag:
-                return ["the broker does not say how far its consumers are"]
+                return ["the broker reports no consumer groups"]
             worst = max(lag, key=lambda group: lag[group])
             return [f"{self._within:g} s after {self._orders} orders, {worst} is {lag[worst]} messages behind"]
         return []
 
     def _script(self, problem: Problem) -> str:
-        door = problem.app.frontend
-        assert door is not None
-        url = f"http://{door.service}:{door.port}{self._order.path}"
+        frontend = problem.app.frontend
+        assert frontend is not None
+        url = f"http://{frontend.service}:{frontend.port}{self._order.path}"
         words = ["wget", "-q", "-T", "10", "-O", "/dev/null", "--header", "content-type: application/json"]
         words += ["--post-data", self._order.body, url]
         return f"for i in $(seq {self._orders}); do {shlex.join(words)}; done; true"
 
 
 def _lag(problem: Problem) -> dict[str, int]:
-    """How far behind each consumer group is, as the broker's own tool tells; nothing if it does not."""
+    """The lag of each consumer group by the broker's own tool; empty where the tool fails."""
     for pod in problem.kubernetes.list("pods", problem.namespace, labels="opentelemetry.io/name=kafka"):
         if (pod.get("status") or {}).get("phase") != "Running":
             continue
         try:
-            said = problem.kubernetes.exec(pod["metadata"]["name"], ["sh", "-c", _DESCRIBE], problem.namespace)
+            finished = problem.kubernetes.exec(pod["metadata"]["name"], ["sh", "-c", _DESCRIBE], problem.namespace)
         except ServiceError:
             return {}
-        rows = [line.split() for line in said.output.splitlines()]
-        found: dict[str, int] = {}
+        rows = [line.split() for line in finished.output.splitlines()]
+        lags: dict[str, int] = {}
         for row in rows:
             if len(row) > 5 and row[5].isdigit():
-                found[row[0]] = found.get(row[0], 0) + int(row[5])
-        return found
+                lags[row[0]] = lags.get(row[0], 0) + int(row[5])
+        return lags
     return {}

@@ -1,7 +1,7 @@
-"""What was at fault can be started anew: its pods are deleted, and their successors become ready.
+"""The workloads at fault can start again: their pods are deleted, and the new pods become ready.
 
-Why it cannot be gamed: a repair inside a running container, an admission rule that only old pods escaped, or a
-configuration that nothing has read yet, does not survive it.
+Why it cannot be gamed: a repair inside a running container, an admission rule that only old pods escaped, and a
+configuration that no process has read yet do not survive it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 
 
 class FreshPods(Check):
+    """New pods of `workloads`, or of the faulty services, become ready."""
+
     name = "fresh-pods"
     disruptive = True
 
-    def __init__(self, workloads: tuple[str, ...] | None = None, patience: float = 330.0) -> None:
+    def __init__(self, workloads: tuple[str, ...] | None = None, timeout: float = 330.0) -> None:
         self._workloads = workloads
-        self._patience = patience
+        self._timeout = timeout
 
     def complaints(self, problem: Problem) -> list[str]:
         api, namespace = problem.kubernetes, problem.namespace
@@ -36,19 +38,23 @@ class FreshPods(Check):
             old = _pods(problem, workload)
             for pod in old:
                 api.delete("pods", pod["metadata"]["name"], namespace)
-            gone = {pod["metadata"]["uid"] for pod in old}
+            old_uids = {pod["metadata"]["uid"] for pod in old}
 
-            def replaced(workload: Obj = workload, gone: set[str] = gone) -> bool:
-                return not gone & {pod["metadata"]["uid"] for pod in _pods(problem, workload)}
+            def replaced(workload: Obj = workload, old_uids: set[str] = old_uids) -> bool:
+                return not old_uids & {pod["metadata"]["uid"] for pod in _pods(problem, workload)}
 
             try:
-                wait_until(replaced, problem.cluster.wait, self._patience, what=f"the old pods of {name} to go")
+                wait_until(
+                    replaced, problem.cluster.wait, self._timeout, what=f"the deletion of the old pods of {name}"
+                )
             except TimedOut as late:
                 return [str(late)]
-        return [f"after a fresh start: {line}" for line in Readiness(self._patience, hold=20.0).complaints(problem)]
+        return [
+            f"after new pods have started: {line}" for line in Readiness(self._timeout, hold=20.0).complaints(problem)
+        ]
 
 
 def _pods(problem: Problem, workload: Obj) -> list[Obj]:
-    wanted = workload["spec"]["selector"].get("matchLabels") or {}
-    labels = ",".join(f"{key}={value}" for key, value in wanted.items())
+    match_labels = workload["spec"]["selector"].get("matchLabels") or {}
+    labels = ",".join(f"{key}={value}" for key, value in match_labels.items())
     return problem.kubernetes.list("pods", problem.namespace, labels=labels)

@@ -1,7 +1,7 @@
-"""The application is still the application: its workloads, Services and storage are there and mean the same.
+"""The application is unchanged in its intent: its workloads, Services and storage exist and mean the same.
 
-Why it cannot be gamed: deleting what is broken, scaling it to nothing, swapping its image for one that idles, pointing
-a Service elsewhere, or replacing a volume by an empty one are all departures from the baseline taken before the fault.
+Why it cannot be gamed: deleting the broken workload, scaling it to zero, replacing its image by one that idles,
+pointing a Service elsewhere, and replacing a volume by an empty one all differ from the baseline captured before the fault.
 """
 
 from __future__ import annotations
@@ -17,51 +17,55 @@ if TYPE_CHECKING:
 
 
 class Intent(Check):
+    """Workloads, Services and claims of the baseline still exist and are the same."""
+
     name = "intent"
 
     def __init__(self, *, keeps_claims: bool = True) -> None:
-        """`keeps_claims` is false where what was stored is lost already, and a new claim is as good as the old one."""
+        """`keeps_claims` is false where the stored data is lost already, so that a new claim is acceptable."""
         self._keeps_claims = keeps_claims
 
     def complaints(self, problem: Problem) -> list[str]:
         baseline = problem.baseline
         if baseline is None:
             return []
-        found: list[str] = []
+        complaints: list[str] = []
         namespace = problem.namespace
         for resource in WORKLOADS:
             for before in baseline.of(resource, namespace=namespace):
                 now = problem.kubernetes.find(resource, before["metadata"]["name"], namespace)
-                found += _workload(before, now)
+                complaints += _workload(before, now)
         for before in baseline.of("services", namespace=namespace):
-            found += _service(before, problem.kubernetes.find("services", before["metadata"]["name"], namespace))
+            complaints += _service(before, problem.kubernetes.find("services", before["metadata"]["name"], namespace))
         for before in baseline.of("persistentvolumeclaims", namespace=namespace):
             name = before["metadata"]["name"]
             now = problem.kubernetes.find("persistentvolumeclaims", name, namespace)
             if now is None:
-                found.append(f"the claim {name} is gone, and with it what was stored there")
+                complaints.append(f"the claim {name} is deleted, and its data with it")
             elif self._keeps_claims and now["metadata"]["uid"] != before["metadata"]["uid"]:
-                found.append(f"the claim {name} is not the one it was: what was stored there is lost")
-        return found
+                complaints.append(f"the claim {name} is a new one: its data is lost")
+        return complaints
 
 
 def _workload(before: Obj, now: Obj | None) -> list[str]:
-    what = f"{before['kind']} {before['metadata']['name']}"
+    label = f"{before['kind']} {before['metadata']['name']}"
     if now is None:
-        return [f"{what} is gone"]
-    found = []
+        return [f"{label} is deleted"]
+    complaints = []
     if before["spec"].get("replicas", 1) and now["spec"].get("replicas", 1) == 0:
-        found.append(f"{what} is scaled to nothing")
+        complaints.append(f"{label} is scaled to zero")
     images = {c["name"]: c.get("image", "") for c in now["spec"]["template"]["spec"]["containers"]}
     for container in before["spec"]["template"]["spec"]["containers"]:
         name = container["name"]
         if name not in images:
-            found.append(f"{what} has lost its container {name}")
+            complaints.append(f"{label} has lost its container {name}")
         elif _repository(images[name]) != _repository(container.get("image", "")):
-            found.append(f"{what}: container {name} runs {images[name]}, another program than {container['image']}")
+            complaints.append(
+                f"{label}: container {name} runs {images[name]}, another program than {container['image']}"
+            )
     claims = _claims(before) - _claims(now)
-    found += [f"{what} does not use the claim {claim} any more" for claim in sorted(claims)]
-    return found
+    complaints += [f"{label} does not use the claim {claim} any more" for claim in sorted(claims)]
+    return complaints
 
 
 def _claims(workload: Obj) -> set[str]:
@@ -70,7 +74,7 @@ def _claims(workload: Obj) -> set[str]:
 
 
 def _repository(image: str) -> str:
-    """An image without its tag or digest, and without the registry that is meant when none is named."""
+    """The repository of an image, without tag, digest and default registry."""
     name = image.partition("@")[0]
     head, slash, last = name.rpartition("/")
     name = f"{head}{slash}{last.partition(':')[0]}"
@@ -80,13 +84,13 @@ def _repository(image: str) -> str:
 
 
 def _service(before: Obj, now: Obj | None) -> list[str]:
-    what = f"Service {before['metadata']['name']}"
+    label = f"Service {before['metadata']['name']}"
     if now is None:
-        return [f"{what} is gone"]
+        return [f"{label} is deleted"]
     if now["spec"].get("type") == "ExternalName" and before["spec"].get("type") != "ExternalName":
-        return [f"{what} leads out of the cluster now"]
+        return [f"{label} points out of the cluster"]
     ports = {(port["port"], port.get("protocol", "TCP")) for port in now["spec"].get("ports") or ()}
     missing = [
         port for port in before["spec"].get("ports") or () if (port["port"], port.get("protocol", "TCP")) not in ports
     ]
-    return [f"{what} does not offer port {port['port']} any more" for port in missing]
+    return [f"{label} does not offer port {port['port']} any more" for port in missing]

@@ -1,7 +1,7 @@
-"""A password that was rotated stays rotated: the old one opens nothing.
+"""A rotated password stays rotated: the database refuses the old one.
 
-Why it cannot be gamed: the database itself is asked, over the network. Setting the old password again would make the
-clients work, and undo what the rotation was for.
+Why it cannot be gamed: the check logs in to the database over the network. Setting the old password again would make
+the clients work, and would revert the rotation.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 
 class OldPassword(Check):
+    """The store refuses the old password of a user."""
+
     name = "old-password"
 
     def __init__(self, store: str, user: str, database: str, password: str) -> None:
@@ -31,8 +33,10 @@ class OldPassword(Check):
             if (pod.get("status") or {}).get("phase") != "Running":
                 continue
             try:
-                said = problem.kubernetes.exec(pod["metadata"]["name"], ["sh", "-c", self._login], problem.namespace)
+                finished = problem.kubernetes.exec(
+                    pod["metadata"]["name"], ["sh", "-c", self._login], problem.namespace
+                )
             except ServiceError as failure:
-                return [f"{self._store} cannot be asked: {failure}"]
-            return [f"{self._store} lets {self._user} in with the old password"] if said.status == 0 else []
+                return [f"{self._store} cannot be queried: {failure}"]
+            return [f"{self._store} accepts the old password of {self._user}"] if finished.status == 0 else []
         return [f"{self._store} is not running"]

@@ -1,7 +1,7 @@
-"""A short-lived pod of the harness that tries something from inside the cluster, as a caller there would.
+"""Probes: short-lived pods of the harness that run a script inside the cluster, like a client there.
 
-It asks for little and meets the strictest pod security level, so that it is admitted wherever ordinary pods are. What
-it leaves behind (itself, its events) is removed: it must not be there for an agent to see.
+A probe has small requests and meets the strictest pod security level, so it is admitted wherever ordinary pods are. The
+pod and its events are deleted afterwards, so that an agent does not see them.
 """
 
 from __future__ import annotations
@@ -16,39 +16,41 @@ if TYPE_CHECKING:
     from srearena.conductor.problems.base import Problem
 
 _IMAGE = "busybox:1.36"
-_PATIENCE = 180.0
+_TIMEOUT = 180.0
+"""Seconds; covers an image pull and a scheduling retry on a busy cluster."""
 _ADMISSION = 40.0
+"""Seconds; above the 30 s that an admission webhook may take at most."""
 
 
 class ProbeFailed(Exception):
-    """The probe could not be run; the text says why."""
+    """The probe could not run; the message has the reason."""
 
 
 def run_probe(problem: Problem, script: str, pod_settings: Obj | None = None, image: str = _IMAGE) -> str:
-    """What a shell script prints in a pod of the application's namespace."""
+    """Run a shell script in a new pod of the application's namespace and return its output."""
     api, namespace = problem.kubernetes, problem.namespace
     try:
-        # Where webhooks review new pods, the answer takes some of the cluster's time.
+        # Admission webhooks take some of the cluster's time.
         with problem.cluster.fast_forward(_ADMISSION):
-            made = api.create(_manifest(script, pod_settings or {}, image), namespace, manager="kubectl-run")
+            created = api.create(_manifest(script, pod_settings or {}, image), namespace, manager="kubectl-run")
     except ApiRefused as refused:
         raise ProbeFailed(f"a new pod is not admitted in {namespace}: {refused}") from refused
 
-    name = made["metadata"]["name"]
+    name = created["metadata"]["name"]
 
-    def over() -> bool:
+    def has_ended() -> bool:
         pod = api.get("pods", name, namespace)
         return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
     try:
-        wait_until(over, problem.cluster.wait, _PATIENCE, what="a probe")
+        wait_until(has_ended, problem.cluster.wait, _TIMEOUT, what="a probe")
         pod = api.get("pods", name, namespace)
         if pod["status"]["phase"] == "Failed":
-            raise ProbeFailed(f"a new pod in {namespace} fails: {_why(pod)}")
+            raise ProbeFailed(f"a new pod in {namespace} fails: {_reason(pod)}")
         return api.logs(name, namespace)
     except TimedOut as late:
         pod = api.get("pods", name, namespace)
-        raise ProbeFailed(f"a new pod in {namespace} does not get to run: {_why(pod)}") from late
+        raise ProbeFailed(f"a new pod in {namespace} does not start: {_reason(pod)}") from late
     finally:
         api.delete("pods", name, namespace, grace=0)
         for event in api.list("events", namespace, fields=f"involvedObject.name={name}"):
@@ -79,13 +81,13 @@ def _manifest(script: str, settings: Obj, image: str) -> Obj:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "shell-"}, "spec": spec}
 
 
-def _why(pod: Obj) -> str:
+def _reason(pod: Obj) -> str:
     status = pod.get("status") or {}
     for state in status.get("containerStatuses") or ():
         now = state.get("state") or {}
-        trouble = now.get("waiting") or now.get("terminated")
-        if trouble:
-            return str(trouble.get("message") or trouble.get("reason"))
+        details = now.get("waiting") or now.get("terminated")
+        if details:
+            return str(details.get("message") or details.get("reason"))
     for condition in status.get("conditions") or ():
         if condition.get("status") == "False" and condition.get("message"):
             return str(condition["message"])

@@ -1,7 +1,7 @@
 """Every workload of the application is up to date, ready, and stays so for a while.
 
-Why it cannot be gamed: it looks at the workloads of the baseline, not at what is left of them; old pods of a stuck
-rollout do not count; and a crash loop between two crashes does not outlive the window.
+Why it cannot be gamed: it checks the workloads of the baseline, not the remaining ones; old pods of a stuck rollout do
+not count; and a container in a crash loop restarts within the window.
 """
 
 from __future__ import annotations
@@ -21,26 +21,28 @@ _LONGEST_STEP = 15.0
 
 
 class Readiness(Check):
+    """All workloads become ready within `timeout` and stay ready for `hold` seconds."""
+
     name = "readiness"
 
-    # The patience outlasts the longest back-off of a crashed container, which is five minutes.
-    def __init__(self, patience: float = 330.0, hold: float = 60.0) -> None:
-        self._patience = patience
+    # The timeout exceeds the longest back-off of a crashed container, which is five minutes.
+    def __init__(self, timeout: float = 330.0, hold: float = 60.0) -> None:
+        self._timeout = timeout
         self._hold = hold
 
     def complaints(self, problem: Problem) -> list[str]:
         waited, step = 0.0, _STEP
-        while (found := _unready(problem)) and waited < self._patience:
+        while (found := _unready(problem)) and waited < self._timeout:
             problem.cluster.wait(step)
             waited += step
             step = min(1.5 * step, _LONGEST_STEP)
         if found:
             return found
         restarts = _restarts(problem.kubernetes, problem.app.namespaces)
-        held = 0.0
-        while held < self._hold:
+        elapsed = 0.0
+        while elapsed < self._hold:
             problem.cluster.wait(_STEP)
-            held += _STEP
+            elapsed += _STEP
             if found := _unready(problem):
                 return [f"{line}, after having been ready" for line in found]
         return [
@@ -61,7 +63,7 @@ def _unready(problem: Problem) -> list[str]:
             if not expected:
                 continue
             now = {obj["metadata"]["name"]: obj for obj in problem.kubernetes.list(resource, namespace)}
-            found += [f"{name} is gone" for name in expected if name not in now]
+            found += [f"{name} is deleted" for name in expected if name not in now]
             late += [now[name] for name in expected if name in now and missing_replicas(now[name]) is not None]
         pods = problem.kubernetes.list("pods", namespace) if late else []
         found += [describe_unready(obj, pods) for obj in late]

@@ -1,7 +1,7 @@
-"""The trigger is replayed: a disturbance like the one that began it passes, and the system comes back by itself.
+"""The trigger is replayed: after a disturbance like the first one the system recovers without help.
 
-Why it cannot be gamed: a restart ends a retry storm, and so does a pause in the load, but the next spike begins a new
-one. Only a system that no longer feeds its own overload is healthy again a few minutes after the disturbance is over.
+Why it cannot be gamed: a restart ends a retry storm, and so does a pause in the load, but the next spike starts a new
+one. Only a system that no longer sustains its own overload is healthy a few minutes after the disturbance.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ __all__ = ["Replay", "Triggered"]
 
 @runtime_checkable
 class Triggered(Protocol):
+    """A problem whose trigger can be replayed."""
+
     def trigger(self) -> None:
         """Disturb the system for a while, and stop."""
 
@@ -26,7 +28,7 @@ class Triggered(Protocol):
 class Replay(Check):
     name = "replay"
     disruptive = True
-    """Needs what `Traffic` remembers, so that both belong to an oracle that replays."""
+    """Uses the baseline of `Traffic`, so an oracle that replays needs both checks."""
 
     def __init__(self, recovery: float = 240.0) -> None:
         self._recovery = recovery
@@ -36,4 +38,4 @@ class Replay(Check):
             return []
         problem.trigger()
         problem.cluster.wait(self._recovery)
-        return [f"after another disturbance: {line}" for line in Traffic(patience=60.0).complaints(problem)]
+        return [f"after another disturbance: {line}" for line in Traffic(timeout=60.0).complaints(problem)]

@@ -1,7 +1,7 @@
-"""The application's own users are served as before: calls flow, and few of them fail or take long, service by service.
+"""The traffic of every service is near that of the healthy system: call rate, error ratio and latency.
 
-Why it cannot be gamed: what is compared is the healthy system's own traffic. Silencing the load is a complaint of its
-own (calls that flowed before must flow), and deleting an alert changes nothing, since none is looked at.
+Why it cannot be gamed: it compares with the healthy system's own traffic. Stopping the load is a complaint (calls that
+were made before must be made), and deleting an alert changes nothing, since alerts are not read.
 """
 
 from __future__ import annotations
@@ -25,19 +25,21 @@ Figures = dict[str, dict[str, float]]
 
 
 class Traffic(Check):
+    """Call rates, error rates and latencies are near those of the healthy system."""
+
     name = "traffic"
 
-    def __init__(self, patience: float = 420.0) -> None:
-        self._patience = patience
+    def __init__(self, timeout: float = 420.0) -> None:
+        self._timeout = timeout
 
     def record_baseline(self, problem: Problem) -> Figures:
         return _measured(problem)
 
     def complaints(self, problem: Problem) -> list[str]:
-        before: Figures = self.remembered(problem) or {}
+        before: Figures = self.baseline_value(problem) or {}
         found = _worse(before, _measured(problem))
         waited = 0.0
-        while found and waited < self._patience:
+        while found and waited < self._timeout:
             problem.cluster.wait(_STEP)
             waited += _STEP
             found = _worse(before, _measured(problem))

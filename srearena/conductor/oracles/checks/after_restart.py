@@ -1,6 +1,6 @@
-"""What holds now still holds after what it rests upon was started anew.
+"""Other checks still pass after the pods of a dependency have been replaced.
 
-Why it cannot be gamed: a setting changed in a running process, or in a copy that dies with its pod, is gone then.
+Why it cannot be gamed: a setting changed in a running process, or in a file of the old pod, is lost then.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from srearena.conductor.problems.base import Problem
 
 
-class Lasting(Check):
-    """`checks` are content again once the pods of `workload` have been replaced."""
+class AfterRestart(Check):
+    """`checks` pass again once the pods of `workload` have been replaced."""
 
     name = "lasting"
     disruptive = True
@@ -26,8 +26,8 @@ class Lasting(Check):
         self._checks = checks
 
     def complaints(self, problem: Problem) -> list[str]:
-        found = FreshPods((self._workload,)).complaints(problem)
-        for check in self._checks if not found else ():
+        complaints = FreshPods((self._workload,)).complaints(problem)
+        for check in self._checks if not complaints else ():
             lines = check.complaints(problem)
-            found += [f"after a fresh start of {self._workload}: {check.name}: {line}" for line in lines]
-        return found
+            complaints += [f"after a restart of {self._workload}: {check.name}: {line}" for line in lines]
+        return complaints

@@ -1,7 +1,7 @@
-"""Connections to a Service are taken one and all, not only those that happen to go to the right pod.
+"""All connections to a Service succeed, not only those that reach the right pod.
 
-Why it cannot be gamed: a pod of the harness really makes them, each anew, so that whoever stands behind the Service and
-does not listen is met sooner or later; a Service that selects nobody takes none.
+Why it cannot be gamed: a pod of the harness opens many new connections, so an endpoint that does not listen is reached
+sooner or later; a Service without endpoints accepts none.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from srearena.conductor.problems.base import Problem
 
 
-class Steadiness(Check):
+class ConnectionSuccess(Check):
+    """Each of `times` connections to a Service is accepted."""
+
     name = "steadiness"
 
     def __init__(self, service: str, times: int = 40) -> None:
@@ -29,9 +31,9 @@ class Steadiness(Check):
         port = service["spec"]["ports"][0]["port"]
         script = f"for i in $(seq {self._times}); do nc -z -w 3 {self._service} {port} && echo taken; done; true"
         try:
-            taken = run_probe(problem, script).split().count("taken")
+            accepted = run_probe(problem, script).split().count("taken")
         except ProbeFailed as failed:
             return [str(failed)]
-        if taken == self._times:
+        if accepted == self._times:
             return []
-        return [f"{self._times - taken} of {self._times} connections to {self._service}:{port} are not taken"]
+        return [f"{self._times - accepted} of {self._times} connections to {self._service}:{port} are not accepted"]
