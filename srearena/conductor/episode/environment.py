@@ -38,14 +38,16 @@ def open_cluster(
         raise ProblemError(f"{problem.id} does not run on {backend}: it runs on {', '.join(problem.runs_on)}")
     if config.embedded:
         return embedded_cluster(problem, spec)
-    return TimedCluster(real_cluster([problem.app], config, beside=problem.beside, nodes=nodes, say=say))
+    return TimedCluster(
+        real_cluster([problem.app], config, extra_namespaces=problem.extra_namespaces, nodes=nodes, say=say)
+    )
 
 
 def real_cluster(
     applications: Sequence[Application],
     config: Config,
     *,
-    beside: Sequence[str] = (),
+    extra_namespaces: Sequence[str] = (),
     nodes: NodeAccess | None = None,
     say: Say = lambda text: None,
 ) -> SharedCluster:
@@ -59,7 +61,7 @@ def real_cluster(
     )
     cluster.set_node_access(nodes or machines_of(cluster, config))
     names = tuple(dict.fromkeys(name for app in applications for name in app.namespaces))
-    namespaces = [*names, *beside, IDENTITY]
+    namespaces = [*names, *extra_namespaces, IDENTITY]
     manifests = [m for app in applications for m in app.manifests]
     if telemetry is None:
         namespaces.append(OBSERVE)

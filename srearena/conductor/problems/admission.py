@@ -1,4 +1,4 @@
-"""Pods that are not let in."""
+"""Admission faults: webhooks that keep pods from being created."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ PLACE, POLICY, _PORT = "policy-system", "pod-policy", 8443
 
 
 class WebhookProblem(OriginProblem):
-    """With a webhook server that answers under a certificate of the company's authority."""
+    """Adds a webhook server with a certificate of the company's authority."""
 
-    beside = (PLACE,)
+    extra_namespaces = (PLACE,)
     server: ClassVar[Obj] = {"image": "registry.k8s.io/e2e-test-images/agnhost:2.53", "args": ["webhook"]}
 
     def _authority(self, name: str = "Platform CA") -> Authority:
@@ -59,8 +59,8 @@ class WebhookProblem(OriginProblem):
     def set_up(self) -> None:
         authority = self._authority()
         host = f"{POLICY}.{PLACE}.svc"
-        held = authority.issue(host, self._today - timedelta(days=30), self._today + timedelta(days=335))
-        for obj in _webhook_server(self.server, held, authority.pem):
+        certificate = authority.issue(host, self._today - timedelta(days=30), self._today + timedelta(days=335))
+        for obj in _webhook_server(self.server, certificate, authority.pem):
             self.kubernetes.apply(obj)
         self.cluster.wait(45)
         for obj in self.configurations(authority.pem):
@@ -68,7 +68,7 @@ class WebhookProblem(OriginProblem):
 
     @abstractmethod
     def configurations(self, authority: str) -> Iterable[Obj]:
-        """How the API server is told to ask it, by whom its certificate is signed."""
+        """The webhook configuration, with the authority that signs the server's certificate."""
 
 
 @problem(
@@ -102,8 +102,8 @@ kubectl -n {{ns}} rollout restart deployment/{{service}}"""
         super().inject_fault()
 
 
-def _webhook_server(server: Obj, held: Certificate, authority: str) -> list[Obj]:
-    """A program that is asked about pods, its certificate, and the authority for who needs it."""
+def _webhook_server(server: Obj, certificate: Certificate, authority: str) -> list[Obj]:
+    """The webhook server with its Service, certificate and authority."""
     files = ["--tls-cert-file=/tls/tls.crt", "--tls-private-key-file=/tls/tls.key", f"--port={_PORT}"]
     container = {
         "name": "webhook",
@@ -114,8 +114,8 @@ def _webhook_server(server: Obj, held: Certificate, authority: str) -> list[Obj]
         "volumeMounts": [{"name": "tls", "mountPath": "/tls", "readOnly": True}],
     }
     pod = {"containers": [container], "volumes": [{"name": "tls", "secret": {"secretName": f"{POLICY}-tls"}}]}
-    door = service(POLICY, PLACE, _PORT)
-    door["spec"]["ports"] = [{"port": 443, "targetPort": _PORT}]
+    webhook_service = service(POLICY, PLACE, _PORT)
+    webhook_service["spec"]["ports"] = [{"port": 443, "targetPort": _PORT}]
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": PLACE}},
         {
@@ -123,7 +123,7 @@ def _webhook_server(server: Obj, held: Certificate, authority: str) -> list[Obj]
             "kind": "Secret",
             "type": "kubernetes.io/tls",
             "metadata": {"name": f"{POLICY}-tls", "namespace": PLACE},
-            "stringData": {"tls.crt": held.certificate, "tls.key": held.key},
+            "stringData": {"tls.crt": certificate.certificate, "tls.key": certificate.key},
         },
         {
             "apiVersion": "v1",
@@ -132,14 +132,14 @@ def _webhook_server(server: Obj, held: Certificate, authority: str) -> list[Obj]
             "data": {"ca.crt": authority},
         },
         deployment(POLICY, PLACE, pod),
-        door,
+        webhook_service,
     ]
 
 
 def reviewing(
     name: str, namespace: str, authority: str, kind: str = "Validating", seconds: int = 5, failure: str = "Fail"
 ) -> Obj:
-    """Every new pod of a namespace is shown to the server."""
+    """A webhook configuration for all new pods of a namespace."""
     place = {"namespace": PLACE, "name": POLICY, "path": "/pods"}
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -161,14 +161,14 @@ def reviewing(
 
 
 DEFAULTS = {"pod-labels": 12, "pod-priority": 8, "pod-tolerations": 11, "pod-topology": 9}
-"""Webhooks that fill in what pods leave out, and how many seconds each may take."""
+"""Webhooks that set defaults on pods, each with its timeout in seconds."""
 _ISOLATION = "webhook-isolation"
 
 
 class Guarded(Check):
-    """The webhooks are still asked, by some of them at least, and still shielded from what need not reach them.
+    """At least some of the webhooks and their network policy still exist.
 
-    Why it cannot be gamed: repairing admission by doing away with what it is for is no repair.
+    Why it cannot be gamed: deleting the admission control or its protection is not a repair.
     """
 
     name = "guarded"
@@ -191,7 +191,7 @@ class Guarded(Check):
     victims=("recommendation", "frontend"),
 )
 class CumulativeWebhookTimeout(WebhookProblem):
-    """With four webhooks whose failure is ignored, behind a network policy that lets the API server through."""
+    """Adds four webhooks with `failurePolicy: Ignore`, behind a network policy that admits the API server."""
 
     family = "cumulative_admission_webhook_timeout"
     difficulty = "hard"
@@ -209,7 +209,7 @@ for name in {" ".join(DEFAULTS)}; do
   -p '[{{"op": "replace", "path": "/webhooks/0/timeoutSeconds", "value": 2}}]'
 done
 kubectl -n {{ns}} rollout restart deployment/{{service}}"""
-    """The policy is in another team's namespace, where an engineer on call may only read."""
+    """The network policy is in another team's namespace, where the on-call engineer may only read."""
 
     def __init__(self, app: str, service: str, **options: Any) -> None:
         super().__init__(app, service, policy=_ISOLATION, place=PLACE, **options)

@@ -1,4 +1,4 @@
-"""Load that is not shared."""
+"""Load balancing faults."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RECEIVED = (
     replicas=5,
 )
 class WorkloadImbalance(NetworkProblem):
-    """Who takes the load is asked, and a fresh pod of the frontend must be reached, which old rules do not know."""
+    """Check the load of each pod; a new frontend pod must be reached, which stale rules do not contain."""
 
     family = "workload_imbalance"
     difficulty = "hard"

@@ -1,8 +1,8 @@
-"""`Problem`: an application, something that goes wrong with it, and who judges the answers.
+"""`Problem`: an application, a fault, and the oracles that grade the answers.
 
-A problem never keeps a cluster of its own: the conductor attaches one before it calls anything, and what a problem
-does to it goes through the Kubernetes API or the cluster's `nodes`. A subclass sets `app`, `faulty_service` and its
-oracles in `__init__`, which need not call ours; everything else has a default.
+A problem does not own a cluster: the conductor attaches one before it calls any other method. A problem changes the
+cluster only through the Kubernetes API or the cluster's `nodes`. A subclass sets `app`, `faulty_service` and its
+oracles in `__init__`, which need not call the base class; everything else has a default.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ class Problem(ABC):
     stages: tuple[str, ...] = USUAL
     fault_type: FaultType = "Misconfiguration"
     system_level: SystemLevel | None = None
-    """None stands for what usually goes with the level."""
+    """None for the default of the level."""
     explanation: str = ""
-    """What happened, in a sentence or two, for the ground truth."""
+    """The fault in a sentence or two, for the ground truth."""
     remedy: str = ""
-    """A shell script of kubectl commands by which an operator would repair it."""
+    """A shell script of kubectl commands that repairs the system."""
     post_mortem: str = ""
-    """The address of a public report of an incident like this one."""
+    """The URL of a public report on a similar incident."""
     restart_is_a_remedy: bool = False
-    """True where restarting the right thing is an honest repair."""
+    """Whether restarting the right workload is a valid repair."""
 
-    beside: tuple[str, ...] = ()
-    """Namespaces that it makes beside the application's."""
+    extra_namespaces: tuple[str, ...] = ()
+    """Namespaces that the problem creates in addition to the application's."""
 
     app: Application
     faulty_service: str | list[str] | None = None
@@ -65,19 +65,19 @@ class Problem(ABC):
     mitigation_oracle: Oracle | None = None
     fault_injected: bool = False
     injected_at: str = ""
-    """When the fault was injected, on the cluster's time; the conductor notes it."""
+    """The time of injection by the cluster's clock; set by the conductor."""
 
     _cluster: Cluster | None = None
     baseline: Baseline | None = None
-    """How the cluster was before the fault; the conductor takes it."""
+    """The state of the cluster before the fault; set by the conductor."""
 
     @property
     def fault_namespaces(self) -> tuple[str, ...]:
-        """The namespaces whose components an answer may name: the application's first, then the cluster's own."""
-        return tuple(dict.fromkeys((*self.app.namespaces, *self.beside, "kube-system")))
+        """The namespaces whose components an answer may name: the application's, additional ones, and kube-system."""
+        return tuple(dict.fromkeys((*self.app.namespaces, *self.extra_namespaces, "kube-system")))
 
     def attach(self, cluster: Cluster) -> None:
-        """Give the problem its stage; the conductor calls this before anything else."""
+        """Attach a cluster; the conductor calls this first."""
         self._cluster = cluster
         self.__dict__.pop("kubernetes", None)
 
@@ -89,7 +89,7 @@ class Problem(ABC):
 
     @cached_property
     def kubernetes(self) -> Kubernetes:
-        """The harness's own way to the cluster."""
+        """The harness's client for the cluster."""
         return Kubernetes.of(self.cluster)
 
     @property
@@ -98,27 +98,27 @@ class Problem(ABC):
 
     @property
     def faulty_services(self) -> tuple[str, ...]:
-        named = self.faulty_service
-        if named is None:
+        names = self.faulty_service
+        if names is None:
             return ()
-        return (named,) if isinstance(named, str) else tuple(named)
+        return (names,) if isinstance(names, str) else tuple(names)
 
-    def set_up(self) -> None:  # noqa: B027 - most have nothing to add
-        """Add to the healthy application what this problem needs there; called before the baseline is taken."""
+    def set_up(self) -> None:  # noqa: B027 - optional
+        """Add what the problem needs to the healthy application; called before the baseline is captured."""
 
     @abstractmethod
     def inject_fault(self) -> None:
-        """Break it."""
+        """Inject the fault."""
 
     @abstractmethod
     def recover_fault(self) -> None:
-        """Undo what `inject_fault` did."""
+        """Remove the fault."""
 
-    # What the oracles compare with.
+    # Ground truth for the oracles
 
     @property
     def roots(self) -> Sequence[Entity]:
-        """The entities the trouble comes from: by default the workloads named as faulty."""
+        """The entities that cause the incident: by default the faulty workloads."""
         return tuple(Entity("Deployment", name, self.namespace) for name in self.faulty_services)
 
     @property
@@ -151,7 +151,7 @@ class Problem(ABC):
         return AnalysisOracle(self, self.system_level or usual_system_level(self.level), self.fault_type)
 
     def oracle_for(self, stage: str) -> Oracle:
-        """Who judges a stage; ProblemError where nobody does."""
+        """The oracle of a stage; ProblemError where there is none."""
         if stage == "noop":
             return DetectionOracle(self, expected=False)
         oracle = self._diagnosis_oracle if stage == "diagnosis" else getattr(self, f"{stage}_oracle", None)
@@ -161,7 +161,7 @@ class Problem(ABC):
 
     @property
     def _diagnosis_oracle(self) -> Oracle:
-        from srearena.conductor.oracles.diagnosis import DiagnosisOracle  # it builds on localization, which knows us
+        from srearena.conductor.oracles.diagnosis import DiagnosisOracle  # imports this module
 
         return DiagnosisOracle(self)
 

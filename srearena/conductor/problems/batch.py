@@ -1,4 +1,4 @@
-"""Scheduled jobs and controllers that do harm, or do not do their work."""
+"""Scheduled jobs and controllers that cause damage or fail."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _REPORTS = "booking-report"
 
 
 def _report_job(namespace: str) -> Obj:
-    """A report every minute, with something beside it that ships its log and ends with it."""
+    """A CronJob that runs every minute, with a sidecar that ships its log and ends with it."""
     pod = {
         "restartPolicy": "Never",
         "initContainers": [
@@ -78,10 +78,10 @@ def _report_job(namespace: str) -> Obj:
 
 
 class JobCompletes(Check):
-    """A fresh run of the job completes, with its sidecar, and no old run is left hanging.
+    """A new run of the job completes with its sidecar, and no old run is stuck.
 
-    Why it cannot be gamed: the harness starts a run of its own from the job's template. A job without its sidecar, one
-    that is suspended or gone, or old runs that still hang, are complaints of their own.
+    Why it cannot be gamed: the harness starts its own run from the job's template. A job without its sidecar, a
+    suspended or deleted job, and old runs that are still stuck are complaints.
     """
 
     name = "job"
@@ -181,10 +181,10 @@ def _session(namespace: str, name: str = _SESSION) -> Obj:
 
 
 class CleanedUp(Check):
-    """What was deleted goes, and so does the next that is deleted: the controller does its work.
+    """Deleted objects disappear, and so does a new one: the controller removes its finalizers.
 
-    Why it cannot be gamed: taking the finalizer off by hand, or removing the controller, leaves the harness's own fresh
-    object waiting for ever.
+    Why it cannot be gamed: after removing the finalizer by hand, or deleting the controller, the harness's own new
+    object is never removed.
     """
 
     name = "clean-up"

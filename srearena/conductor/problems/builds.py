@@ -1,4 +1,4 @@
-"""Builds that should not have been released: a bug in one service, or the same wrong image everywhere."""
+"""Defective images: a bug in one service, or the same wrong image in several."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What chaos engineering does to one service: pods and containers killed, pods that idle, packets delayed or lost.
+"""Chaos engineering faults on one service: killed pods and containers, idle pods, delayed or lost packets.
 
-What is done to a pod itself goes with the pod, so that replacing it is an honest repair; what an actor does comes back
-until the actor is stopped.
+Faults in a pod disappear with the pod, so replacing the pod is a valid repair; faults of an actor return until the
+actor is stopped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Several problems at once: `a+b`. Each keeps its own faults; the answers are those of all of them together."""
+"""Combined problems, `a+b`: all faults at once; the right answers are the union of the parts' answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from srearena.utils.decorators import mark_fault_injected
 
 
 class _All(MitigationOracle):
-    """Content when every part's oracle is. What a part's oracle leaves alone, another's may look at."""
+    """Passes when the oracles of all parts pass."""
 
     def __init__(self, problem: Problem, oracles: Sequence[Oracle]) -> None:
         super().__init__(problem, checks=())
@@ -68,7 +68,7 @@ class Composition(Problem):
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
-        if name == "baseline":  # one healthy system, known to all parts
+        if name == "baseline":  # one healthy system for all parts
             for part in self.parts:
                 part.baseline = value
 

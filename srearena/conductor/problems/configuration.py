@@ -1,4 +1,4 @@
-"""Configuration and storage that workloads mount, and that is not there."""
+"""Missing configuration and storage that workloads mount."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class MissingConfigMap(InjectedProblem):
     explanation = "The config map {config_map}, which {service} mounts, was deleted."
 
     def _remedy(self) -> str:
-        """The config map as the application's manifests have it."""
+        """The config map of the application's manifests."""
         name = self.options["config_map"]
         for manifest in self.app.manifests:
             if manifest.kind == "ConfigMap" and manifest.name == name:
@@ -58,7 +58,7 @@ class DuplicatePvcMounts(InjectedProblem):
 
 
 class LostData(InjectedProblem):
-    """What was stored is lost; the services fill an empty database when they start."""
+    """The stored data is lost; the services initialize an empty database when they start."""
 
     level: Level = "correlated"
     system_level: SystemLevel | None = "Virtualization"
@@ -69,7 +69,7 @@ class LostData(InjectedProblem):
         self.mitigation_oracle = MitigationOracle(self, checks=[Intent(keeps_claims=False), *usual])
 
     def _remedy(self) -> str:
-        """New claims in the place of those whose contents are lost."""
+        """New claims in place of the lost ones."""
         clients = [name.removeprefix("mongodb-") for name in self.services]
         claims = [
             one.obj
@@ -102,7 +102,7 @@ class RedeployWithoutVolumes(LostData):
 
 @problem("silent_data_corruption", app="hotel_reservation", service="mongodb-rate")
 class SilentDataCorruption(LostData):
-    """Only the embedded cluster's disks can be made to lie."""
+    """Runs only on the embedded cluster, whose disks can return wrong data."""
 
     family = "silent_data_corruption"
     level = "hardware"

@@ -1,4 +1,4 @@
-"""Containers that run the wrong thing, or are kept from running."""
+"""Containers with a wrong image or command, or that cannot start."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ class SidecarPortConflict(InjectedProblem):
 @problem("service_port_conflict_hotel_reservation", app="hotel_reservation", service="recommendation")
 @problem("service_port_conflict_social_network", app="social_network", service="media-service")
 class ServicePortConflict(InjectedProblem):
-    beside = ("monitoring",)
+    extra_namespaces = ("monitoring",)
     family = "service_port_conflict"
     fault = "service_port_conflict"
     explanation = "{service} asks for port 9100 of its node, which the node exporter holds on every node."
     remedy = UNDO
 
     def set_up(self) -> None:
-        """A node exporter on every node, as most clusters have it."""
+        """Deploy a node exporter on every node."""
         for obj in _NODE_EXPORTER:
             self.kubernetes.apply(obj)
         self.cluster.wait(60)
@@ -85,7 +85,7 @@ class InitContainerDependencyHang(InjectedProblem):
 
 @problem("dev_shm_exhaustion_hotel_reservation", app="hotel_reservation", service="media-processor")
 class SharedMemoryExhaustion(InjectedProblem):
-    """With a worker beside the application that keeps more in shared memory than a runtime gives by itself."""
+    """Adds a worker that needs more shared memory than the runtime's default of 64 MiB."""
 
     family = "dev_shm_exhaustion"
     fault = "shared_memory_removed"

@@ -1,4 +1,4 @@
-"""Databases that refuse the services that use them: users, rights, and how to speak to a server."""
+"""Databases that refuse their clients: users, rights, and protocol settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that may open too little."""
+"""Limits on open file descriptors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PARTNER, _CONNECTIONS = "partner-feed", 300
 
 @problem("file_descriptor_exhaustion", app="hotel_reservation", service="frontend", limit=256)
 class FileDescriptorExhaustion(InjectedProblem):
-    """With a partner beside the application that keeps some hundred connections to it open, which is well at first."""
+    """Adds a client that keeps a few hundred connections to the application open, within the healthy limit."""
 
     family = "file_descriptor_exhaustion"
     level = "application"

@@ -1,6 +1,6 @@
-"""Defects of the Astronomy Shop's programs that sleep until somebody turns a feature flag.
+"""Defects of the Astronomy Shop's programs behind feature flags.
 
-The flag is the origin, the program that obeys it the culprit: naming either, or both, locates the trouble.
+The flag is the origin, the program that evaluates it is the faulty component: an answer may name either or both.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _CARRIERS = ("flagd", CONFIG_MAP)
 
 
 class FlagLocalization(LocalizationOracle):
-    """The flag's config map, and flagd which serves it, may be named beside the program that obeys the flag.
+    """The flag's config map, and flagd which serves it, may be named in addition to the faulty program.
 
-    Alone they say nothing: whoever suspects flagd on principle would be right about every flag there is.
+    Alone they do not pass: an agent that always blames flagd would be right about every flag.
     """
 
     def compare(self, answer: Sequence[str], expected: Sequence[str]) -> Verdict:
@@ -50,13 +50,13 @@ class FlagLocalization(LocalizationOracle):
 
     @staticmethod
     def meant(answer: Sequence[str]) -> list[str]:
-        """The names in an answer without what carries the flag, unless nothing else is there."""
+        """The names in an answer without the flag's components, unless there are no others."""
         programs = [name for name in answer if name.rpartition("/")[2] not in _CARRIERS]
         return programs or list(answer)
 
 
 class FeatureFlag(InjectedProblem):
-    """A flag turned on; `victims` are those who suffer from what `service` then does."""
+    """An enabled flag; `victims` are affected by the behaviour of `service`."""
 
     family = "feature_flag"
     level = "application"
@@ -77,8 +77,8 @@ kubectl -n {ns} rollout status deployment/flagd --timeout=90s"""
             self, also=[*checks, AfterRestart("flagd", checks or [FrontendAvailability()])]
         )
 
-    def _filled(self, text: str, service: str | None = None) -> str:
-        return super()._filled(text.replace("{flag}", self.fault), service)
+    def _substitute(self, text: str, service: str | None = None) -> str:
+        return super()._substitute(text.replace("{flag}", self.fault), service)
 
     @property
     def propagation(self) -> Sequence[tuple[Entity, Entity]]:
@@ -104,7 +104,7 @@ class AdManualGc(FeatureFlag):
 
 @problem("astronomy_shop_ad_service_high_cpu", service="ad")
 class AdHighCpu(FeatureFlag):
-    """With a limit on the ad service's processor from the beginning, as a careful operator would have set it."""
+    """Sets a CPU limit on the ad service from the start."""
 
     fault = "adHighCpu"
     difficulty = "hard"
@@ -128,7 +128,7 @@ class AdHighCpu(FeatureFlag):
 
 
 class PicturesLocalization(FlagLocalization):
-    """The frontend's page asks for the delay and the proxy before it obeys: whoever names either has found it."""
+    """The frontend's page requests the delay and the proxy applies it: an answer may name either."""
 
     def compare(self, answer: Sequence[str], expected: Sequence[str]) -> Verdict:
         return super().compare(["frontend" if name == "frontend-proxy" else name for name in answer], expected)
@@ -136,7 +136,7 @@ class PicturesLocalization(FlagLocalization):
 
 @problem("astronomy_shop_ad_service_image_slow_load", aliases=("astronomy_shop_image_slow_load",), service="frontend")
 class ImageSlowLoad(FeatureFlag):
-    """With browsers among the visitors: pictures are asked for by pages, and by nobody else."""
+    """Adds browser clients to the load, because only pages request images."""
 
     fault = "imageSlowLoad"
     victims = ("frontend-proxy",)
@@ -177,7 +177,7 @@ class CartFailure(FeatureFlag):
 
 @problem("astronomy_shop_failed_readiness_probe", service="cart")
 class FailedReadinessProbe(FeatureFlag):
-    """With a readiness probe on the cart service, which the flag then makes fail."""
+    """Adds a readiness probe to the cart service, which the flag makes fail."""
 
     fault = "failedReadinessProbe"
     victims = ("checkout", "frontend", "frontend-proxy")

@@ -1,4 +1,4 @@
-"""What several families of problems need."""
+"""Functions for several families of problems."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from srearena.service.kubernetes import Kubernetes
 
 
 def get_frontend_url(app: Application, cluster: Cluster) -> str:
-    """Where the application is entered, as an address inside the cluster."""
-    door = app.frontend
-    if door is None:
-        raise ApplicationError(f"{app.name} has no front door in its metadata")
+    """The URL of the application's frontend inside the cluster."""
+    frontend = app.frontend
+    if frontend is None:
+        raise ApplicationError(f'{app.name} has no "Front Door" in its metadata.json')
     with Kubernetes.of(cluster) as api:
-        service = api.get("services", door.service, door.namespace or app.namespace)
-    return f"http://{service['spec']['clusterIP']}:{door.port}"
+        service = api.get("services", frontend.service, frontend.namespace or app.namespace)
+    return f"http://{service['spec']['clusterIP']}:{frontend.port}"

@@ -1,4 +1,4 @@
-"""Problems that are one registered fault: most of them. A family is a few lines of class.
+"""Problems that consist of one registered fault. A family is a small class.
 
     @problem("missing_service_hotel_reservation", app="hotel_reservation", service="mongodb-rate")
     class MissingService(InjectedProblem):
@@ -6,7 +6,7 @@
         explanation = "The Service {service} was deleted."
         remedy = "kubectl -n {ns} expose deployment {service} ..."
 
-`{ns}`, `{service}` and the fault's own options are filled in where texts mention them.
+`{ns}`, `{service}` and the options of the fault are substituted in `explanation` and `remedy`.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ class InjectedProblem(Problem):
     fault: ClassVar[str]
     root_kind: ClassVar[str] = "Deployment"
     also: ClassVar[tuple[Callable[[], Check], ...]] = ()
-    """Makers of checks of this family beside the usual ones."""
+    """Factories of additional checks of this family."""
 
     def __init__(self, app: str, service: str | Sequence[str], **options: Any) -> None:
         self.app = find_application(app)
         self.services = (service,) if isinstance(service, str) else tuple(service)
         self.faulty_service = service if isinstance(service, str) else list(service)
         self.options = options
-        self.explanation = self._filled(type(self).explanation)
+        self.explanation = self._substitute(type(self).explanation)
         self.remedy = self._remedy()
         self.localization_oracle = LocalizationOracle(problem=self, expected=list(self.services))
         self.mitigation_oracle = MitigationOracle(problem=self, also=[check() for check in self.also])
         self._faults: list[Fault] = []
 
-    def _filled(self, text: str, service: str | None = None) -> str:
+    def _substitute(self, text: str, service: str | None = None) -> str:
         values = {"ns": self.app.namespace, "service": service or ", ".join(self.services), **self.options}
         for key, value in values.items():
             text = text.replace(f"{{{key}}}", str(value))
         return text
 
     def _remedy(self) -> str:
-        return "\n".join(self._filled(type(self).remedy, service) for service in self.services)
+        return "\n".join(self._substitute(type(self).remedy, service) for service in self.services)
 
     @property
     def roots(self) -> Sequence[Entity]:

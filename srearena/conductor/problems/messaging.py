@@ -1,4 +1,4 @@
-"""Brokers that are sent more than they can hold."""
+"""Overloaded message brokers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class KafkaProducerLeak(OriginProblem):
             'sum(rate(kafka_topic_partition_current_offset{namespace="{ns}"}[2m]))',
             least=0.0,
             most=10.0,
-            slack=1.0,  # a broker with more memory and the same flood is no remedy
+            slack=1.0,  # more memory for the broker under the same load is not a remedy
         ),
     )
     remedy = """\

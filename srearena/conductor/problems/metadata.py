@@ -1,6 +1,6 @@
-"""What is known about a problem beside how to make it: for people who choose, and for oracles that grade.
+"""The metadata of a problem: for lists of problems, and for oracles.
 
-Everything here but `id`, `application`, `level` and `difficulty` gives the answer away and stays with the conductor.
+Everything except `id`, `application`, `level` and `difficulty` discloses the answer and stays with the conductor.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _SYSTEM_LEVEL: dict[Level, SystemLevel] = {
 
 
 def usual_system_level(level: Level) -> SystemLevel:
-    """The answer to the analysis stage that goes with a level, where a problem does not say otherwise."""
+    """The default answer to the analysis stage for a level."""
     return _SYSTEM_LEVEL[level]
 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """An object of the cluster, as ground truth names it."""
+    """An object of the cluster in the ground truth."""
 
     kind: str
     name: str
@@ -60,7 +60,7 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A problem in a list. The first part is fit for anyone to see, `spoilers` is not."""
+    """A problem in a list. Everything except `spoilers` may be shown to an agent."""
 
     id: str
     application: str

@@ -1,7 +1,7 @@
-"""A short disturbance that never ends: retries, queues and garbage that keep a system busy after the trigger is gone.
+"""Metastable failures: retries, queues and garbage collection sustain an overload after its trigger has ended.
 
-The weakness is in settings, and stays; the trigger passes. So a restart, or a pause in the load, brings the service
-back and repairs nothing: the oracle replays the trigger.
+The weakness is in the settings and stays; the trigger is temporary. A restart or a pause in the load restores the
+service without repairing it, so the oracle replays the trigger.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BLUEPRINT = {
 
 
 def spare_load(of: Problem, **settings: Any) -> JobLoad:
-    """The application's load with other settings, to be sent beside the usual one."""
+    """The application's load with other settings, sent in addition to the usual load."""
     load: object = of.app.workload(**settings)
     if not isinstance(load, JobLoad):
         raise ProblemError(f"{of.app.name} has no load that can be doubled")
@@ -36,19 +36,19 @@ def spare_load(of: Problem, **settings: Any) -> JobLoad:
 
 
 class MetastableProblem(OriginProblem):
-    """A weakness (the injected fault) and a trigger that passes."""
+    """A weakness (the injected fault) and a temporary trigger."""
 
     level = "metastable"
     difficulty = "hard"
     calm: ClassVar[float] = 90.0
-    """How long the weak system runs undisturbed before the trigger."""
+    """Seconds that the weak system runs before the trigger."""
 
     def more_checks(self) -> Iterable[Check]:
         return [Traffic(timeout=240.0), Replay()]
 
     @abstractmethod
     def trigger(self) -> None:
-        """Disturb the system for a while, and stop."""
+        """Disturb the system for a limited time."""
 
     @property
     def bed(self) -> Testbed:
@@ -62,7 +62,7 @@ class MetastableProblem(OriginProblem):
 
 
 class RetryStorm(MetastableProblem):
-    """All services of Blueprint Hotel Reservation give up after 50 ms and try thirty times."""
+    """All services of Blueprint Hotel Reservation have a timeout of 50 ms and thirty retries."""
 
     fault = "rpc_timeout_retries_misconfiguration"
     root_kind = "ConfigMap"
@@ -99,7 +99,7 @@ class CapacityDecreaseRetryStorm(RetryStorm):
 
 @problem("gc_capacity_degradation", service="compute-defaults", **_BLUEPRINT)
 class GarbageCollection(OriginProblem):
-    """No trigger: garbage collection eats what the limit leaves."""
+    """No trigger: garbage collection uses up the CPU limit."""
 
     family = "gc_capacity_degradation"
     level = "metastable"
@@ -119,10 +119,10 @@ done"""
 
 
 class Policy(Check):
-    """The backend is still protected, and calls to it are still bounded.
+    """The backend still has a concurrency limit, and its queue is still bounded.
 
-    Why it cannot be gamed: a limit far beyond what the database behind it can bear, or a line without end, would pass
-    this trigger and fail the next. What the programs do without any setting is within the bounds.
+    Why it cannot be gamed: a limit far above the capacity of the database, or an unbounded queue, would survive this
+    trigger and fail on the next. The programs' defaults are within the bounds.
     """
 
     name = "policy"
@@ -148,7 +148,7 @@ def _number(text: str) -> float:
 
 @problem("search_rate_retry_collapse_hotel_reservation", app="hotel_reservation", service="search")
 class SearchRateRetryCollapse(OriginProblem):
-    """The weakness is there from the beginning, as in life; only the trigger is injected."""
+    """The weakness exists from the start; only the trigger is injected."""
 
     family = "search_rate_retry_collapse"
     level = "metastable"
@@ -195,5 +195,5 @@ kubectl -n {ns} rollout restart deployment/rate"""
 
     @mark_fault_injected
     def recover_fault(self) -> None:
-        """What a restart ends: the line in front of rate."""
+        """The queue in front of rate, which a restart empties."""
         self.kubernetes.restart("deployments", "rate", self.namespace)

@@ -1,4 +1,4 @@
-"""Pods that are changed on their way in."""
+"""Faults of mutating webhooks."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _MEMORY = "DEFAULT_MEMORY_LIMIT"
     victims=("nginx-thrift",),
 )
 class MutatingWebhookLimits(WebhookProblem):
-    """With a webhook that gives pods the memory they leave out, and some more that are asked about others' pods.
+    """Adds a webhook that sets default memory limits, and other webhooks for pods of other namespaces.
 
-    The webhook's configuration and its server have the same name: whoever names either has found it. Only the embedded
+    The webhook's configuration and its server have the same name, so an answer may mean either. Only the embedded
     cluster has the server's image.
     """
 

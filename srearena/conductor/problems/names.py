@@ -1,4 +1,4 @@
-"""Names that are not resolved."""
+"""DNS faults in pod settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packets that are not let through, and names that do not resolve."""
+"""Network policies that block traffic, and names that do not resolve."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class NetworkPolicyBlock(NetworkProblem):
 
 
 class NameServiceProblem(NetworkProblem):
-    """The origin is the name service's configuration, whoever suffers."""
+    """The origin is the configuration of DNS, whichever services are affected."""
 
     root_kind = "ConfigMap"
     origin = "coredns"

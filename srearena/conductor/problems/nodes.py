@@ -1,4 +1,4 @@
-"""Machines that stop doing their part."""
+"""Faults of nodes and their hardware."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from srearena.utils.decorators import mark_fault_injected
 
 
 class MachineProblem(InjectedProblem):
-    """Nothing that Kubernetes offers repairs a machine, so that only finding out is asked for."""
+    """Kubernetes has no API to repair a machine, so there is no mitigation stage."""
 
     level: Level = "node"
     stages = ("detection", "localization")
@@ -30,7 +30,7 @@ class MachineProblem(InjectedProblem):
 
     @abstractmethod
     def machines(self, bed: Testbed) -> list[str]:
-        """Those that are struck."""
+        """The affected nodes."""
 
     @mark_fault_injected
     def inject_fault(self) -> None:
@@ -57,7 +57,7 @@ class KubeletCrash(MachineProblem):
 
 @problem("kubelet_eviction_threshold_misconfig", app="astronomy_shop", service="currency")
 class EvictionThreshold(MachineProblem):
-    """With a workload that may run on one node only, and goes down with it."""
+    """Adds a workload that can run on one node only and fails with it."""
 
     family = "kubelet_eviction_threshold_misconfig"
     fault = "eviction_threshold"
@@ -95,7 +95,7 @@ _TOKENS, _CLIENT = "token-service", "token-check"
 
 @problem("node_clock_drift_hotel_reservation", app="hotel_reservation", service=_CLIENT)
 class ClockDrift(MachineProblem):
-    """With a service that is spoken to over TLS, and somebody who does."""
+    """Adds a TLS server and a client."""
 
     family = "node_clock_drift"
     difficulty = "hard"
@@ -113,14 +113,14 @@ class ClockDrift(MachineProblem):
         cluster = self.kubernetes.get("namespaces", "kube-system")["metadata"]["uid"]
         authority = Authority("Platform CA", cluster, today - timedelta(days=200))
         host = f"{_TOKENS}.{self.namespace}.svc"
-        held = authority.issue(host, today - timedelta(days=76), today + timedelta(days=14))
-        for obj in _tls_pair(self.namespace, host, held, authority.pem):
+        certificate = authority.issue(host, today - timedelta(days=76), today + timedelta(days=14))
+        for obj in _tls_pair(self.namespace, host, certificate, authority.pem):
             self.kubernetes.apply(obj)
         self.cluster.wait(60)
 
 
-def _tls_pair(namespace: str, host: str, held: Certificate, authority: str) -> list[Obj]:
-    """A server with that certificate, and a client that is ready as long as it believes it."""
+def _tls_pair(namespace: str, host: str, certificate: Certificate, authority: str) -> list[Obj]:
+    """A server with that certificate, and a client that is ready while it accepts the certificate."""
     mount = [{"name": "tls", "mountPath": "/tls", "readOnly": True}]
     server = {
         "name": "server",
@@ -141,7 +141,7 @@ def _tls_pair(namespace: str, host: str, held: Certificate, authority: str) -> l
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {"name": f"{_TOKENS}-tls", "namespace": namespace},
-        "stringData": {"tls.crt": held.certificate, "tls.key": held.key, "ca.crt": authority},
+        "stringData": {"tls.crt": certificate.certificate, "tls.key": certificate.key, "ca.crt": authority},
     }
     return [
         secret,
@@ -158,7 +158,7 @@ def _tls_pair(namespace: str, host: str, held: Certificate, authority: str) -> l
     victims=("frontend",),
 )
 class ConntrackExhaustion(OriginProblem):
-    """With a gateway beside the application, which somebody then puts to an endurance test."""
+    """Adds a gateway, which is then load-tested."""
 
     family = "node_conntrack_exhaustion"
     level = "node"

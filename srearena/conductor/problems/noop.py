@@ -1,4 +1,4 @@
-"""Nothing is wrong. The agent must say so, and leave the system alone."""
+"""Healthy systems without a fault. The agent must report that nothing is wrong and change nothing."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from srearena.service.apps import find_application
 from srearena.utils.decorators import mark_fault_injected
 
 
-def _formerly(app: str) -> tuple[str, str]:
+def _former_ids(app: str) -> tuple[str, str]:
     return (f"noop_detection_{app}", f"noop_detection_{app}-1")
 
 
-@problem("noop_hotel_reservation", app="hotel_reservation", aliases=(*_formerly("hotel_reservation"), "noop"))
-@problem("noop_social_network", app="social_network", aliases=_formerly("social_network"))
-@problem("noop_astronomy_shop", app="astronomy_shop", aliases=_formerly("astronomy_shop"))
+@problem("noop_hotel_reservation", app="hotel_reservation", aliases=(*_former_ids("hotel_reservation"), "noop"))
+@problem("noop_social_network", app="social_network", aliases=_former_ids("social_network"))
+@problem("noop_astronomy_shop", app="astronomy_shop", aliases=_former_ids("astronomy_shop"))
 @problem("noop_blueprint_hotel_reservation", app="blueprint_hotel_reservation")
 @problem("noop_fleetcast", app="fleetcast")
 @problem("noop_online_boutique", app="online_boutique")
@@ -36,8 +36,8 @@ class Noop(Problem):
 
     @mark_fault_injected
     def inject_fault(self) -> None:
-        """There is nothing to break."""
+        """Do nothing."""
 
     @mark_fault_injected
     def recover_fault(self) -> None:
-        """There is nothing to mend."""
+        """Do nothing."""

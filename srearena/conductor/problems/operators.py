@@ -1,4 +1,4 @@
-"""Operators that are asked for what cannot be, or do not run: FleetCast on TiDB."""
+"""Operator faults: impossible specifications, or an operator that does not run (FleetCast on TiDB)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _PATIENCE = 300.0
 
 
 class Reconciled(Check):
-    """The database is what its resource asks for, and a new wish is granted: one more server, and one less again.
+    """The database matches its resource, and the operator applies a change: one more server, and one less again.
 
-    Why it cannot be gamed: an operator that is stuck on a refused StatefulSet, or does not run, grants nothing,
-    whatever the last good state looks like; deleting the resource or its parts is a complaint of its own.
+    Why it cannot be gamed: an operator that is stuck on a refused StatefulSet, or does not run, applies no change,
+    whatever the last good state was; deleting the resource or its components is a complaint.
     """
 
     name = "operator"
@@ -53,7 +53,7 @@ class Reconciled(Check):
 
 
 class Storage(Check):
-    """Every part of the database has the volume it asks for, and no claim waits for one.
+    """Every component of the database has its volume, and no claim is pending.
 
     Why it cannot be gamed: the claims of the healthy system are counted; none may be missing or unbound.
     """

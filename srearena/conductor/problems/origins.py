@@ -1,7 +1,7 @@
-"""Problems whose origin is not where they hurt.
+"""Problems whose origin differs from the components that show symptoms.
 
-Ground truth names the origin: the database whose user lost a right, the name service, the node, the policy. Those that
-suffer are propagation, from the origin up to the front door; the first of them is started anew by the oracle too.
+The ground truth names the origin: the database whose user lost a right, DNS, the node, the policy. The affected
+components are the propagation, from the origin up to the frontend; the oracle also restarts the first of them.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from srearena.conductor.problems.metadata import Entity
 
 
 class OriginProblem(InjectedProblem):
-    """An injected fault with an origin (`origin`, else what the fault is aimed at) and a path of `victims`."""
+    """An injected fault with an origin (`origin`, or the target of the fault) and a path of `victims`."""
 
     origin: ClassVar[str] = ""
     origin_namespace: ClassVar[str | None] = None
-    """Where the origin is; None is the application's namespace, "" none at all."""
+    """The namespace of the origin; None for the application's, "" for a cluster-scoped object."""
 
     def __init__(self, app: str, service: str | Sequence[str], victims: Sequence[str] = (), **options: Any) -> None:
         super().__init__(app, service, **options)
@@ -33,17 +33,17 @@ class OriginProblem(InjectedProblem):
         self.mitigation_oracle = MitigationOracle(self, checks=[*self._usual(), *self.more_checks()])
 
     def _usual(self) -> list[Check]:
-        started_anew = tuple(dict.fromkeys((*self.faulty_services, *self.victims[:1])))
-        return [check for check in usual_checks() if check.name != FreshPods.name] + [FreshPods(started_anew)]
+        restarted = tuple(dict.fromkeys((*self.faulty_services, *self.victims[:1])))
+        return [check for check in usual_checks() if check.name != FreshPods.name] + [FreshPods(restarted)]
 
     def more_checks(self) -> Iterable[Check]:
-        """What this family asks beside the usual."""
+        """Additional checks of this family."""
         return [check() for check in self.also]
 
     @property
     def roots(self) -> Sequence[Entity]:
-        place = self.namespace if self.origin_namespace is None else self.origin_namespace
-        return tuple(Entity(self.root_kind, name, place) for name in self.faulty_services)
+        namespace = self.namespace if self.origin_namespace is None else self.origin_namespace
+        return tuple(Entity(self.root_kind, name, namespace) for name in self.faulty_services)
 
     @property
     def propagation(self) -> Sequence[tuple[Entity, Entity]]:

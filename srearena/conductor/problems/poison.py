@@ -1,4 +1,4 @@
-"""A record that its consumer cannot read, and behind which all others wait."""
+"""A poison message: a record that its consumer cannot parse and that blocks all later ones."""
 
 from __future__ import annotations
 
@@ -45,11 +45,10 @@ done"""
 
 
 class Progress(Check):
-    """What is fed in comes out again, soon, and nothing that was fed in has been thrown away.
+    """New records pass through the consumer in time, and no earlier record has been deleted.
 
-    Why it cannot be gamed: the broker says what records there are. A topic that was deleted or emptied to be rid of one
-    record, or a broker that was started anew and forgot them all, does not have it any more; a consumer that was
-    silenced lets nothing come out.
+    Why it cannot be gamed: the broker reports its records. A topic that was deleted or emptied to remove one record, or
+    a broker that lost its data in a restart, does not have them; a stopped consumer produces no output.
     """
 
     name = "progress"
@@ -75,15 +74,15 @@ class Progress(Check):
         if self._offset(problem, _SOURCE) < (self.baseline_value(problem) or 0):
             return True
         read = ["kafka-console-consumer.sh", "--topic", _SOURCE, "--from-beginning", "--timeout-ms", "5000"]
-        records = self._asked(problem, *read).splitlines()
+        records = self._run_tool(problem, *read).splitlines()
         return problem.fault_injected and all(record.endswith("}") for record in records)
 
     def _offset(self, problem: Problem, topic: str) -> int:
-        return int(self._asked(problem, "kafka-get-offsets.sh", "--topic", topic).strip().rpartition(":")[2])
+        return int(self._run_tool(problem, "kafka-get-offsets.sh", "--topic", topic).strip().rpartition(":")[2])
 
     @staticmethod
-    def _asked(problem: Problem, tool: str, *words: str) -> str:
-        """What a tool says beside the broker."""
+    def _run_tool(problem: Problem, tool: str, *words: str) -> str:
+        """Run a tool in the broker's pod and return its output."""
         pods = problem.kubernetes.list("pods", problem.namespace, labels="opentelemetry.io/name=kafka")
         command = [f"{_TOOLS}/{tool}", "--bootstrap-server", "localhost:9092", *words]
         return problem.kubernetes.exec(
@@ -93,7 +92,7 @@ class Progress(Check):
 
 @problem("kafka_poison_pill_hol_block", app="astronomy_shop", service=_VALIDATOR)
 class PoisonPill(OriginProblem):
-    """With a feed of orders beside the shop, and a validator that passes on what it can read."""
+    """Adds a feed of orders and a validator that forwards the records it can parse."""
 
     family = "kafka_poison_pill"
     level = "application"

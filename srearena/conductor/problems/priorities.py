@@ -1,4 +1,4 @@
-"""Pods that are pushed out by others which somebody made more important."""
+"""Preemption by pods of a higher priority."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _TENANT, _PLACE, _CPU, _REPLICAS = "tenant-ingester", "default", "7500m", 3
 
 
 class TenantStays(Check):
-    """The other workload is still there, as large as it was, and does not push the application out again.
+    """The other workload still exists in its size and does not preempt the application again.
 
-    Why it cannot be gamed: deleting the tenant, shrinking what it asks for or scaling it to nothing are complaints; and
-    its pods are made anew by the harness, after which the application must still be up.
+    Why it cannot be gamed: deleting the tenant, reducing its requests and scaling it to zero are complaints; and the
+    harness recreates its pods, after which the application must still be ready.
     """
 
     name = "tenant"
@@ -27,8 +27,10 @@ class TenantStays(Check):
         tenant = api.find("deployments", _TENANT, _PLACE)
         if tenant is None:
             return [] if not problem.fault_injected else [f"{_TENANT} is gone"]
-        asked = tenant["spec"]["template"]["spec"]["containers"][0].get("resources", {}).get("requests", {}).get("cpu")
-        if asked not in (_CPU, "7.5") or tenant["spec"].get("replicas", 1) < _REPLICAS:
+        requested_cpu = (
+            tenant["spec"]["template"]["spec"]["containers"][0].get("resources", {}).get("requests", {}).get("cpu")
+        )
+        if requested_cpu not in (_CPU, "7.5") or tenant["spec"].get("replicas", 1) < _REPLICAS:
             return [f"{_TENANT} is not what its owners made"]
         for pod in api.list("pods", _PLACE, labels=f"app={_TENANT}"):
             api.delete("pods", pod["metadata"]["name"], _PLACE)

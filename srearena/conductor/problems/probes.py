@@ -1,4 +1,4 @@
-"""Probes that ask what the program does not serve."""
+"""Probes for an endpoint that the program does not serve."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Where problems are found: every module of this package, and what other packages offer by entry point.
+"""The registry of problems: the modules of this package, and other packages by entry point (`srearena.problems`).
 
-A class is registered under one or more ids by decorator, with the arguments that make it that problem:
+A class is registered under one or more ids by decorator, with the arguments of its constructor:
 
     @problem("missing_service_hotel_reservation", app="hotel_reservation", service="mongodb-rate")
     class MissingService(Problem): ...
 
-Ids people know from older benchmarks work: a task suffix (`-detection-1`) chooses one stage. `a+b` is both at once.
+Ids of older benchmarks are supported: a task suffix (`-detection-1`) selects one stage. `a+b` combines two problems.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ C = TypeVar("C", bound=type[Problem])
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """How to make one problem."""
+    """A registered problem."""
 
     id: str
     make: Callable[[], Problem]
@@ -43,7 +43,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What an id asks for: problems to have at once, and the stages it restricts an episode to."""
+    """The meaning of an id: the problems to combine, and the stages it restricts an episode to."""
 
     ids: tuple[str, ...]
     stages: tuple[str, ...] | None = None
@@ -60,25 +60,25 @@ _aliases: dict[str, str] = {}
 def problem(name: str, *, aliases: Sequence[str] = (), tags: Sequence[str] = (), **arguments: Any) -> Callable[[C], C]:
     """Register a class as the problem of this id; `arguments` go to its constructor. Can be stacked."""
 
-    def register(made: C) -> C:
+    def register(kind: C) -> C:
         if name in _entries:
             raise ProblemError(f"two problems are called {name!r}: ids are unique")
 
         def make() -> Problem:
-            instance = made(**arguments)
+            instance = kind(**arguments)
             instance.id = name
             return instance
 
         _entries[name] = Entry(name, make, frozenset(tags))
         _aliases.update(dict.fromkeys(aliases, name))
-        return made
+        return kind
 
     return register
 
 
 @cache
 def discover() -> None:
-    """Import everything that may register problems. One of ours that is broken fails loudly, a guest's only warns."""
+    """Import all modules that register problems. A broken built-in raises, a broken plugin only warns."""
     package = importlib.import_module("srearena.conductor.problems")
     for module in pkgutil.iter_modules(package.__path__):
         if module.name not in _NOT_PROBLEMS:
@@ -91,13 +91,13 @@ def discover() -> None:
 
 
 class ProblemRegistry:
-    """All problems there are, by id."""
+    """All problems by id."""
 
     def __init__(self) -> None:
         discover()
 
     def get_problem_ids(self, task_type: str | None = None) -> list[str]:
-        """Every id, sorted; with a stage, only of the problems that have it."""
+        """All ids, sorted; with `task_type`, only those of problems with that stage."""
         ids = sorted(_entries)
         return ids if task_type is None else [name for name in ids if task_type in self.get_problem(name).stages]
 
@@ -105,7 +105,7 @@ class ProblemRegistry:
         return len(self.get_problem_ids(task_type))
 
     def resolve(self, text: str) -> Selection:
-        """What an id, an old id with a task suffix, or `a+b` stands for; UnknownProblem says the nearest ids."""
+        """Resolve an id, an old id with a task suffix, or `a+b`; UnknownProblem names the nearest ids."""
         parts = [self._resolve_one(part.strip()) for part in text.split("+")]
         ids = tuple(dict.fromkeys(part.ids[0] for part in parts))
         restricted = [part.stages for part in parts if part.stages is not None]
@@ -129,7 +129,7 @@ class ProblemRegistry:
         return f"there is no problem called {text!r}: {hint}"
 
     def get_problem(self, text: str) -> Problem:
-        """A fresh problem, not attached to any cluster."""
+        """Create a problem, not attached to any cluster."""
         selection = self.resolve(text)
         parts = [_entries[name].make() for name in selection.ids]
         if len(parts) == 1:
@@ -141,23 +141,23 @@ class ProblemRegistry:
     get_problem_instance = get_problem
 
     def match(self, patterns: Iterable[str]) -> list[str]:
-        """The ids that any of the patterns names, each pattern a glob or an id; UnknownProblem if one names none."""
-        found: dict[str, None] = {}
+        """The ids that match globs or ids; UnknownProblem where one of them matches nothing."""
+        matches: dict[str, None] = {}
         for pattern in patterns:
             if any(mark in pattern for mark in "*?["):
                 ids = fnmatch.filter(sorted(_entries), pattern)
                 if not ids:
                     raise UnknownProblem(f"no problem matches {pattern!r}: `srearena problems` lists them all")
             else:
-                meant = self.resolve(pattern)
-                # By its proper name, under which its results are found again; an old id that names a stage keeps it.
-                ids = [pattern] if meant.stages is not None or len(meant.ids) > 1 else list(meant.ids)
-            found.update(dict.fromkeys(ids))
-        return list(found)
+                selection = self.resolve(pattern)
+                # The canonical id, under which results are stored; an old id with a stage stays as it is.
+                ids = [pattern] if selection.stages is not None or len(selection.ids) > 1 else list(selection.ids)
+            matches.update(dict.fromkeys(ids))
+        return list(matches)
 
 
 def _numbered(name: str, number: str | None) -> tuple[str, ...]:
-    """Where a numbered variant may be found: the first of a family often carries no number."""
+    """Candidate ids of a numbered variant: the first of a family often has no number."""
     if number is None:
         return (name, f"{name}-1")
     return (f"{name}-{number}", name) if number == "1" else (f"{name}-{number}",)

@@ -1,4 +1,4 @@
-"""Memory that is asked for and not there, or needed and not granted; rules that let no new pod in."""
+"""Memory requests and limits that do not fit, and quotas that admit no new pod."""
 
 from __future__ import annotations
 

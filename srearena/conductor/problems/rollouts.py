@@ -1,6 +1,6 @@
-"""Workloads that do not survive their own start, or their own replacement.
+"""Workloads that fail during startup or during a rollout.
 
-Both need a program that starts slowly, which the applications do not have; so one is put beside them, healthy at first.
+Both need a program that starts slowly, which the applications do not have, so the problem adds one, healthy at first.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STEP = 5.0
 
 
 def _web_server(starts_in: int) -> Obj:
-    """A container that serves pages after a while."""
+    """A container that starts to serve after a delay."""
     script = f"sleep {starts_in}; exec nginx -g 'daemon off;'"
     return {
         "name": "server",
@@ -59,10 +59,10 @@ class LivenessProbeTooAggressive(OriginProblem):
 
 
 class RollsOver(Check):
-    """A rollout of the harness's own goes through, and at no moment is nobody there to serve.
+    """A rollout by the harness completes, and at least one pod is available at all times.
 
-    Why it cannot be gamed: it is done, not computed from the strategy; whatever numbers or type of strategy keep pods
-    available pass, and pods that never start do not.
+    Why it cannot be gamed: the rollout is executed, not computed from the strategy; any strategy that keeps pods
+    available passes, and pods that never start do not.
     """
 
     name = "rollout"

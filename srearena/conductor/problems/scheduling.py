@@ -1,4 +1,4 @@
-"""Workloads that find no node, or were told to run nowhere."""
+"""Workloads that cannot be scheduled or are scaled to zero."""
 
 from __future__ import annotations
 

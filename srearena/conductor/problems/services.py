@@ -1,4 +1,4 @@
-"""Services that are missing, or send their callers to the wrong place."""
+"""Services that are missing or have wrong selectors."""
 
 from __future__ import annotations
 

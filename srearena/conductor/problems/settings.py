@@ -1,4 +1,4 @@
-"""Programs that were told the wrong thing: a lost key, a switch that wakes a bug, too little of a processor."""
+"""Wrong settings of programs: a missing key, a switch that enables a bug, too little CPU."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class ConfigMapDrift(SettingsProblem):
     )
 
     def set_up(self) -> None:
-        """geo reads its configuration from a ConfigMap, with all that the file in its image says."""
+        """Mount a ConfigMap with the configuration of geo's image."""
         self._config_map("geo-config", {"config.json": json.dumps(_CONFIG, indent=2)})
         mount = {"name": "config", "mountPath": "/workspace/config.json", "subPath": "config.json"}
         self._changed(
@@ -81,7 +81,7 @@ class ConfigMapDrift(SettingsProblem):
 
     def _remedy(self) -> str:
         content = json.dumps(_CONFIG, indent=2)
-        return self._filled(
+        return self._substitute(
             f"kubectl -n {{ns}} create configmap geo-config --from-literal=config.json='{content}' "
             "--dry-run=client -o yaml | kubectl -n {ns} replace -f -\n"
             "kubectl -n {ns} rollout restart deployment/geo"
@@ -107,7 +107,7 @@ kubectl -n {ns} patch configmap {config_map} --type=merge -p '{"data": {"{flag}"
 kubectl -n {ns} rollout restart deployment/{service}"""
 
     def set_up(self) -> None:
-        """The frontend has a switch, and it is off."""
+        """Add the switch to the frontend, turned off."""
         self._config_map("frontend-runtime-config", {"SEARCH_BACKEND_VERSION": "false"})
         name = "SEARCH_BACKEND_VERSION"
         source = {"configMapKeyRef": {"name": "frontend-runtime-config", "key": name}}
@@ -136,10 +136,10 @@ class CpuThrottling(SettingsProblem):
 
 
 class Autoscaled(Check):
-    """The autoscaler of a workload can act: it reads the metric it goes by.
+    """The autoscaler of a workload is active: it can read its metric.
 
-    Why it cannot be gamed: it must be there, for the same workload, with a metric of processors, and must have said
-    itself, twice in a row, that scaling is active. Its controller says so only if it could compute the utilisation.
+    Why it cannot be gamed: the autoscaler must exist, for the same workload, with a CPU metric, and must report twice
+    in a row that scaling is active. Its controller reports that only if it could compute the utilization.
     """
 
     name = "autoscaler"

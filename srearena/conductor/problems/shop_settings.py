@@ -1,4 +1,4 @@
-"""Programs of the Astronomy Shop that were set up wrongly: images, addresses, variables, rights, who serves whom."""
+"""Wrong settings in the Astronomy Shop: images, addresses, variables, rights, selectors."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ kubectl -n {ns} rollout restart deployment/{service}"""
     victims=("frontend", "frontend-proxy"),
 )
 class InternalTrafficPolicyLocal(OriginProblem):
-    """With caller and callee on nodes of their own from the beginning."""
+    """Places caller and callee on different nodes from the start."""
 
     family = "internal_traffic_policy_local"
     level = "network"

@@ -1,4 +1,4 @@
-"""The Astronomy Shop's stores: passwords nobody told their clients, and jobs that take a store for themselves."""
+"""Faults of the Astronomy Shop's stores: rotated passwords, and jobs that overload a store."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ValkeyAuthDisruption(ShopStore):
     fault = "valkey_auth_disruption"
     fault_type = "Authentication Issue"
     explanation = "{service} was told at run time to ask for a password, which {client} does not have."
-    restart_is_a_remedy = True  # nothing was written to its configuration: a new pod asks nobody
+    restart_is_a_remedy = True  # the configuration file is unchanged: a new pod requires no password
     remedy = """\
 kubectl -n {ns} rollout restart deployment/{service}
 kubectl -n {ns} rollout status deployment/{service} --timeout=90s
@@ -88,7 +88,7 @@ kubectl -n {ns} rollout status deployment/product-catalog --timeout=90s"""
     victims=("recommendation", "frontend", "frontend-proxy"),
 )
 class SecretRotation(ShopStore):
-    """With product-catalog's address of the database in a Secret from the beginning."""
+    """Moves product-catalog's database URL into a Secret from the start."""
 
     family = "secret_rotation_stale_env_credentials"
     difficulty = "hard"
@@ -98,7 +98,7 @@ class SecretRotation(ShopStore):
         "The database's password was rotated in {store}, in the Secret {secret} and elsewhere; {service} read it into "
         "its environment when it started, and still uses the old one."
     )
-    restart_is_a_remedy = True  # the Secret is right: whoever starts anew reads the new password
+    restart_is_a_remedy = True  # the Secret has the new password: a restarted client reads it
     remedy = "kubectl -n {ns} rollout restart deployment/{service}"
     also = (partial(OldPassword, "postgresql", "otelu", "otel", _OLD),)
 

@@ -20,7 +20,7 @@ class TargetPort(InjectedProblem):
     explanation = "The Service {service} forwards to port 9999, on which no container of {service} listens."
 
     def _remedy(self) -> str:
-        """Back to the port that the application's manifests name."""
+        """Set the target port of the application's manifests again."""
         ports = {
             manifest.name: manifest.obj["spec"]["ports"][0].get("targetPort", manifest.obj["spec"]["ports"][0]["port"])
             for manifest in self.app.manifests

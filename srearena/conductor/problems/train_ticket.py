@@ -1,4 +1,4 @@
-"""Defects of Train Ticket's services behind feature flags whose names tell nothing."""
+"""Defects of Train Ticket's services behind feature flags with opaque names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from srearena.conductor.problems.registry import problem
 from srearena.service.frontend import Frontend, SampleRequest
 
 _APP = "train_ticket"
-_VOUCHERS = Frontend("ts-voucher-service", 16101)  # where the users' own client asks for them
+_VOUCHERS = Frontend("ts-voucher-service", 16101)  # the paths that the users' client requests
 _VOUCHER = SampleRequest("/getVoucher", "POST", '{"orderId":"1","type":1}')
 _CONTACT = SampleRequest(
     "/api/v1/contactservice/contacts",

@@ -1,7 +1,7 @@
 """The application is unchanged in its intent: its workloads, Services and storage exist and mean the same.
 
 Why it cannot be gamed: deleting the broken workload, scaling it to zero, replacing its image by one that idles,
-pointing a Service elsewhere, and replacing a volume by an empty one all differ from the baseline captured before the fault.
+pointing a Service elsewhere, and replacing a volume by an empty one all differ from the baseline before the fault.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Doors into the cluster that lead to the wrong place, or that nobody dares to go through."""
+"""Ingress faults: a wrong backend, or an expired certificate."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from srearena.conductor.problems.registry import problem
 from srearena.generators.certificates import Authority, Certificate, self_signed
 from srearena.service.kubernetes import Obj
 
-_CONTROLLER, _PLACE = "ingress-nginx-controller", "ingress-nginx"
+_CONTROLLER, _NAMESPACE = "ingress-nginx-controller", "ingress-nginx"
 _HOST = "hotel.example.com"
 _QUARTER = timedelta(days=90)
+"""The validity of certificates from public authorities such as Let's Encrypt."""
 _LABELS = {"app.kubernetes.io/name": "ingress-nginx", "app.kubernetes.io/component": "controller"}
 _INGRESS_NGINX: tuple[Obj, ...] = (
-    {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _PLACE}},
+    {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _NAMESPACE}},
     {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "IngressClass",
@@ -31,7 +32,7 @@ _INGRESS_NGINX: tuple[Obj, ...] = (
     {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": {"name": _CONTROLLER, "namespace": _PLACE, "labels": _LABELS},
+        "metadata": {"name": _CONTROLLER, "namespace": _NAMESPACE, "labels": _LABELS},
         "spec": {
             "selector": {"matchLabels": _LABELS},
             "template": {
@@ -53,7 +54,7 @@ _INGRESS_NGINX: tuple[Obj, ...] = (
     {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {"name": _CONTROLLER, "namespace": _PLACE, "labels": _LABELS},
+        "metadata": {"name": _CONTROLLER, "namespace": _NAMESPACE, "labels": _LABELS},
         "spec": {
             "selector": _LABELS,
             "ports": [
@@ -65,11 +66,11 @@ _INGRESS_NGINX: tuple[Obj, ...] = (
 )
 
 
-class ThroughTheIngress(Check):
-    """What is asked for by the public name is answered as at the application's own door.
+class IngressRequests(Check):
+    """Requests through the Ingress get the same responses as requests to the frontend.
 
-    Why it cannot be gamed: a pod of the harness asks the ingress controller under the host's name. Deleting the
-    Ingress, or leading it to anything that does not answer as the application does, fails.
+    Why it cannot be gamed: a pod of the harness sends requests for the host name to the ingress controller. Deleting
+    the Ingress, or pointing it at a backend that does not respond as the application does, fails.
     """
 
     name = "ingress"
@@ -83,12 +84,12 @@ class ThroughTheIngress(Check):
         except ProbeFailed as failed:
             return [str(failed)]
         missing = [path for path in self.baseline_value(problem) or () if path not in now]
-        return [f"{path} is not answered as it should be at http://{_HOST}" for path in missing]
+        return [f"{path} does not get the expected response at http://{_HOST}" for path in missing]
 
     def _answered(self, problem: Problem) -> set[str]:
-        door = problem.app.frontend
-        requests = [one for one in door.requests if one.method == "GET"] if door else []
-        address = f"{_CONTROLLER}.{_PLACE}.svc.cluster.local"
+        frontend = problem.app.frontend
+        requests = [one for one in frontend.requests if one.method == "GET"] if frontend else []
+        address = f"{_CONTROLLER}.{_NAMESPACE}.svc.cluster.local"
         script = "\n".join(
             f"echo; echo 'asked {one.path}'\n"
             f"wget -q -T 10 -O - --header 'Host: {_HOST}' 'http://{address}{one.path}' || true"
@@ -102,12 +103,12 @@ class ThroughTheIngress(Check):
         return {one.path for one in requests if answers.get(one.path, "").strip() and one.contains in answers[one.path]}
 
 
-class DoorProblem(NetworkProblem):
-    """With an ingress controller, and the application's public name."""
+class IngressProblem(NetworkProblem):
+    """Adds an ingress controller and an Ingress for the application's public host name."""
 
-    beside = (_PLACE,)
+    extra_namespaces = (_NAMESPACE,)
     tls: ClassVar[list[Obj]] = []
-    """What the healthy Ingress says about certificates."""
+    """The `tls` section of the healthy Ingress."""
 
     def set_up(self) -> None:
         for obj in _INGRESS_NGINX:
@@ -129,7 +130,7 @@ class DoorProblem(NetworkProblem):
 
 
 @problem("ingress_misroute", app="hotel_reservation", service="hotel-reservation", backend="recommendation", port=8085)
-class IngressMisroute(DoorProblem):
+class IngressMisroute(IngressProblem):
     family = "ingress_misroute"
     fault = "ingress_misroute"
     root_kind = "Ingress"
@@ -140,12 +141,12 @@ kubectl -n {ns} patch ingress {service} --type=json \
 "value": {"name": "frontend", "port": {"number": 5000}}}]'"""
 
     def more_checks(self) -> Iterable[Check]:
-        return [ThroughTheIngress()]
+        return [IngressRequests()]
 
 
 @problem("expired_tls_hotel_reservation", app="hotel_reservation", service="hotel-example-com")
-class ExpiredTls(DoorProblem):
-    """The Ingress and the Secret of its certificate have the same name, as both are named after the host."""
+class ExpiredTls(IngressProblem):
+    """The Ingress and the Secret of its certificate have the same name, derived from the host."""
 
     family = "expired_tls"
     fault = "expired_tls"
@@ -158,21 +159,21 @@ class ExpiredTls(DoorProblem):
     )
 
     def _remedy(self) -> str:
-        """A certificate made for a long time, by whoever repairs it."""
+        """Replace the Secret by a self-signed certificate with a long validity."""
         years = (datetime(2020, 1, 1, tzinfo=UTC), datetime(2050, 1, 1, tzinfo=UTC))
         return f"kubectl replace -f - <<'END'\n{json.dumps(self._secret(self_signed(_HOST, 'renewed', *years)))}\nEND"
 
-    def _secret(self, held: Certificate) -> Obj:
+    def _secret(self, certificate: Certificate) -> Obj:
         return {
             "apiVersion": "v1",
             "kind": "Secret",
             "type": "kubernetes.io/tls",
             "metadata": {"name": self.services[0], "namespace": self.namespace},
-            "stringData": {"tls.crt": held.certificate, "tls.key": held.key},
+            "stringData": {"tls.crt": certificate.certificate, "tls.key": certificate.key},
         }
 
     def _certificate(self, quarters: int) -> Certificate:
-        """The one that the company's authority issued so many quarters ago, two months before this day."""
+        """The certificate issued `quarters` quarters earlier, counted from two months before today."""
         cluster = self.kubernetes.get("namespaces", "kube-system")["metadata"]["uid"]
         today = datetime.fromisoformat(self.kubernetes.now()).replace(hour=0, minute=0, second=0, microsecond=0)
         since = today - timedelta(days=60) - quarters * _QUARTER
@@ -188,4 +189,4 @@ class ExpiredTls(DoorProblem):
         super().inject_fault()
 
     def more_checks(self) -> Iterable[Check]:
-        return [PublicName(_HOST, _CONTROLLER, _PLACE)]
+        return [PublicName(_HOST, _CONTROLLER, _NAMESPACE)]

@@ -44,7 +44,7 @@ def changed(problem: Problem, change: Callable[[Obj], None]) -> None:
 
 def test_visitors_alerts_and_the_controllers_log_tell_of_it(as_broken: Problem) -> None:
     verdict = judged(as_broken)
-    assert names(verdict) == {"public-name"} and "was good until" in verdict.reasons[0]
+    assert names(verdict) == {"public-name"} and "certificate that expired at" in verdict.reasons[0]
     telemetry = Telemetry(as_broken.cluster)
     try:
         assert any("HTTPProbeFailure" in alert for alert in alerts(telemetry))
