@@ -1,4 +1,4 @@
-"""The human's console, as `python3 cli.py`: the same as `srearena shell`."""
+"""The interactive console, as `python3 cli.py`: the same as `srearena shell`."""
 
 from srearena.conductor.serving.console import Console
 

@@ -1,6 +1,6 @@
 """The `srearena` command, and `python -m srearena`.
 
-Words that must be hidden are hidden before anything else is loaded, since that starts the process again.
+Arguments that must not appear in the process list are hidden before any other import, since that restarts the process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`srearena cluster`: embedded clusters to play with, by hand or from any Kubernetes client."""
+"""`srearena cluster`: embedded clusters for any Kubernetes client."""
 
 from __future__ import annotations
 
@@ -28,47 +28,47 @@ def command() -> None:
 
 
 @command.command()
-@click.option("--name", default="embedded", show_default=True, help="What to call the cluster.")
-@click.option("--nodes", default=3, show_default=True, help="Worker nodes beside the control plane.")
-@click.option("--seed", default=0, show_default=True, help="Same seed, same world.")
-@click.option("--speed", default=1.0, show_default=True, help="Virtual seconds per real second; 0 stands still.")
-@click.option("--port", default=0, help="Port of the API on the loopback interface; any free one by default.")
+@click.option("--name", default="embedded", show_default=True, help="Name of the cluster.")
+@click.option("--nodes", default=3, show_default=True, help="Worker nodes in addition to the control plane.")
+@click.option("--seed", default=0, show_default=True, help="Seed of all randomness in the cluster.")
+@click.option("--speed", default=1.0, show_default=True, help="Virtual seconds per real second; 0 stops the clock.")
+@click.option("--port", default=0, help="Port of the API on the loopback interface; by default a free one.")
 @click.option("--kubeconfig", type=click.Path(dir_okay=False, path_type=Path), help="Also write the kubeconfig here.")
-@click.option("--detach", is_flag=True, help="Return once the API answers; end it with `srearena cluster down`.")
-@click.option("--json", "as_json", is_flag=True, help="Say what runs where as JSON.")
+@click.option("--detach", is_flag=True, help="Return once the API responds; stop it with `srearena cluster down`.")
+@click.option("--json", "as_json", is_flag=True, help="Print the cluster as JSON.")
 def up(
     name: str, nodes: int, seed: int, speed: float, port: int, kubeconfig: Path | None, detach: bool, as_json: bool
 ) -> None:
-    """Start a cluster and say how to use it."""
+    """Start a cluster and print how to use it."""
     options = checked_options(workers=nodes, seed=seed, speed=speed, port=port)
     begun = monotonic()
     directory = registry.make_directory(name)
     process = launch(options, directory, detached=detach)
     try:
         url = wait_until_ready(process)
-        where = _kubeconfig(directory, kubeconfig)
+        path = _copy_kubeconfig(directory, kubeconfig)
     except BaseException:
         process.kill()
         registry.unregister(name)
         raise
-    entry = RunningCluster(name, process.pid, url, str(where), nodes, seed, speed, now())
+    entry = RunningCluster(name, process.pid, url, str(path), nodes, seed, speed, now())
     registry.register(entry)
     _show(entry, monotonic() - begun, as_json=as_json, detach=detach)
     if not detach:
-        _stay(process, name)
+        _wait_for_end(process, name)
 
 
-def _kubeconfig(directory: Path, wanted: Path | None) -> Path:
-    own = directory / "kubeconfig"
-    if wanted is None:
-        return own
+def _copy_kubeconfig(directory: Path, target: Path | None) -> Path:
+    source = directory / "kubeconfig"
+    if target is None:
+        return source
     try:
-        wanted.parent.mkdir(parents=True, exist_ok=True)
-        wanted.touch(mode=0o600)
-        shutil.copyfile(own, wanted)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.touch(mode=0o600)
+        shutil.copyfile(source, target)
     except OSError as problem:
         raise ClusterError(f"cannot write the kubeconfig: {problem}") from problem
-    return wanted.absolute()
+    return target.absolute()
 
 
 def _show(entry: RunningCluster, seconds: float, *, as_json: bool, detach: bool) -> None:
@@ -82,13 +82,13 @@ def _show(entry: RunningCluster, seconds: float, *, as_json: bool, detach: bool)
     click.echo(f"Stop it with `srearena cluster down {entry.name}`." if detach else "Stop it with Ctrl-C.")
 
 
-def _stay(process: subprocess.Popen[bytes], name: str) -> None:
-    """Wait for the cluster or for the user to end it; its files go with it."""
+def _wait_for_end(process: subprocess.Popen[bytes], name: str) -> None:
+    """Wait until the cluster ends or the user stops it, then delete its files."""
 
-    def ended(number: int, frame: object) -> None:
+    def interrupt(number: int, frame: object) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, ended)
+    before = signal.signal(signal.SIGTERM, interrupt)
     try:
         status = process.wait()
     except KeyboardInterrupt:
@@ -106,7 +106,7 @@ def _stay(process: subprocess.Popen[bytes], name: str) -> None:
 @command.command("list")
 @click.option("--json", "as_json", is_flag=True, help="As a JSON list.")
 def list_(as_json: bool) -> None:
-    """Show the clusters that are running."""
+    """List the running clusters."""
     entries = registry.all_running()
     if as_json:
         click.echo(json.dumps([asdict(entry) for entry in entries]))
@@ -126,12 +126,12 @@ def list_(as_json: bool) -> None:
 @click.option("--all", "everything", is_flag=True, help="Stop every running cluster.")
 def down(names: tuple[str, ...], everything: bool) -> None:
     """Stop clusters by name (`embedded` if none is given)."""
-    wanted = [entry.name for entry in registry.all_running()] if everything else list(names) or ["embedded"]
-    for name in wanted:
+    selected = [entry.name for entry in registry.all_running()] if everything else list(names) or ["embedded"]
+    for name in selected:
         entry = registry.find(name)
         if entry is None:
-            known = ", ".join(other.name for other in registry.all_running()) or "none"
-            raise ClusterError(f"no cluster named {name!r} is running (running: {known})")
+            running = ", ".join(other.name for other in registry.all_running()) or "none"
+            raise ClusterError(f"no cluster named {name!r} is running (running: {running})")
         _stop(entry)
         click.echo(f"Cluster {name!r} is down.")
 
@@ -142,7 +142,9 @@ def _stop(entry: RunningCluster) -> None:
     while entry.alive and monotonic() < deadline:
         signal.sigtimedwait([], 0.05)
     if entry.alive:
-        raise ClusterError(f"cluster {entry.name!r} (process {entry.pid}) does not stop")
+        raise ClusterError(
+            f"cluster {entry.name!r} (process {entry.pid}) does not stop: end it with `kill {entry.pid}`"
+        )
     registry.unregister(entry.name)
 
 
@@ -150,7 +152,7 @@ def _stop(entry: RunningCluster) -> None:
 @click.argument("seconds", type=float)
 @click.option("--name", default="embedded", show_default=True)
 def advance(seconds: float, name: str) -> None:
-    """Let SECONDS of a cluster's virtual time pass at full speed."""
+    """Advance a cluster's virtual clock by SECONDS, at full speed."""
     if registry.find(name) is None:
-        raise ClusterError(f"no cluster named {name!r} is running: `srearena cluster list` shows those that are")
+        raise ClusterError(f"no cluster named {name!r} is running: `srearena cluster list` lists the running ones")
     advance_time(registry.directory_of(name), seconds)

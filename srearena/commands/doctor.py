@@ -1,4 +1,4 @@
-"""`srearena doctor`: what is there, and what each missing thing would add."""
+"""`srearena doctor`: checks this machine for required and optional tools."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -15,10 +15,15 @@ import click
 
 @dataclass(frozen=True, slots=True)
 class Finding:
+    """One tool, package or resource of the machine."""
+
     name: str
-    there: bool
-    needed: bool
-    what_for: str
+    present: bool
+    required: bool
+    purpose: str
+
+    def as_document(self) -> dict[str, object]:
+        return {"name": self.name, "there": self.present, "needed": self.required, "what_for": self.purpose}
 
 
 _TOOLS = (
@@ -39,20 +44,20 @@ _PACKAGES = (
 
 
 def findings() -> list[Finding]:
-    found = [Finding(f"Python {sys.version.split()[0]}", sys.version_info >= (3, 11), True, "needs 3.11 or newer")]
-    for name, what_for, where in _TOOLS:
-        there = shutil.which(name) is not None
-        found.append(Finding(name, there, False, what_for if there else f"{what_for}; get it from {where}"))
-    for name, what_for, how in _PACKAGES:
-        there = importlib.util.find_spec(name) is not None
-        found.append(Finding(name, there, False, what_for if there else f"{what_for}; {how}"))
+    result = [Finding(f"Python {sys.version.split()[0]}", sys.version_info >= (3, 11), True, "needs 3.11 or newer")]
+    for name, purpose, source in _TOOLS:
+        present = shutil.which(name) is not None
+        result.append(Finding(name, present, False, purpose if present else f"{purpose}; get it from {source}"))
+    for name, purpose, command_line in _PACKAGES:
+        present = importlib.util.find_spec(name) is not None
+        result.append(Finding(name, present, False, purpose if present else f"{purpose}; {command_line}"))
     memory = _memory_gigabytes()
-    found.append(Finding(f"{memory:.1f} GB of memory", memory >= 1, True, "an episode takes up to 0.4 GB"))
-    found.append(Finding(f"{os.cpu_count()} cores", True, False, "`srearena run --parallel` uses them"))
-    found.append(
+    result.append(Finding(f"{memory:.1f} GB of memory", memory >= 1, True, "an episode takes up to 0.4 GB"))
+    result.append(Finding(f"{os.cpu_count()} cores", True, False, "`srearena run --parallel` uses them"))
+    result.append(
         Finding("config.yml", Path("config.yml").is_file(), False, "only for real clusters; see config.yml.example")
     )
-    return found
+    return result
 
 
 def _memory_gigabytes() -> float:
@@ -65,17 +70,17 @@ def _memory_gigabytes() -> float:
 @click.command()
 @click.option("--json", "as_json", is_flag=True)
 def command(as_json: bool) -> None:
-    """Say what this machine has, and what each missing thing would add. Exit 1 if something needed is missing."""
-    found = findings()
+    """Check this machine, and show what each missing tool is for. Exit 1 if something required is missing."""
+    results = findings()
     if as_json:
-        click.echo(json.dumps([asdict(finding) for finding in found]))
+        click.echo(json.dumps([finding.as_document() for finding in results]))
     else:
-        for finding in found:
+        for finding in results:
             mark = (
                 click.style("yes", fg="green")
-                if finding.there
-                else click.style(" no", fg="red" if finding.needed else "yellow")
+                if finding.present
+                else click.style(" no", fg="red" if finding.required else "yellow")
             )
-            click.echo(f"{mark}  {finding.name:<22} {finding.what_for}")
-    if any(finding.needed and not finding.there for finding in found):
+            click.echo(f"{mark}  {finding.name:<22} {finding.purpose}")
+    if any(finding.required and not finding.present for finding in results):
         raise click.exceptions.Exit(1)

@@ -1,4 +1,4 @@
-"""`srearena down`: the end of what `srearena up` brought up."""
+"""`srearena down`: stops what `srearena up` started."""
 
 from __future__ import annotations
 

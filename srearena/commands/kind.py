@@ -13,15 +13,17 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 @click.group()
 def command() -> None:
-    """Make and remove kind clusters; needs the tool kind and a container engine."""
+    """Create and delete kind clusters; needs kind and a container engine."""
 
 
 @command.command()
 @click.option("--name", default=kind.NAME, show_default=True)
-@click.option("--config", type=_FILE, help="A configuration of kind; by default ours for this processor.")
-@click.option("--kubeconfig", type=_FILE, help="Where its kubeconfig goes; by default where kubectl looks.")
+@click.option(
+    "--config", type=_FILE, help="Configuration file of kind; by default the built-in one for this CPU architecture."
+)
+@click.option("--kubeconfig", type=_FILE, help="File for the kubeconfig; by default kubectl's.")
 def up(name: str, config: Path | None, kubeconfig: Path | None) -> None:
-    """Make a cluster with three workers."""
+    """Create a cluster with three workers."""
     context = kind.up(name, config, kubeconfig)
     click.echo(f"Use it with `srearena run --backend kubernetes --context {context} ...`.")
 
@@ -29,6 +31,6 @@ def up(name: str, config: Path | None, kubeconfig: Path | None) -> None:
 @command.command()
 @click.option("--name", default=kind.NAME, show_default=True)
 def down(name: str) -> None:
-    """Remove a cluster and everything in it."""
+    """Delete a cluster and everything in it."""
     kind.down(name)
-    click.echo(f"The kind cluster {name!r} is gone.")
+    click.echo(f"The kind cluster {name!r} is deleted.")

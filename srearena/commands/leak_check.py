@@ -1,4 +1,4 @@
-"""`srearena leak-check`: does anything an agent can see give the injection away?"""
+"""`srearena leak-check`: searches everything an agent can read for words that disclose the fault."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from srearena.config import Config
 
 @click.command()
 @click.argument("ids", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="Every problem there is.")
+@click.option("--all", "everything", is_flag=True, help="All problems.")
 @click.option("--seed", default=0, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per problem.")
 def command(ids: tuple[str, ...], everything: bool, seed: int, as_json: bool) -> None:
-    """Read all that an agent could read in episodes of IDS, and look for telling words. Exit 1 if there are any."""
+    """Search everything an agent can read in episodes of IDS for disclosing words. Exit 1 if there are any."""
     if not ids and not everything:
         raise ArenaError("which problems? Name some, or use --all")
     registry = ProblemRegistry()
-    telling = False
+    disclosed = False
     for name in registry.get_problem_ids() if everything else registry.match(ids):
-        found = _found(registry, name, seed)
-        telling = telling or bool(found)
+        matches = _check(registry, name, seed)
+        disclosed = disclosed or bool(matches)
         if as_json:
-            click.echo(json.dumps({"id": name, "leaks": found}))
+            click.echo(json.dumps({"id": name, "leaks": matches}))
         else:
-            click.echo(f"{name}: {'nothing' if not found else f'{len(found)} places'}")
-            for line in found[:20]:
+            click.echo(f"{name}: {'no leaks' if not matches else f'{len(matches)} leaks'}")
+            for line in matches[:20]:
                 click.echo(f"    {line}")
-    if telling:
+    if disclosed:
         raise click.exceptions.Exit(1)
 
 
-def _found(registry: ProblemRegistry, name: str, seed: int) -> list[str]:
+def _check(registry: ProblemRegistry, name: str, seed: int) -> list[str]:
     problem, spec = registry.get_problem(name), EpisodeSpec(seed=seed, in_process=True, config=Config())
     episode = Episode(problem, embedded_cluster(problem, spec), spec)
     try:

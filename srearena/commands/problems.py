@@ -1,4 +1,4 @@
-"""`srearena problems`: what there is to solve, without giving the answers away."""
+"""`srearena problems`: lists problems, without the answers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from srearena.conductor.trials.tables import columns
 @click.option("--app", "application", help="Only of this application (a part of its name is enough).")
 @click.option("--level", help="Only of this level: application, virtualization, network, node, ...")
 @click.option("--difficulty", type=click.Choice(["easy", "medium", "hard"]))
-@click.option("--stage", help="Only those that can be asked for this stage.")
-@click.option("--spoilers", is_flag=True, help="Also what is wrong and how to repair it.")
+@click.option("--stage", help="Only problems with this stage.")
+@click.option("--spoilers", is_flag=True, help="Also show the fault and its remedy.")
 @click.option("--json", "as_json", is_flag=True, help="As a JSON list.")
 def command(
     ids: tuple[str, ...],
@@ -31,27 +31,27 @@ def command(
     """List problems: IDS or patterns, or all of them."""
     registry = ProblemRegistry()
     names = registry.match(ids) if ids else registry.get_problem_ids()
-    found = [
+    summaries = [
         summary
         for name in names
         for summary in [registry.get_problem(name).summary()]
-        if _fits(summary, application, level, difficulty, stage)
+        if _matches(summary, application, level, difficulty, stage)
     ]
     if as_json:
-        click.echo(json.dumps([summary.as_document(spoilers=spoilers) for summary in found], indent=2))
+        click.echo(json.dumps([summary.as_document(spoilers=spoilers) for summary in summaries], indent=2))
         return
     rows = [("ID", "APPLICATION", "LEVEL", "DIFFICULTY", "STAGES")]
-    rows += [(s.id, s.application, s.level, s.difficulty, " ".join(s.stages)) for s in found]
+    rows += [(s.id, s.application, s.level, s.difficulty, " ".join(s.stages)) for s in summaries]
     lines = columns(rows)
     click.echo(lines[0])
-    for summary, line in zip(found, lines[1:], strict=True):
+    for summary, line in zip(summaries, lines[1:], strict=True):
         click.echo(line)
         if spoilers:
             _spoil(summary)
-    click.echo(f"\n{len(found)} problems. Try one: srearena shell, or srearena run ID --agent NAME")
+    click.echo(f"\n{len(summaries)} problems. Try one: srearena shell, or srearena run ID --agent NAME")
 
 
-def _fits(
+def _matches(
     summary: Summary, application: str | None, level: str | None, difficulty: str | None, stage: str | None
 ) -> bool:
     plain = summary.application.lower().replace(" ", "_")

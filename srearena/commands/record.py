@@ -1,4 +1,4 @@
-"""`srearena record`: incidents on disk, from problems."""
+"""`srearena record`: records problems as snapshots of incidents."""
 
 from __future__ import annotations
 
@@ -22,20 +22,22 @@ from srearena.observer.recorder import Recorder
 from srearena.observer.recording.data_set import DataSet, Scenario, verify_files
 
 _Result = tuple[Scenario, float, str]
-_PLACE = click.Path(file_okay=False, path_type=Path)
+_DIRECTORY = click.Path(file_okay=False, path_type=Path)
 
 
 @click.command()
 @click.argument("problems", nargs=-1, metavar="[PROBLEM]...")
-@click.option("--all", "everything", is_flag=True, help="Every problem there is (or that PROBLEM patterns name).")
-@click.option("--out", type=_PLACE, required=True, help="The snapshot's directory; with --all, the data set's.")
-@click.option("--answers", type=_PLACE, help="Where the answer key goes; OUT-answers by default.")
-@click.option("--with-answer", is_flag=True, help="Put the answer key beside the evidence, as older recorders did.")
+@click.option("--all", "everything", is_flag=True, help="All problems, or all that the PROBLEM patterns match.")
+@click.option("--out", type=_DIRECTORY, required=True, help="The snapshot's directory; with --all, the data set's.")
+@click.option("--answers", type=_DIRECTORY, help="Directory for the answer key; OUT-answers by default.")
+@click.option(
+    "--with-answer", is_flag=True, help="Put the answer key into the snapshot's directory, as older recorders did."
+)
 @click.option("--seed", default=0, show_default=True)
-@click.option("--before", default=300.0, show_default=True, help="Seconds of healthy life to record.")
+@click.option("--before", default=300.0, show_default=True, help="Seconds of healthy operation to record.")
 @click.option("--after", default=600.0, show_default=True, help="Seconds with the fault.")
-@click.option("--parallel", default=1, show_default=True, help="With --all: how many at once.")
-@click.option("--check", is_flag=True, help="Record nothing: compare the data set at OUT with its manifest.")
+@click.option("--parallel", default=1, show_default=True, help="With --all: number of parallel recordings.")
+@click.option("--check", is_flag=True, help="Record nothing; compare the data set at OUT with its manifest.")
 @backend_options
 def command(
     problems: tuple[str, ...],
@@ -50,7 +52,7 @@ def command(
     check: bool,
     **where: Any,
 ) -> None:
-    """Run a PROBLEM and record it as a snapshot; with --all, make a data set. The same command again resumes."""
+    """Run a PROBLEM and record it as a snapshot; with --all, record a data set. The same command again resumes it."""
     if check:
         _check(out)
         return
@@ -61,29 +63,30 @@ def command(
     config = chosen_config(**where)
     if everything:
         if with_answer:
-            raise ArenaError("--with-answer goes with one problem; a data set keeps its answers apart")
+            raise ArenaError("--with-answer works with one problem; a data set keeps its answers in another directory")
         if parallel > 1 and not config.embedded:
             raise ArenaError("a real cluster holds one recording at a time: use --parallel 1")
         chosen = registry.match(problems) if problems else registry.get_problem_ids()
-        apart = answers or out.with_name(f"{out.name}-answers")
-        _data_set(DataSet(out, apart, seed=seed), chosen, timeline, config, parallel)
+        answers_directory = answers or out.with_name(f"{out.name}-answers")
+        _data_set(DataSet(out, answers_directory, seed=seed), chosen, timeline, config, parallel)
         return
     if len(problems) != 1:
         raise ArenaError("which problem? Name one, or use --all for a data set of many; `srearena problems` lists them")
-    place = out if with_answer else answers or out.with_name(f"{out.name}-answers")
+    answers_directory = out if with_answer else answers or out.with_name(f"{out.name}-answers")
     recorder = Recorder(seed=seed, timeline=timeline, config=config)
-    made = recorder.record(registry.get_problem(problems[0]), out, place, lambda text: click.echo(text, err=True))
-    rows = ", ".join(f"{count} {what}" for what, count in made.rows.items())
-    click.echo(f"{made.directory}: {rows}")
-    click.echo(f"answer key: {made.answer_key}")
+    problem = registry.get_problem(problems[0])
+    recording = recorder.record(problem, out, answers_directory, lambda text: click.echo(text, err=True))
+    rows = ", ".join(f"{count} {kind}" for kind, count in recording.rows.items())
+    click.echo(f"{recording.directory}: {rows}")
+    click.echo(f"answer key: {recording.answer_key}")
 
 
 def _check(out: Path) -> None:
-    found = verify_files(out)
-    for line in found:
+    differences = verify_files(out)
+    for line in differences:
         click.echo(line)
-    click.echo("differs from its manifest" if found else "as its manifest says")
-    if found:
+    click.echo("differs from its manifest" if differences else "matches its manifest")
+    if differences:
         raise click.exceptions.Exit(1)
 
 
@@ -91,15 +94,15 @@ def _data_set(data_set: DataSet, chosen: list[str], timeline: Timeline, config: 
     plan = data_set.plan(chosen)
     waiting = [scenario for scenario in plan if not data_set.done(scenario)]
     if len(waiting) < len(plan):
-        click.echo(f"{len(plan) - len(waiting)} of {len(plan)} scenarios are there already", err=True)
+        click.echo(f"{len(plan) - len(waiting)} of {len(plan)} scenarios are recorded already", err=True)
     failed = 0
     work = partial(_record_one, data_set, timeline, config)
-    recorded = map(work, waiting) if parallel <= 1 else in_processes(partial(_quietly, work), waiting, parallel)
+    recorded = map(work, waiting) if parallel <= 1 else in_processes(partial(_with_signals, work), waiting, parallel)
     try:
         for number, (scenario, seconds, complaint) in enumerate(recorded, 1):
             failed += bool(complaint)
-            said = f"not recorded: {complaint}" if complaint else f"recorded in {seconds:.0f} s"
-            click.echo(f"[{number}/{len(waiting)}] {scenario.name} ({scenario.problem}) {said}", err=True)
+            status = f"not recorded: {complaint}" if complaint else f"recorded in {seconds:.0f} s"
+            click.echo(f"[{number}/{len(waiting)}] {scenario.name} ({scenario.problem}) {status}", err=True)
     finally:
         manifest = data_set.close()
     click.echo(f"{len(plan) - failed} scenarios in {data_set.out}; checksums in {manifest.name}")
@@ -108,19 +111,19 @@ def _data_set(data_set: DataSet, chosen: list[str], timeline: Timeline, config: 
         raise click.exceptions.Exit(1)
 
 
-def _quietly(work: Callable[[Scenario], _Result], scenario: Scenario) -> _Result:
-    """In a process of its own: what Ctrl-C means is the parent's business, and its word to end is heeded tidily."""
+def _with_signals(work: Callable[[Scenario], _Result], scenario: Scenario) -> _Result:
+    """Run in a child process: ignore Ctrl-C, which the parent handles, and clean up on SIGTERM."""
 
-    def ended(number: int, frame: object) -> None:
+    def terminate(number: int, frame: object) -> None:
         raise SystemExit(128 + number)
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, ended)
+    signal.signal(signal.SIGTERM, terminate)
     return work(scenario)
 
 
 def _record_one(data_set: DataSet, timeline: Timeline, config: Config, scenario: Scenario) -> _Result:
-    """Every scenario has a seed of its own, so that not all clusters have the same names."""
+    """Record one scenario with its own seed, so that generated names differ between scenarios."""
     began = monotonic()
     recorder = Recorder(seed=data_set.seed + scenario.number, timeline=timeline, config=config)
     try:

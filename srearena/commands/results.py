@@ -1,4 +1,4 @@
-"""`srearena results`: what came of runs, and what changed between two."""
+"""`srearena results`: shows the results of runs, and compares two runs."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from srearena.conductor.trials.tables import columns, outcome_colour, stage_mark
 
 
 @click.command()
-@click.argument("words", nargs=-1, metavar="[RUN | diff RUN RUN]")
+@click.argument("arguments", nargs=-1, metavar="[RUN | diff RUN RUN]")
 @click.option("--json", "as_json", is_flag=True)
-def command(words: tuple[str, ...], as_json: bool) -> None:
-    """Show the runs there are, one RUN, or with `diff A B` what changed from A to B."""
-    if not words:
+def command(arguments: tuple[str, ...], as_json: bool) -> None:
+    """List the runs, show one RUN, or compare two with `diff A B`."""
+    if not arguments:
         _list(as_json)
-    elif words[0] == "diff" and len(words) == 3:
-        _diff(find_run(words[1]), find_run(words[2]), as_json)
-    elif len(words) == 1:
-        _show(find_run(words[0]), as_json)
+    elif arguments[0] == "diff" and len(arguments) == 3:
+        _diff(find_run(arguments[1]), find_run(arguments[2]), as_json)
+    elif len(arguments) == 1:
+        _show(find_run(arguments[0]), as_json)
     else:
         raise ArenaError("use `srearena results`, `srearena results RUN` or `srearena results diff RUN RUN`")
 
@@ -34,7 +34,7 @@ def _list(as_json: bool) -> None:
         click.echo(json.dumps([{"run": path.name, **figures} for path, figures in runs]))
         return
     if not runs:
-        click.echo(f"No results in {results_root()} yet: `srearena run ID --agent NAME` makes some.")
+        click.echo(f"No results in {results_root()} yet: `srearena run ID --agent NAME` creates some.")
         return
     rows = [("RUN", "TRIALS", "PASSED")]
     rows += [(path.name, str(f["trials"]), str(f["outcomes"].get("pass", 0))) for path, f in runs]
@@ -58,11 +58,11 @@ def _show(run: Path, as_json: bool) -> None:
         if document["outcome"] != "pass" and document.get("reason"):
             click.echo(f"    {document['reason'][:300]}")
         for line in document.get("collateral", ())[:3]:
-            click.echo(f"    beside the point: {line}")
+            click.echo(f"    collateral change: {line}")
     figures = totals(documents)
     click.echo(f"\n{figures['outcomes'].get('pass', 0)} of {figures['trials']} trials passed")
-    for stage, seen in figures["stages"].items():
-        click.echo(f"  {stage:<13} {seen['passed']} of {seen['of']}")
+    for stage, counts in figures["stages"].items():
+        click.echo(f"  {stage:<13} {counts['passed']} of {counts['of']}")
     alarms = figures["false_alarms"]
     if alarms["of"]:
         click.echo(f"  false alarms  {alarms['raised']} of {alarms['of']}")

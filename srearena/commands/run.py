@@ -1,4 +1,4 @@
-"""`srearena run`: agents through problems, many at once, with a table that lives."""
+"""`srearena run`: runs an agent on problems, in parallel, with a live table."""
 
 from __future__ import annotations
 
@@ -30,24 +30,26 @@ from srearena.tracking.weights_and_biases import wanted as tracked
 @click.command()
 @click.argument("ids", nargs=-1)
 @click.option("--problems", "patterns", multiple=True, metavar="GLOB", help="Problems by pattern, e.g. 'missing_*'.")
-@click.option("--agent", default="nothing", show_default=True, help="Who is to solve them.")
-@click.option("--model", help="Which model the LLM agent asks, e.g. gpt-4.1 or anthropic/claude-sonnet-4-5.")
-@click.option("--script", type=click.Path(dir_okay=False, path_type=Path), help="What the scripted agent does.")
-@click.option("--agent-option", "options", multiple=True, metavar="KEY=VALUE", help="Passed to the agent.")
+@click.option("--agent", default="nothing", show_default=True, help="Name of the agent.")
+@click.option("--model", help="Model of the LLM agent, e.g. gpt-4.1 or anthropic/claude-sonnet-4-5.")
 @click.option(
-    "--trials", default=1, show_default=True, help="How often each problem is run; each has a seed of its own."
+    "--script", type=click.Path(dir_okay=False, path_type=Path), help="File with the actions of the scripted agent."
 )
-@click.option("--parallel", default=1, show_default=True, help="How many at once.")
-@click.option("--seed", default=0, show_default=True, help="The first trial's seed; the next has the next.")
-@click.option("--stages", help="Only these, by name and comma, e.g. detection,mitigation.")
+@click.option("--agent-option", "options", multiple=True, metavar="KEY=VALUE", help="Option of the agent.")
+@click.option("--trials", default=1, show_default=True, help="Trials per problem, each with its own seed.")
+@click.option("--parallel", default=1, show_default=True, help="Number of parallel trials.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the first trial; each further trial adds one.")
+@click.option("--stages", help="Only these stages, separated by commas, e.g. detection,mitigation.")
 @click.option("--max-steps", default=30, show_default=True)
 @click.option("--max-tokens", type=int)
 @click.option("--max-cost", type=float, help="In US dollars, per trial.")
-@click.option("--budget-usd", type=float, help="What all trials together may cost; none is begun without money left.")
-@click.option("--max-seconds", default=3600.0, show_default=True, help="Of real time per trial.")
-@click.option("--noise", is_flag=True, help="Let harmless things happen beside the fault, by the trial's seed.")
-@click.option("--run", "name", help="The run's name; by default it follows from the command, so that it resumes.")
-@click.option("--fresh", is_flag=True, help="Do not resume: begin a new run.")
+@click.option("--budget-usd", type=float, help="Limit for all trials together; no trial starts without budget left.")
+@click.option("--max-seconds", default=3600.0, show_default=True, help="Limit in real seconds per trial.")
+@click.option("--noise", is_flag=True, help="Add harmless changes beside the fault, drawn from the trial's seed.")
+@click.option(
+    "--run", "name", help="Name of the run; by default derived from the command, so that the same command resumes."
+)
+@click.option("--fresh", is_flag=True, help="Start a new run instead of resuming.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per trial as it ends, and totals at the end.")
 @backend_options
 def command(
@@ -72,32 +74,32 @@ def command(
     as_json: bool,
     **where: Any,
 ) -> None:
-    """Run an agent on problems: IDS, or all that --problems names. The same command again resumes."""
-    wanted = (*ids, *patterns)
-    if not wanted:
+    """Run an agent on problems: IDS, or all that --problems matches. The same command again resumes."""
+    requested = (*ids, *patterns)
+    if not requested:
         raise ArenaError("which problems? Name some, or use --problems '*'; `srearena problems` lists them")
     if agent not in agent_names():
         raise ArenaError(f"there is no agent {agent!r}: choose from {', '.join(agent_names())}")
-    chosen = ProblemRegistry().match(wanted)
-    given = _options(options)
+    chosen = ProblemRegistry().match(requested)
+    agent_options = _options(options)
     if model is not None:
-        given["model"] = model
+        agent_options["model"] = model
     if script is not None:
-        given["script"] = str(script.absolute())
+        agent_options["script"] = str(script.absolute())
     if max_cost is not None or budget_usd is not None:
-        _must_have_prices(agent, given)
+        _require_prices(agent, agent_options)
     limits = Limits(steps=max_steps, tokens=max_tokens, cost=max_cost, wall_seconds=max_seconds)
-    asked = in_order(stages.split(",")) if stages else None
+    selected_stages = in_order(stages.split(",")) if stages else None
     config = chosen_config(**where)
     if parallel > 1 and not config.embedded:
         raise ArenaError("a real cluster holds one episode at a time: use --parallel 1")
-    asked_for: list[object] = [chosen, given, trials, seed, asked, limits.as_document(), noise]
+    identity: list[object] = [chosen, agent_options, trials, seed, selected_stages, limits.as_document(), noise]
     if not config.embedded:
-        asked_for.append([config.k8s_host, config.kubeconfig, config.context])
-    run = _run_folder(name, fresh, agent, asked_for)
-    spec = EpisodeSpec(stages=asked, limits=limits, noise=noise, config=config)
+        identity.append([config.k8s_host, config.kubeconfig, config.context])
+    run = _run_folder(name, fresh, agent, identity)
+    spec = EpisodeSpec(stages=selected_stages, limits=limits, noise=noise, config=config)
     plan = [
-        Trial(problem, agent, str(run), number, given, replace(spec, seed=seed + number))
+        Trial(problem, agent, str(run), number, agent_options, replace(spec, seed=seed + number))
         for number in range(trials)
         for problem in chosen
     ]
@@ -114,22 +116,22 @@ def command(
     figures = totals(results)
     variables = environment()
     if tracked(variables):
-        told = {"agent": agent, "trials": trials, "seed": seed, "limits": limits.as_document(), **given}
-        seen = log_run(run, results, figures, told, variables)
-        click.echo(f"W&B: {seen}", err=True)
-    left = sum(entry.result is None for entry in suite.progress)
+        settings = {"agent": agent, "trials": trials, "seed": seed, "limits": limits.as_document(), **agent_options}
+        url = log_run(run, results, figures, settings, variables)
+        click.echo(f"W&B: {url}", err=True)
+    not_started = sum(entry.result is None for entry in suite.progress)
     if as_json:
-        click.echo(json.dumps({"run": run.name, "folder": str(run), **figures, "not_begun": left}))
+        click.echo(json.dumps({"run": run.name, "folder": str(run), **figures, "not_begun": not_started}))
         return
     table.close()
-    said = ", ".join(
+    outcomes = ", ".join(
         click.style(f"{count} {outcome}", fg=outcome_colour(outcome)) for outcome, count in figures["outcomes"].items()
     )
-    click.echo(f"\n{figures['trials']} trials: {said}")
-    if left:
-        click.echo(f"{left} more were not begun: the budget is spent. The same command with a larger one goes on.")
-    for stage, seen in figures["stages"].items():
-        click.echo(f"  {stage:<13} {seen['passed']} of {seen['of']}")
+    click.echo(f"\n{figures['trials']} trials: {outcomes}")
+    if not_started:
+        click.echo(f"{not_started} more were not started: the budget is spent. Resume with a larger --budget-usd.")
+    for stage, counts in figures["stages"].items():
+        click.echo(f"  {stage:<13} {counts['passed']} of {counts['of']}")
     click.echo(f"Results: {run} (`srearena results {run.name}`)")
 
 
@@ -138,27 +140,27 @@ def _same(result: dict[str, object], trial: Trial) -> bool:
 
 
 def _options(pairs: tuple[str, ...]) -> dict[str, object]:
-    given: dict[str, object] = {}
+    agent_options: dict[str, object] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals:
             raise ArenaError(f"--agent-option takes KEY=VALUE, not {pair!r}")
-        given[key] = value
-    return given
+        agent_options[key] = value
+    return agent_options
 
 
-def _must_have_prices(agent: str, given: dict[str, object]) -> None:
-    """A budget in dollars would never be reached by an agent whose costs nobody knows."""
-    if getattr(make_agent(agent, given), "priceless", False):
+def _require_prices(agent: str, agent_options: dict[str, object]) -> None:
+    """Refuse a budget in dollars for an agent without prices: its cost is unknown."""
+    if getattr(make_agent(agent, agent_options), "priceless", False):
         raise ArenaError(
-            f"a budget in dollars needs prices, and {given.get('model') or 'the model'} has none here: give "
+            f"a budget in dollars needs prices, and {agent_options.get('model') or 'the model'} has none here: give "
             "--agent-option price_in=... --agent-option price_out=... (dollars per million tokens)"
         )
 
 
-def _run_folder(name: str | None, fresh: bool, agent: str, what: object) -> Path:
-    """The run's folder: by its name, or by what the command asks for."""
-    digest = hashlib.sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()[:8]
+def _run_folder(name: str | None, fresh: bool, agent: str, identity: object) -> Path:
+    """The folder of the run, by its name or by a hash of the command's arguments."""
+    digest = hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()[:8]
     base = name or f"{agent}-{digest}"
     folder = results_root() / base
     number = 2

@@ -1,4 +1,4 @@
-"""`srearena serve PROBLEM`: an episode for an agent in any language, over HTTP."""
+"""`srearena serve PROBLEM`: serves an episode over HTTP and MCP, for agents in any language."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from srearena.conductor.serving.mcp_server import ToolServer
 
 @click.command()
 @click.argument("problem")
-@click.option("--port", default=0, help="On the loopback interface; any free one by default.")
+@click.option("--port", default=0, help="Port on the loopback interface; by default a free one.")
 @click.option("--seed", default=0, show_default=True)
-@click.option("--stages", help="Only these, by name and comma.")
-@click.option("--max-seconds", default=3600.0, show_default=True, help="Of real time.")
-@click.option("--agent", default="http", show_default=True, help="What to call the agent in the results.")
+@click.option("--stages", help="Only these stages, separated by commas.")
+@click.option("--max-seconds", default=3600.0, show_default=True, help="Limit in real seconds.")
+@click.option("--agent", default="http", show_default=True, help="Name of the agent in the results.")
 @click.option(
     "--mcp",
     type=click.Choice(["safe", "read-only", "full", "none"]),
     default="safe",
     show_default=True,
-    help="What kubectl may do in the MCP server over the episode; none for no server.",
+    help="What kubectl may do in the episode's MCP server; none for no server.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Say where to connect, and the result, as JSON lines.")
+@click.option("--json", "as_json", is_flag=True, help="Print the addresses and the result as JSON lines.")
 @backend_options
 def command(
     problem: str,
@@ -45,7 +45,7 @@ def command(
     as_json: bool,
     **where: Any,
 ) -> None:
-    """Set the stage for PROBLEM, print how an agent connects, and grade when it has submitted everything."""
+    """Prepare PROBLEM, print how an agent connects, and grade after its last submission."""
     spec = EpisodeSpec(
         seed=seed,
         stages=tuple(stages.split(",")) if stages else None,
@@ -84,32 +84,32 @@ async def _serve(
         raise ArenaError("the episode did not start")
     stop = asyncio.Event()
     token = token_urlsafe(24)
-    places = addresses(episode)
-    task = {"description": description, "instructions": instructions, "actions": actions, **places}
+    endpoints = addresses(episode)
+    task = {"description": description, "instructions": instructions, "actions": actions, **endpoints}
 
     tools = ToolServer(mcp, token)
     tasks: list[asyncio.Task[None]] = []
 
     def ready(at: int) -> None:
         url = f"http://127.0.0.1:{at}"
-        # The tools ask this very server about the episode, so they start while it runs.
-        tasks.append(asyncio.create_task(tell(url)))
+        # The MCP server is a client of this server, so it starts while this server runs.
+        tasks.append(asyncio.create_task(announce(url)))
 
-    async def tell(url: str) -> None:
-        address: dict[str, Any] = {"url": url, "token": token, **places}
-        offered = await tools.start(url)
+    async def announce(url: str) -> None:
+        address: dict[str, Any] = {"url": url, "token": token, **endpoints}
+        mcp_server = await tools.start(url)
         if as_json:
-            click.echo(json.dumps({**address, "mcp": offered}))
+            click.echo(json.dumps({**address, "mcp": mcp_server}))
             return
         for key, value in address.items():
             click.echo(f"{key:<12} {value}")
-        click.echo("The agent reads GET /task, and answers with POST /submit; GET /openapi.json describes both.")
-        if "url" in offered:
-            click.echo(f"{'mcp':<12} {offered['url']}")
-            for who, text in offered["configurations"].items():
-                click.echo(f"\n{who}:\n{text}")
-        elif offered:
-            click.echo(f"There is no MCP server: {offered['error']}")
+        click.echo("The agent reads GET /task and submits with POST /submit; GET /openapi.json describes the API.")
+        if "url" in mcp_server:
+            click.echo(f"{'mcp':<12} {mcp_server['url']}")
+            for client, text in mcp_server["configurations"].items():
+                click.echo(f"\n{client}:\n{text}")
+        elif mcp_server:
+            click.echo(f"There is no MCP server: {mcp_server['error']}")
 
     async def watch() -> None:
         while episode.within_limits():

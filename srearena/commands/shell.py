@@ -1,4 +1,4 @@
-"""`srearena shell`: a person in the agent's place."""
+"""`srearena shell`: the interactive console."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ from srearena.conductor.serving.console import Console
 @click.option("--seed", default=0, show_default=True)
 @backend_options
 def command(seed: int, **where: Any) -> None:
-    """Solve problems yourself: start one, look around with kubectl, submit."""
+    """Solve problems yourself: start one, investigate with kubectl, submit."""
     Console(click.echo, seed=seed, config=chosen_config(**where)).loop()

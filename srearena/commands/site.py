@@ -16,9 +16,11 @@ def command() -> None:
 
 @command.command()
 @click.argument("results", type=click.Path(path_type=Path), default=Path("leaderboard_results") / "results")
-@click.option("--output", "-o", type=click.Path(path_type=Path), help="Where to; `site` beside RESULTS by default.")
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path), help="Output directory; by default `site` next to RESULTS."
+)
 def build(results: Path, output: Path | None) -> None:
-    """Make the site from RESULTS, the `results` directory of a leaderboard. Open its index.html, or serve it."""
+    """Build the site from RESULTS, the `results` directory of a leaderboard. Open its index.html, or serve it."""
     if (results / "results" / "leaderboard.json").is_file():
         results = results / "results"
     results = results.absolute()

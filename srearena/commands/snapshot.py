@@ -1,4 +1,4 @@
-"""`srearena snapshot`: look into recorded incidents and see whether they can be relied on."""
+"""`srearena snapshot`: inspects and checks recorded incidents."""
 
 from __future__ import annotations
 
@@ -11,24 +11,26 @@ from srearena.snapshots import SnapshotError, find_snapshots, open_snapshot
 from srearena.snapshots.inspection import Inspection, inspect
 
 _DIRECTORY = click.argument("directory", type=click.Path(path_type=Path))
-_CACHE = click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="Where to keep columns.")
+_CACHE = click.option(
+    "--cache", type=click.Path(file_okay=False, path_type=Path), help="Directory for the column cache."
+)
 _JSON = click.option("--json", "as_json", is_flag=True, help="As one JSON document per snapshot.")
 
 
 @click.group()
 def command() -> None:
-    """Check, show and tidy recorded incidents."""
+    """Show and check recorded incidents, and clean their caches."""
 
 
 def _inspections(directory: Path, cache: Path | None) -> list[Inspection]:
-    places = find_snapshots(directory)
-    if not places:
-        raise SnapshotError(f"no snapshot at or under {directory}: nothing there looks like alerts, events, or tables")
-    found = []
-    for place in places:
-        with open_snapshot(place, cache=cache) as snapshot:
-            found.append(inspect(snapshot))
-    return found
+    directories = find_snapshots(directory)
+    if not directories:
+        raise SnapshotError(f"no snapshot at or under {directory}: it has no alerts, events or tables")
+    inspections = []
+    for path in directories:
+        with open_snapshot(path, cache=cache) as snapshot:
+            inspections.append(inspect(snapshot))
+    return inspections
 
 
 @command.command()
@@ -36,14 +38,14 @@ def _inspections(directory: Path, cache: Path | None) -> list[Inspection]:
 @_CACHE
 @_JSON
 def info(directory: Path, cache: Path | None, as_json: bool) -> None:
-    """Show what the snapshots at or under DIRECTORY hold."""
-    for found in _inspections(directory, cache):
+    """Show the contents of the snapshots at or under DIRECTORY."""
+    for inspection in _inspections(directory, cache):
         if as_json:
-            click.echo(json.dumps(found.as_document()))
+            click.echo(json.dumps(inspection.as_document()))
             continue
-        key = f"answer key: {found.answer_key}" if found.answer_key else "no answer key"
-        click.echo(f"{found.directory} ({found.form} layout, {key})")
-        for table in found.tables:
+        key = f"answer key: {inspection.answer_key}" if inspection.answer_key else "no answer key"
+        click.echo(f"{inspection.directory} ({inspection.form} layout, {key})")
+        for table in inspection.tables:
             size = f"{table.bytes / 1e6:.1f} MB"
             span = f"{table.first} .. {table.last}" if table.first else "no times"
             click.echo(f"  {table.table:<8} {table.rows:>10} rows  {size:>10} in {table.files} files  {span}")
@@ -54,19 +56,19 @@ def info(directory: Path, cache: Path | None, as_json: bool) -> None:
 @_CACHE
 @_JSON
 def check(directory: Path, cache: Path | None, as_json: bool) -> None:
-    """Read everything at or under DIRECTORY and say what is odd; exit 1 if something cannot be used."""
-    useless = False
-    for found in _inspections(directory, cache):
-        useless = useless or bool(found.problems)
+    """Read all snapshots at or under DIRECTORY and report oddities; exit 1 if one cannot be used."""
+    unusable = False
+    for inspection in _inspections(directory, cache):
+        unusable = unusable or bool(inspection.problems)
         if as_json:
-            click.echo(json.dumps(found.as_document()))
+            click.echo(json.dumps(inspection.as_document()))
             continue
-        verdict = "cannot be used" if found.problems else "odd" if found.oddities else "sound"
-        click.echo(f"{found.directory}: {verdict}")
-        for label, lines in (("problem", found.problems), ("odd", found.oddities)):
+        verdict = "cannot be used" if inspection.problems else "odd" if inspection.oddities else "sound"
+        click.echo(f"{inspection.directory}: {verdict}")
+        for label, lines in (("problem", inspection.problems), ("odd", inspection.oddities)):
             for line in lines:
                 click.echo(f"  {label}: {line}")
-    if useless:
+    if unusable:
         raise click.exceptions.Exit(1)
 
 
@@ -74,8 +76,8 @@ def check(directory: Path, cache: Path | None, as_json: bool) -> None:
 @_DIRECTORY
 @_CACHE
 def clean(directory: Path, cache: Path | None) -> None:
-    """Remove the columns kept for the snapshots at or under DIRECTORY; they are made again when needed."""
-    for place in find_snapshots(directory):
-        with open_snapshot(place, cache=cache) as snapshot:
+    """Delete the column cache of the snapshots at or under DIRECTORY; it is rebuilt when needed."""
+    for path in find_snapshots(directory):
+        with open_snapshot(path, cache=cache) as snapshot:
             snapshot.cache.remove()
-        click.echo(f"{place}: columns removed")
+        click.echo(f"{path}: columns removed")

@@ -45,66 +45,66 @@ class Row:
 
 @click.command()
 @click.argument("name", default="")
-@click.option("--every", default=2.0, show_default=True, help="Seconds between two looks.")
-@click.option("--once", is_flag=True, help="Look once, and end.")
-@click.option("--json", "as_json", is_flag=True, help="One look, as JSON.")
+@click.option("--every", default=2.0, show_default=True, help="Seconds between updates.")
+@click.option("--once", is_flag=True, help="Print once and exit.")
+@click.option("--json", "as_json", is_flag=True, help="Print once, as JSON.")
 def command(name: str, every: float, once: bool, as_json: bool) -> None:
     """Show the services of a running cluster: requests, errors, latency, pods, alerts."""
-    endpoints = telemetry_of(registry.directory_of(_chosen(name)))
+    endpoints = telemetry_of(registry.directory_of(_select(name)))
     with Source("Prometheus", endpoints.prometheus, endpoints.token) as source:
         if as_json:
-            rows, pods, alerts = look(source)
+            rows, pods, alerts = query(source)
             click.echo(json.dumps({"services": [asdict(row) for row in rows], "pods": pods, "alerts": alerts}))
             return
         live = sys.stdout.isatty() and not once
         try:
             while True:
-                text = "\n".join(drawn(*look(source)))
+                text = "\n".join(format_lines(*query(source)))
                 click.echo(f"\x1b[H\x1b[J{text}" if live else text)
                 if not live:
                     return
-                time.sleep(max(0.2, every))  # noqa: TID251 - a person watches in real time
+                time.sleep(max(0.2, every))  # noqa: TID251 - updates for a person are in real time
         except KeyboardInterrupt:
             click.echo()
 
 
-def _chosen(name: str) -> str:
+def _select(name: str) -> str:
     entries = [entry.name for entry in registry.all_running()]
     if name in entries:
         return name
     if not name and len(entries) == 1:
         return entries[0]
     if not entries:
-        raise ClusterError("nothing is running: `srearena up hotel_reservation` brings an application up")
+        raise ClusterError("no cluster is running: start one, for example with `srearena up hotel_reservation`")
     if not name:
-        raise ClusterError(f"several clusters are running, say which: {', '.join(entries)}")
+        raise ClusterError(f"several clusters are running; name one of {', '.join(entries)}")
     raise ClusterError(f"no cluster named {name!r} is running (running: {', '.join(entries)})")
 
 
-def look(source: Source) -> tuple[list[Row], dict[str, dict[str, float]], list[Any]]:
-    """Services, pods by namespace, and what fires now."""
+def query(source: Source) -> tuple[list[Row], dict[str, dict[str, float]], list[Any]]:
+    """Query services, pods by namespace, and firing alerts."""
     rows: dict[tuple[str, str], Row] = {}
     for field, query in _QUERIES.items():
-        for labels, value in _asked(source, query):
+        for labels, value in _values(source, query):
             key = (labels.get("namespace", ""), labels.get("service_name", ""))
             row = rows.setdefault(key, Row(*key))
             setattr(row, field, value)
     pods: dict[str, dict[str, float]] = {}
     for field, query in _PODS.items():
-        for labels, value in _asked(source, query):
+        for labels, value in _values(source, query):
             pods.setdefault(labels.get("namespace", ""), {})[field] = value
     firing = source.data("/api/v1/alerts", {})["alerts"]
     alerts = [alert for alert in firing if alert.get("state") == "firing"]
     return sorted(rows.values(), key=lambda row: (row.namespace, -row.rate)), pods, alerts
 
 
-def _asked(source: Source, query: str) -> list[tuple[dict[str, str], float]]:
+def _values(source: Source, query: str) -> list[tuple[dict[str, str], float]]:
     data = source.data("/api/v1/query", {"query": query})
-    found = [(entry["metric"], float(entry["value"][1])) for entry in data["result"]]
-    return [(labels, value) for labels, value in found if value == value]
+    values = [(entry["metric"], float(entry["value"][1])) for entry in data["result"]]
+    return [(labels, value) for labels, value in values if value == value]  # without NaN
 
 
-def drawn(rows: list[Row], pods: dict[str, dict[str, float]], alerts: list[Any]) -> list[str]:
+def format_lines(rows: list[Row], pods: dict[str, dict[str, float]], alerts: list[Any]) -> list[str]:
     lines = [f"{'NAMESPACE':<28}{'SERVICE':<28}{'REQ/S':>9}{'ERRORS':>9}{'P95':>11}"]
     for row in rows:
         share = row.errors / row.rate if row.rate > 0 else 0.0
@@ -119,12 +119,12 @@ def drawn(rows: list[Row], pods: dict[str, dict[str, float]], alerts: list[Any])
         if words:
             lines.append(f"{namespace}: {words}")
     lines += [
-        click.style(f"ALERT {alert['labels'].get('alertname')} {_about(alert['labels'])}", fg="red")
+        click.style(f"ALERT {alert['labels'].get('alertname')} {_format_labels(alert['labels'])}", fg="red")
         for alert in alerts[:20]
     ]
     return lines
 
 
-def _about(labels: dict[str, str]) -> str:
+def _format_labels(labels: dict[str, str]) -> str:
     shown = {key: value for key, value in labels.items() if key not in ("alertname", "severity")}
     return " ".join(f"{key}={value}" for key, value in sorted(shown.items()))

@@ -1,4 +1,4 @@
-"""`srearena up`: applications with load and a past, or on a real cluster, and where to look at them."""
+"""`srearena up`: starts applications with load and telemetry, and prints the addresses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import signal
 from dataclasses import asdict
 from time import monotonic
-from time import time as now  # noqa: TID251 - what a person reads is real time
+from time import time as now  # noqa: TID251 - the start time is real time
 from typing import Any
 
 import click
@@ -21,19 +21,19 @@ from srearena.config import Config
 from srearena.service.apps import Application, find_application
 
 DEPLOYMENT = 240.0
-"""Virtual seconds before the history begins, in which the applications come up."""
+"""Virtual seconds before the history, in which the applications become ready."""
 
 
 @click.command()
 @click.argument("applications", nargs=-1, required=True, metavar="APP...")
-@click.option("--name", default="", help="What to call the cluster; by default as the first application.")
-@click.option("--nodes", default=3, show_default=True, help="Worker nodes beside the control plane.")
-@click.option("--seed", default=0, show_default=True, help="Same seed, same world.")
-@click.option("--speed", default=1.0, show_default=True, help="Virtual seconds per real second from now on.")
-@click.option("--history", default=900.0, show_default=True, help="Seconds of life under load before you look.")
+@click.option("--name", default="", help="Name of the cluster; by default the first application's.")
+@click.option("--nodes", default=3, show_default=True, help="Worker nodes in addition to the control plane.")
+@click.option("--seed", default=0, show_default=True, help="Seed of all randomness in the cluster.")
+@click.option("--speed", default=1.0, show_default=True, help="Virtual seconds per real second after the start.")
+@click.option("--history", default=900.0, show_default=True, help="Seconds of operation under load before the present.")
 @click.option("--no-load", is_flag=True, help="Deploy without load.")
-@click.option("--detach", is_flag=True, help="Return once it is up; end it with `srearena down`.")
-@click.option("--json", "as_json", is_flag=True, help="Say where everything is as one JSON object.")
+@click.option("--detach", is_flag=True, help="Return once it is ready; stop it with `srearena down`.")
+@click.option("--json", "as_json", is_flag=True, help="Print the addresses as one JSON object.")
 @backend_options
 def command(
     applications: tuple[str, ...],
@@ -47,11 +47,11 @@ def command(
     as_json: bool,
     **where: Any,
 ) -> None:
-    """Bring applications up with load and telemetry, and print the addresses."""
+    """Start applications with load and telemetry, and print the addresses."""
     chosen = [find_application(one) for one in applications]
     config = chosen_config(**where)
     if not config.embedded:
-        _visit(chosen, config, load=not no_load, detach=detach, as_json=as_json)
+        _start_on_real_cluster(chosen, config, load=not no_load, detach=detach, as_json=as_json)
         return
     models = tuple(str(app.folder) for app in chosen if app.model_path is not None)
     options = checked_options(
@@ -62,7 +62,7 @@ def command(
     cluster = ChildCluster(name, options, registry.make_directory(name), detached=detach)
     try:
         _bring_up(chosen, cluster, load=not no_load, as_json=as_json)
-        _say(f"living through {history:g} s ...", as_json)
+        _say(f"simulating {history:g} s of history ...", as_json)
         cluster.catch_up()
         entry = RunningCluster(name, cluster.pid, cluster.url, str(cluster.kubeconfig), nodes, seed, speed, now())
         registry.register(entry)
@@ -74,11 +74,11 @@ def command(
     if detach:
         cluster.detach()
     else:
-        _stay(cluster, name)
+        _wait_for_end(cluster, name)
 
 
 def _bring_up(chosen: list[Application], cluster: Cluster, *, load: bool, as_json: bool) -> None:
-    """All are deployed before the first is waited for: they start side by side."""
+    """Deploy all applications before waiting for the first, so that they start in parallel."""
     for app in chosen:
         _say(f"deploying {app.name} ...", as_json)
         app.deploy(cluster)
@@ -88,8 +88,10 @@ def _bring_up(chosen: list[Application], cluster: Cluster, *, load: bool, as_jso
             app.start_workload(cluster)
 
 
-def _visit(chosen: list[Application], config: Config, *, load: bool, detach: bool, as_json: bool) -> None:
-    """On a real cluster: everything goes again in the end, unless it is to be left there."""
+def _start_on_real_cluster(
+    chosen: list[Application], config: Config, *, load: bool, detach: bool, as_json: bool
+) -> None:
+    """Start the applications on a real cluster; everything is deleted at the end, unless `detach` is set."""
     begun = monotonic()
     shared = real_cluster(chosen, config, say=lambda text: _say(f"{text} ...", as_json))
     try:
@@ -110,7 +112,10 @@ def _visit(chosen: list[Application], config: Config, *, load: bool, detach: boo
     if detach:
         shared.leave_running()
         end = f"srearena cleanup --run {shared.ledger.run}"
-        click.echo(f"\nThe addresses end with this command, the rest stays: end it with `{end}`.", err=as_json)
+        click.echo(
+            f"\nThe addresses end with this command, the applications keep running: stop them with `{end}`.",
+            err=as_json,
+        )
         return
     if not as_json:
         click.echo("\nStop it with Ctrl-C.")
@@ -118,7 +123,7 @@ def _visit(chosen: list[Application], config: Config, *, load: bool, detach: boo
     try:
         signal.pause()
     except KeyboardInterrupt:
-        click.echo("Giving the cluster back.", err=True)
+        click.echo("Restoring the cluster.", err=True)
     finally:
         shared.close()
 
@@ -165,13 +170,13 @@ def _show(
     click.echo(f"Stop it with `srearena down {entry.name}`." if detach else "Stop it with Ctrl-C.")
 
 
-def _stay(cluster: ChildCluster, name: str) -> None:
-    """Until the user ends it."""
+def _wait_for_end(cluster: ChildCluster, name: str) -> None:
+    """Wait until the user stops the cluster."""
 
-    def ended(number: int, frame: object) -> None:
+    def interrupt(number: int, frame: object) -> None:
         raise KeyboardInterrupt
 
-    signal.signal(signal.SIGTERM, ended)
+    signal.signal(signal.SIGTERM, interrupt)
     try:
         cluster.wait_for_end()
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""`srearena verify`: do the problems hold what they promise?"""
+"""`srearena verify`: proves that problems are valid."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from srearena.conductor.validity.verification import can_verify, verify
 
 @click.command()
 @click.argument("ids", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="Every problem there is.")
-@click.option("--parallel", default=2, show_default=True, help="How many at once.")
+@click.option("--all", "everything", is_flag=True, help="All problems.")
+@click.option("--parallel", default=2, show_default=True, help="Number of parallel proofs.")
 @click.option("--seed", default=0, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per problem.")
 @backend_options
 def command(ids: tuple[str, ...], everything: bool, parallel: int, seed: int, as_json: bool, **where: Any) -> None:
-    """Prove the validity of problems: IDS or patterns, or --all of them. Exit 1 if one is not valid."""
+    """Prove that problems are valid: IDS or patterns, or --all of them. Exit 1 if one is not."""
     if missing := can_verify():
         raise ArenaError(missing)
     if not ids and not everything:
@@ -38,8 +38,8 @@ def command(ids: tuple[str, ...], everything: bool, parallel: int, seed: int, as
             click.echo(json.dumps(proof))
             continue
         mark = click.style("valid  ", fg="green") if proof["valid"] else click.style("INVALID", fg="red")
-        held = sum(proof["checks"].values())
-        click.echo(f"{proof['id']:<58} {mark} {held}/{len(proof['checks'])} checks {proof['seconds']:6.1f} s")
+        passed = sum(proof["checks"].values())
+        click.echo(f"{proof['id']:<58} {mark} {passed}/{len(proof['checks'])} checks {proof['seconds']:6.1f} s")
         for reason in proof["reasons"]:
             click.echo(f"    {reason}")
     if not as_json:

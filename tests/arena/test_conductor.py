@@ -180,7 +180,7 @@ def test_grading_anew_keeps_what_was_said_of_a_repair_and_says_so(results: Path)
     before = result["stages"][1]["verdict"]
     assert not before["passed"]
     done = CliRunner().invoke(regrade_command, [result["run"]])
-    assert "verdicts on repairs kept: 1" in done.output, done.output
+    assert "mitigation verdicts kept: 1" in done.output, done.output
     fresh = json.loads(stored.read_text())
     assert fresh["kept"] == ["mitigation"]
     assert fresh["stages"][1]["verdict"] == json.loads(json.dumps(before))

@@ -64,7 +64,7 @@ def test_a_suite_shares_one_budget_and_goes_on_with_a_larger_one(tmp_path: Path)
         (tmp_path / ".env").write_text(f"OPENAI_BASE_URL={model.url}/v1\nOPENAI_API_KEY=k\nSREARENA_MODEL=gpt-4.1\n")
         first = typed(tmp_path, *words, "--budget-usd", "0.002")
         assert first.returncode == 0 and len(model.requests) == 1, first.stderr + first.stdout
-        assert "1 more were not begun" in first.stdout and "1 trials: " in first.stdout
+        assert "1 more were not started" in first.stdout and "1 trials: " in first.stdout
         second = typed(tmp_path, *words, "--budget-usd", "0.1")
         assert second.returncode == 0 and len(model.requests) == 2, second.stderr + second.stdout
     assert "2 trials: " in second.stdout and "not begun" not in second.stdout

@@ -65,11 +65,11 @@ def test_ctrl_c_ends_cleanly_and_the_same_command_goes_on(
     again = _start(*words, "--parallel", parallel)
     _, said = again.communicate(timeout=600)
     assert again.returncode == 0, said
-    assert f"{len(whole)} of 3 scenarios are there already" in said
+    assert f"{len(whole)} of 3 scenarios are recorded already" in said
     assert len(json.loads((out / "manifest.json").read_text())["scenarios"]) == 3
     assert stamps.items() <= {path: path.stat().st_mtime_ns for path in out.rglob("*.tsv")}.items()
     checked = _start("--check", "--out", str(out))
-    assert checked.communicate(timeout=120)[0].endswith("as its manifest says\n")
+    assert checked.communicate(timeout=120)[0].endswith("matches its manifest\n")
 
 
 def test_what_a_killed_recording_left_is_cleared_away(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_a_data_set_is_numbered_summed_and_resumed(tmp_path: Path) -> None:
     stamps = {path: path.stat().st_mtime_ns for path in out.rglob("*.tsv")}
     status, said = _run(*words)
     assert status == 0
-    assert "2 of 2 scenarios are there already" in said
+    assert "2 of 2 scenarios are recorded already" in said
     assert {path: path.stat().st_mtime_ns for path in out.rglob("*.tsv")} == stamps
 
     victim = next(out.rglob("k8s_events_raw.tsv"))
