@@ -1,1 +1,1 @@
-"""A cluster's first minutes: nodes, namespaces, roles and system workloads, simulated before anyone looks."""
+"""The initial objects of a cluster: namespaces, roles, settings and system workloads."""

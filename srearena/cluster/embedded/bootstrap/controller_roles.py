@@ -1,4 +1,4 @@
-"""What each controller of kube-controller-manager may do, under the service account that has its name.
+"""RBAC rules of the controllers of kube-controller-manager, by service account.
 
 A controller's ClusterRole and its binding are called `system:controller:` and the name here.
 """

@@ -1,4 +1,4 @@
-"""Creating what a new cluster consists of, as the components that create it in life would."""
+"""Create the initial objects of a cluster under the identities of the components that create them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def create_roles(world: World) -> None:
 
 
 def create_server_objects(world: World) -> None:
-    """What the API server keeps for itself: flow control, the range of cluster IPs, whom it trusts."""
+    """Objects the API server maintains: flow control, the cluster IP range, its trusted authorities."""
     client = world.client(_API_SERVER, "kube-apiserver")
     now = world.clock.timestamp()
     for level in flow_control.priority_levels():
@@ -77,7 +77,7 @@ def create_controller_accounts(world: World) -> None:
 
 
 def create_system(world: World) -> None:
-    """What kubeadm leaves behind, and the objects of the manifests beside this module: DNS, proxy, storage, metrics."""
+    """Objects of kubeadm, and of the manifests beside this module: DNS, proxy, storage, metrics."""
     client = world.client(_ADMINISTRATOR, "kubeadm")
     encoded = b64encode(world.root_certificate.encode()).decode()
     for found in settings.kubeadm_settings(world.control_plane_name, encoded):
@@ -90,7 +90,7 @@ def create_system(world: World) -> None:
 
 
 def create_api_service(world: World, address: str, port: int = 6443) -> None:
-    """The `kubernetes` Service, by which pods find the API."""
+    """The `kubernetes` Service of the API."""
     client = world.client(_API_SERVER, "kube-apiserver")
     labels = {"component": "apiserver", "provider": "kubernetes"}
     ports = [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}]

@@ -1,6 +1,6 @@
-"""The RBAC objects every cluster is born with: those the API server keeps up, and those kubeadm adds for joining.
+"""The initial RBAC objects: those the API server reconciles, and those kubeadm adds for joining nodes.
 
-The rules are in tables beside this module; here they become roles, and roles are bound to who needs them.
+The rules are in tables beside this module; this module builds roles and bindings from them.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _DEFAULTS: Obj = {
 }
 _JOINING = "Group/system:bootstrappers:kubeadm:default-node-token"
 
-# The roles that gather the rules of others, and into which they are gathered in turn.
+# Aggregated ClusterRoles, and the roles they are aggregated into.
 _AGGREGATES = {"admin": "", "edit": "admin", "view": "edit"}
 
-# Who holds which default ClusterRole. Nodes get theirs from the node authorizer: their binding names nobody.
+# Subjects of the default ClusterRoles. The node authorizer grants nodes theirs: their binding has no subjects.
 _HOLDERS: dict[str, tuple[str, ...]] = {
     "cluster-admin": ("Group/system:masters",),
     "system:monitoring": ("Group/system:monitoring",),

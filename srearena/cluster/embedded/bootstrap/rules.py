@@ -28,4 +28,4 @@ def paths(urls: str, verbs: str = "get") -> Obj:
 
 
 EVENTS = rule("core events.k8s.io", "events", "create patch update")
-"""What everybody who records events may do."""
+"""The rules for recording events."""

@@ -1,4 +1,4 @@
-"""ConfigMaps that tell how the cluster was set up: who trusts whom, and what kubeadm was told."""
+"""ConfigMaps of the installation: trusted authorities and the kubeadm configuration."""
 
 from __future__ import annotations
 
@@ -88,13 +88,13 @@ _REQUEST_HEADERS = {
 
 
 def server_settings(authority: str) -> Obj:
-    """What the API server publishes for those who serve parts of the API in its stead."""
+    """The ConfigMap for extension API servers (authentication of the front proxy)."""
     trust = {"client-ca-file": authority, "requestheader-client-ca-file": authority}
     return _map("kube-system", "extension-apiserver-authentication", {**trust, **_REQUEST_HEADERS})
 
 
 def token_tracking(now: str) -> Obj:
-    """Since when the server has watched the use of tokens that were made by hand."""
+    """The start of the tracking of legacy service account tokens."""
     return _map("kube-system", "kube-apiserver-legacy-service-account-token-tracking", {"since": now[:10]})
 
 

@@ -1,4 +1,4 @@
-"""The rules of the default ClusterRoles: what users are given, and what the system's own components need."""
+"""The rules of the default ClusterRoles for users and for system components."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The control loops: each watches some objects and moves the world toward what they ask for.
+"""The controllers: each watches objects and reconciles the cluster with their specs.
 
 A controller is a class derived from `Controller` with a `name`, in a module of this package; that is all it takes to
 be found and started.

@@ -1,7 +1,7 @@
-"""APIServices: who answers for each group and version, and whether they can right now.
+"""APIServices: the server of each API group and version, and its availability.
 
-The server registers what it serves itself, custom resources included; these are always available. What a Service
-stands for (metrics-server) is available while one of its pods is ready, and a group whose server is away is refused
+The server registers what it serves itself, custom resources included; these are always available. One that is served by
+a Service (metrics-server) is available while one of its pods is ready; requests to an unavailable group are refused
 with 503, is stale in discovery, and keeps namespaces from ending, as on a real cluster.
 """
 
@@ -21,7 +21,7 @@ AGGREGATOR = "apiregistration.k8s.io"
 """The group of APIServices itself, which needs none."""
 MANAGED = "kube-aggregator.kubernetes.io/automanaged"
 _REMOTE = frozenset((row.group, row.version) for row in METRICS)
-"""What is in the resource table, but is served by somebody else."""
+"""Groups in the resource table that are served by another server."""
 _CUSTOM_PRIORITY = (1000, 100)
 _GROUP_PRIORITIES = {
     "": 18000,
@@ -114,7 +114,7 @@ class ApiServices(Controller):
         )
 
     def _register(self, group: str, version: str, *, custom: bool = False) -> None:
-        """Tell that the server itself answers for a group and version."""
+        """Register a group and version that the server itself serves."""
         if (group, version) in _REMOTE or group == AGGREGATOR:
             return
         group_priority, version_priority = _CUSTOM_PRIORITY

@@ -1,8 +1,8 @@
-"""Volumes of storage drivers are attached to the node of the pod that wants them, and detached when nobody does.
+"""Attach volumes of storage drivers to the nodes of their pods, and detach unused ones.
 
 A volume that only one node may write to stays where it is until the last pod there is gone; a pod on another node
-waits, and says for whom. A node that cannot confirm having unmounted a volume is waited for, six minutes at most.
-The attaching itself, which an external program does on a real cluster, takes a second.
+waits, with an event that names the reason. A node that cannot confirm having unmounted a volume is
+waited for, six minutes at most. The attaching itself, which an external program does on a real cluster, takes a second.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class AttachDetachController(Controller):
             return
         driver, handle = self._driver(volume), dig(volume, "spec", "csi", "volumeHandle", default="")
         digest = hashlib.sha256(f"{handle}{driver}{node}".encode()).hexdigest()
-        made = self.client.create(
+        attachment = self.client.create(
             ATTACHMENTS,
             {
                 "apiVersion": "storage.k8s.io/v1",
@@ -138,8 +138,8 @@ class AttachDetachController(Controller):
                 },
             },
         )
-        attachments[node] = made
-        self.clock.after(_WORK_SECONDS, self._complete, name_of(made))
+        attachments[node] = attachment
+        self.clock.after(_WORK_SECONDS, self._complete, name_of(attachment))
 
     def _complete(self, name: str) -> None:
         found = self.client.get(ATTACHMENTS, "", name)
@@ -191,7 +191,7 @@ class AttachDetachController(Controller):
             self.enqueue(key, _WORK_SECONDS)
 
     def _write_node(self, node: str) -> None:
-        """Tell the node's object what is attached to it."""
+        """Write `volumesAttached` of the node's status."""
         machine = self.client.get("nodes", "", node)
         if machine is None:
             return

@@ -1,7 +1,7 @@
-"""From a metric to a number of replicas: what pods use, against what they asked for or may use.
+"""The replica calculator of the autoscaler: usage against requests or target values.
 
-Pods that still start, or of which nothing is known, count against moving: as idle when growing, as fully used when
-shrinking. A ratio within a tenth of one moves nothing. Errors are worded as the real calculator words them, since
+Pods that are not ready or have no metrics count conservatively: as idle when scaling up, as fully used when scaling
+down. A ratio within 10 % of one changes nothing. Errors are worded as the real calculator words them, since
 they end up in conditions and events.
 """
 
@@ -26,7 +26,7 @@ _READINESS_DELAY = 30.0
 
 
 class MetricFailure(Exception):
-    """A metric could not be had; `message` is what condition and event say, `summary` what the sum of errors says."""
+    """A metric is unavailable; `message` is for condition and event, `summary` for the combined error."""
 
     def __init__(self, reason: str, message: str, summary: str) -> None:
         super().__init__(message)
@@ -51,7 +51,7 @@ class _Sample:
 
 @dataclass(slots=True)
 class _Groups:
-    """Use of the pods that count, and the names of those that start, or of which nothing is known."""
+    """Usage of the ready pods, and the names of unready pods and of pods without metrics."""
 
     used: dict[str, int] = field(default_factory=dict)
     unready: list[str] = field(default_factory=list)
@@ -114,8 +114,8 @@ def _resource(
         if percent is not None:
             requests = {name_of(pod): _request(pod, resource, container) for pod in pods}
             return _by_utilization(source, container, percent, groups, requests, target.wanted)
-        wanted = parse(source["target"].get("averageValue")).milli_value()
-        return _by_value(source, container, wanted, groups, target.wanted)
+        target_value = parse(source["target"].get("averageValue")).milli_value()
+        return _by_value(source, container, target_value, groups, target.wanted)
     except _Problem as problem:
         noun = "utilization" if percent is not None else "usage"
         message = f"failed to get {resource} {noun}: {problem}"
@@ -171,7 +171,7 @@ def _grouped(pods: list[Obj], samples: Mapping[str, _Sample], resource: str, now
 
 
 def _is_starting(pod: Obj, sample: _Sample, now: float) -> bool:
-    """Whether what a pod uses says nothing yet: it is not ready, or was not for the whole time it was measured."""
+    """Whether to ignore a pod's CPU usage: it is not ready, or was not for the whole measured window."""
     verdict = condition(pod, "Ready")
     begun = dig(pod, "status", "startTime")
     if verdict is None or begun is None:
@@ -184,13 +184,13 @@ def _is_starting(pod: Obj, sample: _Sample, now: float) -> bool:
 
 
 def _request(pod: Obj, resource: str, container: str) -> int:
-    """What the pod as a whole, its containers together, or one of them asked for."""
+    """What the pod as a whole, its containers together, or one of them requested for."""
     if dig(pod, "spec", "resources", "requests") and not container:
         spec = pod["spec"]
-        asked = {**aggregate(spec, "requests"), **{k: parse(v) for k, v in spec["resources"]["requests"].items()}}
-        if resource not in asked:
+        requested = {**aggregate(spec, "requests"), **{k: parse(v) for k, v in spec["resources"]["requests"].items()}}
+        if resource not in requested:
             raise _Problem(f"missing pod-level request for {resource} in Pod {name_of(pod)}")
-        return asked[resource].milli_value()
+        return requested[resource].milli_value()
     entries = [
         *dig(pod, "spec", "containers", default=()),
         *(c for c in dig(pod, "spec", "initContainers", default=()) if c.get("restartPolicy") == "Always"),
@@ -210,10 +210,10 @@ def _by_utilization(
     source: Obj, container: str, percent: int, groups: _Groups, requests: Mapping[str, int], current: int
 ) -> Proposal:
     def ratio(used: Mapping[str, int]) -> tuple[float, int]:
-        asked = sum(requests[name] for name in used)
-        if not asked:
+        requested = sum(requests[name] for name in used)
+        if not requested:
             raise _Problem("no metrics returned matched known pods")
-        utilization = sum(used.values()) * 100 // asked
+        utilization = sum(used.values()) * 100 // requested
         return utilization / percent, utilization
 
     _, utilization = ratio(groups.used)
@@ -225,11 +225,11 @@ def _by_utilization(
     return Proposal(replicas, name, _status(source, container, value))
 
 
-def _by_value(source: Obj, container: str, wanted: int, groups: _Groups, current: int) -> Proposal:
+def _by_value(source: Obj, container: str, target_value: int, groups: _Groups, current: int) -> Proposal:
     def ratio(used: Mapping[str, int]) -> float:
-        return (sum(used.values()) // len(used)) / wanted
+        return (sum(used.values()) // len(used)) / target_value
 
-    replicas = _replicas(groups, current, ratio, lambda name: wanted)
+    replicas = _replicas(groups, current, ratio, lambda name: target_value)
     average = sum(groups.used.values()) // len(groups.used)
     value: Obj = {"averageValue": str(Quantity.of_milli(average))}
     return Proposal(replicas, f"{source['name']} resource", _status(source, container, value))

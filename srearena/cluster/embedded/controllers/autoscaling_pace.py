@@ -1,7 +1,7 @@
-"""How fast an autoscaler may move: stabilisation windows and scaling policies over its own recent history.
+"""Scaling rate of an autoscaler: stabilisation windows and scaling policies over its recent history.
 
-An autoscaler without `behavior` may at most double (to four at least) in one step, and shrinks to the highest of what
-the last five minutes asked for. One with `behavior` follows its policies and windows.
+An autoscaler without `behavior` may at most double (to four at least) in one step, and scales down to the highest
+recommendation of the last five minutes. One with `behavior` follows its policies and windows.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _HELD_DOWN: Verdict = (
 
 @dataclass(slots=True)
 class Pace:
-    """What one autoscaler recommended and did lately."""
+    """Recent recommendations and scale events of one autoscaler."""
 
     looked_at: float
     recommendations: deque[tuple[float, int]] = field(default_factory=deque)
@@ -59,7 +59,7 @@ class Pace:
             self.changes.popleft()
 
     def stabilised(self, autoscaler: Obj, proposed: int, current: int, now: float) -> tuple[int, Verdict]:
-        """The proposal, held back by what was proposed within the windows, and what AbleToScale says of it."""
+        """The recommendation after stabilisation, and the AbleToScale condition."""
         behavior = dig(autoscaler, "spec", "behavior")
         down = dig(behavior, "scaleDown", "stabilizationWindowSeconds", default=_DOWN_WINDOW)
         up = dig(behavior, "scaleUp", "stabilizationWindowSeconds", default=0)
@@ -69,37 +69,37 @@ class Pace:
         while self.recommendations[0][0] < now - _LONGEST_MEMORY:
             self.recommendations.popleft()
         if behavior is None:
-            wanted = max(proposed, highest)
-            return wanted, _READY if wanted == proposed else _HELD_DOWN
-        wanted = min(max(current, min(lowest, proposed)), max(highest, proposed))
-        if wanted == proposed:
-            return wanted, _READY
-        return wanted, _HELD_UP if proposed >= current else _HELD_DOWN
+            recommended = max(proposed, highest)
+            return recommended, _READY if recommended == proposed else _HELD_DOWN
+        recommended = min(max(current, min(lowest, proposed)), max(highest, proposed))
+        if recommended == proposed:
+            return recommended, _READY
+        return recommended, _HELD_UP if proposed >= current else _HELD_DOWN
 
     def limited(
-        self, autoscaler: Obj, wanted: int, current: int, least: int, most: int, now: float
+        self, autoscaler: Obj, recommended: int, current: int, least: int, most: int, now: float
     ) -> tuple[int, Verdict]:
-        """How far it may go at once, and what ScalingLimited says of it."""
+        """The size after rate limits, and the ScalingLimited condition."""
         if dig(autoscaler, "spec", "behavior") is None:
-            allowed, reason = _by_rule(wanted, current, least, most)
+            allowed, reason = _by_rule(recommended, current, least, most)
         else:
-            allowed, reason = self._by_policies(autoscaler, wanted, current, least, most, now)
-        return allowed, ("False" if allowed == wanted else "True", *reason)
+            allowed, reason = self._by_policies(autoscaler, recommended, current, least, most, now)
+        return allowed, ("False" if allowed == recommended else "True", *reason)
 
     def _by_policies(
-        self, autoscaler: Obj, wanted: int, current: int, least: int, most: int, now: float
+        self, autoscaler: Obj, recommended: int, current: int, least: int, most: int, now: float
     ) -> tuple[int, tuple[str, str]]:
-        if wanted > current:
+        if recommended > current:
             step = max(current, self._ceiling(autoscaler, current, now))
             bound, reason = (step, _UP_LIMIT) if most > step else (most, _TOO_MANY)
-            if wanted > bound:
+            if recommended > bound:
                 return bound, reason
-        elif wanted < current:
+        elif recommended < current:
             step = min(current, self._floor(autoscaler, current, now))
             bound, reason = (step, _DOWN_LIMIT) if least < step else (least, _TOO_FEW)
-            if wanted < bound:
+            if recommended < bound:
                 return bound, reason
-        return wanted, _WITHIN
+        return recommended, _WITHIN
 
     def _ceiling(self, autoscaler: Obj, current: int, now: float) -> int:
         rules = dig(autoscaler, "spec", "behavior", "scaleUp", default={})
@@ -129,14 +129,14 @@ class Pace:
         return current - sum(change for when, change in self.changes if when > since and change * sign > 0)
 
 
-def _by_rule(wanted: int, current: int, least: int, most: int) -> tuple[int, tuple[str, str]]:
+def _by_rule(recommended: int, current: int, least: int, most: int) -> tuple[int, tuple[str, str]]:
     step = max(_STEP_FACTOR * current, _STEP_MINIMUM)
     bound, reason = (step, _UP_LIMIT) if most > step else (most, _TOO_MANY)
-    if wanted < least:
+    if recommended < least:
         return least, _TOO_FEW
-    if wanted > bound:
+    if recommended > bound:
         return bound, reason
-    return wanted, _WITHIN
+    return recommended, _WITHIN
 
 
 def _selected(rules: Obj, limits: list[int], current: int, generous: Choice, strict: Choice) -> int:

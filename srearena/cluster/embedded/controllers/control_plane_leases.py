@@ -1,7 +1,7 @@
-"""The Leases by which the control plane's programs show that they live and which of them leads.
+"""Leases of the control plane: identity of the API server, and leader election.
 
 The API server's own lease lasts an hour; those of the leaders last fifteen seconds. They are renewed well before they
-end, though less often than in life, where each is written every two seconds and nobody learns anything from it.
+expire, but less often than the real ones (every two seconds), to save writes that carry no information.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ControlPlaneLeases(Controller):
         self.clock.after(period, self._renew, name, user, period)
 
     def _write(self, name: str, user: User) -> None:
-        """Renewed once; a lease that a webhook refuses is tried again in its time."""
+        """Renew the leases once; a write that a webhook refuses is retried at the next renewal."""
         client = self.world.client(user, _program(name))
         lease = client.get(LEASES, _NAMESPACE, name)
         if lease is None:

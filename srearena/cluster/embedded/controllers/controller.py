@@ -1,8 +1,7 @@
-"""What all control loops have in common: a queue of keys to look at, and patience after a failure.
+"""The base of all controllers: a work queue of keys, and back-off after failures.
 
-A controller says which objects interest it (`watch`), which key each of them stands for, and what to do about a key
-(`reconcile`). A key is looked at a moment after something about it changed, once however often it changed meanwhile;
-after a failure again, later and later.
+A controller declares which objects it watches (`watch`), maps each to a key, and implements `reconcile` for a key.
+A key is reconciled shortly after a change, once for several changes; after a failure it is retried with back-off.
 """
 
 from __future__ import annotations
@@ -43,39 +42,39 @@ class Controller(ABC):
         user = service_account("kube-system", self.name)
         self.recorder = Recorder(world, self.source or self.name, user, field_manager=CONTROLLER_MANAGER)
         self.added = self.retried = 0
-        """How often a key was queued, and how often after a failure."""
+        """Counters: keys queued, and retries after failures."""
         self._planned: dict[str, Timer] = {}
         self._failures: dict[str, int] = {}
 
     @abstractmethod
     def start(self) -> None:
-        """Watch what matters; what exists already is reconciled once."""
+        """Register watches; existing objects are reconciled once."""
 
     def reconcile(self, key: str) -> None:  # noqa: B027 - one that only goes by the clock has no keys
-        """Compare what the object asks for with what is there, and do one step toward it."""
+        """Compare desired and actual state of an object, and take one step to converge."""
 
     def watch(self, resource: str, keys: KeysOf | None = None) -> None:
-        """Look at the keys of an object (by default its own) whenever it changes."""
+        """Queue the keys of an object (by default its own) whenever it changes."""
         keys_of = keys or (lambda obj: (key_of(obj),))
 
-        def heard(change: Change) -> None:
+        def on_change(change: Change) -> None:
             for key in keys_of(change.new):
                 self.enqueue(key)
             if change.old is not None and keys is not None:
                 for key in keys_of(change.old):
                     self.enqueue(key)
 
-        self.world.on_change(resource, heard)
+        self.world.on_change(resource, on_change)
         for obj in self.store.objects(resource):
             for key in keys_of(obj):
                 self.enqueue(key)
 
     def watch_owned(self, resource: str, owner_kind: str) -> None:
-        """Look at an object whenever something it controls changes."""
+        """Queue the controller of an object whenever the object changes."""
         self.watch(resource, lambda obj: owner_keys(obj, owner_kind))
 
     def enqueue(self, key: str, delay: float = REACTION_SECONDS) -> None:
-        """Look at a key after `delay` virtual seconds, or earlier if that was planned already."""
+        """Queue a key after `delay` virtual seconds, or earlier if it is already scheduled."""
         planned = self._planned.get(key)
         if planned is not None and planned.pending:
             if planned.when <= self.clock.now + delay:

@@ -1,8 +1,8 @@
-"""How fast a controller may create objects: the client of a controller manager lets through so many requests a second.
+"""The rate limit of object creation by a controller, as of the controller manager's client.
 
-Nobody notices with sets of a few dozen pods. A set that is asked for a hundred thousand of them grows for hours, as it
-would in life, instead of filling the cluster within one look. (In life it is 20 requests a second, of which creating
-a pod takes several: the pod, its events, the status of the set.)
+It has no effect on sets of a few dozen pods. A set of a hundred thousand replicas grows for hours, as on a real
+cluster, instead of filling the cluster in one reconciliation. (The real limit is 20 requests a second; creating a
+pod takes several: the pod, its events, the status of the set.)
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from srearena.cluster.embedded.clock import Clock
 PER_SECOND = 5.0
 BURST = 100.0
 _OBJECTS_PER_LOOK_SECOND = 100
-"""Looking at a large set takes a while: one second for that many pods."""
+"""The reconciliation of a large set takes one second per this many pods."""
 
 
 class CreationPace:
@@ -21,10 +21,10 @@ class CreationPace:
         self._allowed = BURST
         self._counted_at = clock.now
         self._resting: dict[str, float] = {}
-        """Until when a set that has used up its allowance is left alone."""
+        """When a rate-limited set may continue."""
 
     def allows(self, key: str, size: int) -> bool:
-        """Whether one more may be created for a set that has `size` already; where not, the set has to rest."""
+        """Whether one more pod may be created for a set of `size`; otherwise the set must wait."""
         now = self._clock.now
         self._allowed = min(BURST, self._allowed + (now - self._counted_at) * PER_SECOND)
         self._counted_at = now
@@ -35,7 +35,7 @@ class CreationPace:
         return False
 
     def rest(self, key: str) -> float:
-        """Seconds for which a set has still to be left alone."""
+        """Remaining wait of a rate-limited set in seconds."""
         until = self._resting.get(key)
         if until is None:
             return 0.0

@@ -1,7 +1,7 @@
-"""CronJobs: jobs by the clock, one for each time the schedule comes due.
+"""CronJobs: one job for each scheduled time.
 
-A time that passed while nobody looked is made up for, but only the most recent one, and not if it is longer ago than
-the starting deadline. Whether a job may start while an older one still runs is up to the concurrency policy.
+Of missed times only the most recent one is made up for, and not after the starting deadline. The concurrency policy
+decides whether a job may start while an older one still runs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from srearena.cluster.embedded.registry.errors import AlreadyExists, ApiError
 CRON_JOBS = "cronjobs.batch"
 SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 _AFTER_DUE = 0.1
-"""A CronJob is looked at a moment after its time, so that the time has certainly come."""
+"""A CronJob is reconciled shortly after its scheduled time."""
 
 
 class CronJobController(Controller):

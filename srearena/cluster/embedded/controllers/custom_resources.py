@@ -1,6 +1,6 @@
-"""CustomResourceDefinitions become served resources, and take their objects with them when they go.
+"""CustomResourceDefinitions: serve their resources, and delete the objects with the definition.
 
-A definition is established a moment after it is stored: its names are accepted, its versions get rows in the
+A definition is established shortly after it is stored: its names are accepted, its versions get rows in the
 resource table, and from then on the API serves them like any other. Deleting it deletes every object of its kind
 first.
 """

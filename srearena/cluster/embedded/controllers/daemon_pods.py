@@ -1,6 +1,6 @@
-"""The pods of a DaemonSet: which nodes should have one, and what ties a pod to its node. Pure.
+"""The pods of a DaemonSet: eligible nodes, node affinity and tolerations. Pure functions.
 
-A daemon pod is made for one node and scheduled only there; it puts up with most of what keeps other pods away.
+A daemon pod is created for one node and scheduled only there; it tolerates most node conditions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The arithmetic of DaemonSet rollouts: which old pods go now, and which nodes get a new one beside it. Pure."""
+"""The arithmetic of DaemonSet rollouts: old pods to delete, and nodes for surge pods. Pure functions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Pair:
     old: Obj | None
     new: Obj | None
     clear: bool = True
-    """False where there are several of a kind, which is put in order first."""
+    """False where there are duplicates, which are deleted first."""
 
 
 def pair_of(pods: list[Obj], is_updated: Test) -> Pair:
@@ -41,18 +41,18 @@ def allows_surge(daemon: Obj) -> bool:
     return resolve_share(rolling.get("maxSurge"), 100, up=True) > 0
 
 
-def limits(daemon: Obj, wanted: int) -> tuple[int, int]:
-    """(how many pods may be doubled, how many missing), of so many wanted."""
+def limits(daemon: Obj, desired: int) -> tuple[int, int]:
+    """(how many pods may be doubled, how many missing), of so many desired."""
     rolling = dig(daemon, "spec", "updateStrategy", "rollingUpdate", default={})
-    surge = resolve_share(rolling.get("maxSurge"), wanted, up=True)
-    unavailable = resolve_share(rolling.get("maxUnavailable"), wanted, up=True)
-    return surge, 1 if wanted and not surge and not unavailable else unavailable
+    surge = resolve_share(rolling.get("maxSurge"), desired, up=True)
+    unavailable = resolve_share(rolling.get("maxUnavailable"), desired, up=True)
+    return surge, 1 if desired and not surge and not unavailable else unavailable
 
 
 def next_moves(
-    daemon: Obj, wanted: int, by_node: Mapping[str, list[Obj]], is_updated: Test, is_available: Test
+    daemon: Obj, desired: int, by_node: Mapping[str, list[Obj]], is_updated: Test, is_available: Test
 ) -> Moves:
-    surge, unavailable = limits(daemon, wanted)
+    surge, unavailable = limits(daemon, desired)
     pairs = {node: pair_of(pods, is_updated) for node, pods in by_node.items()}
     if surge:
         return _surge(pairs, surge, is_available)
@@ -60,7 +60,7 @@ def next_moves(
 
 
 def _replace(pairs: Mapping[str, Pair], limit: int, is_available: Test) -> Moves:
-    """Old pods that do not work are replaced at once; working ones while few enough are missing."""
+    """Unavailable old pods are replaced at once; available ones within maxUnavailable."""
     missing = 0
     useless: list[Obj] = []
     candidates: list[Obj] = []
@@ -78,7 +78,7 @@ def _replace(pairs: Mapping[str, Pair], limit: int, is_available: Test) -> Moves
 
 
 def _surge(pairs: Mapping[str, Pair], limit: int, is_available: Test) -> Moves:
-    """New pods start beside old ones, which go when the new one works, or when they do not work themselves."""
+    """New pods start beside old ones, which are deleted once the new one is available or they are not."""
     moves = Moves()
     doubled = 0
     candidates: list[str] = []

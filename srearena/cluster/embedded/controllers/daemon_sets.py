@@ -1,4 +1,4 @@
-"""DaemonSets: one pod on every node that should have one, also on nodes nothing else would run on."""
+"""DaemonSets: one pod on every eligible node."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class DaemonSetController(Controller):
                 surplus += pods
         known = {name_of(node) for node in nodes}
         for target, pods in by_node.items():
-            if target not in known:  # scheduled pods of a node that is gone are not this controller's business
+            if target not in known:  # pods of deleted nodes are handled by the pod garbage collector
                 surplus += [pod for pod in pods if not dig(pod, "spec", "nodeName")]
         problem = self._create(daemon, lacking, revision)
         self._delete(daemon, surplus)
@@ -150,13 +150,13 @@ class DaemonSetController(Controller):
     def _create(self, daemon: Obj, nodes: list[str], revision: Obj) -> ApiError | None:
         for node in nodes[:_BURST]:
             try:
-                made = self.client.create("pods", pod_for(daemon, node, revision))
+                created = self.client.create("pods", pod_for(daemon, node, revision))
             except ApiError as problem:
                 if is_refused_for_good(problem):
                     return None
                 self.recorder.event(daemon, "Warning", "FailedCreate", f"Error creating: {problem.message}")
                 return problem
-            self.recorder.event(daemon, "Normal", "SuccessfulCreate", f"Created pod: {name_of(made)}")
+            self.recorder.event(daemon, "Normal", "SuccessfulCreate", f"Created pod: {name_of(created)}")
         return None
 
     def _delete(self, daemon: Obj, pods: Iterable[Obj]) -> None:

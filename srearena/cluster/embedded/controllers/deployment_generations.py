@@ -1,4 +1,4 @@
-"""Generations of a deployment: the ReplicaSet made for a template, its name, labels, notes and number. Pure."""
+"""Generations of a deployment: the ReplicaSet of a template, its name, labels and revision. Pure functions."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def _metadata(template: Obj) -> Obj:
 
 
 def annotations_for(deployment: Obj, known: dict[str, str], revision: int) -> dict[str, str]:
-    """The notes on a ReplicaSet: the deployment's own, and the number, which only ever grows.
+    """The annotations of a ReplicaSet: those of the deployment, and the revision, which only increases.
 
-    A ReplicaSet that comes back under a new number remembers the ones it had.
+    A ReplicaSet that is reused under a new revision records its earlier revisions.
     """
     wanted = {**known, **{k: v for k, v in annotations_of(deployment).items() if k not in _NOT_COPIED}}
     before = known.get(REVISION)

@@ -1,4 +1,4 @@
-"""The arithmetic of rollouts: how many pods each generation of a deployment may have at this moment. Pure."""
+"""The arithmetic of rollouts: how many pods each generation of a deployment may have. Pure functions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def resolve_share(value: int | str | None, whole: int, *, up: bool) -> int:
 
 
 def replicas_of(obj: Obj) -> int:
-    """The size that a deployment or one of its ReplicaSets asks for."""
+    """The desired size of a deployment or ReplicaSet."""
     found: int = dig(obj, "spec", "replicas", default=1)
     return found
 
@@ -38,7 +38,7 @@ def is_rolling(deployment: Obj) -> bool:
 
 @dataclass(slots=True, frozen=True)
 class Bounds:
-    """How far a rolling update may stray from the wanted number."""
+    """maxSurge and maxUnavailable of a rolling update."""
 
     surge: int
     unavailable: int
@@ -52,7 +52,7 @@ def bounds_of(deployment: Obj) -> Bounds:
     surge = resolve_share(rolling.get("maxSurge"), wanted, up=True)
     unavailable = resolve_share(rolling.get("maxUnavailable"), wanted, up=False)
     if not surge and not unavailable:
-        unavailable = 1  # both rounded to nothing: something must move
+        unavailable = 1  # both rounded to zero: allow at least one unavailable pod
     return Bounds(surge, min(unavailable, wanted))
 
 
@@ -68,8 +68,8 @@ def new_size(deployment: Obj, size: int, total: int) -> int:
 def shrunk_sizes(deployment: Obj, newest: Obj, old: list[Obj]) -> dict[str, int]:
     """New sizes of those old ReplicaSets that may give up pods now, by name.
 
-    Pods that do not work go first, since that costs nobody anything; then as many working ones as the rest, old and
-    new, can stand in for.
+    Unavailable pods are removed first, since that costs no availability; then as many available ones as the others,
+    old and new, can replace.
     """
     old = sorted(old, key=creation_order)
     sizes = {name_of(obj): replicas_of(obj) for obj in old}
@@ -87,7 +87,7 @@ def shrunk_sizes(deployment: Obj, newest: Obj, old: list[Obj]) -> dict[str, int]
             sizes[name_of(obj)] -= step
             changed[name_of(obj)] = sizes[name_of(obj)]
             room -= step
-    # A set that was just made smaller may not have noticed yet: it has no more to offer than it was left with.
+    # A ReplicaSet that was just scaled down may not have deleted its pods yet: count its new size.
     surplus = sum(min(available_of(obj), replicas_of(obj)) for obj in (*old, newest)) - least
     for obj in old:
         step = min(sizes[name_of(obj)], surplus)

@@ -1,4 +1,4 @@
-"""What a deployment says of itself: counts, availability, and whether its rollout gets anywhere. Pure.
+"""The status of a deployment: counts, availability, and progress of the rollout. Pure functions.
 
 A condition is replaced only when its status or reason changes; `lastTransitionTime` moves with the status alone. The
 progress deadline is counted from `lastUpdateTime` of `Progressing`, which moves with every step forward.
@@ -22,7 +22,7 @@ _NO_DEADLINE = 2**31 - 1
 
 
 def progress_deadline(deployment: Obj) -> int | None:
-    """Seconds a rollout may stand still; None where nobody counts."""
+    """The progress deadline in seconds; None where there is none."""
     found: int | None = dig(deployment, "spec", "progressDeadlineSeconds")
     return None if found == _NO_DEADLINE else found
 
@@ -53,7 +53,7 @@ def without(conditions: list[Obj], kind: str) -> list[Obj]:
 
 
 def counted_status(deployment: Obj, sets: list[Obj], newest: Obj | None, now: float) -> Obj:
-    """The status with fresh counts and availability; progress is left as it was."""
+    """The status with updated counts and availability; progress is unchanged."""
     before = deployment.get("status") or {}
     available = _total(sets, "availableReplicas")
     counts = {
@@ -145,7 +145,7 @@ def _has_timed_out(deployment: Obj, known: Obj | None, now: float) -> bool:
 
 
 def seconds_to_deadline(deployment: Obj, status: Obj, now: float) -> float | None:
-    """When to look again whether the rollout has stood still for too long; None where that cannot happen."""
+    """When to check the progress deadline again; None where it does not apply."""
     deadline = progress_deadline(deployment)
     known = next((c for c in status.get("conditions") or () if c["type"] == "Progressing"), None)
     if deadline is None or known is None or dig(deployment, "spec", "paused"):

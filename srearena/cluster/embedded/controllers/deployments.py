@@ -1,4 +1,4 @@
-"""Deployments: one ReplicaSet per generation of the template, and the way from one to the next.
+"""Deployments: one ReplicaSet per generation of the template, and rollouts between them.
 
 A change of the size alone is spread over the generations there are; a change of the template makes a new one, or
 brings an old one back under a new number, and moves the pods over within the strategy's bounds. A paused deployment
@@ -91,7 +91,7 @@ class DeploymentController(Controller):
         ]
 
     def _pod_gone(self, change: Change) -> None:
-        """A recreate waits for the last old pod: its end must be noticed."""
+        """The Recreate strategy waits for the end of the last old pod."""
         if change.type != "DELETED":
             return
         for key in owner_keys(change.new, "ReplicaSet"):
@@ -123,7 +123,7 @@ class DeploymentController(Controller):
             self._recreate(deployment, sets)
 
     def _note_pause(self, deployment: Obj) -> Obj:
-        """Pausing and resuming leave a mark, so that the time in between is not taken for standing still."""
+        """Record pauses in the Progressing condition, so that they do not count against the deadline."""
         known = condition(deployment, "Progressing")
         if progress_deadline(deployment) is None or (known is not None and known.get("reason") == TIMED_OUT):
             return deployment
@@ -136,7 +136,7 @@ class DeploymentController(Controller):
     # Generations
 
     def _own_sets(self, deployment: Obj) -> list[Obj]:
-        """The deployment's ReplicaSets, the oldest first; matching orphans are adopted, strays let go."""
+        """The deployment's ReplicaSets, the oldest first; matching orphans are adopted, non-matching ones released."""
         selector = label_selector_of(dig(deployment, "spec", "selector"))
         own: list[Obj] = []
         for resource, candidate in self.store.owned_by(uid_of(deployment)):
@@ -208,10 +208,10 @@ class DeploymentController(Controller):
 
     def _create_generation(self, deployment: Obj, old: list[Obj], revision: int) -> tuple[Obj, Obj]:
         total = sum(replicas_of(obj) for obj in old)
-        made = generation_for(deployment, new_size(deployment, 0, total), revision)
-        name, size = name_of(made), replicas_of(made)
+        replica_set = generation_for(deployment, new_size(deployment, 0, total), revision)
+        name, size = name_of(replica_set), replicas_of(replica_set)
         try:
-            created = self.client.create(SETS, made)
+            created = self.client.create(SETS, replica_set)
         except AlreadyExists:
             created = self._collided(deployment, name)
             size = 0
@@ -228,7 +228,7 @@ class DeploymentController(Controller):
         return self._note_revision(deployment, created, CREATED, "Created new"), created
 
     def _collided(self, deployment: Obj, name: str) -> Obj:
-        """The name is taken: by this very generation, or by another template with the same hash."""
+        """Handle a name conflict: the same generation, or another template with the same hash."""
         taken = self.client.get(SETS, namespace_of(deployment), name)
         own = taken is not None and (controller_of(taken) or {}).get("uid") == uid_of(deployment)
         if taken is not None and own and is_generation_of(deployment, taken):
@@ -374,7 +374,7 @@ class DeploymentController(Controller):
 
 
 def _is_saturated(deployment: Obj, newest: Obj) -> bool:
-    """Whether the newest generation is all there is meant to be, and works."""
+    """Whether the rollout is complete: all pods are of the newest generation and available."""
     wanted = replicas_of(deployment)
     noted = annotations_of(newest).get(DESIRED) == str(wanted)
     return noted and replicas_of(newest) == wanted == available_of(newest)

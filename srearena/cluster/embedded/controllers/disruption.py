@@ -1,4 +1,4 @@
-"""Disruption budgets: how many of the pods they guard may go at this moment."""
+"""Disruption budgets: the number of currently allowed disruptions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from srearena.cluster.embedded.store import Change
 BUDGETS = "poddisruptionbudgets.policy"
 _REACTION = 0.1
 _EVICTION_GRACE = 120.0
-"""How long an evicted pod that did not go yet counts as gone."""
+"""How long an evicted pod that still exists counts as disrupted."""
 _STALE = "stale:"
 _SCALED = ("replicasets.apps", "deployments.apps", "statefulsets.apps", "replicationcontrollers")
 
@@ -103,7 +103,7 @@ class DisruptionController(Controller):
         self._write(budget, counts, "SufficientPods" if allowed else "InsufficientPods", "", leaving)
 
     def _clear_stale(self, key: str) -> None:
-        """A pod that was said to be going and did not go is no longer said to be."""
+        """Clear a stale DisruptionTarget condition of a pod that was not deleted."""
         pod = self.client.get("pods", *split_key(key))
         since = _stale_since(pod) if pod is not None else None
         if pod is None or since is None:
@@ -118,7 +118,7 @@ class DisruptionController(Controller):
         self.client.set_status("pods", pod, {**pod["status"], "conditions": conditions})
 
     def _give_up(self, budget: Obj, problem: str) -> None:
-        """Nothing can be computed, so nothing may be disrupted."""
+        """Without a result, no disruption is allowed."""
         before = budget.get("status") or {}
         counts = {key: before.get(key, 0) for key in ("currentHealthy", "desiredHealthy", "expectedPods")}
         self._write(
@@ -126,7 +126,7 @@ class DisruptionController(Controller):
         )
 
     def _leaving(self, budget: Obj, pods: list[Obj]) -> dict[str, str]:
-        """Pods whose eviction was granted lately and who have not gone yet."""
+        """Pods with a recently granted eviction that still exist."""
         present = {name_of(pod): pod for pod in pods if not is_terminating(pod)}
         now = self.clock.now
         kept: dict[str, str] = {}
@@ -155,7 +155,7 @@ class DisruptionController(Controller):
         return len(pods), int(least or 0)
 
     def _scale_of(self, budget: Obj, pods: list[Obj]) -> int:
-        """What the controllers of these pods were asked for; pods without one are not counted, but told of."""
+        """The desired sizes of the pods' controllers; pods without one are not counted, but reported."""
         sizes: dict[str, int] = {}
         unmanaged = False
         for pod in pods:

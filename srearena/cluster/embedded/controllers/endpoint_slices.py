@@ -1,4 +1,4 @@
-"""EndpointSlices: the addresses of a Service's pods in pieces, with what is known of each one's readiness."""
+"""EndpointSlices: the addresses of a Service's pods, in slices, with their readiness."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class EndpointSliceController(ServiceFollower):
         self.world.on_change(SLICES, self._slice_changed)
 
     def _slice_changed(self, change: Change) -> None:
-        """Put right what somebody else did to a slice."""
+        """Reconcile a slice that was changed by another client."""
         if self._writing or labels_of(change.old or change.new).get(MANAGED_BY) != _OURS:
             return
         for key in service_of(change.old or change.new):
@@ -170,9 +170,9 @@ class EndpointSliceController(ServiceFollower):
         self.client.modify(SLICES, namespace_of(piece), name_of(piece), change)
 
     def _create(self, service: Obj, labels: dict[str, str], ports: list[Obj], endpoints: list[Obj]) -> None:
-        made = _slice(service, labels, ports, endpoints)
-        made["metadata"]["annotations"] = {LAST_CHANGE: self.clock.timestamp()}
-        self.client.create(SLICES, made)
+        endpoint_slice = _slice(service, labels, ports, endpoints)
+        endpoint_slice["metadata"]["annotations"] = {LAST_CHANGE: self.clock.timestamp()}
+        self.client.create(SLICES, endpoint_slice)
 
 
 def _slice(owner: Obj, labels: dict[str, str], ports: list[Obj], endpoints: list[Obj]) -> Obj:
@@ -192,7 +192,7 @@ def _slice(owner: Obj, labels: dict[str, str], ports: list[Obj], endpoints: list
 
 
 def _hints(service: Obj, node: str, zone: str | None) -> Obj:
-    """Where traffic for an endpoint should come from, if the service asks for nearness."""
+    """Topology hints of an endpoint, if the service requests topology-aware routing."""
     wish = dig(service, "spec", "trafficDistribution")
     hints: Obj = {}
     if wish in ("PreferClose", "PreferSameZone", "PreferSameNode") and zone:
@@ -203,7 +203,7 @@ def _hints(service: Obj, node: str, zone: str | None) -> Obj:
 
 
 class EndpointSliceMirroring(Controller):
-    """Endpoints that a person wrote, for a service without a selector, become slices too."""
+    """Mirror manually written Endpoints of a service without a selector to slices."""
 
     name = "endpointslicemirroring-controller"
     source = "endpoint-slice-mirroring-controller"

@@ -40,7 +40,7 @@ class EndpointsController(ServiceFollower):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._widowed: set[str] = set()
-        """Services that went just now: their Endpoints go with them, whoever wrote those."""
+        """Recently deleted services: their Endpoints are deleted too, regardless of their author."""
 
     def start(self) -> None:
         super().start()
@@ -90,9 +90,9 @@ class EndpointsController(ServiceFollower):
         place = {"name": service["metadata"]["name"], "namespace": namespace_of(service)}
         try:
             if known is None:
-                made: Obj = {"apiVersion": "v1", "kind": "Endpoints", "metadata": place}
-                change(made)
-                self.client.create("endpoints", made)
+                endpoints: Obj = {"apiVersion": "v1", "kind": "Endpoints", "metadata": place}
+                change(endpoints)
+                self.client.create("endpoints", endpoints)
             else:
                 self.client.modify("endpoints", place["namespace"], place["name"], change)
         except ApiError as problem:
@@ -139,7 +139,7 @@ def _address(service: Obj, pod: Obj) -> Obj:
 
 
 def _truncated(subsets: list[Obj]) -> tuple[list[Obj], bool]:
-    """At most a thousand addresses, ready ones before others; whether any had to go."""
+    """At most a thousand addresses, ready ones first; and whether it was truncated."""
     room = _CAPACITY
     total = sum(len(subset.get(kind, ())) for subset in subsets for kind in ("addresses", "notReadyAddresses"))
     if total <= room:

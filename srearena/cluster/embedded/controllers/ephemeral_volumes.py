@@ -1,4 +1,4 @@
-"""Generic ephemeral volumes: a claim for each, made from the pod's template and gone with the pod."""
+"""Generic ephemeral volumes: a claim for each, created from the pod's template and deleted with the pod."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class EphemeralVolumeController(Controller):
         if known is not None:
             if (controller_of(known) or {}).get("uid") != uid_of(pod):
                 why = f"PVC {key_of(known)} was not created for pod {key_of(pod)} (pod is not owner)"
-                raise Conflict(CLAIMS, name, why)  # somebody else's claim: wait until it is gone
+                raise Conflict(CLAIMS, name, why)  # a claim of another owner: wait until it is deleted
             return
         template = copy_of(volume["ephemeral"].get("volumeClaimTemplate") or {})
         source = template.get("metadata") or {}

@@ -1,4 +1,4 @@
-"""Finished jobs with a time to live are deleted when it is over, and their pods before them."""
+"""Delete finished jobs after their ttlSecondsAfterFinished, with their pods."""
 
 from __future__ import annotations
 

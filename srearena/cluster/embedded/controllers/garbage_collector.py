@@ -1,4 +1,4 @@
-"""The garbage collector: dependents go with their owners, in the background, before them, or not at all."""
+"""The garbage collector: background, foreground and orphan deletion of dependents."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class GarbageCollector(Controller):
     # Background
 
     def _collect(self, resource: str, dependent: Obj) -> None:
-        """Delete a dependent none of whose owners is left; let go of those that are gone."""
+        """Delete a dependent without remaining owners; remove references to deleted owners."""
         references = meta(dependent).get("ownerReferences") or []
         if is_terminating(dependent) or not references:
             return
@@ -88,7 +88,7 @@ class GarbageCollector(Controller):
         """The owner itself, or None where it is gone, was replaced, or cannot own across namespaces."""
         row = self.world.registry.resources.of_kind(reference.get("apiVersion", ""), reference.get("kind", ""))
         if row is None:
-            return {}  # a kind nobody serves: nothing is known, so nothing is deleted
+            return {}  # an unknown kind: nothing is deleted
         namespace = namespace_of(dependent) if row.namespaced else ""
         if row.namespaced and not namespace:
             return {}
@@ -116,7 +116,7 @@ class GarbageCollector(Controller):
         for kind, dependent in self.store.owned_by(uid_of(owner)):
             references = meta(dependent)["ownerReferences"]
             if not any(r["uid"] == uid_of(owner) and r.get("blockOwnerDeletion") for r in references):
-                continue  # nobody waits for it: it goes once the owner is gone
+                continue  # it does not block the owner: it is deleted in the background
             others = [r for r in references if r["uid"] != uid_of(owner)]
             if any(self._owner(dependent, r) is not None for r in others):
                 self._set_owners(kind, dependent, others)

@@ -1,7 +1,7 @@
-"""The horizontal pod autoscaler: every fifteen seconds, as many replicas as the measured load asks for.
+"""The horizontal pod autoscaler: every fifteen seconds, the replicas that the metrics require.
 
-Each metric proposes a number and the highest wins; a metric that cannot be had keeps the workload from shrinking.
-What stands in the way is said in the conditions and events an operator knows.
+Each metric proposes a number and the highest wins; an unavailable metric prevents scaling down.
+Errors are reported in conditions and events.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _METRICS_API = ("metrics.k8s.io", "v1beta1")
 
 @dataclass(slots=True)
 class _Verdict:
-    """What one look came to, on its way into the status."""
+    """The result of one reconciliation, for the status."""
 
     conditions: list[Obj] = field(default_factory=list)
     metrics: list[Obj] = field(default_factory=list)
@@ -157,7 +157,7 @@ class HorizontalAutoscaler(Controller):
             else:
                 proposals.append(found)
                 verdict.metrics.append(found.status)
-        # With one metric missing it may still grow, but never shrink on half a picture.
+        # With a missing metric it may scale up, but not down.
         if failures and (not proposals or max(p.replicas for p in proposals) < target.wanted):
             self._cannot_tell(autoscaler, verdict, failures)
             return
@@ -175,7 +175,7 @@ class HorizontalAutoscaler(Controller):
         self._rescale(autoscaler, target, verdict, pace, allowed, reason)
 
     def _metrics_now(self) -> PodMetrics:
-        """What the resource metrics API tells, if it is there and answers."""
+        """Metrics from the resource metrics API, if it is available."""
         resources = self.world.registry.resources
         if not resources.rows(*_METRICS_API):
             return NoMetrics()

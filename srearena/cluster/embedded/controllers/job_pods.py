@@ -1,4 +1,4 @@
-"""The pods of a Job: how they end, how they are made, and how long to wait before making the next.
+"""The pods of a Job: their outcome, creation, and back-off after failures.
 
 A pod counts once it has ended; until the Job has counted it, a finalizer keeps it from disappearing. After failures
 the next pod waits 10 s, 20 s, 40 s ... up to ten minutes, for the job as a whole or for each index by itself.
@@ -48,7 +48,7 @@ def has_succeeded(pod: Obj) -> bool:
 
 
 def has_failed(pod: Obj, job: Obj) -> bool:
-    """A pod that is taken away before it succeeded is as good as failed, unless the job insists on seeing it end."""
+    """A terminating pod that has not succeeded counts as failed, unless podReplacementPolicy is Failed."""
     phase = dig(pod, "status", "phase")
     if phase == "Failed":
         return True
@@ -95,7 +95,7 @@ class Backoff:
     failures: int = 0
     last_failure: float = 0.0
     known: set[str] = field(default_factory=set)
-    """UIDs of pods that were recorded: a look that was cut short sees them again."""
+    """UIDs of recorded pods: an interrupted reconciliation sees them again."""
 
     def record(self, succeeded: list[Obj], failed: list[Obj]) -> None:
         succeeded = [pod for pod in succeeded if uid_of(pod) not in self.known]
@@ -125,7 +125,7 @@ def wait_after(failures: int, last_failure: float, now: float) -> float:
 
 
 def last_failed_by_index(job: Obj, pods: list[Obj], settled: set[int]) -> dict[int, Obj]:
-    """For each index that is neither done nor running the failed pod that knows its failure count."""
+    """For each index that is neither done nor running, the failed pod with its failure count."""
     limit = dig(job, "spec", "completions", default=0)
     found: dict[int, Obj] = {}
     replaced: set[int] = set()
@@ -147,7 +147,7 @@ def _failure_rank(pod: Obj) -> tuple[int, int]:
 
 
 def failed_indexes(job: Obj, pods: list[Obj], known: set[int]) -> set[int]:
-    """Indexes that used up their retries, or whose failure the policy does not forgive."""
+    """Indexes that exceeded their retries, or failed by policy."""
     limit = dig(job, "spec", "backoffLimitPerIndex")
     policy = dig(job, "spec", "podFailurePolicy")
     failed = set(known)
@@ -162,7 +162,7 @@ def failed_indexes(job: Obj, pods: list[Obj], known: set[int]) -> set[int]:
 
 
 def index_wait(pod: Obj, job: Obj, now: float) -> float:
-    """How long an index whose pod failed has to wait for its next one."""
+    """The remaining back-off of an index."""
     count, ignored = next_failure_counts(pod, job)
     return wait_after(count + ignored, ended_at(pod), now)
 
@@ -206,13 +206,13 @@ def make_pod(job: Obj, index: int | None, predecessor: Obj | None) -> Obj:
 
 
 def surplus_pods(job: Obj, active: list[Obj], at_least: int, now: float) -> list[Obj]:
-    """Which pods go: at least that many, and of an indexed job also doubles and those beyond its completions."""
+    """The pods to delete: at least that many, and for an indexed job also duplicates and indexes beyond completions."""
     chosen: list[Obj] = []
     rest = active
     if is_indexed(job):
         rest = []
         seen: set[int] = set()
-        for pod in reversed(deletion_order(active, now)):  # the one worth most keeps its index
+        for pod in reversed(deletion_order(active, now)):  # the pod with the highest rank keeps its index
             index = index_of(pod)
             if index is None or not is_valid_index(pod, job) or index in seen:
                 chosen.append(pod)
@@ -225,7 +225,7 @@ def surplus_pods(job: Obj, active: list[Obj], at_least: int, now: float) -> list
 
 
 def pending_indexes(job: Obj, pods: list[Obj], active: list[Obj], done: set[int], count: int) -> list[int]:
-    """The first indexes that nobody works on."""
+    """The first indexes without an active pod."""
     taken = set(done)
     gone = {uid_of(pod) for pod in active}
     waited_for = replaces_only_failed(job)

@@ -1,4 +1,4 @@
-"""What a Job's pod failure policy makes of a failed pod, and when its success policy is content."""
+"""Pod failure policy and success policy of Jobs."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def _statuses(pod: Obj) -> Iterator[Obj]:
     yield from dig(pod, "status", "initContainerStatuses", default=())
 
 
-def _matching_status(wanted: Obj, pod: Obj) -> Obj | None:
-    values = set(wanted.get("values") or ())
+def _matching_status(pattern: Obj, pod: Obj) -> Obj | None:
+    values = set(pattern.get("values") or ())
     for status in _statuses(pod):
         code = dig(status, "state", "terminated", "exitCode", default=0)
-        if not code or wanted.get("containerName") not in (None, "", status.get("name")):
+        if not code or pattern.get("containerName") not in (None, "", status.get("name")):
             continue
-        if (code in values) == (wanted.get("operator") == "In"):
+        if (code in values) == (pattern.get("operator") == "In"):
             return status
     return None
 

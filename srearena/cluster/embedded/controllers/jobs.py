@@ -1,7 +1,7 @@
 """Jobs: pods that run to an end, counted, retried and indexed, until enough succeeded or too much failed.
 
-Each look at a job counts the pods that ended since the last one, decides whether the job is over, and if not brings
-the number of running pods to what is wanted. Counting is exact: a pod is noted in the status before its finalizer is
+Each reconciliation counts the pods that ended since the last one, decides whether the job is finished, and if not
+adjusts the number of running pods. Counting is exact: a pod is noted in the status before its finalizer is
 taken, and moves from there into the totals afterwards. The end is announced first (`SuccessCriteriaMet`,
 `FailureTarget`), and becomes final (`Complete`, `Failed`) when the last pod is gone.
 """
@@ -54,7 +54,7 @@ from srearena.cluster.embedded.world import World
 
 JOBS = "jobs.batch"
 _POD_BATCH_SECONDS = 1.0
-"""Changes of pods are gathered for a second, since many pods of a job end together."""
+"""Changes of pods are batched for a second, since many pods of a job end together."""
 _MOST_PODS_AT_ONCE = 500
 _SUCCESS, _FAILURE = "SuccessCriteriaMet", "FailureTarget"
 _FINAL = {_SUCCESS: "Complete", _FAILURE: "Failed"}
@@ -66,7 +66,7 @@ def is_finished(job: Obj) -> bool:
 
 @dataclass(slots=True)
 class _Round:
-    """One look at a job: what was found, and the status that is going to be written."""
+    """The state of one reconciliation: what was found, and the status to write."""
 
     job: Obj
     status: Obj
@@ -129,7 +129,7 @@ class JobController(Controller):
             self._sync(job)
 
     def _free_orphan(self, key: str) -> None:
-        """Let go of a pod whose job is over or gone, so that it can be deleted."""
+        """Remove the tracking finalizer of a pod whose job is finished or deleted."""
         pod = self.client.get("pods", *split_key(key))
         if pod is None:
             return
@@ -312,7 +312,7 @@ class JobController(Controller):
         return self._create_pods(look, missing) if missing > 0 else None
 
     def _dismiss(self, look: _Round, pods: list[Obj]) -> None:
-        """Take away pods that are not wanted any more; that is no failure of theirs, so they are not counted."""
+        """Delete excess pods; they do not count as failed."""
         for pod in pods:
             self._drop_finalizer(pod)
         self._delete_pods(look.job, pods)
@@ -371,7 +371,7 @@ class JobController(Controller):
     # Writing down what happened
 
     def _settle(self, look: _Round) -> None:
-        """Note ended pods, announce the end, take finalizers, move the notes into the totals, finish."""
+        """Record ended pods, set the interim condition, remove finalizers, move the records into the totals, finish."""
         job, status = look.job, look.status
         # The pods may have changed since they were looked at: some were just deleted.
         look.pods = [self.client.get("pods", namespace_of(pod), name_of(pod)) or pod for pod in look.pods]
@@ -435,7 +435,7 @@ class JobController(Controller):
         look.status["uncountedTerminatedPods"] = {}
 
     def _finish(self, look: _Round) -> bool:
-        """Make the end final, unless pods still linger."""
+        """Set the final condition, unless pods are still terminating."""
         verdict, status = look.verdict, look.status
         assert verdict is not None
         status["terminating"] = sum(1 for pod in look.pods if _lingers(pod) and self._exists(pod))
@@ -460,7 +460,7 @@ class JobController(Controller):
         self.recorder.event(look.job, "Normal", "Completed", "Job completed")
 
     def _write(self, job: Obj, status: Obj) -> bool:
-        """Store the status if it says anything new; False if the job is gone."""
+        """Store the status if it changed; False if the job was deleted."""
         kept = {key: value for key, value in status.items() if value or key in _SHOWN_WHEN_ZERO}
         if kept == (job.get("status") or {}):
             return True

@@ -1,7 +1,7 @@
-"""The provisioner behind the cluster's default class: a folder on the chosen node for each claim, and gone with it.
+"""The provisioner of the default storage class: a folder on the selected node for each claim, deleted with it.
 
-It is a program of its own on a real cluster, and speaks to the binder only through annotations on claims. It can do
-less than other storage: a volume belongs to one node, which must have been chosen.
+On a real cluster it is a separate program, and communicates with the binder only through annotations on claims. A
+volume belongs to one node, which must have been selected.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class LocalPathProvisioner(Controller):
             self.enqueue(key, begun + _WORK_SECONDS - self.clock.now)
 
     def _refuse(self, key: str, claim: Obj, storage_class: Obj, why: str) -> None:
-        """Say why not, and try again later and later."""
+        """Record the failure, and retry with back-off."""
         text = f'failed to provision volume with StorageClass "{name_of(storage_class)}": {why}'
         self.recorder.event(claim, "Warning", "ProvisioningFailed", text)
         count = self._refused.get(uid_of(claim), 0)

@@ -1,7 +1,6 @@
-"""Namespaces that are deleted: their pods first, then the rest of their content, then they themselves.
+"""Deletion of namespaces: first the pods, then the other content, then the namespace.
 
-What holds a namespace up is said in its conditions, in the real controller's words, since that is where operators
-look when one stays Terminating.
+What blocks the deletion is reported in the conditions, with the real controller's messages.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from srearena.cluster.embedded.store import Change
 
 _FINALIZER = "kubernetes"
 _SETTLING = 5.0
-"""A deleted namespace is left alone for that long, so that whoever still writes into it notices."""
+"""Delay before a deleted namespace is processed, so that clients that still write into it get an error."""
 _FINALIZER_PATIENCE = 15
 
 Left = dict[Resource, list[Obj]]
@@ -66,7 +65,7 @@ class NamespaceController(Controller):
         return list(found.values())
 
     def _delete_content(self, namespace: str, rows: list[Resource]) -> tuple[Left, list[str]]:
-        """Ask for the deletion of everything; what is left then, and what could not be asked for."""
+        """Delete all content; returns what remains, and what could not be deleted."""
         problems: list[str] = []
         for row in rows:
             for obj in self.store.objects(row.storage_key, namespace):
@@ -93,8 +92,8 @@ class NamespaceController(Controller):
         status = dict(namespace.get("status") or {})
         conditions = status.get("conditions") or []
         now = self.clock.timestamp()
-        for kind, held, reason, message in _verdicts(left, problems, unseen):
-            new = {"type": kind, "status": "True" if held else "False", "reason": reason, "message": message}
+        for kind, holds, reason, message in _verdicts(left, problems, unseen):
+            new = {"type": kind, "status": "True" if holds else "False", "reason": reason, "message": message}
             conditions = with_condition(conditions, new, now)
         status["conditions"] = conditions
         status["phase"] = "Terminating"
@@ -110,7 +109,7 @@ def _verdicts(left: Left, problems: list[str], unseen: list[str]) -> list[tuple[
     finalizers = Counter(
         finalizer for objects in left.values() for obj in objects for finalizer in meta(obj).get("finalizers") or ()
     )
-    held = ", ".join(sorted(f"{name} in {count} resource instances" for name, count in finalizers.items()))
+    finalizer_counts = ", ".join(sorted(f"{name} in {count} resource instances" for name, count in finalizers.items()))
     failed = f"Failed to delete all resource types, {len(problems)} remaining: {', '.join(problems)}"
     return [
         (
@@ -139,10 +138,10 @@ def _verdicts(left: Left, problems: list[str], unseen: list[str]) -> list[tuple[
         ),
         (
             "NamespaceFinalizersRemaining",
-            bool(held),
-            "SomeFinalizersRemain" if held else "ContentHasNoFinalizers",
-            f"Some content in the namespace has finalizers remaining: {held}"
-            if held
+            bool(finalizer_counts),
+            "SomeFinalizersRemain" if finalizer_counts else "ContentHasNoFinalizers",
+            f"Some content in the namespace has finalizers remaining: {finalizer_counts}"
+            if finalizer_counts
             else "All content-preserving finalizers finished",
         ),
     ]

@@ -1,8 +1,8 @@
-"""Nodes that fall silent: their conditions become unknown, they are tainted, and their pods no longer count as ready.
+"""Nodes without heartbeats: set their conditions to Unknown, taint them, and mark their pods as not ready.
 
 A node's kubelet renews its lease every ten seconds. Fifty seconds without one, and the node is taken for unreachable.
-Driving pods away from such nodes is done with care: one node every ten seconds in each zone, none while most of a
-small zone is gone, and none at all where not a single node is left, since then it is rather the network that failed.
+Eviction from such nodes is rate-limited: one node every ten seconds in each zone, none while most of a small zone is
+unreachable, and none at all where no node is reachable, since then a network failure is more likely.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LARGE_CLUSTER = 50
 
 @dataclass(slots=True)
 class _Zone:
-    """Nodes that share their fate."""
+    """A zone of nodes."""
 
     ready: int = 0
     not_ready: int = 0
@@ -58,9 +58,9 @@ class _Zone:
 
 @dataclass(slots=True)
 class _Watch:
-    """What is remembered of one node."""
+    """The state of one node."""
 
-    heard: float
+    last_heartbeat: float
     heartbeat: str = ""
     ready: str = ""
 
@@ -72,7 +72,7 @@ class NodeLifecycleController(Controller):
         super().__init__(world)
         self._nodes: dict[str, _Watch] = {}
         self._evicted_at: dict[str, float] = {}
-        """By zone: when a node was last given up."""
+        """By zone: when a node was last tainted for eviction."""
         self.store.add_index("pods", "node", _node_of)
 
     def start(self) -> None:
@@ -82,7 +82,7 @@ class NodeLifecycleController(Controller):
     def _lease_changed(self, change: Change) -> None:
         known = self._nodes.get(name_of(change.new))
         if known is not None and change.type != "DELETED" and change.new["metadata"]["namespace"] == LEASE_NAMESPACE:
-            known.heard = self.clock.now
+            known.last_heartbeat = self.clock.now
 
     def reconcile(self, key: str) -> None:
         node = self.client.get("nodes", "", key)
@@ -91,7 +91,7 @@ class NodeLifecycleController(Controller):
             return
         watch = self._nodes.get(key)
         if watch is None:
-            # A node that never said anything is given a little longer.
+            # A node without any heartbeat yet has a longer grace period.
             extra = 0.0 if _ready_status(node) else STARTUP_GRACE_SECONDS - GRACE_SECONDS
             watch = self._nodes[key] = _Watch(self.clock.now + extra)
             text = f"Node {key} event: Registered Node {key} in Controller"
@@ -100,8 +100,8 @@ class NodeLifecycleController(Controller):
         if heartbeat != watch.heartbeat:
             watch.heartbeat = heartbeat
             if _ready_status(node) != "Unknown":
-                watch.heard = max(watch.heard, self.clock.now)
-        left = watch.heard + GRACE_SECONDS - self.clock.now
+                watch.last_heartbeat = max(watch.last_heartbeat, self.clock.now)
+        left = watch.last_heartbeat + GRACE_SECONDS - self.clock.now
         if left <= 0:
             was_ready = _ready_status(node) == "True"
             node = self._mark_silent(node)
@@ -141,7 +141,7 @@ class NodeLifecycleController(Controller):
         return self.client.set_status("nodes", node, status) or node
 
     def _give_up_on(self, node: Obj) -> None:
-        """A node that reports itself not ready is left to its kubelet; only for a silent one others must speak."""
+        """Only nodes without heartbeats are handled here; a node that reports NotReady is handled by its kubelet."""
         text = f"Node {name_of(node)} status is now: NodeNotReady"
         self.recorder.event(node, "Normal", "NodeNotReady", text)
         self._pods_not_ready(name_of(node))
@@ -155,7 +155,7 @@ class NodeLifecycleController(Controller):
                     self.enqueue(other)
 
     def _pods_not_ready(self, node: str) -> None:
-        """Nobody on a node that may be gone can be relied on."""
+        """Mark all pods of an unreachable node as not ready."""
         for pod in self.store.indexed("pods", "node", node):
             verdict = condition(pod, "Ready")
             if verdict is None or verdict.get("status") != "True":

@@ -1,9 +1,9 @@
-"""Claims find volumes: binding, asking for new volumes, and what becomes of a volume when its claim goes.
+"""The persistent volume binder: binding, provisioning, and reclaiming of volumes.
 
-Pre-made volumes are matched by class, size, modes and labels, the smallest that fits. A class with a provisioner has
-one asked for a volume; with `WaitForFirstConsumer` only once the scheduler has chosen a node, and pre-made volumes of
-such a class are chosen by the scheduler alone. A claim that cannot be served says why in an event every fifteen
-seconds, as the real binder's resync does.
+Pre-made volumes are matched by class, size, modes and labels, the smallest that fits. For a class with a provisioner
+a volume is requested; with `WaitForFirstConsumer` only once the scheduler has chosen a node, and pre-made volumes of
+such a class are chosen by the scheduler alone. For a claim that cannot be bound an event is recorded every fifteen
+seconds, as by the real binder's resync.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class PersistentVolumeBinder(Controller):
         return self.client.get(CLASSES, "", dig(claim, "spec", "storageClassName", default=""))
 
     def _with_default_class(self, claim: Obj) -> Obj:
-        """A claim that left its class open gets the default one, also where that was made later."""
+        """Set the default class of a claim without a class, also retroactively."""
         if claim["spec"].get("storageClassName") is not None:
             return claim
         marked = [c for c in self.store.objects(CLASSES) if annotations_of(c).get(DEFAULT_CLASS) == "true"]
@@ -241,7 +241,7 @@ class PersistentVolumeBinder(Controller):
     def _mark_bound(self, claim: Obj, volume: Obj) -> None:
         status = {"phase": "Bound", "accessModes": dig(volume, "spec", "accessModes", default=[])}
         if dig(claim, "status", "phase") != "Bound":
-            # Later on the capacity belongs to whoever resizes the volume.
+            # Later the capacity is managed by the volume resizer.
             status["capacity"] = dig(volume, "spec", "capacity", default={})
         if any(dig(claim, "status", key) != value for key, value in status.items()):
             self.client.set_status(CLAIMS, claim, {**(claim.get("status") or {}), **status})
@@ -265,7 +265,7 @@ class PersistentVolumeBinder(Controller):
             self._reclaim(volume)
 
     def _let_go(self, volume: Obj) -> None:
-        """The claim took another volume: one made for it goes, one that was there before is free again."""
+        """The claim was bound to another volume: a provisioned one is deleted, a pre-made one is released."""
         if PROVISIONED_BY in annotations_of(volume):
             self._set_phase(volume, "Released")
             self._reclaim(volume)
@@ -281,7 +281,7 @@ class PersistentVolumeBinder(Controller):
     def _reclaim(self, volume: Obj) -> None:
         policy = dig(volume, "spec", "persistentVolumeReclaimPolicy", default="Retain")
         if policy != "Delete" or is_terminating(volume) or PROVISIONED_BY in annotations_of(volume):
-            return  # a provisioner takes back what it made
+            return  # the provisioner deletes its volume
         path = dig(volume, "spec", "hostPath", "path")
         if path is not None and path.startswith("/tmp/"):
             self.client.delete(VOLUMES, volume)
@@ -315,7 +315,7 @@ def claim_reference(claim: Obj) -> Obj:
 
 
 def _is_for(reference: Obj | None, claim: Obj) -> bool:
-    """Whether a volume's reference means this very claim."""
+    """Whether a volume's claimRef refers to this claim (by UID)."""
     if not reference or (reference.get("namespace"), reference.get("name")) != (namespace_of(claim), name_of(claim)):
         return False
     return reference.get("uid") in (None, "", uid_of(claim))

@@ -1,6 +1,6 @@
-"""Pods that nobody ends any more: on nodes that are gone, deleted before they had one, or finished in great numbers.
+"""Pod garbage collection: pods on deleted nodes, deleted unscheduled pods, and too many finished pods.
 
-The real collector looks every twenty seconds; a node must have been gone for forty before its pods are given up.
+The real collector runs every twenty seconds; a node must have been deleted for forty before its pods are removed.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class PodGarbageCollector(Controller):
             self._thin_out_finished()
 
     def _give_up(self, pod: Obj, target: Obj | None = None) -> None:
-        """The pod is marked as failed, perhaps for a reason outside itself, then removed without asking its kubelet."""
+        """Mark the pod as failed, and force its deletion."""
         status = dict(pod.get("status") or {})
         if status.get("phase") not in ("Succeeded", "Failed"):
             status["phase"] = "Failed"
@@ -96,7 +96,7 @@ class PodGarbageCollector(Controller):
         self.client.delete("pods", pod, grace_seconds=0)
 
     def _sweep_out_of_service(self, name: str) -> None:
-        """What was leaving a node that an operator declared dead need not wait for its kubelet."""
+        """Force the deletion of terminating pods on nodes with the out-of-service taint."""
         node = self.store.get("nodes", "", name)
         if node is None or not _is_out_of_service(node):
             return

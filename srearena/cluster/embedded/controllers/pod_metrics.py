@@ -1,4 +1,4 @@
-"""What controllers may know of resource use: the resource metrics API, as a protocol the nodes fulfil."""
+"""The resource metrics API as an interface, which the nodes implement."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Usage(Protocol):
 
 class PodMetrics(Protocol):
     def pod_usage(self, pod: Obj) -> Mapping[str, Usage] | None:
-        """Use by container; None where nothing is known of the pod (yet)."""
+        """Usage by container; None where the pod has no metrics yet."""
         ...
 
 
 class NoMetrics:
-    """A cluster without a metrics server, or with one that is away."""
+    """A cluster without an available metrics server."""
 
     def __init__(self, problem: str = "the server could not find the requested resource") -> None:
         self.problem = f"{problem} (get pods.metrics.k8s.io)"
-        """What a client of the resource metrics API hears."""
+        """The error of the resource metrics API."""
 
     def pod_usage(self, pod: Obj) -> Mapping[str, Usage] | None:
         return None

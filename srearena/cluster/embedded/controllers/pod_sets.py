@@ -1,7 +1,7 @@
-"""What every controller that keeps a set of pods needs: which pods are its own, making them from a template, ranking.
+"""Shared by controllers of pod sets: ownership, creation from a template, and ranking of pods.
 
-Adopting, releasing and ranking follow the real controllers, since operators see their effects: which pod goes first
-when a workload shrinks is not chance.
+Adopting, releasing and ranking follow the real controllers, since their effects are visible: the order of
+deletion when a workload is scaled down is defined.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def is_available(pod: Obj, min_ready_seconds: int, now: float) -> bool:
 def keys_of_pod(
     store: Store, resource: str, kind: str, pod: Obj, selector: Callable[[Obj], LabelSelector] = selector_of
 ) -> list[str]:
-    """Which controllers of a kind a pod concerns: the one it belongs to, or all that would like to have it."""
+    """The controllers of a kind that a pod is relevant for: its owner, or all whose selector matches."""
     owner = controller_of(pod)
     if owner is not None:
         return [f"{namespace_of(pod)}/{owner['name']}"] if owner["kind"] == kind else []
@@ -82,7 +82,7 @@ def claim_pods(
     selector: LabelSelector,
     member: Callable[[Obj], bool] = lambda pod: True,
 ) -> list[Obj]:
-    """The pods of a controller: its own that still match; matching orphans are adopted, strays let go.
+    """The pods of a controller: its own that still match; matching orphans are adopted, non-matching ones released.
 
     `member` says which pods can be its own at all, beside what their labels say.
     """
@@ -129,21 +129,21 @@ def _release(client: Client, owner: Obj, pod: Obj) -> None:
 
 def pod_from_template(owner: Obj, template: Obj) -> Obj:
     """A pod as the template describes it, owned by `owner` and named by the server."""
-    made = copy_of(template)
+    pod = copy_of(template)
     metadata: Obj = {"generateName": f"{name_of(owner)}-", "namespace": namespace_of(owner)}
-    source = made.get("metadata") or {}
+    source = pod.get("metadata") or {}
     for key in ("labels", "annotations", "finalizers"):
         if source.get(key):
             metadata[key] = source[key]
     metadata["ownerReferences"] = [owner_reference(owner)]
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": made.get("spec") or {}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod.get("spec") or {}}
 
 
 def deletion_order(pods: list[Obj], now: float, crowding: Mapping[str, int] | None = None) -> list[Obj]:
-    """Who goes first: the unassigned, the pending, the unready, the cheap, the crowded, the young.
+    """Deletion order: unassigned, pending, unready, lower deletion cost, more related pods on the node, younger.
 
-    `crowding` counts related pods by node. Ages are compared by their order of magnitude, and chance (the UID)
-    decides among those of the same, so that not always the newest goes.
+    `crowding` counts related pods by node. Ages are compared by their order of magnitude, and the UID
+    breaks ties, so that not always the newest is deleted.
     """
     crowds = crowding or {}
 
@@ -205,5 +205,5 @@ def _cost(pod: Obj) -> int:
 
 
 def is_refused_for_good(problem: ApiError) -> bool:
-    """Whether nothing can be created any more, because the namespace is going away."""
+    """Whether creation fails because the namespace is being deleted."""
     return any(cause.get("reason") == "NamespaceTerminating" for cause in problem.causes)

@@ -1,4 +1,4 @@
-"""ReplicaSets and ReplicationControllers: as many pods as asked for, no more, no fewer."""
+"""ReplicaSets and ReplicationControllers: keep the desired number of pods."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class ReplicaSetController(Controller):
             for key in self._keys_of_pod(pod):
                 owner = self.store.get(self.resource, *split_key(key))
                 size = dig(owner, "spec", "replicas", default=1) if owner is not None else 1
-                # A large set takes longer to look through, so it looks less often, as the real one does.
+                # A large set takes longer to reconcile, so it is reconciled less often, as by the real controller.
                 self.enqueue(key, min(max(REACTION_SECONDS, size * _LOOK_SECONDS_PER_POD), _LONGEST_REACTION))
 
     def _keys_of_pod(self, pod: Obj) -> list[str]:
@@ -84,7 +84,7 @@ class ReplicaSetController(Controller):
             raise problem
 
     def _bring_to_size(self, owner: Obj, pods: list[Obj]) -> tuple[list[Obj], ApiError | None]:
-        """The pods that were made, and why no more were."""
+        """The created pods, and the error that stopped creation."""
         missing = dig(owner, "spec", "replicas", default=1) - len(pods)
         if missing > 0:
             return self._create(owner, min(missing, _BURST))
@@ -93,11 +93,11 @@ class ReplicaSetController(Controller):
         return [], None
 
     def _create(self, owner: Obj, count: int) -> tuple[list[Obj], ApiError | None]:
-        """Create in growing batches, so that a template nobody admits fails once and not a thousand times.
+        """Create in growing batches, so that a rejected template fails once and not a thousand times.
 
         A batch is always tried as a whole; the first failure in it makes it the last.
         """
-        made: list[Obj] = []
+        created: list[Obj] = []
         failure: ApiError | None = None
         batch, left = _FIRST_BATCH, count
         while left and failure is None:
@@ -106,15 +106,15 @@ class ReplicaSetController(Controller):
                     pod = self.client.create("pods", pod_from_template(owner, dig(owner, "spec", "template")))
                 except ApiError as problem:
                     if is_refused_for_good(problem):
-                        return made, None
+                        return created, None
                     self.recorder.event(owner, "Warning", "FailedCreate", f"Error creating: {problem.message}")
                     failure = failure or problem
                     continue
-                made.append(pod)
+                created.append(pod)
                 self.recorder.event(owner, "Normal", "SuccessfulCreate", f"Created pod: {name_of(pod)}")
             left -= min(batch, left)
             batch *= 2
-        return made, failure
+        return created, failure
 
     def _delete(self, owner: Obj, pods: list[Obj], count: int) -> None:
         for pod in deletion_order(pods, self.clock.now, self._crowding(owner))[:count]:
@@ -122,7 +122,7 @@ class ReplicaSetController(Controller):
             self.recorder.event(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {name_of(pod)}")
 
     def _crowding(self, owner: Obj) -> Counter[str]:
-        """How many pods each node has of this set and of its sisters, those with the same controller."""
+        """The number of pods per node of this set and of the sets with the same controller."""
         parent = controller_of(owner)
         family = [owner]
         if parent is not None:
@@ -162,7 +162,7 @@ class ReplicaSetController(Controller):
         if problem is None:
             return [condition for condition in conditions if condition["type"] != "ReplicaFailure"]
         if any(condition["type"] == "ReplicaFailure" for condition in conditions):
-            return conditions  # what failed first stays the news until it is over
+            return conditions  # keep the first failure until it is resolved
         reason = "FailedCreate" if len(pods) < dig(owner, "spec", "replicas", default=1) else "FailedDelete"
         failed = {"type": "ReplicaFailure", "status": "True", "reason": reason, "message": problem.message}
         return with_condition(conditions, failed, self.clock.timestamp())

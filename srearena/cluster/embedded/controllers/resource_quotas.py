@@ -1,4 +1,4 @@
-"""Quotas count what is there: recomputed whenever a namespace's content changes in a way they care about."""
+"""Resource quotas: recompute usage when relevant objects of a namespace change."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """ControllerRevisions: the history of templates that DaemonSets and StatefulSets keep, numbered upwards.
 
-A template that comes back gets its old revision under a new number, so that the pods which already have it stay.
+A template that is used again gets its old revision under a new number, so that pods which already have it are kept.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Revisions:
         return sorted(own, key=lambda obj: (obj.get("revision", 0), meta(obj)["creationTimestamp"], name_of(obj)))
 
     def current(self, owner: Obj, collisions: int = 0) -> tuple[Obj, int]:
-        """The revision of the present template, made or renumbered where it must be; and the collision count."""
+        """The revision of the present template, created or renumbered where needed; and the collision count."""
         known = self.of(owner)
         data = data_of(owner["spec"]["template"])
         newest = known[-1].get("revision", 0) if known else 0

@@ -1,4 +1,4 @@
-"""The scale of any workload: how many replicas it has, wants, and which pods are its own."""
+"""The scale subresource of any workload: actual and desired replicas, and the selector."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _custom_target(client: Client, row: Resource, obj: Obj) -> ScaleTarget:
 
 
 def set_replicas(client: Client, target: ScaleTarget, replicas: int) -> None:
-    """Ask the workload for that many replicas."""
+    """Set the desired replicas of the workload."""
     path = ["spec", "replicas"]
     if target.resource.custom:
         path = [step for step in _paths(client, target.resource).get("specReplicasPath", "").split(".") if step]

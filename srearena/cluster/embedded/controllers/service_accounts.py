@@ -1,4 +1,4 @@
-"""What every namespace is given: a default service account, and the certificate authority to trust the API by."""
+"""Default objects of a namespace: the default service account, and the API server's certificate authority."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""IPAddress objects: one for every cluster IP that a Service holds, by which the server keeps its books of them."""
+"""IPAddress objects: one for every cluster IP of a Service."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MANAGER = "ipallocator.k8s.io"
 _HEADLESS = "None"
 
 
-def _held(service: Obj) -> Iterator[str]:
+def _cluster_ips(service: Obj) -> Iterator[str]:
     for address in dig(service, "spec", "clusterIPs", default=()):
         if address and address != _HEADLESS:
             yield address
@@ -30,10 +30,10 @@ class ServiceAddresses(Controller):
         self.client = world.client(User("system:apiserver", (SUPERUSERS,)), "kube-apiserver")
 
     def start(self) -> None:
-        self.watch("services", _held)
+        self.watch("services", _cluster_ips)
 
     def reconcile(self, key: str) -> None:
-        holder = next((service for service in self.store.objects("services") if key in _held(service)), None)
+        holder = next((service for service in self.store.objects("services") if key in _cluster_ips(service)), None)
         booked = self.client.get(ADDRESSES, "", key)
         if booked is not None and (holder is None or booked["spec"].get("parentRef") != _reference(holder)):
             if dig(booked, "metadata", "labels", _MANAGED_BY) == _MANAGER and not is_terminating(booked):

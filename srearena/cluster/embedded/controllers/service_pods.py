@@ -1,4 +1,4 @@
-"""The picture that Endpoints and EndpointSlices are computed from: a Service's pods, and what they offer it."""
+"""The pods of a Service with their ports: the input of Endpoints and EndpointSlices."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LONGEST_REACTION = 1.0
 
 
 class ServiceFollower(Controller):
-    """Looks at a service when it or one of its pods changes in a way that matters for its addresses."""
+    """Queues a service when it or one of its pods changes in a relevant way."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -48,7 +48,7 @@ class ServiceFollower(Controller):
                 continue
             selector = label_set_selector(raw)
             if selector.matches(labels_of(new)) or (old is not None and selector.matches(labels_of(old))):
-                # A service of many pods takes longer to work through, so it is looked at less often.
+                # A service of many pods takes longer to reconcile, so it is reconciled less often.
                 wait = self._sizes.get(key_of(service), 0) * _LOOK_SECONDS_PER_POD
                 self.enqueue(key_of(service), min(max(_REACTION, wait), _LONGEST_REACTION))
 
@@ -126,7 +126,7 @@ def ports_key(ports: list[Obj]) -> str:
 
 
 def host_name(service: Obj, pod: Obj) -> str:
-    """The name a pod has within its service's domain, if it asked for one."""
+    """The pod's host name within its service's domain, if it has one."""
     name: str = dig(pod, "spec", "hostname", default="")
     return name if dig(pod, "spec", "subdomain") == name_of(service) else ""
 

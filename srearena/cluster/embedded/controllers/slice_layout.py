@@ -1,4 +1,4 @@
-"""How endpoints are spread over slices of at most a hundred with as few changes as possible. Pure.
+"""The distribution of endpoints over slices of at most a hundred, with minimal changes. Pure functions.
 
 An endpoint stays in the slice it is in. New ones go into slices that change anyway, then into one with room, then
 into new slices; slices that become empty go.
@@ -15,17 +15,17 @@ SLICE_SIZE = 100
 
 @dataclass(slots=True)
 class Layout:
-    """What to do: new contents by slice name, contents of slices to make, slices to delete."""
+    """The changes: new contents by slice name, contents of slices to create, slices to delete."""
 
     update: dict[str, list[Obj]] = field(default_factory=dict)
     create: list[list[Obj]] = field(default_factory=list)
     delete: list[str] = field(default_factory=list)
 
 
-def layout(known: list[Obj], wanted: list[Obj]) -> Layout:
+def layout(known: list[Obj], desired: list[Obj]) -> Layout:
     """From the slices of one combination of ports to those that should be."""
     result = Layout()
-    left = {_identity(endpoint): endpoint for endpoint in wanted}
+    left = {_identity(endpoint): endpoint for endpoint in desired}
     unchanged: dict[str, list[Obj]] = {}
     for piece in known:
         before: list[Obj] = piece.get("endpoints") or []

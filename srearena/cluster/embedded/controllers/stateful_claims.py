@@ -1,7 +1,6 @@
-"""The claims of a StatefulSet's pods: made before the pod, named after it, and kept or given up as the policy says.
+"""The claims of a StatefulSet's pods: created before the pod, and kept or deleted by the retention policy.
 
-A claim that is to go with the set or with a pod that is scaled away is owned by it, and the garbage collector does
-the rest.
+A claim to be deleted with the set or with a scaled-down pod is owned by it; the garbage collector deletes it.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class StatefulClaims:
         self._recorder = controller.recorder
 
     def ensure(self, owner: Obj, pod_name: str) -> None:
-        """Make the claims that are missing; an ApiError where one cannot be had."""
+        """Create the missing claims; ApiError on failure."""
         for template in dig(owner, "spec", "volumeClaimTemplates", default=()):
             name = f"{name_of(template)}-{pod_name}"
             known = self._client.get(CLAIMS, namespace_of(owner), name)
@@ -72,7 +71,7 @@ class StatefulClaims:
         self._recorder.event(owner, "Normal", "SuccessfulCreate", text)
 
     def are_stale(self, owner: Obj, pod_name: str) -> bool:
-        """Whether a claim still belongs to a former pod of that name, and has to go first."""
+        """Whether a claim belongs to a former pod of that name and must be deleted first."""
         for name in claims_of(owner, pod_name).values():
             claim = self._client.get(CLAIMS, namespace_of(owner), name)
             if any(reference.get("kind") == "Pod" for reference in meta(claim or {}).get("ownerReferences") or ()):

@@ -1,7 +1,7 @@
-"""StatefulSets: pods with names and claims of their own, one after the other, and rolled from the last to the first.
+"""StatefulSets: pods with stable names and claims, created in order and updated in reverse order.
 
-Ordered sets take one step at a time: a pod that is not ready holds up everything behind it, also a repair. Parallel
-ones create and delete at will, and are careful only when they roll.
+Ordered sets take one step at a time: a pod that is not ready blocks everything after it, also a repair. Parallel
+sets create and delete pods at once; only rolling updates are ordered.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _ORDINAL = re.compile(r"(.*)-([0-9]+)")
 
 @dataclass(slots=True)
 class _Look:
-    """One look at a set: its pods by ordinal, the revisions it is between, and how it wants to be handled."""
+    """The state of one reconciliation: pods by ordinal, current and update revision, and the policies."""
 
     owner: Obj
     pods: dict[int, Obj]
@@ -138,7 +138,7 @@ class StatefulSetController(Controller):
             self._roll(look)
 
     def _bring_up(self, look: _Look, ordinal: int) -> bool:
-        """Whether the pod of that place is there and fine, so that an ordered set may look at the next."""
+        """Whether the pod of that ordinal is healthy, so that an ordered set may continue."""
         pod = look.pods.get(ordinal)
         if pod is None:
             if not self._claims.are_stale(look.owner, f"{name_of(look.owner)}-{ordinal}"):
@@ -146,7 +146,7 @@ class StatefulSetController(Controller):
             return False
         phase = dig(pod, "status", "phase")
         if phase in ("Failed", "Succeeded"):
-            # The next one is made only when this one is really gone: there must never be two of a name.
+            # The replacement is created only after deletion: there must never be two pods of a name.
             if not is_terminating(pod):
                 self._delete(look.owner, pod)
             return False
@@ -160,7 +160,7 @@ class StatefulSetController(Controller):
         return True
 
     def _take_down(self, look: _Look, ordinal: int, condemned: list[int]) -> bool:
-        """Delete a pod beyond the size; an ordered set waits for each, and leaves a healthy one while others ail."""
+        """Delete a pod beyond the size; an ordered set waits for each, and keeps healthy pods while others are not."""
         pod = look.pods[ordinal]
         if is_terminating(pod):
             return False
@@ -172,7 +172,7 @@ class StatefulSetController(Controller):
         return False
 
     def _roll(self, look: _Look) -> None:
-        """Replace the last pod that has not the new revision yet, unless one behind it is not fine."""
+        """Replace the last pod without the new revision, unless a pod after it is unhealthy."""
         for ordinal in range(look.end - 1, look.first + look.partition - 1, -1):
             pod = look.pods.get(ordinal)
             if pod is None:
@@ -187,7 +187,7 @@ class StatefulSetController(Controller):
 
     @staticmethod
     def _revision_for(look: _Look, ordinal: int) -> Obj:
-        """Pods that the rollout has not reached, or is told not to reach, come back as they were."""
+        """Pods that the rollout has not reached, or must not reach (partition), are recreated with the old revision."""
         strategy = dig(look.owner, "spec", "updateStrategy", default={})
         if strategy.get("type") != "RollingUpdate":
             return look.update
@@ -200,14 +200,14 @@ class StatefulSetController(Controller):
         owner, name = look.owner, f"{name_of(look.owner)}-{ordinal}"
         try:
             self._claims.ensure(owner, name)
-            made = self.client.create("pods", self._pod(look, ordinal))
+            created = self.client.create("pods", self._pod(look, ordinal))
         except AlreadyExists:
             raise
         except ApiError as problem:
             text = f"create Pod {name} in StatefulSet {name_of(owner)} failed error: {problem.message}"
             self.recorder.event(owner, "Warning", "FailedCreate", text)
             raise
-        look.pods[ordinal] = made
+        look.pods[ordinal] = created
         text = f"create Pod {name} in StatefulSet {name_of(owner)} successful"
         self.recorder.event(owner, "Normal", "SuccessfulCreate", text)
 

@@ -1,4 +1,4 @@
-"""Pods leave a node whose NoExecute taints they do not tolerate, at once or when their patience is over."""
+"""Taint-based eviction: delete pods that do not tolerate a NoExecute taint, at once or after tolerationSeconds."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class TaintEvictionController(Controller):
         return True
 
     def _tell(self, key: str, text: str) -> None:
-        """The real controller speaks of pods by name alone, so nobody who looks by UID hears of it."""
+        """The real controller refers to pods without UID, so lookups of events by UID do not find it."""
         namespace, name = split_key(key)
         named: Obj = {"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": namespace, "name": name}}
         self.recorder.event(named, "Normal", "TaintManagerEviction", text)
@@ -79,7 +79,7 @@ class TaintEvictionController(Controller):
 
 
 def _patience(pod: Obj, node: Obj) -> float | None:
-    """How long the pod bears the node's taints: None for ever, 0 not at all."""
+    """How long the pod tolerates the node's taints: None for ever, 0 not at all."""
     shortest: float | None = None
     for taint in dig(node, "spec", "taints", default=()):
         if taint.get("effect") != "NoExecute":

@@ -1,4 +1,4 @@
-"""The hash by which generations of a pod template are told apart, written as names are."""
+"""The hash of a pod template in the names of its generations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims that ask for more than they have: nothing built in can grow a volume, so an external program is waited for."""
+"""Expansion of claims: no built-in plugin can grow a volume, so an external resizer is awaited."""
 
 from __future__ import annotations
 
@@ -29,6 +29,6 @@ class ExpandController(Controller):
 def _wants_more(claim: Obj) -> bool:
     if dig(claim, "status", "phase") != "Bound":
         return False
-    asked = dig(claim, "spec", "resources", "requests", "storage", default="0")
-    given = dig(claim, "status", "capacity", "storage", default="0")
-    return units(asked) > units(given)
+    requested = dig(claim, "spec", "resources", "requests", "storage", default="0")
+    capacity = dig(claim, "status", "capacity", "storage", default="0")
+    return units(requested) > units(capacity)

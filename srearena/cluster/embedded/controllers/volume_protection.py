@@ -1,4 +1,4 @@
-"""Claims that pods use and volumes that claims hold are not taken away: a finalizer keeps them until they are free."""
+"""Protection of claims in use by pods and of volumes bound to claims: a finalizer until they are unused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Protection(Controller):
         self.watch(self.resource)
 
     def is_used(self, obj: Obj) -> bool:
-        """Whether somebody would miss the object."""
+        """Whether the object is in use."""
         raise TypeError(f"{type(self).__name__} does not say what use is")
 
     def reconcile(self, key: str) -> None:

@@ -1,1 +1,1 @@
-"""The scheduler: which node a pod goes to, and why none will do."""
+"""The scheduler: selects a node for each pod, or reports why none fits."""

@@ -1,7 +1,7 @@
-"""The filters a node must pass, in the order in which the real scheduler runs them, each with its own words.
+"""The filter plugins, in the order and with the messages of the real scheduler.
 
-A filter says why not, or nothing. `helped_by` names what may change its mind: cluster events of that kind bring the
-pods it rejected back into the queue.
+A filter returns a reason to reject a node, or nothing. `helped_by` names the cluster events that move pods it rejected
+back into the queue.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _UNSCHEDULABLE_TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "No
 
 @dataclass(slots=True)
 class Cycle:
-    """What is worked out once for one attempt to place one pod."""
+    """State that is computed once per scheduling attempt of a pod."""
 
     info: PodInfo
     store: Store
@@ -42,7 +42,7 @@ class Cycle:
     exclusive_claim_in_use: bool = False
     now: str = ""
     filters: tuple[Filter, ...] = field(init=False)
-    """Those that can have something against this pod; the framework skips the rest."""
+    """The filters that can reject this pod; the framework skips the others."""
 
     def __post_init__(self) -> None:
         self.filters = tuple(check for check in FILTERS if check.concerns(self))
@@ -56,10 +56,10 @@ class Filter:
     name: str
     reasons: Callable[[Cycle, NodeState], Reasons]
     preemption_helps: bool
-    """Whether removing lower pods from the node could change the answer."""
+    """Whether evicting pods of lower priority could make the node feasible."""
     helped_by: frozenset[str]
     concerns: Callable[[Cycle], bool] = lambda cycle: True
-    """Whether it needs to look at any node at all for this pod."""
+    """Whether the filter applies to this pod."""
 
 
 def _unschedulable(cycle: Cycle, node: NodeState) -> Reasons:
@@ -192,13 +192,13 @@ def named_nodes(pod: Obj) -> frozenset[str] | None:
 
 
 def beyond_named() -> Rejection:
-    """Why a node is not even looked at when the pod's affinity names others."""
+    """The reason for nodes that the pod's affinity excludes by name."""
     return Rejection("NodeAffinity", ["node(s) didn't satisfy plugin(s) [NodeAffinity]"], False, frozenset({"node"}))
 
 
 @dataclass(slots=True)
 class Rejection:
-    """Why one node will not do, by which filter, and whether evicting others could help."""
+    """Why a node was rejected, by which filter, and whether preemption could help."""
 
     filter: str
     reasons: Reasons
@@ -207,7 +207,7 @@ class Rejection:
 
 
 def reject(cycle: Cycle, node: NodeState) -> Rejection | None:
-    """The first filter that turns the pod away, as the real framework stops at it."""
+    """The first filter that rejects the node; the framework stops there."""
     wanted = dig(cycle.info.pod, "spec", "nodeName")
     if wanted and wanted != name_of(node.node):
         return Rejection("NodeName", ["node(s) didn't match the requested node name"], False, frozenset({"node"}))

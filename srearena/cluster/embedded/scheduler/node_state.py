@@ -1,6 +1,6 @@
-"""What the scheduler remembers of each node: the pods on it and what they took.
+"""The scheduler's cache of nodes: the pods on each and their requests.
 
-Kept up to date from the store's changes, so that a decision costs nothing but looking at the nodes.
+Updated from the store's changes, so that a scheduling decision only reads it.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from srearena.cluster.embedded.objects import Obj, controller_of, dig, name_of, 
 from srearena.cluster.embedded.registry.placement import Amounts, amount, host_ports, pod_requests
 from srearena.cluster.embedded.store import Change, Store
 
-# What scoring counts for a container that asks for nothing, so that such pods spread too.
+# The requests that scoring assumes for a container without requests, so that such pods spread too.
 UNASKED_CPU = 100
 UNASKED_MEMORY = 200 * 1024 * 1024
 
 
 @dataclass(slots=True)
 class PodInfo:
-    """A pod with what is asked about it again and again worked out once."""
+    """A pod with precomputed scheduling data."""
 
     pod: Obj
     requests: Amounts
@@ -27,7 +27,7 @@ class PodInfo:
     affinity: list[Obj]
     anti_affinity: list[Obj]
     wishes: list[tuple[int, Obj]]
-    """Pod affinity terms that others' places are weighed by, with their weights: negative where the pod avoids."""
+    """Weighted pod affinity terms; weights are negative for anti-affinity."""
     priority: int
     owner: str
 
@@ -64,7 +64,7 @@ def preferences(pod: Obj) -> list[tuple[int, Obj]]:
 
 
 def _wishes(pod: Obj) -> list[tuple[int, Obj]]:
-    """What the pod wants of others once it runs: its preferences, and whom it had to join weighs a little too."""
+    """The terms of a running pod that affect others: its preferred terms, and its required ones with a small weight."""
     required = dig(pod, "spec", "affinity", "podAffinity", "requiredDuringSchedulingIgnoredDuringExecution", default=())
     return [*preferences(pod), *((1, term) for term in required)]
 
@@ -77,11 +77,11 @@ class NodeState:
     used: Amounts = field(default_factory=dict)
     scored: Amounts = field(default_factory=dict)
     repelling: dict[str, PodInfo] = field(default_factory=dict)
-    """The pods here that keep others away, by UID."""
+    """Pods on the node with required anti-affinity, by UID."""
     wishing: dict[str, PodInfo] = field(default_factory=dict)
-    """The pods here that care for who joins them, by UID."""
+    """Pods on the node with affinity terms, by UID."""
     siblings: dict[str, int] = field(default_factory=dict)
-    """How many pods each controller has here, by its UID."""
+    """The number of pods per controller UID."""
     images: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -123,7 +123,7 @@ class NodeState:
 
 
 def occupies(pod: Obj) -> bool:
-    """Whether the pod holds a place on its node."""
+    """Whether the pod counts against its node's resources."""
     return bool(dig(pod, "spec", "nodeName")) and dig(pod, "status", "phase") not in ("Succeeded", "Failed")
 
 

@@ -1,7 +1,6 @@
-"""Making room for a more important pod by evicting less important ones.
+"""Preemption: evict pods of lower priority to make room for one of higher priority.
 
-Victims are the fewest and least important pods that must go; pods whose disruption budget allows no more losses are
-spared where another node can do without hurting one.
+Victims are the fewest pods of the lowest priority; nodes that need no violation of a disruption budget are preferred.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ class Plan:
 
 def reasons_told(reasons: Counter[str], nodes: int) -> str:
     """`0/3 nodes are available: 1 this, 2 that.`: counted reasons in the order of their text."""
-    told = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
-    return f"0/{nodes} nodes are available: {told}."
+    counted_reasons = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
+    return f"0/{nodes} nodes are available: {counted_reasons}."
 
 
 def not_eligible(info: PodInfo, nodes: dict[str, NodeState], rejections: dict[str, Rejection]) -> str:
-    """Why the pod may not evict anybody (now): it must not, or its victims are still going."""
+    """Why the pod may not preempt now: its policy forbids it, or its victims are still terminating."""
     if dig(info.pod, "spec", "preemptionPolicy") == "Never":
         return "not eligible due to preemptionPolicy=Never."
     nominated = dig(info.pod, "status", "nominatedNodeName", default="")
@@ -66,7 +65,7 @@ def _preempted(pod: Obj) -> bool:
 def find_plan(
     cycle: Cycle, nodes: dict[str, NodeState], rejections: dict[str, Rejection], verdict: Verdict
 ) -> tuple[Plan | None, str]:
-    """The best node to clear, or why no clearing helps."""
+    """The best node for preemption, or why preemption does not help."""
     plans: list[Plan] = []
     reasons: Counter[str] = Counter()
     for name, node in nodes.items():
@@ -85,7 +84,7 @@ def find_plan(
 
 
 def _plan_for(cycle: Cycle, node: NodeState, verdict: Verdict) -> Plan | list[str]:
-    """Whom to evict from the node, or why evicting everybody one may evict is not enough."""
+    """The victims on the node, or why evicting all candidates is not enough."""
     lower = [info for info in node.pods.values() if info.priority < cycle.info.priority]
     if not lower:
         return [NO_VICTIMS]
@@ -94,7 +93,7 @@ def _plan_for(cycle: Cycle, node: NodeState, verdict: Verdict) -> Plan | list[st
         return rejection.reasons
     lower.sort(key=lambda info: _importance(info, cycle.now))
     guarded = _over_budget(cycle.store, lower)
-    # Spare as many as possible, the most important and the protected ones first.
+    # Reprieve as many pods as possible, those of high priority and those protected by a budget first.
     victims = list(lower)
     for candidate in sorted(lower, key=lambda info: uid_of(info.pod) not in guarded):
         rest = [info for info in victims if info is not candidate]
@@ -110,7 +109,7 @@ def _started(info: PodInfo, now: str) -> str:
 
 
 def _importance(info: PodInfo, now: str) -> tuple[int, str]:
-    """Sorts the more important pod first: by priority, then whichever runs longer."""
+    """Sort order of pods: higher priority first, then earlier start."""
     return -info.priority, _started(info, now)
 
 
@@ -120,7 +119,7 @@ def _cost(plan: Plan, now: str) -> tuple[int, int, int, int, tuple[int, ...], st
     return (
         plan.budget_violations,
         highest,
-        # Every victim weighs something, whatever its priority, so that fewer are better among the lowest.
+        # Each victim adds to the sum regardless of its priority, so that fewer victims win.
         sum(info.priority + 2**31 for info in plan.victims),
         len(plan.victims),
         tuple(-ord(character) for character in earliest),
@@ -129,7 +128,7 @@ def _cost(plan: Plan, now: str) -> tuple[int, int, int, int, tuple[int, ...], st
 
 
 def _over_budget(store: Store, pods: list[PodInfo]) -> set[str]:
-    """Pods, the most important first, whose budget has no disruption left for them after those that come before."""
+    """The pods, highest priority first, whose eviction would violate a disruption budget."""
     left: dict[str, int] = {}
     guarded: set[str] = set()
     for info in pods:

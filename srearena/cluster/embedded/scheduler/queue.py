@@ -1,4 +1,4 @@
-"""Pods waiting for a node: the most important first, and the hopeless set aside until something changes.
+"""The scheduling queue: active pods by priority, and unschedulable pods until an event may help them.
 
 A pod that did not fit waits until an event of a kind that could help it, or a sweep that finds it idle for five
 minutes, brings it back. If its back-off (1 s, doubling to 10 s, counted in whole seconds) is not over by then it yields
@@ -23,7 +23,7 @@ SWEEP_INTERVAL = 30.0
 
 @dataclass(slots=True)
 class Waiting:
-    """A pod in the queue, by its place in the store."""
+    """A queued pod, by namespace and name."""
 
     namespace: str
     name: str
@@ -53,7 +53,7 @@ class SchedulingQueue:
         self._wake()
 
     def depths(self) -> dict[str, int]:
-        """How many pods wait, by the name of the part of the queue."""
+        """The number of pods by queue name."""
         return {"active": len(self._active), "backoff": len(self._backing_off), "unschedulable": len(self._aside)}
 
     def pop(self) -> Waiting | None:
@@ -64,7 +64,7 @@ class SchedulingQueue:
         return heapq.heappop(self._backing_off)[-1] if self._backing_off else None
 
     def set_aside(self, pod: Waiting, helped_by: frozenset[str]) -> None:
-        """The pod found no node; it comes back when one of `helped_by` happens, or after a while anyway."""
+        """Add an unschedulable pod; it returns on an event of `helped_by`, or after a timeout."""
         self._count_attempt(pod)
         pod.helped_by = helped_by
         self._aside[pod.uid] = pod
@@ -72,19 +72,19 @@ class SchedulingQueue:
         self._schedule_return(pod, self._started + sweeps * SWEEP_INTERVAL)
 
     def retry(self, pod: Waiting) -> None:
-        """Something went wrong that was nobody's want of room: try again after the back-off."""
+        """Add a pod whose attempt failed with an error: retry after the back-off."""
         self._count_attempt(pod)
         self._aside[pod.uid] = pod
         self._schedule_return(pod, pod.ready_at + 1)
 
     def happened(self, kind: str) -> None:
-        """Something changed in the cluster: bring back whom it may help."""
+        """Move the pods that a cluster event may help back to the active queue."""
         for pod in list(self._aside.values()):
             if kind in pod.helped_by:
                 self._bring_back(pod)
 
     def changed(self, uid: str) -> None:
-        """The pod itself was changed: try again."""
+        """Retry a pod that was changed."""
         pod = self._aside.get(uid)
         if pod is not None:
             self._bring_back(pod)

@@ -1,4 +1,4 @@
-"""kube-scheduler: takes pods from its queue one at a time and binds each to the best node, or says why none fits."""
+"""kube-scheduler: takes pods from its queue one at a time and binds each to the best node, or records why none fits."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ from srearena.cluster.embedded.world import World
 
 NAME = "default-scheduler"
 _DECISION_SECONDS = 0.002
-"""How long one pod occupies the scheduler."""
+"""The duration of one scheduling cycle."""
 _BINDING_POLL = 1.0
-"""How often a pod that waits for its volumes to be bound is looked at."""
+"""The polling interval of a pod whose volumes are being bound."""
 _BINDING_TIMEOUT = 600.0
 _VOLUME_RESOURCES = ("persistentvolumeclaims", "persistentvolumes", "storageclasses.storage.k8s.io")
 
@@ -104,7 +104,7 @@ class Scheduler:
             self.queue.happened("node")
 
     def _consider(self, pod: Obj) -> None:
-        """Queue a pod that waits for us."""
+        """Queue a pod of this scheduler."""
         if dig(pod, "spec", "nodeName") or is_terminating(pod) or dig(pod, "spec", "schedulerName") != NAME:
             return
         if dig(pod, "status", "phase") in ("Succeeded", "Failed"):
@@ -188,7 +188,7 @@ class Scheduler:
         return labels_of(self._store.get("namespaces", "", namespace) or {})
 
     def _with_nominated(self, node: NodeState, info: PodInfo) -> NodeState:
-        """The node with the pods counted in that are promised to it and matter as much as this one."""
+        """The node including nominated pods of equal or higher priority."""
         guests = [
             other
             for uid, (name, other) in self._nominated.items()
@@ -207,7 +207,7 @@ class Scheduler:
         if not needs.to_bind:
             self._bind(pod, node.name)
             return
-        # The place is taken from here on: who is decided about next must reckon with this pod.
+        # Assume the pod on the node: the next cycle must count it.
         node.add(PodInfo.of(pod))
         for claim in needs.to_bind:
             volume = find_volume(claim, node.node, self._store)
@@ -260,7 +260,7 @@ class Scheduler:
         self.queue.retry(Waiting(namespace, name, uid, dig(pod, "spec", "priority", default=0), self._clock.now))
 
     def _out_of_reach(self, needs: VolumeNeeds, node: str) -> str:
-        """What keeps a node from volumes that were bound meanwhile, perhaps for another pod's sake."""
+        """Why the node cannot use volumes that were bound since the decision."""
         here = self._state.nodes.get(node)
         for volume in needs.bound:
             if volume is not None and (here is None or not volume_reaches(volume, here.node)):
@@ -269,7 +269,7 @@ class Scheduler:
         return ""
 
     def _give_back(self, node: str, pod: Obj) -> None:
-        """A place that was kept while volumes were bound is free again, unless the pod took it."""
+        """Release the assumed placement after volume binding, unless the pod was bound."""
         now = self._store.get("pods", namespace_of(pod), name_of(pod)) or {}
         if dig(now, "spec", "nodeName") == node and dig(now, "metadata", "uid") == uid_of(pod):
             return
@@ -338,7 +338,7 @@ class Scheduler:
             )
 
     def _withdraw(self, uid: str, pod: Obj) -> None:
-        """Somebody more important was promised the node: the pod looks for another one."""
+        """Clear the nomination of pods of lower priority on a node that was nominated for another pod."""
         del self._nominated[uid]
         current = self._store.get("pods", namespace_of(pod), name_of(pod))
         if current is not None and uid_of(current) == uid and dig(current, "status", "nominatedNodeName"):
@@ -359,7 +359,7 @@ class Scheduler:
         self.queue.set_aside(waiting, helped_by | ({"pod-gone"} if nominated else frozenset()))
 
     def _tell(self, pod: Obj, reason: str, message: str, nominated: str | None) -> None:
-        """`nominated` is the node promised to the pod, "" to take a promise back, None to leave it as it is."""
+        """`nominated` is the nominated node, "" clears the nomination, None leaves it unchanged."""
         if nominated == "":
             self._nominated.pop(uid_of(pod), None)
         self._recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", message)

@@ -1,6 +1,6 @@
-"""Which of the nodes that would do is best: the default scores and weights of the real scheduler.
+"""Score plugins with the default weights of the real scheduler.
 
-Every score is a number from 0 to 100 per node; the weighted sum decides, chance breaks ties.
+Every score is from 0 to 100 per node; the weighted sum decides, ties are broken at random.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ def best(cycle: Cycle, nodes: list[NodeState], everywhere: list[NodeState]) -> l
 
 
 def _least_allocated(cycle: Cycle, nodes: list[NodeState], everywhere: list[NodeState]) -> Scores:
-    """How free the node would be; containers that ask for nothing count as if they asked for a little."""
+    """LeastAllocated: the free share of the node; containers without requests count with defaults."""
     scores: Scores = []
     for node in nodes:
         free: list[int] = []
         for resource in _WEIGHED:
             room = node.allocatable.get(resource, 0)
-            asked = node.scored.get(resource, 0) + cycle.info.scoring.get(resource, 0)
+            requested = node.scored.get(resource, 0) + cycle.info.scoring.get(resource, 0)
             if room:
-                free.append((room - asked) * _BEST // room if asked <= room else 0)
+                free.append((room - requested) * _BEST // room if requested <= room else 0)
         scores.append(sum(free) // len(free) if free else 0)
     return scores
 
 
 def _balanced(cycle: Cycle, nodes: list[NodeState], everywhere: list[NodeState]) -> Scores:
-    """How alike the shares of processor and memory would be; a pod that asks for neither does not care."""
+    """BalancedAllocation: how close the CPU and memory shares are; not applied to pods without requests."""
     requests = cycle.info.requests
     if not any(requests.get(resource) for resource in _WEIGHED):
         return [0] * len(nodes)
@@ -125,7 +125,7 @@ def _node_affinity(cycle: Cycle, nodes: list[NodeState], everywhere: list[NodeSt
 
 
 def _pod_affinity(cycle: Cycle, nodes: list[NodeState], everywhere: list[NodeState]) -> Scores:
-    """Near whom the pod would rather be, and who would rather have it near."""
+    """InterPodAffinity: preferred terms of the pod and of the pods on the node."""
     pod = cycle.info.pod
 
     def namespace_labels(name: str) -> dict[str, str]:
@@ -152,7 +152,7 @@ def _pod_affinity(cycle: Cycle, nodes: list[NodeState], everywhere: list[NodeSta
 
 
 def _spread(cycle: Cycle, nodes: list[NodeState], everywhere: list[NodeState]) -> Scores:
-    """Even spreading over hosts and zones: by the pod's soft constraints, or else among its siblings."""
+    """PodTopologySpread: by the pod's soft constraints, or else by the default ones for its siblings."""
     if dig(cycle.info.pod, "spec", "topologySpreadConstraints"):
         soft = [spread for spread in cycle.spreads if not spread.hard]
         if not soft:
@@ -168,7 +168,7 @@ def _spread(cycle: Cycle, nodes: list[NodeState], everywhere: list[NodeState]) -
     costs = [0.0] * len(nodes)
     for key, skew, counts in rules:
         values = [labels_of(node.node).get(key) for node in nodes]
-        # A missing label is a domain of its own where it does not matter.
+        # Where the label is not required, a missing one is a domain of its own.
         weight = log(len({value for value, counts_here in zip(values, counted, strict=True) if counts_here}) + 2)
         for index, value in enumerate(values):
             if value is not None:

@@ -1,4 +1,4 @@
-"""Affinity between pods and spreading over domains: the questions that need a look at the whole cluster."""
+"""Pod affinity and topology spread: filters that depend on all nodes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Term:
 
 
 def resolve(term: Obj, pod: Obj, weight: int = 1) -> Term:
-    """A PodAffinityTerm as `pod` means it: without namespaces its own, matchLabelKeys filled in."""
+    """A PodAffinityTerm resolved for `pod`: its own namespace by default, matchLabelKeys filled in."""
     selector = term.get("labelSelector")
     keys = [*(term.get("matchLabelKeys") or ())]
     unlike = [*(term.get("mismatchLabelKeys") or ())]
@@ -59,7 +59,7 @@ Domain = tuple[str, str]
 
 @dataclass(slots=True)
 class AffinityPicture:
-    """Where pods stand that this one must join, must avoid, or that want to avoid this one."""
+    """The domains of pods that this pod requires, must avoid, or that avoid this pod."""
 
     wanted: list[Term] = field(default_factory=list)
     unwanted: list[Term] = field(default_factory=list)
@@ -92,7 +92,7 @@ def picture(info: PodInfo, nodes: Iterable[NodeState], namespace_labels: Namespa
                 term = resolve(raw, other.pod)
                 if term.topology_key in labels and term.matches(pod, namespace_labels):
                     seen.repelling[term.topology_key, labels[term.topology_key]] += 1
-    # A pod whose affinity only it could satisfy would never start; the first of such a group may go anywhere.
+    # The first pod of a group with self-affinity may be placed anywhere, otherwise it would never start.
     seen.first_of_its_kind = not anyone and all(term.matches(pod, namespace_labels) for term in seen.wanted)
     return seen
 

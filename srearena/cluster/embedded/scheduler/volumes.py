@@ -1,4 +1,4 @@
-"""Volumes as the scheduler sees them: claims that are missing or unbound, and nodes a volume cannot be used from."""
+"""Volume filters: missing or unbound claims, and nodes on which a volume cannot be used."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
 @dataclass(slots=True)
 class VolumeNeeds:
-    """What the claims of a pod demand; `problem` is set where no node can ever do."""
+    """The claims of a pod; `problem` is set where no node can satisfy them."""
 
     problem: str = ""
     bound: list[Obj | None] = field(default_factory=list)
@@ -73,7 +73,7 @@ def volume_needs(pod: Obj, store: Store) -> VolumeNeeds:
 
 
 def _claim_problem(pod: Obj, claims: dict[str, Obj | None]) -> str:
-    """What is wrong with the claims themselves: those the pod names must all exist before any is looked at closer."""
+    """Errors in the claims themselves: all must exist before any is checked further."""
     named = {dig(volume, "persistentVolumeClaim", "claimName") for volume in dig(pod, "spec", "volumes", default=())}
     for name, claim in claims.items():
         if claim is None and name in named:
@@ -99,7 +99,7 @@ def waits_for_consumer(claim: Obj, store: Store) -> bool:
 
 
 def volume_reasons(needs: VolumeNeeds, node: NodeState, store: Store) -> list[str]:
-    """Both kinds of trouble are told: with a volume bound already, and with a claim still to be bound."""
+    """Both kinds of conflict are reported: of bound volumes and of unbound claims."""
     reasons: list[str] = []
     missing = False
     for volume in needs.bound:
@@ -115,7 +115,7 @@ def volume_reasons(needs: VolumeNeeds, node: NodeState, store: Store) -> list[st
 
 
 def _bindable(claim: Obj, node: Obj, store: Store) -> bool:
-    """A claim that a node was chosen for is provisioned there or nowhere."""
+    """A claim with a selected node can be provisioned only there."""
     selected = annotations_of(claim).get(SELECTED_NODE)
     if selected is None and find_volume(claim, node, store) is not None:
         return True
@@ -123,7 +123,7 @@ def _bindable(claim: Obj, node: Obj, store: Store) -> bool:
 
 
 def limit_reason(needs: VolumeNeeds, node: NodeState, store: Store) -> str | None:
-    """Whether a storage driver cannot attach that many volumes to the node, going by what it said of itself."""
+    """Whether the volumes exceed the driver's attach limit from the CSINode object."""
     wanted = {handle for volume in needs.bound if volume is not None and (handle := _handle(volume))}
     if not wanted:
         return None
@@ -158,7 +158,7 @@ def _volume_of(namespace: str, claim_name: str, store: Store) -> Obj | None:
 
 
 def zone_reason(needs: VolumeNeeds, node: NodeState) -> str | None:
-    """Whether a volume is labelled with a zone that is not the node's; nodes without any zone are not judged."""
+    """Whether a volume is labelled with a zone that is not the node's; nodes without a zone label pass."""
     here = labels_of(node.node)
     if not any(label in here for label in (*_ZONE_LABELS, *_OLD_ZONE_LABELS)):
         return None
@@ -173,7 +173,7 @@ def zone_reason(needs: VolumeNeeds, node: NodeState) -> str | None:
 
 
 def exclusive_claims_in_use(needs: VolumeNeeds, nodes: Iterable[NodeState]) -> bool:
-    """Whether a claim for a single pod is used by another one already, on whichever node."""
+    """Whether a ReadWriteOncePod claim is already used by another pod."""
     return bool(needs.exclusive) and any(
         namespace_of(other.pod) == namespace and claim_name in claim_names(other.pod)
         for node in nodes
