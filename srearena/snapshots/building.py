@@ -47,7 +47,7 @@ def relation(header: Sequence[str], paths: Sequence[Path], longest: int, named: 
 
 def empty_table(table: str) -> str:
     """The SELECT of a table without rows."""
-    schema = {**SCHEMAS[table], **({"place": "BIGINT"} if table == "objects" else {})}
+    schema = {**SCHEMAS[table], **({"position": "BIGINT"} if table == "objects" else {})}
     columns = ", ".join(f"CAST(NULL AS {kind}) AS {identifier(name)}" for name, kind in schema.items())
     return f"SELECT {columns} WHERE false"
 
