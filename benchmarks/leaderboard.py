@@ -51,10 +51,10 @@ def overhead(place: Path) -> None:
         with run.locked():
             attempt = run.begin("now")
             job = Job("good", agent.model_dump(mode="json"), incident, number, str(attempt.workspace), 60.0)
-            report = Local().carry_out(job, attempt)
+            report = Local().execute(job, attempt)
             assert report.outcome is Outcome.ANSWERED, report
             run.end(attempt, report)
-            run.judged(judge.verdict(run, incident, agent))
+            run.store_verdict(judge.verdict(run, incident, agent))
         seconds.append(time.perf_counter() - began)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     busy = (used.ru_utime + used.ru_stime + time.process_time() - own) / RUNS
@@ -77,7 +77,7 @@ def summing_up(place: Path) -> None:
                 attempt = run.begin("now")
                 (attempt.workspace / "agent_output.json").write_text(json.dumps(answer))
                 run.end(attempt, Report(Outcome.ANSWERED, seconds=1.0))
-                run.judged(judge.verdict(run, incident, agent))
+                run.store_verdict(judge.verdict(run, incident, agent))
     began, worked = time.perf_counter(), time.process_time()
     aggregation.aggregate(config.leaderboard_dir, config.named_agents(), incidents, runs=4, k=3)
     wall, processor = time.perf_counter() - began, time.process_time() - worked

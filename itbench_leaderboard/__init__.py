@@ -1,5 +1,5 @@
-"""Many agents, many incidents, many runs: started, resumed, judged, summed up.
+"""The leaderboard: run agents on incidents, resume, judge and rank them.
 
-`itbench_leaderboard.configuration.load` reads a `model_leaderboard.toml`; `itbench_leaderboard.campaign.Campaign` does
-what `python -m itbench_leaderboard` does. Nothing is imported here: a worker should start at once.
+`itbench_leaderboard.configuration.load` reads a `model_leaderboard.toml`; `itbench_leaderboard.campaign.Campaign` is
+the code behind `python -m itbench_leaderboard`. This module imports nothing, so that workers start fast.
 """

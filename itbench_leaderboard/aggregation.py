@@ -1,7 +1,7 @@
-"""From verdicts on disk to `results/`: one file per agent, one ranking. Nothing is asked of anybody, nothing is run.
+"""Aggregate verdicts on disk into `results/`: one file per agent, and the ranking. No agent or judge is called.
 
-Every planned run is in a denominator: one that failed or took too long is a zero, one that our environment spoilt or
-that has not been run yet is counted by name. Statistics are the judge's own.
+Every planned run counts: one that failed or timed out is a zero; one with an environment error, or that has not been
+run yet, is listed as such. The statistics are those of `itbench_evaluations`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ORDER = (SCORE, "resolved", *METRICS, "localization", "analysis", "diagnosis", 
 
 
 def _row(root: Path, agent: str, incident: Incident, number: int) -> dict[str, Any]:
-    """One run as results show it."""
+    """One run in the results."""
     run = run_of(root, agent, incident.name, number)
     document = read_json(run.verdict)
     if not isinstance(document, dict):
@@ -60,12 +60,12 @@ def _counts(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _figures(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Mean over the runs that told; the total where it is a sum worth knowing."""
-    found: dict[str, Any] = {}
+    """Mean and total of each figure, over the runs that report it."""
+    figures: dict[str, Any] = {}
     for name in _FIGURES:
         values = [float(row[name]) for row in rows if row.get(name) is not None]
-        found[name] = {"mean": estimates.mean(values), "total": sum(values), "n": len(values)} if values else None
-    return found
+        figures[name] = {"mean": estimates.mean(values), "total": sum(values), "n": len(values)} if values else None
+    return figures
 
 
 def agent_document(
@@ -73,8 +73,8 @@ def agent_document(
 ) -> dict[str, Any]:
     rows = {one.name: [_row(root, name, one, number) for number in range(1, runs + 1)] for one in incidents}
     everything = [row for group in rows.values() for row in group]
-    known = {metric for row in everything for metric in row["scores"]}
-    metrics = [metric for metric in _ORDER if metric in known]
+    scored = {metric for row in everything for metric in row["scores"]}
+    metrics = [metric for metric in _ORDER if metric in scored]
     per_incident = {
         incident: {
             metric: metric_statistics(
@@ -117,11 +117,11 @@ def aggregate(
     k: int,
     metric: str = SCORE,
 ) -> dict[str, Any]:
-    """Write `results/`; the leaderboard's document."""
-    place = root / "results"
+    """Write `results/` and return the leaderboard's document."""
+    directory = root / "results"
     documents = {name: agent_document(root, name, table, incidents, runs, k) for name, table in agents.items()}
     for name, document in documents.items():
-        write_json(place / f"{name}.json", document)
+        write_json(directory / f"{name}.json", document)
     leaderboard = {
         "schema_version": LEADERBOARD_SCHEMA,
         "generated_at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -129,17 +129,17 @@ def aggregate(
         "runs_per_scenario": runs,
         "k": k,
         "metrics": [name for name in _ORDER if any(name in document["metrics"] for document in documents.values())],
-        "incidents": {one.name: one.shown() for one in incidents},
+        "incidents": {one.name: one.public_document() for one in incidents},
         "rankings": ranked(documents, metric),
     }
-    write_json(place / "leaderboard.json", leaderboard)
+    write_json(directory / "leaderboard.json", leaderboard)
     names = [f"{name}.json" for name in documents]
-    write_json(place / "manifest.json", {"files": names, "updated": leaderboard["generated_at"]})
+    write_json(directory / "manifest.json", {"files": names, "updated": leaderboard["generated_at"]})
     return leaderboard
 
 
 def lines(leaderboard: Mapping[str, Any]) -> Iterator[str]:
-    """The ranking for a terminal."""
+    """The ranking as lines for a terminal."""
     yield f"{'':>3} {'AGENT':<40} {leaderboard['ranking_metric']:>8} {'95 %':>15} {'RUNS':>9} {'USD':>9}"
     for row in leaderboard["rankings"]:
         low, high = row["ci95"] or (None, None)

@@ -1,7 +1,7 @@
-"""A whole benchmark: every agent on every incident so many times, begun or gone on with, to the last verdict.
+"""A whole benchmark: every agent on every incident a number of times, started or resumed, up to the last verdict.
 
-What there is to do is read from the disk each time, so the same command again goes on. Runs are taken so that every
-agent and incident has its first before any has its second: stopped early, the table is still a fair one.
+The state is read from disk each time, so the same command resumes. Runs are ordered so that every agent and incident
+has its first run before any has its second: a table of an interrupted campaign is still fair.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ Say = Callable[[str], None]
 
 @dataclass(slots=True)
 class Campaign:
+    """Runs of all agents on all incidents."""
+
     config: Configuration
     agents: Mapping[str, AgentTable]
     incidents: list[Incident]
@@ -41,7 +43,9 @@ class Campaign:
     _progress: Progress | None = None
     _stopping: threading.Event = field(default_factory=threading.Event)
     verbose: bool = False
-    _left: list[Run] = field(default_factory=list)  # not done: budget, others' hands, no verdict to be had
+    _unfinished: list[Run] = field(
+        default_factory=list
+    )  # unfinished: budget, locked by another process, or without a verdict
 
     @property
     def root(self) -> Path:
@@ -53,13 +57,13 @@ class Campaign:
                 for agent in self.agents:
                     yield run_of(self.root, agent, incident.name, number), incident
 
-    # --- before the start ---------------------------------------------------------------------------------------------
+    # --- checks ------------------------------------------------------------------------------------------------------
 
     def check(self, *, connect: bool = True) -> None:
-        """Everything that can be known to be wrong, before anything is spent."""
+        """Check configuration and connections before anything is spent."""
         for name, agent in self.agents.items():
-            known = read_json(self.root / name / "agent.json")
-            if isinstance(known, dict) and known.get("digest") != agent.digest():
+            previous = read_json(self.root / name / "agent.json")
+            if isinstance(previous, dict) and previous.get("digest") != agent.digest():
                 raise ConfigurationError(
                     f"{self.root / name} holds runs of another configuration (model, prompt, command ...): "
                     "give this agent another name, or move that directory away"
@@ -67,8 +71,8 @@ class Campaign:
         if connect and any(True for run, _ in self.runs() if self._needs_agent(run)):
             connection.check(self.agents, self.incidents, self.judge.settings)
         for name, agent in self.agents.items():
-            told = agent.model_dump(mode="json", exclude_defaults=True)
-            write_json(self.root / name / "agent.json", {"digest": agent.digest(), "agent": told})
+            settings = agent.model_dump(mode="json", exclude_defaults=True)
+            write_json(self.root / name / "agent.json", {"digest": agent.digest(), "agent": settings})
 
     def _needs_agent(self, run: Run) -> bool:
         if self.rejudge:
@@ -78,10 +82,10 @@ class Campaign:
             retries += len(run.state()["attempts"])
         return run.needs_agent(retries, self.config.retry_on)
 
-    # --- the work -----------------------------------------------------------------------------------------------------
+    # --- runs ---------------------------------------------------------------------------------------------------------
 
-    def perform(self, executor: Executor, workers: int) -> int:
-        """Do all that is left to do; how many runs were left undone."""
+    def run_all(self, executor: Executor, workers: int) -> int:
+        """Do all remaining runs; returns the number of runs that are still unfinished."""
         waiting: list[tuple[Run, Incident]] = []
         everything = list(self.runs())
         progress = self._progress = Progress(len(everything), self.say)
@@ -90,68 +94,68 @@ class Campaign:
             done = not self._needs_agent(run) and state["state"] == "judged" and not self.rejudge
             if done and not needs_verdict(run):
                 document = read_json(run.verdict)
-                progress.found(_spent(state), document["flat_scores"].get("score"))
+                progress.add_finished(_spent(state), document["flat_scores"].get("score"))
             else:
-                progress.paid(_spent(state))
+                progress.add_cost(_spent(state))
                 waiting.append((run, incident))
         if progress.done:
             self.say(f"{progress.done} of {progress.total} runs are done already ({progress.spent:.2f} USD)")
         with ThreadPoolExecutor(max(1, workers)) as pool:
-            futures = [pool.submit(self._one, run, incident, executor) for run, incident in waiting]
+            futures = [pool.submit(self._process, run, incident, executor) for run, incident in waiting]
             try:
                 wait(futures)
             except KeyboardInterrupt:
                 self._stopping.set()
                 executor.stop()
-                self.say("stopping: runs under way are put back")
+                self.say("stopping: unfinished runs are reset")
                 wait(futures)
                 raise
         _raise_first(futures)
-        return len(self._left)
+        return len(self._unfinished)
 
-    def _one(self, run: Run, incident: Incident, executor: Executor) -> None:
+    def _process(self, run: Run, incident: Incident, executor: Executor) -> None:
         assert self._progress is not None
         if self._stopping.is_set():
             return
         try:
             with run.locked():
-                self._attend(run, incident, executor)
+                self._complete(run, incident, executor)
         except Busy as problem:
-            self._left.append(run)
+            self._unfinished.append(run)
             self.say(str(problem))
 
-    def _attend(self, run: Run, incident: Incident, executor: Executor) -> None:
-        """Bring one run to its end, and to its verdict."""
+    def _complete(self, run: Run, incident: Incident, executor: Executor) -> None:
+        """Run the agent if necessary, then the judge."""
         progress = self._progress
         assert progress is not None
-        run.recovered()
+        run.recover()
         extra = len(run.state()["attempts"]) if self.retry_failed else 0
         while not self.rejudge and run.needs_agent(self.config.retries + extra, self.config.retry_on):
             if self.config.budget_usd is not None and progress.spent >= self.config.budget_usd:
-                self._left.append(run)
+                self._unfinished.append(run)
                 return
             if self.verbose:
-                self.say(f"{run.agent} / {run.incident} / {run.number}: begins")
+                self.say(f"{run.agent} / {run.incident} / {run.number}: starting")
             attempt = run.begin(datetime.now(UTC).isoformat(timespec="seconds"))
-            report = executor.carry_out(self._job(run, incident, str(attempt.workspace)), attempt)
+            report = executor.execute(self._job(run, incident, str(attempt.workspace)), attempt)
             if report.cost_usd:
-                progress.paid(report.cost_usd)
+                progress.add_cost(report.cost_usd)
             run.end(attempt, report)
             if report.outcome is Outcome.INTERRUPTED:
-                self._left.append(run)
+                self._unfinished.append(run)
                 return
         state = run.state()
         if state["state"] not in ("ended", "judged"):
-            self._left.append(run)  # --rejudge, and there is nothing to judge
+            self._unfinished.append(run)  # --rejudge, and there is nothing to judge
             return
         verdict = read_json(run.verdict)
         if self.rejudge or state["state"] == "ended" or needs_verdict(run):
             verdict = self.judge.verdict(run, incident, self.agents[run.agent])
-            run.judged(verdict)
+            run.store_verdict(verdict)
             if verdict["metadata"].get("judge_failed"):
-                self._left.append(run)
+                self._unfinished.append(run)
         label = f"{run.agent} / {run.incident} / {run.number}"
-        progress.ended(label, state["outcome"], verdict, verdict["metadata"].get("error") or "")
+        progress.report_run(label, state["outcome"], verdict, verdict["metadata"].get("error") or "")
 
     def _job(self, run: Run, incident: Incident, workspace: str) -> Job:
         config = self.config
@@ -167,10 +171,10 @@ class Campaign:
             config.stages,
         )
 
-    # --- afterwards ---------------------------------------------------------------------------------------------------
+    # --- results ------------------------------------------------------------------------------------------------------
 
     def aggregate(self) -> dict[str, Any]:
-        timelines.keep(self.root, self.incidents)
+        timelines.write_missing(self.root, self.incidents)
         config = self.config
         return aggregation.aggregate(
             self.root,

@@ -1,7 +1,7 @@
-"""`python -m itbench_leaderboard --config model_leaderboard.toml`: the same command again goes on.
+"""`python -m itbench_leaderboard --config model_leaderboard.toml`; the same command resumes.
 
-Exit codes: 0 all done, 1 something must be fixed first (one line says what), 2 wrong usage, 3 done as far as it went:
-runs are left (budget, no verdict, or in another process's hands), 130 stopped.
+Exit codes: 0 all done, 1 an error to fix first (one line says what), 2 wrong usage, 3 some runs are unfinished (budget,
+no verdict, or locked by another process), 130 stopped.
 """
 
 from __future__ import annotations
@@ -27,55 +27,55 @@ from zero.record import printable
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog="itbench-leaderboard", description="Run agents on incidents and rank them.")
-    add = made.add_argument
+    arguments = argparse.ArgumentParser(
+        prog="itbench-leaderboard", description="Run agents on incidents and rank them."
+    )
+    add = arguments.add_argument
     add("--config", type=Path, required=True, metavar="FILE", help="model_leaderboard.toml")
     add("--runs", type=int, metavar="N", help="runs of each agent on each incident")
     add("--agents", nargs="+", action="extend", default=[], metavar="NAME", help="only these agents")
     add(
         "--scenarios", nargs="+", action="extend", default=[], metavar="ID", help="only these: Scenario-3, 3, a problem"
     )
-    add("--rejudge", action="store_true", help="judge again what there is; run no agent")
-    add("--aggregate-only", action="store_true", help="sum up again; run and judge nothing")
-    add("--retry-failed", action="store_true", help="give runs that failed another try")
-    add("--parallel", type=int, metavar="N", help="runs at once")
-    add("--budget-usd", type=float, metavar="USD", help="begin no run once this much is spent")
-    add("--timeout", type=float, metavar="SECONDS", help="for one run")
-    add("--executor", choices=("local", "ray"), default="local", help="where runs are carried out")
-    add("--ray-address", metavar="ADDRESS", help="of the Ray cluster; the one this machine belongs to by default")
-    add("--ray-cpus", type=float, default=1.0, metavar="N", help="processors that Ray sets aside for a run")
-    add(
-        "--ray-resources", nargs="+", action="extend", default=[], metavar="NAME=N", help="and further resources of its"
-    )
-    add("--ray-shared-files", action="store_true", help="all machines see the same files: send none")
-    add("--no-connection-test", action="store_true", help="do not ask models for a word first")
-    add("--verbose", "-v", action="store_true", help="also say when runs begin")
-    return made
+    add("--rejudge", action="store_true", help="judge all existing runs again; run no agent")
+    add("--aggregate-only", action="store_true", help="write the results again; run and judge nothing")
+    add("--retry-failed", action="store_true", help="retry failed runs")
+    add("--parallel", type=int, metavar="N", help="number of parallel runs")
+    add("--budget-usd", type=float, metavar="USD", help="start no run after spending this much")
+    add("--timeout", type=float, metavar="SECONDS", help="time limit of one run")
+    add("--executor", choices=("local", "ray"), default="local", help="where runs are executed")
+    add("--ray-address", metavar="ADDRESS", help="address of the Ray cluster; by default the one of this machine")
+    add("--ray-cpus", type=float, default=1.0, metavar="N", help="CPUs that Ray reserves for a run")
+    add("--ray-resources", nargs="+", action="extend", default=[], metavar="NAME=N", help="further resources for a run")
+    add("--ray-shared-files", action="store_true", help="all machines share the file system: send no files")
+    add("--no-connection-test", action="store_true", help="skip the test requests to models")
+    add("--verbose", "-v", action="store_true", help="also print when runs start")
+    return arguments
 
 
 def _overridden(config: Configuration, options: argparse.Namespace) -> Configuration:
-    given = {"runs_per_scenario": options.runs, "budget_usd": options.budget_usd, "timeout": options.timeout}
+    overrides = {"runs_per_scenario": options.runs, "budget_usd": options.budget_usd, "timeout": options.timeout}
     for flag, value in (("--runs", options.runs), ("--parallel", options.parallel)):
         if value is not None and value < 1:
             raise ConfigurationError(f"{flag} must be at least 1")
     for flag, amount in (("--budget-usd", options.budget_usd), ("--timeout", options.timeout)):
         if amount is not None and not amount > 0:
             raise ConfigurationError(f"{flag} must be more than 0")
-    return config.model_copy(update={key: value for key, value in given.items() if value is not None})
+    return config.model_copy(update={key: value for key, value in overrides.items() if value is not None})
 
 
-def _agents(config: Configuration, wanted: Sequence[str]) -> dict[str, AgentTable]:
-    known = config.named_agents()
-    for name in wanted:
-        if name not in known:
-            raise ConfigurationError(f"there is no agent {name!r}: there are {', '.join(known)}")
-    return {name: agent for name, agent in known.items() if not wanted or name in wanted}
+def _agents(config: Configuration, names: Sequence[str]) -> dict[str, AgentTable]:
+    agents = config.named_agents()
+    for name in names:
+        if name not in agents:
+            raise ConfigurationError(f"there is no agent {name!r}: there are {', '.join(agents)}")
+    return {name: agent for name, agent in agents.items() if not names or name in names}
 
 
 def _amount(text: str) -> tuple[str, float]:
-    name, equals, given = text.partition("=")
+    name, equals, number = text.partition("=")
     try:
-        amount = float(given if equals else "1")
+        amount = float(number if equals else "1")
     except ValueError:
         amount = nan
     if not name or not 0 < amount < inf:
@@ -89,7 +89,7 @@ def _executor(options: argparse.Namespace) -> Executor:
 
         resources = dict(_amount(each) for each in options.ray_resources)
         cluster = RayCluster(options.ray_address, options.ray_cpus, resources, shared_files=options.ray_shared_files)
-        for line in cluster.doubts():
+        for line in cluster.warnings():
             _say(line)
         return cluster
     from itbench_leaderboard.executors.local import Local
@@ -101,7 +101,7 @@ def _say(line: str) -> None:
     print(printable(line), file=sys.stderr, flush=True)
 
 
-def carry_out(options: argparse.Namespace) -> int:
+def execute(options: argparse.Namespace) -> int:
     config = _overridden(load(options.config), options)
     judge = Judge(
         None if options.aggregate_only else judge_settings(config.judge),
@@ -119,13 +119,13 @@ def carry_out(options: argparse.Namespace) -> int:
         retry_failed=options.retry_failed,
         verbose=options.verbose,
     )
-    left = 0
+    unfinished = 0
     if not options.aggregate_only:
         campaign.check(connect=not options.no_connection_test)
         executor = _executor(options)
         try:
             workers = options.parallel or config.workers
-            left = campaign.perform(executor, workers)
+            unfinished = campaign.run_all(executor, workers)
         except KeyboardInterrupt:
             _table(campaign).aggregate()
             raise
@@ -135,16 +135,16 @@ def carry_out(options: argparse.Namespace) -> int:
     for line in aggregation.lines(leaderboard):
         print(line)
     print(f"Results: {config.leaderboard_dir / 'results'}")
-    if left:
-        _say(f"{left} run(s) are left: give the same command again, with more budget if that is spent")
-    return 3 if left else 0
+    if unfinished:
+        _say(f"{unfinished} run(s) are left: give the same command again, with more budget if that is spent")
+    return 3 if unfinished else 0
 
 
 def _table(campaign: Campaign) -> Campaign:
-    """What the table shows: what was asked for now, and whatever of the configuration has been run before."""
+    """The campaign of the table: selected agents and incidents, and those that have been run before."""
     config, root = campaign.config, campaign.root
-    known = config.named_agents()
-    agents = {n: a for n, a in known.items() if n in campaign.agents or (root / n / "agent.json").is_file()}
+    configured = config.named_agents()
+    agents = {n: a for n, a in configured.items() if n in campaign.agents or (root / n / "agent.json").is_file()}
     incidents = [
         one for one in find(config) if one in campaign.incidents or any((root / n / one.name).is_dir() for n in agents)
     ]
@@ -160,9 +160,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser().parse_args(argv)
     signal.signal(signal.SIGTERM, _stop)
     try:
-        return carry_out(options)
+        return execute(options)
     except KeyboardInterrupt:
-        _say("stopped: the same command goes on")
+        _say("stopped: the same command resumes")
         return 130
     except SreArenaError as problem:
         if os.environ.get("SREARENA_DEBUG"):

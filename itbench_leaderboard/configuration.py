@@ -1,6 +1,6 @@
-"""`model_leaderboard.toml`: who is run on what, how often, and who judges. What is wrong is said before anything runs.
+"""The configuration `model_leaderboard.toml`: agents, incidents, number of runs, and judge. It is validated first.
 
-Relative paths are relative to the file. Keys are named (`api_key_env`), never written.
+Relative paths are relative to the file. It contains names of variables with keys (`api_key_env`), never keys.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _Table(BaseModel):
 
 
 class JudgeTable(_Table):
-    """Without a model, reasoning is graded by the lexical baseline and nothing is spent."""
+    """The judge. Without a model, reasoning is graded by the lexical baseline at no cost."""
 
     model: str = ""
     provider: str = "openrouter"
@@ -49,7 +49,7 @@ class AgentTable(_Table):
     provider: str = ""
     prompt_file: str = "offline_investigation"
     live_prompt_file: str = "live_episode"
-    mcp_mode: Literal["safe", "read-only", "full"] = "safe"  # what kubectl may do on live problems
+    mcp_mode: Literal["safe", "read-only", "full"] = "safe"  # permissions of kubectl on live problems
     wire_api: str = ""
     user_query: str = ""
     variables: dict[str, str] = Field(default_factory=dict)
@@ -88,31 +88,31 @@ class AgentTable(_Table):
         return self
 
     def directory(self, head: str) -> str:
-        """Where its runs lie: its name, or prompt, model and commit."""
+        """The name of the directory with its runs: its name, or prompt, model and commit."""
         commit = head if self.commit == "" else (self.commit or "")
         label = self.name or "_".join(filter(None, (self.prompt, self.model or self.agent or self.url, commit)))
         return re.sub(r"[^\w.@+ -]", "_", label).strip(". ") or "_"
 
     def digest(self) -> str:
-        """What makes two runs runs of the same agent. Limits and places may change; what it is and is told may not."""
+        """A digest of everything that makes an agent the same one: model, prompt, command; not limits and paths."""
         names = ("kind", "model", "provider", "wire_api", "user_query", "variables", "cli", "command", "agent")
-        told = self.model_dump(mode="json", include={*names, "options", "url", "prompt", "commit"})
-        told["prompt_file"] = _content(self.prompt_file)
+        identity = self.model_dump(mode="json", include={*names, "options", "url", "prompt", "commit"})
+        identity["prompt_file"] = _content(self.prompt_file)
         if self.kind == "cli":
             default = type(self).model_fields
             live = {"live_prompt_file": _content(self.live_prompt_file), "mcp_mode": self.mcp_mode}
-            told |= {key: value for key, value in live.items() if value != default[key].default}
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+            identity |= {key: value for key, value in live.items() if value != default[key].default}
+        return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _content(prompt: str) -> str:
-    """What a prompt says, or the name of one of Zero's."""
+    """The text of a prompt file, or the name of one of Zero's prompts."""
     path = Path(prompt)
     return path.read_text(encoding="utf-8") if path.is_file() else prompt
 
 
 class IncidentTable(_Table):
-    """What a filter on the website goes by, where the recording does not tell."""
+    """Data for filters on the website that the recording does not contain."""
 
     title: str = ""
     family: str = ""
@@ -121,8 +121,10 @@ class IncidentTable(_Table):
 
 
 class Configuration(_Table):
+    """The whole file."""
+
     scenarios_dir: Path | None = None
-    answers_dir: Path | None = None  # answer keys, where they are not beside the evidence
+    answers_dir: Path | None = None  # ground truths, if they are not beside the evidence
     problems: tuple[str, ...] = ()  # live problems of the arena, by id or pattern
     leaderboard_dir: Path = Path("leaderboard_results")
     runs_per_scenario: int = Field(default=1, ge=1)
@@ -144,7 +146,7 @@ class Configuration(_Table):
 
     @field_validator("agents")
     @classmethod
-    def _some(cls, agents: tuple[AgentTable, ...]) -> tuple[AgentTable, ...]:
+    def _not_empty(cls, agents: tuple[AgentTable, ...]) -> tuple[AgentTable, ...]:
         if not agents:
             raise ValueError("there must be at least one [[agents]] table")
         return agents
@@ -173,18 +175,22 @@ _PATHS = ("scenarios_dir", "answers_dir", "leaderboard_dir")
 _AGENT_PATHS = ("litellm_config",)
 
 
-def _head(place: Path) -> str:
+def _head(directory: Path) -> str:
     try:
         done = subprocess.run(
-            ["git", "rev-parse", "--short", "HEAD"], cwd=place, capture_output=True, text=True, timeout=20, check=False
+            ["git", "rev-parse", "--short", "HEAD"],
+            cwd=directory,
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def _placed(document: dict[str, Any], base: Path) -> dict[str, Any]:
-    """With every path absolute."""
+def _with_absolute_paths(document: dict[str, Any], base: Path) -> dict[str, Any]:
     for key in _PATHS:
         if isinstance(document.get(key), str):
             document[key] = str((base / Path(document[key]).expanduser()).absolute())
@@ -215,11 +221,13 @@ def load(path: Path) -> Configuration:
     base = path.absolute().parent
     if "head" in document:
         raise ConfigurationError(f"{path}: head: unknown key")
-    asked = any(isinstance(agent, dict) and agent.get("commit") == "" for agent in document.get("agents", ()))
+    needs_head = any(isinstance(agent, dict) and agent.get("commit") == "" for agent in document.get("agents", ()))
     try:
-        return Configuration.model_validate({**_placed(document, base), "head": _head(base) if asked else ""})
+        return Configuration.model_validate(
+            {**_with_absolute_paths(document, base), "head": _head(base) if needs_head else ""}
+        )
     except ValidationError as problem:
         error = problem.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in error["loc"])
-        said = error["msg"].removeprefix("Value error, ")
-        raise ConfigurationError(f"{path}: {place + ': ' if place else ''}{said}") from problem
+        message = error["msg"].removeprefix("Value error, ")
+        raise ConfigurationError(f"{path}: {place + ': ' if place else ''}{message}") from problem

@@ -17,7 +17,7 @@ import httpx
 
 import zero
 from itbench_evaluations.judge.settings import JudgeSettings
-from itbench_leaderboard.agents import conversation
+from itbench_leaderboard.agents import stepwise
 from itbench_leaderboard.agents.coding_cli import request_for
 from itbench_leaderboard.agents.live_cli import live_request
 from itbench_leaderboard.configuration import AgentTable
@@ -72,14 +72,14 @@ async def _complete(endpoint: Endpoint, request: ModelRequest) -> None:
 
 
 def _requests(agent: AgentTable, incidents: list[Incident], folder: Path) -> list[zero.Request]:
-    """One for each way in which this agent will be run."""
-    asked = []
+    """One request for each kind of incident that the agent will be run on."""
+    requests = []
     recorded = next((one for one in incidents if one.kind == "snapshot"), None)
     if recorded is not None:
-        asked.append(request_for(agent, folder / "recorded", Path(recorded.path)))
+        requests.append(request_for(agent, folder / "recorded", Path(recorded.path)))
     if any(one.kind == "live" for one in incidents):
-        asked.append(live_request(agent, folder / "live", "http://127.0.0.1:1/mcp", "not yet"))
-    return asked or [request_for(agent, folder / "none", None)]
+        requests.append(live_request(agent, folder / "live", "http://127.0.0.1:1/mcp", "not yet"))
+    return requests or [request_for(agent, folder / "none", None)]
 
 
 def check_agent(name: str, agent: AgentTable, incidents: list[Incident]) -> None:
@@ -92,16 +92,16 @@ def check_agent(name: str, agent: AgentTable, incidents: list[Incident]) -> None
         return
     try:
         if agent.kind == "python":
-            conversation.make(agent, "connection test")
+            stepwise.create(agent, "connection test")
             return
         with tempfile.TemporaryDirectory(prefix="run-") as folder:
             for request in _requests(agent, incidents, Path(folder)):
                 zero.run(replace(request, dry_run=True))
-        named = agent.provider or find(agent.cli).default_provider or ("custom" if agent.base_url else "")
-        if not named:
-            return  # its own affair
+        provider_name = agent.provider or find(agent.cli).default_provider or ("custom" if agent.base_url else "")
+        if not provider_name:
+            return  # the CLI chooses its provider itself
         provider = choose(
-            named,
+            provider_name,
             os.environ,
             base_url=agent.base_url,
             key_variable=agent.api_key_env,

@@ -1,9 +1,9 @@
-"""What can go wrong here, one type per thing a caller can do about it.
+"""Errors of this package, one type per thing a caller can do about it.
 
-LeaderboardError              the base: its text is fit to print as it stands
+LeaderboardError              the message can be printed as it is
 ├── ConfigurationError        the TOML file or a flag is wrong: fix it and run again
 ├── Unreachable               a model, an agent or the judge does not answer: nothing was spent yet
-└── Busy                      somebody else holds a run
+└── Busy                      another process has locked a run
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from srearena.errors import SreArenaError
 
 
 class LeaderboardError(SreArenaError):
-    """Base of everything this package raises on purpose."""
+    """Base class of the errors of this package."""
 
 
 class ConfigurationError(LeaderboardError):
-    """Something the user wrote cannot be used."""
+    """The configuration or a flag is invalid."""
 
 
 class Unreachable(LeaderboardError):
-    """What is needed to spend money well does not answer."""
+    """A model, an agent or the judge does not answer."""
 
 
 class Busy(LeaderboardError):
-    """A run is in the hands of another process."""
+    """Another process has locked a run."""

@@ -1,4 +1,4 @@
-"""Documents on disk: they appear whole or not at all, also when the machine goes down while one is written."""
+"""JSON documents on disk, written atomically and durably."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def write_json(path: Path, document: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """The document, or None where there is none that can be read."""
+    """The document, or None if it is missing or invalid."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""One attempt as a message: everything a worker needs, on this machine or another, and nothing of the answer."""
+"""One attempt as a message to a worker on this or another machine, without the ground truth."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from itbench_leaderboard.incidents import Incident
 
 @dataclass(frozen=True, slots=True)
 class Job:
+    """Everything a worker needs for one attempt."""
+
     agent_name: str
     agent: dict[str, Any]
     incident: Incident
@@ -35,5 +37,5 @@ class Job:
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Job:
-        chosen = {**document, "incident": Incident(**document["incident"]), "stages": tuple(document["stages"])}
-        return cls(**chosen)
+        fields = {**document, "incident": Incident(**document["incident"]), "stages": tuple(document["stages"])}
+        return cls(**fields)

@@ -1,8 +1,8 @@
-"""From an ended run to its `judge_output.json`: by the judge for diagnoses, by the arena for live problems.
+"""Grade an ended run (`judge_output.json`): diagnoses by the judge, live problems by the episode's own oracles.
 
-Every run has a `score` from 0 to 1, so that both kinds can stand in one table: the judge's headline metric
-(root_cause_entity_f1) of a recording; the mean over the stages asked of a live problem. A run that ended without an
-answer scores 0 in everything. Only a run that our own environment spoilt has no scores, and is counted as such.
+Every run has a `score` from 0 to 1, so that both kinds fit in one table: for a recording the judge's headline metric
+(root_cause_entity_f1), for a live problem the mean over its stages. A run without an answer scores 0 in everything.
+Only a run with an environment error has no scores, and is counted as such.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _PROVIDERS = {"litellm_proxy": "litellm"}
 
 
 def judge_settings(table: JudgeTable, environment: Mapping[str, str] | None = None) -> JudgeSettings | None:
-    """The judge that `[judge]` names, with its key from the environment; None for the baseline."""
+    """Settings of the judge in `[judge]`, with its key from the environment; None for the lexical baseline."""
     if not table.model:
         return None
-    known = dict(os.environ if environment is None else environment)
+    variables = dict(os.environ if environment is None else environment)
     try:
         provider = choose(
             _PROVIDERS.get(table.provider, table.provider),
-            known,
+            variables,
             base_url=table.base_url,
             key_variable=table.api_key_env,
         )
@@ -51,7 +51,7 @@ def judge_settings(table: JudgeTable, environment: Mapping[str, str] | None = No
         raise ConfigurationError(f"[judge]: {problem}") from problem
     return JudgeSettings(
         provider.base_url,
-        known.get(provider.key_variable, ""),
+        variables.get(provider.key_variable, ""),
         (table.model,),
         votes=table.votes,
         max_concurrent=table.max_concurrent,
@@ -62,6 +62,8 @@ def judge_settings(table: JudgeTable, environment: Mapping[str, str] | None = No
 
 @dataclass(slots=True)
 class Judge:
+    """Grades runs."""
+
     settings: JudgeSettings | None = None
     k: int = 3
     cache_dir: Path | None = None
@@ -124,9 +126,9 @@ class Judge:
 
     def _live(self, run: Run) -> dict[str, Any]:
         result = read_json(run.directory / "arena_result.json") or {}
-        asked = [str(stage) for stage in result.get("asked", ())]
-        given = result.get("scores", {})
-        scores = {stage: float(given.get(stage) or 0.0) for stage in asked}
+        stages = [str(stage) for stage in result.get("asked", ())]
+        stage_scores = result.get("scores", {})
+        scores = {stage: float(stage_scores.get(stage) or 0.0) for stage in stages}
         resolved = float(result.get("outcome") == "pass")
         truth = result.get("ground_truth", {})
         edges = truth.get("propagation", [])
@@ -144,7 +146,7 @@ class Judge:
             "details": {
                 "stages": result.get("stages", []),
                 "collateral": result.get("collateral", []),
-                "details": {"predicted_graph": _named(result.get("stages", []))},
+                "details": {"predicted_graph": _predicted_graph(result.get("stages", []))},
             },
             "truth": {
                 "gt_entities": truth.get("roots", []),
@@ -158,10 +160,10 @@ class Judge:
         }
 
 
-def _named(stages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the answers to a live problem name, as a graph: the diagnosis, or else the components that were blamed."""
-    given = {stage.get("stage"): stage.get("submission") for stage in stages}
-    diagnosis, blamed = given.get("diagnosis"), given.get("localization")
+def _predicted_graph(stages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The answer to a live problem as a graph: the diagnosis, or else the localized components."""
+    submissions = {stage.get("stage"): stage.get("submission") for stage in stages}
+    diagnosis, blamed = submissions.get("diagnosis"), submissions.get("localization")
     if isinstance(diagnosis, Mapping) and isinstance(diagnosis.get("entities"), list):
         entities = [one for one in diagnosis["entities"] if isinstance(one, Mapping) and one.get("name")]
         edges = [one for one in diagnosis.get("propagations") or () if isinstance(one, Mapping)]
@@ -176,9 +178,9 @@ def _named(stages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _statements(view: TruthView) -> list[str]:
     truth = view.truth
-    said = [f"{fault.condition} {fault.change}".strip() for fault in truth.faults]
-    said += [f"{edge.source} → {edge.target}: {edge.condition}; {edge.effect}" for edge in truth.propagations]
-    return [text for text in said if text]
+    statements = [f"{fault.condition} {fault.change}".strip() for fault in truth.faults]
+    statements += [f"{edge.source} → {edge.target}: {edge.condition}; {edge.effect}" for edge in truth.propagations]
+    return [text for text in statements if text]
 
 
 def output_digest(run: Run) -> str:
@@ -187,10 +189,10 @@ def output_digest(run: Run) -> str:
 
 
 def _last(state: Mapping[str, Any]) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = next(
+    attempt: Mapping[str, Any] = next(
         (each for each in reversed(state["attempts"]) if each["outcome"] not in (None, Outcome.INTERRUPTED)), {}
     )
-    return found
+    return attempt
 
 
 def _reason(state: Mapping[str, Any]) -> str | None:
@@ -199,7 +201,7 @@ def _reason(state: Mapping[str, Any]) -> str | None:
 
 
 def _figures(state: Mapping[str, Any]) -> dict[str, Any]:
-    """What the run took. Money is that of all its attempts: it was spent."""
+    """Figures of the run. The cost is that of all its attempts."""
     last = _last(state)
     costs = [each["cost_usd"] for each in state["attempts"] if each.get("cost_usd") is not None]
     return {
@@ -214,7 +216,7 @@ def _figures(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def needs_verdict(run: Run) -> bool:
-    """Whether an ended run waits for its judge: none yet, of another output, or one that failed to speak."""
+    """Whether an ended run needs a verdict: it has none, one of another output, or one that failed."""
     document = read_json(run.verdict)
     if not isinstance(document, dict) or document.get("schema_version") != SCHEMA:
         return True

@@ -1,4 +1,4 @@
-"""How a run can end, and what it tells about itself."""
+"""Outcomes and reports of runs."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ REPORT_SCHEMA = "leaderboard-report-v1"
 
 
 class Outcome(StrEnum):
+    """How an attempt ended."""
+
     ANSWERED = "answered"
     NO_ANSWER = "no_answer"
     AGENT_FAILED = "agent_failed"
     TIMEOUT = "timeout"
     TURNS = "turns"
     COST = "cost"
-    ENVIRONMENT_ERROR = "environment_error"  # ours: never held against the agent
-    INTERRUPTED = "interrupted"  # nobody's: not an ending, the run is done again
+    ENVIRONMENT_ERROR = "environment_error"  # not counted against the agent
+    INTERRUPTED = "interrupted"  # stopped by the user: the run is done again
 
 
 RETRIED = (Outcome.AGENT_FAILED, Outcome.ENVIRONMENT_ERROR)
-"""What is tried again by default. An agent that gave no answer, or took too long, has had its run."""
+"""Outcomes that are retried by default; an agent without an answer, or that timed out, is not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What came of one attempt. Unknown figures are None, not zero."""
+    """The result of one attempt. Unknown figures are None, not zero."""
 
     outcome: Outcome
     reason: str = ""
@@ -43,5 +45,5 @@ class Report:
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Report:
-        known = {key: value for key, value in document.items() if key in cls.__slots__}
-        return cls(**{**known, "outcome": Outcome(document["outcome"])})
+        fields = {key: value for key, value in document.items() if key in cls.__slots__}
+        return cls(**{**fields, "outcome": Outcome(document["outcome"])})

@@ -1,4 +1,4 @@
-"""Where a campaign is: a line for every run that ends, with what is left, what it cost and how well it goes."""
+"""Progress of a campaign: a line for every run that ends, with remaining time, cost and passes."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from zero.record import printable
 
 
 class Progress:
-    """Thread-safe. `say` gets whole lines."""
+    """A thread-safe counter; `say` prints a line."""
 
     def __init__(self, total: int, say: Callable[[str], None]) -> None:
         self.total = total
         self.done = 0
         self.spent = 0.0
-        self._fresh = 0
+        self._ended_now = 0
         self._scores: list[float] = []
-        self._began = monotonic()
+        self._start = monotonic()
         self._say = say
         self._lock = threading.Lock()
 
-    def found(self, cost: float, score: float | None) -> None:
-        """A run that had ended before."""
+    def add_finished(self, cost: float, score: float | None) -> None:
+        """Count a run that was finished before this campaign."""
         with self._lock:
             self.done += 1
             self.spent += cost
             if score is not None:
                 self._scores.append(score)
 
-    def paid(self, cost: float) -> None:
+    def add_cost(self, cost: float) -> None:
         with self._lock:
             self.spent += cost
 
-    def ended(self, label: str, outcome: str, verdict: dict[str, Any] | None, reason: str = "") -> None:
+    def report_run(self, label: str, outcome: str, verdict: dict[str, Any] | None, reason: str = "") -> None:
         score = None if verdict is None else verdict["flat_scores"].get("score")
         with self._lock:
             self.done += 1
-            self._fresh += 1
+            self._ended_now += 1
             if score is not None:
                 self._scores.append(float(score))
             shown = "-" if score is None else f"{score:.2f}"
@@ -49,7 +49,7 @@ class Progress:
 
     def _summary(self) -> str:
         left = self.total - self.done
-        pace = (monotonic() - self._began) / self._fresh
+        pace = (monotonic() - self._start) / self._ended_now
         parts = [f"{_duration(left * pace)} left" if left else "all done", f"{self.spent:.2f} USD"]
         if self._scores:
             good = sum(passed(score) for score in self._scores)

@@ -1,8 +1,8 @@
-"""Who is ahead of whom, and whether that says anything.
+"""The ranking of agents, with significance tests.
 
-Agents are ordered by their mean over incidents. Next to each stands the paired test against the next and against the
-first: same incidents, difference, interval, sign-flip permutation, McNemar. Agents whose mean is equal share a rank.
-Beyond the first `TESTED` places the tests are left out; the intervals stay.
+Agents are ordered by their mean over incidents. Each has paired tests against the next and the first one: same
+incidents, difference, interval, sign-flip permutation, McNemar. Agents with equal means share a rank. Below the first
+`TESTED` ranks there are no tests, only intervals.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from itbench_evaluations.comparison import compare
 from itbench_evaluations.errors import InputError
 
-TESTED = 30
+TESTED = 30  # chosen: bounds the time of a large table
 
 
 def _trials(document: Mapping[str, Any], metric: str) -> dict[tuple[str, str], float]:
@@ -25,12 +25,12 @@ def _trials(document: Mapping[str, Any], metric: str) -> dict[tuple[str, str], f
     }
 
 
-def _test(metric: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any] | None:
+def _test(metric: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any] | None:
     try:
-        found = compare(metric, _trials(one, metric), _trials(other, metric)).as_dict()
+        comparison = compare(metric, _trials(first, metric), _trials(second, metric)).as_dict()
     except InputError:
         return None  # no incident in common
-    return {"agent": other["agent"]["name"], **found}
+    return {"agent": second["agent"]["name"], **comparison}
 
 
 def _mean(document: Mapping[str, Any], metric: str) -> float | None:
@@ -39,11 +39,13 @@ def _mean(document: Mapping[str, Any], metric: str) -> float | None:
 
 
 def ranked(documents: Mapping[str, Mapping[str, Any]], metric: str) -> list[dict[str, Any]]:
-    def place(name: str) -> tuple[bool, float, str]:
+    """Rows of the ranking, best first."""
+
+    def order_key(name: str) -> tuple[bool, float, str]:
         mean = _mean(documents[name], metric)
         return mean is None, -(mean or 0.0), name
 
-    order = sorted(documents, key=place)
+    order = sorted(documents, key=order_key)
     rows: list[dict[str, Any]] = []
     for index, name in enumerate(order):
         document = documents[name]

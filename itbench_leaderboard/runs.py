@@ -1,13 +1,13 @@
-"""One run on disk: a state machine that a kill at any moment leaves in a state from which it goes on.
+"""One run on disk: a state machine that can be resumed after a kill at any moment.
 
     (nothing) → running → ended → judged
-                  ↑  └─ killed: its report is there → ended; it is not → the attempt was interrupted, a new one begins
-                  └──── ended with an outcome that is tried again, and tries are left
+                  ↑  └─ killed: with a report → ended; without → the attempt was interrupted, a new one starts
+                  └──── ended with an outcome that is retried, and tries are left
 
-`state.json` is replaced as a whole, last, after everything it speaks of is in place; until it says `ended` nothing of a
-run counts. Every attempt has a directory of its own, `.attempts/N/`, with the agent's workspace and, when it is over,
-the worker's `report.json`. What an attempt of a killed process still writes there reaches no result. The lock is the
-kernel's: it falls with the process that holds it.
+`state.json` is replaced atomically, after everything it refers to is in place; until it says `ended`, nothing of a run
+counts. Every attempt has its own directory, `.attempts/N/`, with the agent's workspace and, at the end, the worker's
+`report.json`. Late writes of a killed attempt do not reach any result. The lock is a kernel lock: it is released when
+its process ends.
 """
 
 from __future__ import annotations
@@ -28,23 +28,25 @@ from zero.evidence import remove
 STATE_SCHEMA = "leaderboard-run-v1"
 WORKSPACE = "workspace"
 OUTPUT, VERDICT = "agent_output.json", "judge_output.json"
-_OURS = frozenset({"state.json", ".lock", ".attempts", VERDICT})
-_LEFT_BEHIND = frozenset({"evidence", ".git", ".zero", ".home"})
-_LARGEST = 64_000_000
+_OWN_FILES = frozenset({"state.json", ".lock", ".attempts", VERDICT})
+_NOT_PUBLISHED = frozenset({"evidence", ".git", ".zero", ".home"})
+_LARGEST = 64_000_000  # bytes of a file; chosen: no trajectory comes near it
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
+    """One attempt at a run."""
+
     number: int
-    place: Path
+    directory: Path
 
     @property
     def workspace(self) -> Path:
-        return self.place / WORKSPACE
+        return self.directory / WORKSPACE
 
     def report(self) -> Report | None:
-        """What the worker said at the end; None while it has not."""
-        document = read_json(self.place / "report.json")
+        """The worker's report; None if there is none yet."""
+        document = read_json(self.directory / "report.json")
         try:
             return Report.from_document(document) if isinstance(document, dict) else None
         except (KeyError, TypeError, ValueError):
@@ -67,10 +69,10 @@ class Run:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as problem:
-                raise Busy(f"{self.directory} is in the hands of another process") from problem
+                raise Busy(f"{self.directory} is locked by another process") from problem
             yield
 
-    # --- what is known --------------------------------------------------------------------------------------------
+    # --- state ---------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
         document = read_json(self.directory / "state.json")
@@ -87,7 +89,7 @@ class Run:
         }
 
     def needs_agent(self, retries: int, retry_on: Sequence[Outcome]) -> bool:
-        """Whether an agent has to be started: the run did not end, or ended in a way that is tried again."""
+        """Whether the agent must be run: the run has not ended, or its outcome is retried."""
         state = self.state()
         if state["state"] in ("planned", "running"):
             return True
@@ -104,8 +106,8 @@ class Run:
 
     # --- transitions, all under the lock ----------------------------------------------------------------------------
 
-    def recovered(self) -> bool:
-        """Finish what a killed process left unfinished; True if that ended the run."""
+    def recover(self) -> bool:
+        """Recover a run of a killed process; True if that ended the run."""
         state = self.state()
         if state["state"] != "running":
             return False
@@ -120,29 +122,29 @@ class Run:
         return False
 
     def begin(self, at: str) -> Attempt:
-        """A new attempt, with an empty workspace."""
+        """Start a new attempt with an empty workspace."""
         state = self.state()
         state["attempts"].append({"number": len(state["attempts"]) + 1, "began": at, "outcome": None})
         attempt = self._attempt(len(state["attempts"]))
-        remove(attempt.place)
+        remove(attempt.directory)
         state["state"] = "running"
         write_json(self.directory / "state.json", state)
         attempt.workspace.mkdir(parents=True)
         return attempt
 
     def end(self, attempt: Attempt, report: Report) -> None:
-        """Publish what the attempt left, then say that the run has ended."""
+        """Publish the attempt's files, then mark the run as ended."""
         self.verdict.unlink(missing_ok=True)
-        self._publish(attempt.workspace, answered=report.outcome is not Outcome.ENVIRONMENT_ERROR)
+        self._publish(attempt.workspace, with_output=report.outcome is not Outcome.ENVIRONMENT_ERROR)
         state = self.state()
         state["attempts"][attempt.number - 1] |= report.as_document()
         over = report.outcome is not Outcome.INTERRUPTED
         state |= {"state": "ended" if over else "planned", "outcome": str(report.outcome) if over else None}
         write_json(self.directory / "state.json", state)
         if report.outcome is Outcome.ANSWERED:
-            remove(attempt.place)  # all of it is published; attempts that failed stay, for whoever asks why
+            remove(attempt.directory)  # everything is published; failed attempts are kept for debugging
 
-    def judged(self, document: dict[str, Any]) -> None:
+    def store_verdict(self, document: dict[str, Any]) -> None:
         write_json(self.verdict, document)
         state = self.state()
         write_json(self.directory / "state.json", {**state, "state": "judged"})
@@ -150,18 +152,20 @@ class Run:
     def _attempt(self, number: int) -> Attempt:
         return Attempt(number, self.directory / ".attempts" / str(number))
 
-    def _publish(self, workspace: Path, *, answered: bool) -> None:
-        """Copy the workspace into the run's directory. Doing it twice does no harm."""
+    def _publish(self, workspace: Path, *, with_output: bool) -> None:
+        """Copy the workspace into the run's directory; idempotent."""
         sources = list(workspace.iterdir()) if workspace.is_dir() else []
-        kept = {
+        published = {
             each.name: each
             for each in sources
-            if each.name not in _LEFT_BEHIND | _OURS and not each.is_symlink() and (answered or each.name != OUTPUT)
+            if each.name not in _NOT_PUBLISHED | _OWN_FILES
+            and not each.is_symlink()
+            and (with_output or each.name != OUTPUT)
         }
         for earlier in list(self.directory.iterdir()):
-            if earlier.name not in _OURS and earlier.name not in kept:
+            if earlier.name not in _OWN_FILES and earlier.name not in published:
                 remove(earlier)
-        for name, source in kept.items():
+        for name, source in published.items():
             draft = self.directory / f".{name}.draft"
             remove(draft)
             _copy(source, draft)
@@ -171,13 +175,13 @@ class Run:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Regular files and directories; links and devices that an agent made are not followed, nor giants kept."""
+    """Copy regular files and directories; links, devices and very large files are skipped."""
     if source.is_symlink():
         return
     if source.is_dir():
         target.mkdir()
         for child in source.iterdir():
-            if child.name not in _LEFT_BEHIND:
+            if child.name not in _NOT_PUBLISHED:
                 _copy(child, target / child.name)
     elif source.is_file() and source.stat().st_size <= _LARGEST:
         shutil.copyfile(source, target)

@@ -1,4 +1,4 @@
-"""What happened in a recorded incident, minute by minute, for its page on the website: made once and kept."""
+"""Timelines of recorded incidents for the website, computed once and stored."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from itbench_leaderboard.incidents import Incident
 from srearena.errors import SreArenaError
 
 SCHEMA = "leaderboard-timeline-v1"
-_ENTRIES = 60
+_ENTRIES = 60  # chosen: what a page shows
 
 
-def keep(root: Path, incidents: Sequence[Incident]) -> None:
-    """Timelines of those recordings that have none yet. One that cannot be read has an empty one, and says why."""
+def write_missing(root: Path, incidents: Sequence[Incident]) -> None:
+    """Write timelines of recordings that have none. An unreadable recording gets an empty one with the reason."""
     for incident in incidents:
-        place = root / "results" / "timelines" / f"{incident.name}.json"
-        if incident.kind != "snapshot" or read_json(place) is not None:
+        path = root / "results" / "timelines" / f"{incident.name}.json"
+        if incident.kind != "snapshot" or read_json(path) is not None:
             continue
-        write_json(place, {"schema_version": SCHEMA, "incident": incident.name, **_made(incident)})
+        write_json(path, {"schema_version": SCHEMA, "incident": incident.name, **_timeline(incident)})
 
 
-def _made(incident: Incident) -> dict[str, object]:
+def _timeline(incident: Incident) -> dict[str, object]:
     from sre_tools.offline_incident_analysis import Workspace, call_tool
 
     try:

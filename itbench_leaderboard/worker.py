@@ -1,6 +1,6 @@
-"""A process that carries out one attempt: the job comes over standard input, the report goes to `report.json`.
+"""The worker process for one attempt: reads the job from standard input, writes the report to `report.json`.
 
-It is told to stop when the leaderboard that started it is gone, and then stops its agent: nobody would pay attention.
+The kernel signals it when its leaderboard process ends; it then stops its agent.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from itbench_leaderboard.agents import carry_out
+from itbench_leaderboard.agents import execute
 from itbench_leaderboard.files import write_json
 from itbench_leaderboard.jobs import Job
 
@@ -27,14 +27,14 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 def main() -> None:
     signal.signal(signal.SIGTERM, _stop)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the leaderboard, which then tells us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the leaderboard, which sends SIGTERM
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     parent = int(sys.argv[1])
     job = Job.from_document(json.loads(sys.stdin.readline()))
     if os.getppid() != parent:
-        sys.exit(130)  # it went before we could ask to be told
-    report = carry_out(job)
+        sys.exit(130)  # the parent ended before prctl took effect
+    report = execute(job)
     write_json(Path(job.workspace).parent / "report.json", report.as_document())
 
 

@@ -1,4 +1,4 @@
-"""Agents of all kinds on incidents of all kinds: `carry_out` turns a job into a report, whatever happens."""
+"""Run any kind of agent on any kind of incident: `execute` turns a job into a report and never raises."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from itbench_leaderboard.jobs import Job
 from itbench_leaderboard.outcomes import Outcome, Report
 from srearena.errors import SreArenaError
 
-# Modules of this package, each with `carry_out(job)`; a worker loads only the one it needs.
-_WAYS = {
+# Modules of this package with `execute(job)`, by kind of agent and incident; a worker imports only one.
+_MODULES = {
     ("cli", "snapshot"): "coding_cli",
     ("python", "snapshot"): "dialogue",
     ("http", "snapshot"): "dialogue",
@@ -20,17 +20,17 @@ _WAYS = {
 }
 
 
-def carry_out(job: Job) -> Report:
-    """One attempt in the job's workspace. What is wrong before the agent starts is the environment's error."""
-    began = monotonic()
+def execute(job: Job) -> Report:
+    """Make one attempt in the job's workspace. Errors before the agent starts are environment errors."""
+    start = monotonic()
     try:
-        way = importlib.import_module(f"{__name__}.{_WAYS[job.agent['kind'], job.incident.kind]}")
-        report: Report = way.carry_out(job)
+        module = importlib.import_module(f"{__name__}.{_MODULES[job.agent['kind'], job.incident.kind]}")
+        report: Report = module.execute(job)
         return report
     except KeyboardInterrupt:
-        return Report(Outcome.INTERRUPTED, "stopped", round(monotonic() - began, 3))
+        return Report(Outcome.INTERRUPTED, "stopped", round(monotonic() - start, 3))
     except SreArenaError as problem:
-        return Report(Outcome.ENVIRONMENT_ERROR, str(problem), round(monotonic() - began, 3))
-    except Exception as problem:  # a bug of ours must not be held against an agent, nor stop the others
+        return Report(Outcome.ENVIRONMENT_ERROR, str(problem), round(monotonic() - start, 3))
+    except Exception as problem:  # a bug of ours must not count against an agent, nor stop other runs
         reason = f"{type(problem).__name__}: {problem}"
-        return Report(Outcome.ENVIRONMENT_ERROR, reason, round(monotonic() - began, 3))
+        return Report(Outcome.ENVIRONMENT_ERROR, reason, round(monotonic() - start, 3))

@@ -1,7 +1,6 @@
-"""An agent on a live problem: one trial of the arena, its result and its session put into the workspace.
+"""Run an agent on a live problem: one trial, whose result and session are copied into the workspace.
 
-While the agent works nothing on disk names the problem: the trial has a folder of its own, with a name that says
-nothing.
+While the agent runs, nothing on disk names the problem: the trial has a temporary directory with a random name.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from itbench_leaderboard.agents import conversation
+from itbench_leaderboard.agents import stepwise
 from itbench_leaderboard.files import write_json
 from itbench_leaderboard.jobs import Job
 from itbench_leaderboard.outcomes import Outcome, Report
@@ -35,57 +34,57 @@ _OUTCOMES = {
 }
 
 
-def carry_out(job: Job) -> Report:
+def execute(job: Job) -> Report:
     table = job.table
     with tempfile.TemporaryDirectory(prefix="run-") as folder:
         limits = Limits(steps=table.max_steps, cost=table.max_cost, wall_seconds=table.timeout or job.timeout)
         spec = EpisodeSpec(job.seed, job.stages or None, limits)
         trial = Trial(job.incident.name, "contestant", folder, spec=spec)
-        document = perform(trial, create_agent=lambda: conversation.make(table, job.label))
+        document = perform(trial, create_agent=lambda: stepwise.create(table, job.label))
         result = json.loads(json.dumps(document, default=str))
-        place = Path(job.workspace)
-        keep(job, result, place)
+        workspace = Path(job.workspace)
+        store_result(job, result, workspace)
         session = next(iter(trial.folder.glob("*.jsonl")), None)
         if session is not None:
-            (place / "traces").mkdir(exist_ok=True)
-            shutil.copyfile(session, place / "traces" / "session.jsonl")
-            write_json(place / "traces" / "trajectory.json", _trajectory(job, session))
+            (workspace / "traces").mkdir(exist_ok=True)
+            shutil.copyfile(session, workspace / "traces" / "session.jsonl")
+            write_json(workspace / "traces" / "trajectory.json", _trajectory(job, session))
         return _report(result, table.model)
 
 
-def keep(job: Job, result: dict[str, Any], place: Path) -> None:
-    """Write the result of the episode, and what the agent answered, into a workspace."""
+def store_result(job: Job, result: dict[str, Any], workspace: Path) -> None:
+    """Write the result of the episode, and the agent's answers, into a workspace."""
     result |= {"agent": job.agent_name, "run": "", "trial": job.number}
-    write_json(place / RESULT, result)
-    write_json(place / OUTPUT, _said(result))
+    write_json(workspace / RESULT, result)
+    write_json(workspace / OUTPUT, _answers(result))
 
 
 def outcome_of(result: dict[str, Any]) -> Outcome:
     return _OUTCOMES[result["outcome"]]
 
 
-def _said(result: dict[str, Any]) -> dict[str, Any]:
-    """What the agent answered, stage by stage, without the verdicts."""
+def _answers(result: dict[str, Any]) -> dict[str, Any]:
+    """The agent's answers by stage, without the verdicts."""
     return {"stages": {stage["stage"]: stage.get("submission") for stage in result["stages"]}}
 
 
 def _report(result: dict[str, Any], model: str) -> Report:
     usage = result.get("usage") or {}
-    told = bool(usage.get("tokens_in") or usage.get("tokens_out"))
+    has_tokens = bool(usage.get("tokens_in") or usage.get("tokens_out"))
     return Report(
         outcome_of(result),
         "" if result["outcome"] == "pass" else str(result.get("reason") or ""),
         float(usage.get("wall_seconds") or 0.0),
         usage.get("steps"),
-        usage["tokens_in"] if told else None,
-        usage["tokens_out"] if told else None,
-        usage.get("cost") if told or usage.get("cost") else None,
+        usage["tokens_in"] if has_tokens else None,
+        usage["tokens_out"] if has_tokens else None,
+        usage.get("cost") if has_tokens or usage.get("cost") else None,
         model,
     )
 
 
 def _trajectory(job: Job, session: Path) -> dict[str, Any]:
-    """The session in the form all trajectories have."""
+    """The session in the common format of trajectories."""
     record = Trajectory(job.agent_name, "", job.table.model)
     step = 0
     for entry in read_session(session):

@@ -1,4 +1,4 @@
-"""A coding CLI on a recorded incident: one run of Zero, with the recording as evidence."""
+"""Run a coding CLI on a recorded incident: one run of Zero, with the recording as evidence."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def request_for(
     timeout: float | None = None,
     collect_traces: bool = False,
 ) -> zero.Request:
-    """What Zero is asked for one run of this agent."""
+    """The request to Zero for one run of this agent."""
     prices = None
     if agent.price_input is not None and agent.price_output is not None:
         prices = Prices(agent.price_input, agent.price_output, agent.price_cached)
@@ -61,7 +61,7 @@ def request_for(
     )
 
 
-def carry_out(job: Job) -> Report:
+def execute(job: Job) -> Report:
     agent = job.table
     request = request_for(
         agent,
@@ -70,18 +70,18 @@ def carry_out(job: Job) -> Report:
         timeout=agent.timeout or job.timeout,
         collect_traces=job.collect_traces,
     )
-    said: list[str] = []
-    result = zero.run(request, said.append)
+    log: list[str] = []
+    result = zero.run(request, log.append)
     usage = result.usage
-    told = bool(usage.prompt or usage.completion)
-    reason = "" if result.outcome is zero.Outcome.ANSWERED else "; ".join(result.complaints) or "".join(said[-1:])
+    has_tokens = bool(usage.prompt or usage.completion)
+    reason = "" if result.outcome is zero.Outcome.ANSWERED else "; ".join(result.complaints) or "".join(log[-1:])
     return Report(
         OUTCOMES[result.outcome],
         reason,
         result.seconds,
         result.turns,
-        usage.prompt if told else None,
-        usage.completion if told else None,
+        usage.prompt if has_tokens else None,
+        usage.completion if has_tokens else None,
         usage.cost_usd,
         agent.model,
     )

@@ -1,4 +1,4 @@
-"""An agent that acts step by step on a recorded incident: the diagnostic tools are its actions, `submit` its answer."""
+"""Run a stepwise agent on a recorded incident: the diagnostic tools are its actions, `submit` gives its answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from itbench_leaderboard.agents import conversation
+from itbench_leaderboard.agents import stepwise
 from itbench_leaderboard.files import write_json
 from itbench_leaderboard.jobs import Job
 from itbench_leaderboard.outcomes import Outcome, Report
@@ -32,25 +32,27 @@ _INSTRUCTIONS = (
     "namespace/Kind/name, contributing_factor, reasoning, evidence), propagations (source, target, condition, effect) "
     "and alerts_explained (alert, explanation, explained)."
 )
-_LONGEST_STATE = 40_000
+_LONGEST_STATE = 40_000  # characters; chosen: about ten thousand tokens
 
 
-def carry_out(job: Job) -> Report:
-    agent = conversation.make(job.table, job.label)
+def execute(job: Job) -> Report:
+    agent = stepwise.create(job.table, job.label)
     return asyncio.run(_Dialogue(job, agent).run())
 
 
 class _Dialogue:
+    """One run of an agent: states, actions and the record of them."""
+
     def __init__(self, job: Job, agent: Agent) -> None:
         self._job = job
         self._table = job.table
         self._agent = agent
-        self._place = Path(job.workspace)
+        self._workspace = Path(job.workspace)
         self._record = Trajectory(job.agent_name, "", self._table.model)
         self._complaints: tuple[str, ...] = ()
 
     async def run(self) -> Report:
-        began = monotonic()
+        start = monotonic()
         limit = self._table.timeout or self._job.timeout
         reason = ""
         try:
@@ -61,14 +63,14 @@ class _Dialogue:
             outcome, reason = Outcome.TIMEOUT, f"the limit of {limit:g} seconds is reached"
         except asyncio.CancelledError:
             raise
-        except Exception as problem:  # whatever an agent raises is the agent's
+        except Exception as problem:  # any exception of an agent counts against the agent
             outcome, reason = Outcome.AGENT_FAILED, f"{type(problem).__name__}: {problem}"
         usage = self._usage()
         if usage is not None:
             self._record.set_attempt_usage(usage)
             self._record.end_attempt()
-        seconds = round(monotonic() - began, 3)
-        traces = self._place / "traces"
+        seconds = round(monotonic() - start, 3)
+        traces = self._workspace / "traces"
         write_json(traces / "trajectory.json", self._record.document(outcome=str(outcome), seconds=seconds))
         return Report(
             outcome,
@@ -82,26 +84,29 @@ class _Dialogue:
         )
 
     def _usage(self) -> Usage | None:
-        told = self._agent.usage() if callable(getattr(self._agent, "usage", None)) else None  # type: ignore[attr-defined]
-        if not isinstance(told, Mapping) or not told:
+        reported = self._agent.usage() if callable(getattr(self._agent, "usage", None)) else None  # type: ignore[attr-defined]
+        if not isinstance(reported, Mapping) or not reported:
             return None
-        cost = told.get("cost")
+        cost = reported.get("cost")
         return Usage(
-            int(told.get("tokens_in", 0)), int(told.get("tokens_out", 0)), 0, None if cost is None else float(cost)
+            int(reported.get("tokens_in", 0)),
+            int(reported.get("tokens_out", 0)),
+            0,
+            None if cost is None else float(cost),
         )
 
     async def _converse(self) -> Outcome:
         tools = all_tools()
         actions = {name: f"{tool.title}: {', '.join(tool.input_schema['properties'])}" for name, tool in tools.items()}
-        (self._place / "AGENTS.md").write_text(f"{_DESCRIPTION}\n\n{_INSTRUCTIONS}\n", encoding="utf-8")
+        (self._workspace / "AGENTS.md").write_text(f"{_DESCRIPTION}\n\n{_INSTRUCTIONS}\n", encoding="utf-8")
         self._record.add_message(f"{_DESCRIPTION}\n{_INSTRUCTIONS}", "system")
         introduce = getattr(self._agent, "init_context", None)
         if callable(introduce):
-            told = introduce(_DESCRIPTION, _INSTRUCTIONS, actions)
-            if inspect.isawaitable(told):
-                await told
+            pending = introduce(_DESCRIPTION, _INSTRUCTIONS, actions)
+            if inspect.isawaitable(pending):
+                await pending
         state = f"{_DESCRIPTION}\n{_INSTRUCTIONS}\nTools: {', '.join(actions)}"
-        with Workspace(self._job.incident.path, output=self._place) as workspace:
+        with Workspace(self._job.incident.path, output=self._workspace) as workspace:
             for step in range(1, self._table.max_steps + 1):
                 text = await self._agent.get_action(state)
                 self._record.add_text(str(text))
@@ -117,15 +122,15 @@ class _Dialogue:
                         return Outcome.ANSWERED
                     state = "\n".join(self._complaints)
                 else:
-                    state = await asyncio.to_thread(_answer, workspace, call)
+                    state = await asyncio.to_thread(_call, workspace, call)
                 self._record.add_tool_result(str(step), state)
         return Outcome.TURNS if not self._complaints else Outcome.NO_ANSWER
 
     def _accepted(self, call: Call) -> bool:
         values = [*call.arguments, *call.options.values()]
-        given = values[0] if values else ""
-        output = self._place / OUTPUT
-        output.write_text(given if isinstance(given, str) else json.dumps(given), encoding="utf-8")
+        diagnosis = values[0] if values else ""
+        output = self._workspace / OUTPUT
+        output.write_text(diagnosis if isinstance(diagnosis, str) else json.dumps(diagnosis), encoding="utf-8")
         answer = examine(output.resolve(), "diagnosis")
         if not answer.good:
             self._complaints = (retry_message(answer, Path("submit(...)"), "diagnosis"),)
@@ -136,7 +141,7 @@ def _positional(call: Call) -> dict[str, Any]:
     return {f"argument_{index}": value for index, value in enumerate(call.arguments, 1)}
 
 
-def _answer(workspace: Workspace, call: Call) -> str:
+def _call(workspace: Workspace, call: Call) -> str:
     if call.arguments:
         return f"Error: {call.name} takes keyword arguments"
     try:

@@ -1,7 +1,7 @@
-"""An episode with its tools on the loopback interface, as `srearena serve` offers it, for an agent that others run.
+"""Serve an episode and its tools on the loopback interface, like `srearena serve`, for an agent started elsewhere.
 
-It lives in a thread of its own. With the last submission, or when it is told to end, the tools are taken away first and
-the system is graded then: nothing that an agent does afterwards counts, for it or against it.
+It runs in its own thread. After the last submission, or when it is stopped, the tools are closed first and then the
+system is graded: nothing that the agent does afterwards affects the grade.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ from srearena.conductor.errors import EnvironmentFailure
 from srearena.conductor.serving.http_api import EpisodeApp, addresses, serve
 from srearena.conductor.serving.mcp_server import ToolServer
 
-_PATIENCE = 120.0
+_START_SECONDS = 120.0  # chosen: the tool server starts in seconds; a loaded machine needs more
 
 
 class EpisodeHost:
+    """The thread that serves an episode."""
+
     def __init__(self, episode: Episode, mode: str) -> None:
         self.token = token_urlsafe(24)
         self._episode = episode
@@ -34,33 +36,33 @@ class EpisodeHost:
         self._thread = Thread(target=self._run, name="episode", daemon=True)
 
     def start(self) -> str:
-        """The address of the tool server."""
+        """Start serving; returns the address of the tool server."""
         self._thread.start()
-        offered = self._offer.result(_PATIENCE)
+        offered = self._offer.result(_START_SECONDS)
         if "url" not in offered:
             raise EnvironmentFailure(f"there is no tool server: {offered.get('error', 'it does not say why')}")
         return str(offered["url"])
 
-    def wanting(self) -> list[str]:
-        """What the agent still has to do, in words for it."""
+    def remaining_work(self) -> list[str]:
+        """What the agent still has to do, as messages to it."""
         if not self._episode.within_limits():
             return []
         return [f"{self._episode.question} (with the tool submit)"]
 
     def graded(self, outcome: Outcome, reason: str) -> None:
-        """End the episode so, unless it has ended by itself, and wait for the verdicts."""
+        """End the episode with this outcome, unless it has already ended, and wait for the grading."""
         self._episode.end(outcome, reason)
-        self._leave()
+        self._stop_and_join()
         if self._failure is not None:
             raise self._failure
 
     def abandon(self) -> None:
-        """End without verdicts; also after `graded`, when it does nothing."""
+        """End without grading; does nothing after `graded`."""
         self._abandoned = True
         if self._thread.is_alive():
-            self._leave()
+            self._stop_and_join()
 
-    def _leave(self) -> None:
+    def _stop_and_join(self) -> None:
         if self._loop is not None and self._stop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
@@ -68,7 +70,7 @@ class EpisodeHost:
     def _run(self) -> None:
         try:
             asyncio.run(self._serve())
-        except BaseException as failure:  # told to whoever waits
+        except BaseException as failure:  # re-raised in the waiting thread
             self._failure = failure
         finally:
             if not self._offer.done():
@@ -87,7 +89,7 @@ class EpisodeHost:
                 self._offer.set_result({"error": str(problem)})
 
         def ready(port: int) -> None:
-            # The tools ask this very server about the episode, so they start while it runs.
+            # The tools call this server, so they start after it.
             starting.append(asyncio.create_task(offer(f"http://127.0.0.1:{port}")))
 
         task = {
@@ -99,8 +101,8 @@ class EpisodeHost:
         try:
             await serve(EpisodeApp(episode, self.token, task, stop.set), 0, ready, stop)
         finally:
-            for each in starting:
-                each.cancel()
+            for starting_task in starting:
+                starting_task.cancel()
             await tools.stop()
         if not self._abandoned:
             await asyncio.to_thread(episode.grade)

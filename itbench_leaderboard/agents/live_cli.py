@@ -1,7 +1,7 @@
-"""A coding CLI on a live problem: an episode of the arena, whose tools Zero's agent gets over MCP.
+"""Run a coding CLI on a live problem: an episode whose tools the agent uses over MCP.
 
-The agent reaches the tools and the model, and nothing else of this machine where there is a sandbox. Its workspace is a
-directory whose name says nothing: where runs are kept, paths name the problem.
+With a sandbox, the agent reaches only the tools and the model on this machine. Its workspace has a random name, because
+the directories of runs contain the name of the problem.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import zero
-from itbench_leaderboard.agents.arena import keep, outcome_of
+from itbench_leaderboard.agents.arena import outcome_of, store_result
 from itbench_leaderboard.agents.coding_cli import OUTCOMES, request_for
 from itbench_leaderboard.agents.episode_host import EpisodeHost
 from itbench_leaderboard.configuration import AgentTable
@@ -25,7 +25,7 @@ from srearena.conductor.episode.outcome import Limits
 from srearena.conductor.episode.outcome import Outcome as Ending
 from srearena.conductor.episode.spec import EpisodeSpec
 
-# How an episode ends that its agent did not bring to its end.
+# Outcomes of episodes that the agent did not finish.
 _ENDINGS = {
     zero.Outcome.TIMEOUT: Ending.TIMEOUT,
     zero.Outcome.TURNS: Ending.BUDGET,
@@ -41,7 +41,7 @@ _REASONS = {
 def live_request(
     agent: AgentTable, workspace: Path, url: str, token: str, *, timeout: float | None = None, traces: bool = False
 ) -> zero.Request:
-    """What Zero is asked for one run of this agent with the tools at `url`."""
+    """The request to Zero for one run of this agent with the tools at `url`."""
     return replace(
         request_for(agent, workspace, None, timeout=timeout, collect_traces=traces),
         prompt=agent.live_prompt_file,
@@ -49,7 +49,7 @@ def live_request(
     )
 
 
-def carry_out(job: Job) -> Report:
+def execute(job: Job) -> Report:
     agent = job.table
     limit = agent.timeout or job.timeout
     with tempfile.TemporaryDirectory(prefix="run-") as folder:
@@ -68,7 +68,7 @@ def carry_out(job: Job) -> Report:
                 host.abandon()
         finally:
             conductor.close()
-            _bring_home(workspace, Path(job.workspace))
+            _move_files(workspace, Path(job.workspace))
             session = next(iter(results.rglob("session.jsonl")), None)
             if session is not None:
                 (Path(job.workspace) / "traces").mkdir(exist_ok=True)
@@ -79,44 +79,44 @@ def _run(job: Job, conductor: Conductor, host: EpisodeHost, workspace: Path, lim
     agent, episode = job.table, conductor.episode
     assert episode is not None
     request = live_request(agent, workspace, host.start(), host.token, timeout=limit, traces=job.collect_traces)
-    said: list[str] = []
-    result = zero.run(replace(request, remaining_work=host.wanting), said.append)
+    log: list[str] = []
+    result = zero.run(replace(request, remaining_work=host.remaining_work), log.append)
     if result.outcome is zero.Outcome.INTERRUPTED:
         return Report(Outcome.INTERRUPTED, "stopped", result.seconds)
     reason = _REASONS.get(result.outcome, "the agent stopped before its last submission")
-    if result.outcome is zero.Outcome.AGENT_FAILED and said:
-        reason = said[-1]
+    if result.outcome is zero.Outcome.AGENT_FAILED and log:
+        reason = log[-1]
     usage = result.usage
     episode.usage.tokens_in, episode.usage.tokens_out = usage.prompt, usage.completion
     episode.usage.cost = usage.cost_usd or 0.0
     host.graded(_ENDINGS.get(result.outcome, Ending.AGENT_ERROR), reason)
     document = json.loads(json.dumps(conductor.finish(episode), default=str))
-    keep(job, document, workspace)
-    told = bool(usage.prompt or usage.completion)
+    store_result(job, document, workspace)
+    has_tokens = bool(usage.prompt or usage.completion)
     outcome = outcome_of(document)
     if document["outcome"] in (Ending.AGENT_ERROR, Ending.BUDGET):
-        outcome = OUTCOMES[result.outcome]  # the episode ended because the agent did: Zero knows how
+        outcome = OUTCOMES[result.outcome]  # the episode ended with the agent: use the outcome of Zero
     return Report(
         outcome,
         "" if document["outcome"] == "pass" else str(document.get("reason") or ""),
         _seconds(document, result.seconds),
         result.turns,
-        usage.prompt if told else None,
-        usage.completion if told else None,
+        usage.prompt if has_tokens else None,
+        usage.completion if has_tokens else None,
         usage.cost_usd,
         agent.model,
     )
 
 
 def _seconds(document: Mapping[str, object], otherwise: float) -> float:
-    """To the last submission, not to the CLI's last word."""
+    """Seconds until the last submission, not until the CLI ended."""
     used = document.get("usage")
     return float(used["wall_seconds"]) if isinstance(used, dict) and used.get("wall_seconds") else otherwise
 
 
-def _bring_home(workspace: Path, home: Path) -> None:
-    """Move what the agent left to where the run's workspace is expected."""
-    home.mkdir(parents=True, exist_ok=True)
-    for each in workspace.iterdir():
-        if each.name not in (".zero", ".home"):
-            shutil.move(each, home / each.name)
+def _move_files(workspace: Path, target: Path) -> None:
+    """Move the agent's files to the workspace of the run."""
+    target.mkdir(parents=True, exist_ok=True)
+    for path in workspace.iterdir():
+        if path.name not in (".zero", ".home"):
+            shutil.move(path, target / path.name)

@@ -1,4 +1,4 @@
-"""Where attempts are carried out. `carry_out` blocks until there is a report; it is called from many threads."""
+"""The interface of executors. `execute` blocks until there is a report; it is called from many threads."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from itbench_leaderboard.runs import Attempt
 
 
 class Executor(Protocol):
-    def carry_out(self, job: Job, attempt: Attempt) -> Report: ...
+    """Executes attempts on this machine or others."""
+
+    def execute(self, job: Job, attempt: Attempt) -> Report: ...
 
     def stop(self) -> None:
-        """End what is under way, soon; its reports say `interrupted`."""
+        """Stop running attempts soon; their reports say `interrupted`."""
 
     def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""Attempts in processes of this machine, one each, so that no agent's trouble is another's."""
+"""Execute attempts on this machine, each in its own process, so that they do not affect each other."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from itbench_leaderboard.jobs import Job
 from itbench_leaderboard.outcomes import Outcome, Report
 from itbench_leaderboard.runs import Attempt
 
-_GRACE = 60.0  # seconds beyond an agent's own limit, for setting up and cleaning up
-_LIVE_GRACE = 1800.0  # deploying and grading are not the agent's time
-_STOP = 15.0
+_GRACE = 60.0  # seconds beyond the agent's limit, for set-up and clean-up; chosen
+_LIVE_GRACE = 1800.0  # seconds; deployment and grading do not count as the agent's time; chosen: a slow real cluster
+_STOP = 15.0  # seconds until SIGKILL; chosen: a CLI ends in a few
 
 
 class Local:
+    """The executor of this machine."""
+
     def __init__(self) -> None:
         self._running: set[subprocess.Popen[str]] = set()
         self._lock = threading.Lock()
         self._stopped = False
 
-    def carry_out(self, job: Job, attempt: Attempt) -> Report:
+    def execute(self, job: Job, attempt: Attempt) -> Report:
         with self._lock:
             if self._stopped:
                 return Report(Outcome.INTERRUPTED, "stopped")

@@ -18,7 +18,7 @@ def judged(root: Path, agent: str, incident: str, number: int, score: float | No
     run = run_of(root, agent, incident, number)
     run.directory.mkdir(parents=True)
     run.end(run.begin("now"), Report(outcome, cost_usd=0.5))
-    run.judged(
+    run.store_verdict(
         {
             "schema_version": "leaderboard-judge-v1",
             "metadata": {"outcome": str(outcome), "error": None, "cost_usd": 0.5},

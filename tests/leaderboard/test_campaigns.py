@@ -119,7 +119,7 @@ def test_another_agent_under_an_old_name_is_refused(tmp_path: Path, capsys: pyte
 
 def test_what_is_not_there_is_said_before_anything_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(python_agents(tmp_path, ("ghost", 'agent = "nowhere:Agent"'))) == 1
-    assert "agent ghost: the agent nowhere:Agent cannot be made" in capsys.readouterr().err
+    assert "agent ghost: the agent nowhere:Agent cannot be created" in capsys.readouterr().err
     assert not (tmp_path / "leaderboard_results" / "ghost" / "Scenario-1").exists()
 
 

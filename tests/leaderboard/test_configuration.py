@@ -114,7 +114,7 @@ def test_answer_keys_may_lie_apart_from_the_evidence(tmp_path: Path) -> None:
     config.write_text(f'answers_dir = "keys"\n{text}')
     first, second = find(load(config))
     assert (first.path, first.truth().incident_id) == (str(tmp_path / "snapshots" / "Scenario-1"), "1")
-    assert "keys" not in json.dumps(second.shown())
+    assert "keys" not in json.dumps(second.public_document())
     (tmp_path / "snapshots" / "Scenario-2").rename(tmp_path / "gone")
     with pytest.raises(ConfigurationError, match="answer key of no recording"):
         find(load(config))

@@ -107,7 +107,7 @@ def test_a_node_lost_half_way_loses_no_run(tmp_path: Path, environment: dict[str
     assert all(row["outcomes"] == {"answered": 4} for row in document["rankings"])
     run = tmp_path / "leaderboard_results/good/Scenario-1/1/traces"
     assert (run / "trajectory.json").is_file()
-    # Prompt and recordings came as parcels, the recordings without their answer keys.
+    # Prompt and recordings came as bundles, the recordings without their answer keys.
     assert str(tmp_path / "cache" / "shipped") in json.loads((run / "run.json").read_text())["prompt"]
     shipped = {path.name for path in (tmp_path / "cache" / "shipped").glob("*/*")}
     assert shipped == {"Scenario-1", "Scenario-2", "prompt.md"}
@@ -163,7 +163,7 @@ def test_resources_that_no_node_has_are_named_and_waiting_for_them_can_be_ended(
             board.terminate()
             rest = board.stderr.read()
         assert board.wait() == 130, rest
-    assert "stopped: the same command goes on" in rest
+    assert "stopped: the same command resumes" in rest
 
 
 @pytest.mark.parametrize("asked", ["licence=many", "licence=", "=1", "licence=-1", "licence=nan", "licence=0"])

@@ -38,7 +38,7 @@ def test_a_run_ends_with_its_output_published(run: Run) -> None:
 def test_killed_while_the_agent_worked_the_attempt_is_repeated_and_does_not_count_as_a_try(run: Run) -> None:
     attempt = run.begin("now")
     (attempt.workspace / "agent_output.json").write_text('{"half": ')
-    assert not run.recovered()
+    assert not run.recover()
     assert run.needs_agent(0, RETRIED)
     assert not run.output.exists()
     assert run.state()["attempts"][0]["outcome"] == "interrupted"
@@ -47,8 +47,8 @@ def test_killed_while_the_agent_worked_the_attempt_is_repeated_and_does_not_coun
 def test_killed_between_report_and_publication_the_answer_is_not_lost(run: Run) -> None:
     attempt = run.begin("now")
     (attempt.workspace / "agent_output.json").write_text('{"a": 1}')
-    (attempt.place / "report.json").write_text(json.dumps(Report(Outcome.ANSWERED).as_document()))
-    assert run.recovered()
+    (attempt.directory / "report.json").write_text(json.dumps(Report(Outcome.ANSWERED).as_document()))
+    assert run.recover()
     assert json.loads(run.output.read_text()) == {"a": 1}
     assert not run.needs_agent(5, RETRIED)
 
@@ -57,7 +57,7 @@ def test_what_an_earlier_attempt_published_never_counts_for_a_later_one(run: Run
     attempt = run.begin("now")
     (attempt.workspace / "agent_output.json").write_text('{"old": 1}')
     run.end(attempt, Report(Outcome.AGENT_FAILED))
-    run.judged({"flat_scores": {}})
+    run.store_verdict({"flat_scores": {}})
     run.end(run.begin("later"), Report(Outcome.NO_ANSWER))
     assert not run.output.exists()
     assert not run.verdict.exists()
