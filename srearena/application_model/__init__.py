@@ -1,4 +1,4 @@
-"""What an application's programs do, as data: `model.yaml`, read by the simulator, checked before anything starts."""
+"""The application model (`model.yaml`): the behaviour of an application's programs, as data for the simulator."""
 
 from srearena.application_model.loading import ModelError, load_model
 from srearena.application_model.schema import ApplicationModel, ProgramModel

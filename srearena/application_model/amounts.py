@@ -1,4 +1,4 @@
-"""Numbers as people write them in a model: durations, sizes, and settings that are known only when a program starts."""
+"""Durations, sizes and numbers of a model, and references to settings, which are resolved when a program starts."""
 
 from __future__ import annotations
 
@@ -20,47 +20,47 @@ SETTING = re.compile(r"\$\{([A-Za-z0-9_.-]+)\}")
 
 
 def seconds(value: Any) -> float:
-    """A duration in seconds; ValueError where it is none. Bare numbers are seconds."""
+    """Parse a duration to seconds; ValueError where it is none. Bare numbers are seconds."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
-    found = _DURATION.fullmatch(str(value).strip())
-    if found is None:
-        raise ValueError(f"{value!r} is no duration: write 5ms, 1.5s, 2m or a number of seconds")
-    return float(found["number"]) * _SECONDS[found["unit"]]
+    match = _DURATION.fullmatch(str(value).strip())
+    if match is None:
+        raise ValueError(f"{value!r} is not a duration: write 5ms, 1.5s, 2m or a number of seconds")
+    return float(match["number"]) * _SECONDS[match["unit"]]
 
 
 def size(value: Any) -> int:
-    """A number of bytes; ValueError where it is none."""
+    """Parse a size to bytes; ValueError where it is none."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return int(value)
-    found = _SIZE.fullmatch(str(value).strip())
-    if found is None:
-        raise ValueError(f"{value!r} is no size: write 64Ki, 1.5Mi, 20M or a number of bytes")
-    return int(float(found["number"]) * _BYTES[found["unit"] or ""])
+    match = _SIZE.fullmatch(str(value).strip())
+    if match is None:
+        raise ValueError(f"{value!r} is not a size: write 64Ki, 1.5Mi, 20M or a number of bytes")
+    return int(float(match["number"]) * _BYTES[match["unit"] or ""])
 
 
-def _open(value: Any) -> Any:
-    """Settings are put in later; everything else must be right now."""
+def _setting_reference(value: Any) -> Any:
+    """The value where it refers to a setting, which is resolved later; None otherwise."""
     return value if isinstance(value, str) and SETTING.search(value) else None
 
 
 def _duration_or_setting(value: Any) -> Any:
-    return _open(value) or seconds(value)
+    return _setting_reference(value) or seconds(value)
 
 
 def _number_or_setting(value: Any) -> Any:
-    kept = _open(value)
-    if kept is not None:
-        return kept
+    reference = _setting_reference(value)
+    if reference is not None:
+        return reference
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise ValueError(f"{value!r} is no number") from None
+        raise ValueError(f"{value!r} is not a number") from None
 
 
 def _share(value: float) -> float:
     if not 0 <= value <= 1:
-        raise ValueError(f"{value:g} is no share: it lies between 0 and 1")
+        raise ValueError(f"{value:g} is not a share: it must be between 0 and 1")
     return value
 
 

@@ -1,4 +1,4 @@
-"""Reading a model: YAML to checked data, with `extends` resolved, and a message that names file, path and reason."""
+"""Reading a model: YAML is validated, `extends` resolved; an error names file, path and reason."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from pydantic import ValidationError
 from srearena.application_model.schema import ApplicationModel
 from srearena.errors import SreArenaError
 
-_MERGED = ("settings", "dependencies", "operations", "files", "env", "reports")
-"""Keys whose entries a program that extends another adds to, rather than replaces."""
+_MERGED = ("settings", "dependencies", "operations", "files", "env")
+"""Keys whose entries are merged when a program extends another; other keys are replaced."""
 
 
 class ModelError(SreArenaError):
-    """A model cannot be used; the message names the file, the place in it, and what is wrong there."""
+    """A model is invalid; the message names the file, the path in it, and the reason."""
 
 
 def load_model(path: Path) -> ApplicationModel:
-    """The model in a file, or in the `model.yaml` of a folder."""
+    """Read the model in a file, or in the `model.yaml` of a folder."""
     path = Path(path)
     if path.is_dir():
         path /= "model.yaml"
@@ -53,52 +53,57 @@ def _parsed(path: Path, text: str) -> ApplicationModel:
 
 
 def _extended(path: Path, programs: list[Any]) -> list[Any]:
-    """Programs with what they take over from others of the same file; those marked `abstract` only give."""
-    known: dict[str, dict[str, Any]] = {}
+    """Resolve `extends`; programs marked `abstract` serve only as a base and are dropped."""
+    by_name: dict[str, dict[str, Any]] = {}
     result: list[Any] = []
     for number, program in enumerate(programs):
         if not isinstance(program, dict):
             raise ModelError(f"{path}: programs[{number}] must be a mapping")
-        own = dict(program)
-        parent_name = own.pop("extends", None)
+        values = dict(program)
+        parent_name = values.pop("extends", None)
         if parent_name is not None:
-            parent = known.get(parent_name)
+            parent = by_name.get(parent_name)
             if parent is None:
                 raise ModelError(
                     f"{path}: programs[{number}].extends: no program {parent_name!r} comes before this one"
                 )
-            own = _merged(parent, own)
-        abstract = own.pop("abstract", False)
-        known[str(own.get("name", number))] = own
+            values = _merged(parent, values)
+        abstract = values.pop("abstract", False)
+        by_name[str(values.get("name", number))] = values
         if not abstract:
-            result.append(own)
+            result.append(values)
     return result
 
 
-def _merged(parent: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    merged = {**parent, **own}
+def _merged(parent: dict[str, Any], child: dict[str, Any]) -> dict[str, Any]:
+    merged = {**parent, **child}
     for key in _MERGED:
-        if isinstance(parent.get(key), dict) and isinstance(own.get(key), dict):
-            merged[key] = {**parent[key], **own[key]}
+        if isinstance(parent.get(key), dict) and isinstance(child.get(key), dict):
+            merged[key] = {**parent[key], **child[key]}
     for key in ("effects",):
-        if isinstance(parent.get(key), list) and isinstance(own.get(key), list):
-            merged[key] = [*parent[key], *own[key]]
+        if isinstance(parent.get(key), list) and isinstance(child.get(key), list):
+            merged[key] = [*parent[key], *child[key]]
     return merged
 
 
 def _first_error(path: Path, loaded: dict[str, Any], problem: ValidationError) -> str:
     errors = problem.errors(include_url=False)
     first = errors[0]
-    place = ""
+    location = ""
     node: Any = loaded
     for part in first["loc"]:
-        place += f"[{part}]" if isinstance(part, int) else f".{part}" if place else str(part)
+        location += f"[{part}]" if isinstance(part, int) else f".{part}" if location else str(part)
         if isinstance(part, int) and isinstance(node, list) and part < len(node):
             node = node[part]
-            if place.startswith("programs[") and place.count("[") == 1 and isinstance(node, dict) and "name" in node:
-                place = f"programs[{node['name']}]"
+            if (
+                location.startswith("programs[")
+                and location.count("[") == 1
+                and isinstance(node, dict)
+                and "name" in node
+            ):
+                location = f"programs[{node['name']}]"
         elif isinstance(node, dict):
             node = node.get(part)
     reason = str(first["msg"]).removeprefix("Value error, ")
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return f"{path}: {place}: {reason}{more}"
+    return f"{path}: {location}: {reason}{more}"

@@ -1,11 +1,11 @@
-"""The shape of `model.yaml`.
+"""The schema of `model.yaml`.
 
-A model says what the programs behind an application's images do: what they read and need when they start, where they
-listen, what their operations cost and call, and how they behave when something they call fails. It says nothing about
-Kubernetes (the manifests do) and nothing about faults: what goes wrong follows from the state of the cluster.
+A model describes the programs of an application's images: their startup, ports, operations with costs and calls, and
+their behaviour when a dependency fails. It contains nothing about Kubernetes (see the manifests) and nothing about
+faults: failures follow from the state of the cluster.
 
-Texts may hold `${setting}` (a program's settings, known when it starts) and, in log lines and error texts, `{time}`,
-`{error}` and the other names that docs/model.md lists.
+Texts may contain `${setting}` (resolved when the program starts) and, in log lines and error texts, `{time}`, `{error}`
+and the other names in docs/model.md.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Runtime = Literal["go", "java", "node", "python", "cpp", "dotnet", "ruby", "php"
 
 
 class Part(BaseModel):
-    """Unknown keys are mistakes."""
+    """Base of all parts; unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
 class Setting(Part):
-    """Where a value comes from: the first of the sources that has it, else the default."""
+    """A value of a program: from the first source that has it, else the default."""
 
     env: str | None = None
     config: str | None = None
@@ -39,36 +39,36 @@ class Setting(Part):
     value: str | int | float | None = None
     default: str | int | float | None = None
     match: str | None = None
-    """A regular expression with one group: the part of the value that counts."""
+    """A regular expression with one group: the part of the value that is used."""
 
 
 class Configuration(Part):
-    """A file the program reads at start; the image brings `content`, a mounted file hides it."""
+    """A file that the program reads at startup; the image contains `content`, a mounted file replaces it."""
 
     path: str
     format: Literal["json", "yaml", "env"] = "json"
     content: dict[str, Any] | str | None = None
     missing: str = ""
-    """What it says before it exits when the file cannot be read."""
+    """The message with which it exits when the file cannot be read."""
 
 
 class Trouble(Part):
-    """What a program does about a step of its start that failed."""
+    """The reaction of a program to a failed startup step."""
 
     log: str | list[str] = ""
     exit: int | None = None
-    """End with that status. Without this and `retry` it goes on."""
+    """Exit with that status. Without this and `retry` it continues."""
     retry: Seconds | None = None
-    """Try again after that long, forever or `attempts` times."""
+    """Retry after that long, for ever or `attempts` times."""
     attempts: int = 0
 
 
 class StartStep(Part):
-    """One step of a start; exactly one of the first keys is given."""
+    """One step of the startup; it has exactly one of the first keys."""
 
     log: str | list[str] | None = None
     take: Seconds | None = None
-    """Time at work (class loading, migrations)."""
+    """Processing time (class loading, migrations)."""
     need: str | None = None
     """A setting that must have a value."""
     reach: str | None = None
@@ -78,15 +78,15 @@ class StartStep(Part):
     access: str | None = None
     """A dependency that must allow an action on a target (`action`, `target`)."""
     seed: str | None = None
-    """A dependency to put data into: `target` and `rows`."""
+    """A dependency to insert data into: `target` and `rows`."""
     register_in: str | None = Field(default=None, alias="register")
-    """A registry (a dependency) to register `name` in, with this pod's address and the first port."""
+    """A service registry (a dependency) in which `name` is registered, with the pod's address and the first port."""
     listen: bool | None = None
-    """Begin to accept connections here rather than at the end."""
+    """Accept connections from here on rather than after the last step."""
 
     name: str = ""
     beat: Seconds | None = None
-    """With `register`: say so again every so often, and leave when told to stop; without it, once and for ever."""
+    """With `register`: renew the registration at this interval and remove it at shutdown; else register once."""
     action: Literal["read", "write", "create"] = "read"
     target: str = ""
     rows: int | list[dict[str, Any]] = 0
@@ -98,26 +98,30 @@ class StartStep(Part):
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
         kinds = ("log", "take", "need", "reach", "write", "access", "seed", "register_in", "listen")
-        given = [kind for kind in kinds if getattr(self, kind) is not None]
-        if len(given) != 1:
-            raise ValueError(f"a step of the start is one of {', '.join(kinds)}: this has {given or 'none'}")
+        present = [kind for kind in kinds if getattr(self, kind) is not None]
+        if len(present) != 1:
+            raise ValueError(f"a step of the start is one of {', '.join(kinds)}: this has {present or 'none'}")
         return self
 
 
 class LoginModel(Part):
+    """Credentials for a dependency."""
+
     user: str = ""
     password: str = ""
     database: str = ""
 
 
 class Backoff(Part):
+    """The pause between attempts of a call."""
+
     initial: OpenSeconds = 0.0
     multiplier: OpenNumber = 1.0
     limit: Seconds = 60.0
 
 
 class Breaker(Part):
-    """A circuit breaker: opens when too many calls of an interval fail, lets one through after a while."""
+    """A circuit breaker: opens when too many calls of an interval fail, and admits a trial call after `open`."""
 
     errors: Share = 0.5
     minimum: float = 5.0
@@ -126,7 +130,7 @@ class Breaker(Part):
 
 
 class Dependency(Part):
-    """Somebody a program calls."""
+    """A dependency of a program: a service or store that it calls."""
 
     address: str = ""
     """`host:port`."""
@@ -137,18 +141,18 @@ class Dependency(Part):
     timeout: OpenSeconds | None = None
     connect_timeout: OpenSeconds | None = None
     attempts: OpenNumber = 1
-    """How often a failed call is made in all."""
+    """The number of attempts of a call, the first included."""
     backoff: Backoff = Backoff()
     retry_on: Literal["any", "unavailable", "timeout"] = "any"
     pool: OpenNumber | None = None
-    """Connections it may have open at once."""
+    """The size of the connection pool."""
     pool_timeout: OpenSeconds | None = None
     breaker: Breaker | None = None
     peer: str = ""
-    """The name its client spans give the other side."""
+    """The `peer.service` of its client spans."""
 
     @model_validator(mode="after")
-    def _somewhere(self) -> Self:
+    def _has_one_address(self) -> Self:
         if bool(self.address) == bool(self.discover):
             raise ValueError("a dependency has an address or is discovered: give exactly one of them")
         return self
@@ -159,106 +163,106 @@ def _as_list(value: Any) -> Any:
 
 
 class Condition(Part):
-    """Whether something holds for a program: all keys given must."""
+    """A condition on a program; all keys must hold."""
 
     flag: str | None = None
-    """A feature flag, asked of the dependency `flags`."""
+    """A feature flag, read from the dependency `flags`."""
     setting: str | None = None
     equals: Annotated[list[Any] | None, BeforeValidator(_as_list)] = Field(default=None, alias="is")
-    """One of these; without it anything but empty, zero, false, off and no counts as true."""
+    """One of these values; without it, every value except empty, zero, false, off and no is true."""
     below: float | None = None
     above: float | None = None
 
 
 class Step(Part):
-    """Something an operation does: a call, a set of steps at once, a look into a cache, a message sent."""
+    """A step of an operation: a call, parallel steps, a cache lookup, a published message."""
 
     call: str | None = None
     """`<dependency> <operation>`; for HTTP the operation is a route (`GET /path`), `same` passes the route on."""
     operation: str = ""
-    """For HTTP: the callee's operation by name, where a header of the request chooses it and not the route alone."""
+    """For HTTP: the callee's operation by name, where a header of the request selects it and not only the route."""
     parallel: list[Step] | None = None
     cache: str | None = None
-    """`<dependency> <operation>`: look up `keys` keys of a space of `space`; what is missing costs `miss`."""
+    """`<dependency> <operation>`: look up `keys` keys out of `space`; a miss runs the steps `miss`."""
     publish: str | None = None
     """`<dependency> <topic>`."""
     when: Condition | None = None
-    """The step is there only where this holds; alone with `do` it guards a list."""
+    """The step runs only where this holds; with `do` it guards a list of steps."""
     do: list[Step] | None = None
     wait: Seconds | None = None
-    """Time in which nothing is done (a sleep in the code)."""
+    """Idle time (a sleep in the code)."""
 
     times: OpenNumber = 1
     at_once: bool = False
     """The `times` calls run in parallel."""
     share: Share = 1.0
-    """The share of requests that take this step."""
+    """The share of requests that run this step."""
     target: str = ""
     """Table, collection or key prefix of a store."""
     keys: float = 1
     space: float = 100
     miss: list[Step] = []
     fill: bool = True
-    """Misses are written to the cache afterwards."""
+    """Write misses to the cache."""
     on_error: Literal["fail", "ignore", "crash"] = "fail"
     error: str = ""
-    """What the operation then says; `{error}` is what the call said."""
+    """The operation's error message; `{error}` is the error of the call."""
     log: str = ""
     """A log line when it fails."""
     crash_log: list[str] = []
     exit: int = 2
-    """With `on_error: crash`: the status the process ends with."""
+    """With `on_error: crash`: the exit status of the process."""
     span: str | None = None
-    """Name of the client's span; empty for none; by default as the protocol has it."""
+    """The name of the client's span; empty for none; by default that of the protocol."""
     payload: Bytes = 512
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
         kinds = ("call", "parallel", "cache", "publish", "do", "wait")
-        given = [kind for kind in kinds if getattr(self, kind) is not None]
-        if len(given) != 1:
-            raise ValueError(f"a step is one of {', '.join(kinds)}: this has {given or 'none'}")
+        present = [kind for kind in kinds if getattr(self, kind) is not None]
+        if len(present) != 1:
+            raise ValueError(f"a step is one of {', '.join(kinds)}: this has {present or 'none'}")
         if self.call is not None and len(self.call.split(None, 1)) != 2:
             raise ValueError(f"call {self.call!r} must name a dependency and an operation")
         return self
 
 
 class Operation(Part):
-    """Something a program can be asked to do."""
+    """An operation that a program offers."""
 
     route: str | None = None
-    """`METHOD /path/{part}`; `ANY /*` takes what no other route takes."""
+    """`METHOD /path/{part}`; `ANY /*` matches what no other route matches."""
     header: str = ""
-    """A header without which it is not what serves its route: only steps that name the operation come here."""
+    """A header that a request to this route must have; only steps that name the operation match."""
     span: str | None = None
     """Name of the server's span; empty for none."""
     span_kind: Literal["server", "internal", "consumer", "client"] = "server"
     cpu: OpenSeconds = 0.0005
-    """Processor time of its own, on average."""
+    """Mean CPU time of its own."""
     latency: OpenSeconds = 0.0
-    """Time of its own in which no processor is used."""
+    """Time of its own without CPU use."""
     spread: float = 0.5
     """Standard deviation of its own time, as a share of the mean."""
     payload: Bytes = 1024
     memory: Bytes = 32 * 1024
-    """Held while the request is in progress."""
+    """Memory in use while the request is in progress."""
     allocates: Bytes = 64 * 1024
-    """Garbage made by one request."""
+    """Memory allocated by one request, for garbage collection."""
     does: list[Step] = []
     fails: OpenNumber = 0.0
-    """Share of requests that fail by themselves."""
+    """The share of requests that fail without an external cause."""
     error: str = ""
-    """How it says so; `{error}` is what failed inside."""
+    """The error message; `{error}` is the error of the failed step."""
     status: int = 500
     """The HTTP status of a failure."""
     body: str | None = None
-    """What a successful answer holds."""
+    """The body of a successful response."""
     failure_body: str = "{error}"
     content_type: str = "application/json"
     log: str = ""
-    """A line per request."""
+    """A log line per request."""
     failure_log: str = ""
-    """A line per request that failed."""
+    """A log line per failed request."""
     log_share: Share = 1.0
     attributes: dict[str, str] = {}
     """Further attributes of its span."""
@@ -267,37 +271,39 @@ class Operation(Part):
 
 
 class Effect(Part):
-    """How a condition changes operations: the effect of a feature flag, an option, a build."""
+    """A conditional change of operations: the effect of a feature flag, an option, a build."""
 
     when: Condition
     operation: str = "*"
     fails: float | Literal["value"] | None = None
-    """`value`: the flag's own value is the share."""
+    """The share of requests that fail; `value` for the flag's value."""
     error: str = ""
     share: Share = 1.0
-    """The share of requests it touches (one product of ten)."""
+    """The share of requests that are affected (one product of ten)."""
     cpu: Seconds = 0.0
     latency: Seconds = 0.0
     cpu_factor: float = 1.0
     busy: float = 0.0
-    """Cores burnt all the time."""
+    """Cores that are used continuously."""
     leaks: Bytes = 0
-    """Memory never given back, per request."""
+    """Memory leaked per request."""
     leak_factor: Literal["value"] | None = None
     unhealthy: bool = False
     """Health checks fail."""
     log: str = ""
-    """A line per request it touches."""
+    """A log line per affected request."""
 
 
 class Listening(Part):
+    """A port that a program listens on."""
+
     port: str | int
     protocol: Protocol = "http"
     tls: bool = False
 
 
 class Consumption(Part):
-    """Messages a program takes from a broker and works off with one of its operations."""
+    """Messages that a program consumes from a broker and processes with one of its operations."""
 
     source: str = Field(alias="from")
     """The dependency."""
@@ -305,33 +311,33 @@ class Consumption(Part):
     group: str = ""
     operation: str
     parallel: OpenNumber = 1
-    """How many it works on at once."""
+    """The number of messages processed concurrently."""
 
 
 class Task(Part):
-    """What a simulated user does, one request after the other."""
+    """A task of a simulated user: requests in sequence."""
 
     name: str = ""
     weight: float = 1
     when: Condition | None = None
-    """A setting of the program; where it does not say so, nobody has this task."""
+    """A condition on a setting of the program; where it does not hold, the task does not exist."""
     requests: list[Step] = []
 
     @model_validator(mode="after")
-    def _asks_a_setting(self) -> Self:
+    def _depends_on_setting_only(self) -> Self:
         if self.when is not None and (self.when.setting is None or self.when.flag is not None):
             raise ValueError(f"task {self.name!r}: whether a task is there can depend on a setting only")
         return self
 
 
 class Driving(Part):
-    """The program sends requests by itself: a load generator, a scheduler inside an application."""
+    """Requests that a program sends by itself: a load generator, a scheduler inside an application."""
 
     users: OpenNumber | None = None
-    """Closed loop: so many users, each waiting `wait` between tasks."""
+    """Closed loop: the number of users, each pausing `wait` between tasks."""
     wait: tuple[float, float] = (1.0, 1.0)
     rate: OpenNumber | None = None
-    """Open loop: so many tasks a second, whatever becomes of them."""
+    """Open loop: tasks per second, independent of their completion."""
     ramp: OpenNumber | None = None
     """Users added per second at the start."""
     tasks: list[Task] = Field(min_length=1)
@@ -344,25 +350,27 @@ class Driving(Part):
 
 
 class Collection(Part):
-    """Garbage collection: how much processor time it takes, and how long it stops everything."""
+    """Garbage collection: its CPU time and pauses."""
 
     percent: OpenNumber = 100
-    """As GOGC: how much the heap may grow between collections, in percent."""
+    """The growth of the heap between collections in percent, as GOGC."""
     live: Bytes = 20 * 1024**2
     """Heap that survives a collection."""
     speed: Bytes = 800 * 1024**2
-    """Live heap it can mark per second of processor time."""
+    """Live heap marked per second of CPU time."""
     pause: Share = 0.02
-    """The share of that time in which everything stands still."""
+    """The share of that time in which the program is stopped."""
 
 
 class ProgramModel(Part):
+    """A program of the application."""
+
     name: str
-    """The name by which the rest of the world knows it: `service.name` of its telemetry."""
+    """The `service.name` of its telemetry."""
     images: list[str] = []
     tags: list[str] = ["latest"]
     command: str | None = None
-    """The executable that is this program, where an image has several; else the image's only one."""
+    """The executable of this program, where an image has several."""
     entrypoint: list[str] = []
     arguments: list[str] = []
     base: Literal["debian", "alpine", "distroless", "busybox"] = "debian"
@@ -372,9 +380,9 @@ class ProgramModel(Part):
     files: dict[str, str] = {}
     env: dict[str, str] = {}
     time: str = "%Y-%m-%dT%H:%M:%SZ"
-    """How `{time}` is written in its log lines."""
+    """The format of `{time}` in its log lines."""
     stderr: bool = False
-    """It logs to standard error."""
+    """Log to standard error."""
     config: Configuration | None = None
     settings: dict[str, Setting] = {}
     start: list[StartStep] = []
@@ -387,11 +395,11 @@ class ProgramModel(Part):
     consumes: list[Consumption] = []
     drives: Driving | None = None
     threads: OpenNumber | None = None
-    """Requests it works on at once; without it, as many as come."""
+    """The number of requests processed concurrently; unlimited without it."""
     paced: OpenNumber | None = None
-    """Requests a second it works off at most, one after the other; the rest waits."""
+    """The maximum number of requests per second, processed one at a time; others wait."""
     queue: OpenNumber | None = None
-    """Requests that may wait; beyond it they are turned away."""
+    """The length of the queue; further requests are rejected."""
     queue_error: str = "too many requests"
     collects: Collection | None = None
     memory: Bytes = 30 * 1024**2
@@ -399,8 +407,6 @@ class ProgramModel(Part):
     traced: bool = True
     namespace: str = ""
     """`service.namespace` of its telemetry."""
-    reports: dict[str, str] = {}
-    """Metrics of its own: name to what is counted; docs/model.md lists the quantities."""
 
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
@@ -410,9 +416,9 @@ class ProgramModel(Part):
                     raise ValueError(
                         f"{where} names the dependency {text.split(None, 1)[0]!r}, which {self.name} does not have"
                     )
-        known = {"*", *self.operations}
+        operations = {"*", *self.operations}
         for number, effect in enumerate(self.effects):
-            if effect.operation not in known:
+            if effect.operation not in operations:
                 raise ValueError(f"effects[{number}] names the operation {effect.operation!r}, which is not there")
         for consumption in self.consumes:
             if consumption.operation not in self.operations:
@@ -420,23 +426,25 @@ class ProgramModel(Part):
         return self
 
     def _all_steps(self) -> list[tuple[str, Step]]:
-        found: list[tuple[str, Step]] = []
+        all_steps: list[tuple[str, Step]] = []
 
         def add(where: str, steps: list[Step]) -> None:
             for number, step in enumerate(steps):
-                here = f"{where}[{number}]"
-                found.append((here, step))
-                add(f"{here}.parallel", step.parallel or [])
-                add(f"{here}.do", step.do or [])
-                add(f"{here}.miss", step.miss)
+                path = f"{where}[{number}]"
+                all_steps.append((path, step))
+                add(f"{path}.parallel", step.parallel or [])
+                add(f"{path}.do", step.do or [])
+                add(f"{path}.miss", step.miss)
 
         for name, operation in self.operations.items():
             add(f"operations.{name}.does", operation.does)
         for number, task in enumerate(self.drives.tasks if self.drives is not None else ()):
             add(f"drives.tasks[{number}].requests", task.requests)
-        return found
+        return all_steps
 
 
 class ApplicationModel(Part):
+    """The content of a `model.yaml`."""
+
     application: str
     programs: list[ProgramModel]

@@ -55,7 +55,7 @@ def test_a_program_takes_over_what_it_extends(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "place", "reason"),
     [
-        ("cpu: 1ms", "cpu: soon", "programs[web].operations.work.cpu", "is no duration"),
+        ("cpu: 1ms", "cpu: soon", "programs[web].operations.work.cpu", "is not a duration"),
         ("call: peer work", "call: pear work", "programs[web]", "'pear'"),
         ("runtime: go", "runtime: cobol", "programs[web].runtime", "go"),
         ("extends: base", "extends: bass", "programs[1].extends", "'bass'"),
@@ -86,7 +86,7 @@ def test_a_missing_or_empty_file_is_said(tmp_path: Path) -> None:
 
 def test_a_bad_model_starts_nothing(tmp_path: Path) -> None:
     folder = written(tmp_path, GOOD.replace("cpu: 1ms", "cpu: soon"))
-    with pytest.raises(ModelError, match="is no duration"):
+    with pytest.raises(ModelError, match="is not a duration"):
         start_embedded(models=[folder])
 
 
