@@ -25,7 +25,7 @@ from srearena.conductor.errors import ArenaError
 from srearena.conductor.results.store import results_root, totals
 from srearena.dotenv import environment
 from srearena.errors import SreArenaError
-from srearena.tracking.weights_and_biases import log_run, wanted
+from srearena.tracking.weights_and_biases import is_enabled, log_run
 
 DEFAULT_PROBLEM = "scale_pod_zero_social_net"
 
@@ -111,7 +111,7 @@ def _one(problem: str, told: dict[str, str], limits: Limits, seed: int, stages: 
 def _track(result: dict[str, Any], config: dict[str, Any]) -> None:
     """Tell W&B of it, where `USE_WANDB` asks for that."""
     variables = environment()
-    if wanted(variables):
+    if is_enabled(variables):
         folder = results_root() / result["run"]
         click.echo(f"W&B: {log_run(folder, [result], totals([result]), config, variables)}", err=True)
 

@@ -11,10 +11,10 @@ from srearena.concealment import arguments
 
 
 def main() -> None:
-    words = arguments(sys.argv[1:])
+    argv = arguments(sys.argv[1:])
     from srearena.cli import run
 
-    run(words)
+    run(argv)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""`--backend`, `--context`, `--kubeconfig`, `--yes-this-cluster`: where a command's problems run.
+"""The options that select the cluster: `--backend`, `--context`, `--kubeconfig`, `--yes-this-cluster`.
 
-The same words on every command that needs a cluster. What they say goes before `config.yml`; without any of them and
-without a `config.yml`, clusters are embedded.
+They are the same for every command that needs a cluster, and override `config.yml`. Without options and `config.yml`,
+clusters are embedded.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _OPTIONS = (
 
 
 def backend_options(function: F) -> F:
-    """Give a command the four options; it takes them as `backend`, `context`, `kubeconfig`, `yes_this_cluster`."""
+    """Add the four options to a command, as `backend`, `context`, `kubeconfig` and `yes_this_cluster`."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
@@ -46,25 +46,25 @@ def chosen_config(
     kubeconfig: Path | None = None,
     yes_this_cluster: bool = False,
 ) -> Config:
-    """The configuration, with what the command line says otherwise; options before the command's name count too."""
+    """The configuration, overridden by the options of the command and of the main command before it."""
     outer = click.get_current_context().find_root().params if click.get_current_context(silent=True) else {}
     backend = backend or outer.get("backend")
     context = context or outer.get("context")
     kubeconfig = kubeconfig or outer.get("kubeconfig")
     yes_this_cluster = yes_this_cluster or bool(outer.get("yes_this_cluster"))
     config = load_config()
-    told: dict[str, Any] = {}
+    overrides: dict[str, Any] = {}
     if backend == EMBEDDED:
-        told["k8s_host"] = EMBEDDED
+        overrides["k8s_host"] = EMBEDDED
     elif backend == KUBERNETES and config.embedded:
-        told["k8s_host"] = KUBERNETES
+        overrides["k8s_host"] = KUBERNETES
     if context:
-        told["context"] = context
+        overrides["context"] = context
     if kubeconfig is not None:
-        told["kubeconfig"] = str(kubeconfig.absolute())
+        overrides["kubeconfig"] = str(kubeconfig.absolute())
     if yes_this_cluster:
-        told["yes_this_cluster"] = True
-    chosen = config.model_copy(update=told)
+        overrides["yes_this_cluster"] = True
+    chosen = config.model_copy(update=overrides)
     if chosen.embedded and (context or kubeconfig is not None):
         raise ConfigError("--context and --kubeconfig name a real cluster: add --backend kubernetes")
     return chosen

@@ -1,6 +1,6 @@
-"""The `srearena` command: one group per module of `srearena.commands`, found by looking there.
+"""The `srearena` command: one subcommand per module of `srearena.commands`.
 
-A problem the user can act on is one line on standard error and an exit code; a traceback appears with `--debug` only.
+An error that the user can act on is one line on standard error and an exit code; `--debug` shows the traceback.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _INTERRUPTED = 130
 
 
 class _Commands(click.Group):
-    """Loads a command's module only when that command is asked for, so that `srearena` itself starts at once."""
+    """Imports a command's module only when that command runs, so that `srearena` starts quickly."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(module.name.replace("_", "-") for module in pkgutil.iter_modules(commands.__path__))
@@ -44,11 +44,11 @@ def cli(invocation: click.Context, /, debug: bool, **where: Any) -> None:
     invocation.obj = {"debug": debug}
 
 
-def run(words: list[str]) -> None:
-    """Do what a command line says, and end the process with its status."""
-    debug = "--debug" in words or bool(os.environ.get("SREARENA_DEBUG"))
+def run(argv: list[str]) -> None:
+    """Run a command line, and exit with its status."""
+    debug = "--debug" in argv or bool(os.environ.get("SREARENA_DEBUG"))
     try:
-        status = cli(words, prog_name="srearena", standalone_mode=False)  # click hands an Exit's code back here
+        status = cli(argv, prog_name="srearena", standalone_mode=False)  # click returns the code of an Exit
         if isinstance(status, int):
             sys.exit(status)
     except click.exceptions.Exit as end:

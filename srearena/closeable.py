@@ -1,4 +1,4 @@
-"""Things that hold something until they are closed: at the end of a `with` block, or by hand."""
+"""Base class of objects with a `close` method that are context managers."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from types import TracebackType
 from typing import Self
 
 
-class Closing(ABC):
+class Closeable(ABC):
+    """Releases its resources in `close`, which the end of a `with` block calls."""
+
     @abstractmethod
     def close(self) -> None:
-        """Give everything back; calling it again does nothing."""
+        """Release all resources; calling it again does nothing."""
 
     def __enter__(self) -> Self:
         return self

@@ -1,8 +1,7 @@
-"""Command lines that name a problem are kept out of the process list.
+"""Hiding of command lines that name a problem from the process list.
 
-Whoever runs on the same machine can read the words a process was started with, an agent too. Commands that say which
-problem is played hand their words to themselves through a pipe and start again without them. What a shell keeps in its
-history, or shows of itself, is not ours to hide.
+Every process on the same machine can read the arguments of others, an agent's too. Commands whose arguments reveal the
+problem pass them to themselves through a pipe and restart without them. Shell history is out of scope.
 """
 
 from __future__ import annotations
@@ -14,17 +13,18 @@ import sys
 _FLAG = "--words-from="
 _COMMANDS = frozenset(("run", "serve", "record"))
 _LONGEST = 32_768
+"""Bytes: half of the capacity of a pipe on Linux, so that the write below never blocks."""
 
 
-def arguments(words: list[str]) -> list[str]:
-    """The words of this command line. Does not return where they must be hidden first: the process starts again."""
-    if len(words) == 1 and words[0].startswith(_FLAG):
-        return _received(int(words[0].removeprefix(_FLAG)))
-    if not _COMMANDS & set(words) or os.environ.get("SREARENA_SHOW_ARGUMENTS") or os.name != "posix":
-        return words
-    message = json.dumps(words).encode()
+def arguments(argv: list[str]) -> list[str]:
+    """The arguments of this command line. Where they must be hidden, the process restarts instead of returning."""
+    if len(argv) == 1 and argv[0].startswith(_FLAG):
+        return _read_arguments(int(argv[0].removeprefix(_FLAG)))
+    if not _COMMANDS & set(argv) or os.environ.get("SREARENA_SHOW_ARGUMENTS") or os.name != "posix":
+        return argv
+    message = json.dumps(argv).encode()
     if len(message) > _LONGEST:
-        return words
+        return argv
     reading, writing = os.pipe()
     os.write(writing, message)
     os.close(writing)
@@ -34,7 +34,7 @@ def arguments(words: list[str]) -> list[str]:
     raise AssertionError("unreachable")
 
 
-def _received(descriptor: int) -> list[str]:
+def _read_arguments(descriptor: int) -> list[str]:
     with os.fdopen(descriptor, "rb") as pipe:
-        words: list[str] = json.loads(pipe.read())
-    return words
+        argv: list[str] = json.loads(pipe.read())
+    return argv

@@ -1,4 +1,4 @@
-"""`config.yml`: where problems run. Without one, on an embedded cluster."""
+"""`config.yml`: the cluster on which problems run. Without it, clusters are embedded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ConfigError(SreArenaError):
 
 
 class TelemetryConfig(BaseModel):
-    """Addresses of a real cluster's telemetry."""
+    """Base URLs of a real cluster's telemetry APIs."""
 
     model_config = ConfigDict(extra="forbid")
     prometheus: str = ""
@@ -29,15 +29,17 @@ class TelemetryConfig(BaseModel):
 
 
 class Config(BaseModel):
+    """The content of `config.yml`."""
+
     model_config = ConfigDict(extra="forbid")
     k8s_host: str = EMBEDDED
     k8s_user: str = ""
     kubeconfig: str = ""
-    """Empty stands for the one that kubectl would use."""
+    """Empty for kubectl's default."""
     context: str = ""
-    """Empty stands for the kubeconfig's current one."""
+    """Empty for the current context of the kubeconfig."""
     yes_this_cluster: bool = False
-    """The owner's word that a cluster may be used although its name says that people depend on it."""
+    """Allow a cluster whose name suggests production."""
     telemetry: TelemetryConfig | None = None
 
     @property
@@ -46,18 +48,18 @@ class Config(BaseModel):
 
 
 def load_config(path: Path | None = None) -> Config:
-    """`SREARENA_CONFIG`, or `config.yml` here; the defaults where there is none."""
+    """Read `SREARENA_CONFIG`, or `config.yml` of the working directory; defaults where there is none."""
     named = os.environ.get("SREARENA_CONFIG")
-    place = path or Path(named or "config.yml")
-    if not place.is_file():
+    file = path or Path(named or "config.yml")
+    if not file.is_file():
         if path is not None or named:
-            raise ConfigError(f"there is no configuration at {place}")
+            raise ConfigError(f"there is no configuration at {file}")
         return Config()
     try:
-        return Config.model_validate(yaml.safe_load(place.read_text()) or {})
+        return Config.model_validate(yaml.safe_load(file.read_text()) or {})
     except yaml.YAMLError as problem:
-        raise ConfigError(f"{place} is not YAML: {problem}") from problem
+        raise ConfigError(f"{file} is not YAML: {problem}") from problem
     except ValidationError as problem:
         first = problem.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "it"
-        raise ConfigError(f"{place}: {where}: {first['msg']} (config.yml.example shows what there is)") from problem
+        raise ConfigError(f"{file}: {where}: {first['msg']} (see config.yml.example)") from problem

@@ -1,12 +1,12 @@
-"""The root of what this project raises on purpose.
+"""The base class of errors that users can act on.
 
-    SreArenaError                 its text is fit to print as it stands: what happened, where, what to do next
+    SreArenaError                 its text says what happened, where, and what to do next
     ├── InputError                a path, option or file of the user is invalid: fix it and run again
     ├── ClusterError              a cluster cannot be started, reached or used (srearena.cluster.base)
     ├── SnapshotError             a recording cannot be read (srearena.snapshots.errors)
     └── ToolError                 a diagnostic tool cannot answer (sre_tools.errors)
 
-The command line prints such an error as one line; anything else is a bug and shows its traceback.
+The command line prints such an error as one line; any other exception is a bug and shows its traceback.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The session of the conductor, under the name users of the original project know."""
+"""The session of the conductor, under its name in the original project."""
 
 from srearena.conductor.session import Session, read_session
 

@@ -10,12 +10,12 @@ from sre_tools.live.kubectl_runner import KubectlRunner
 from sre_tools.live.paging import Pages
 from sre_tools.live.telemetry import TelemetryReader
 from sre_tools.live_workspace import LiveWorkspace
-from srearena.closing import Closing
+from srearena.closeable import Closeable
 from srearena.conductor.actions.kubectl_process import KubectlProcess
 from srearena.service.kubernetes import Kubernetes
 
 
-class LiveContext(Closing):
+class LiveContext(Closeable):
     def __init__(self, connection: Connection, mode: str) -> None:
         self.connection = connection
         self.mode = mode

@@ -11,14 +11,14 @@ import threading
 from pathlib import Path
 
 from sre_tools.errors import ToolError
-from srearena.closing import Closing
+from srearena.closeable import Closeable
 from srearena.ground_truth.files import is_ground_truth_file
 from srearena.snapshots import Snapshot, find_snapshots, open_snapshot, scan
 
 _PARTS = frozenset({"alerts", "metrics"})
 
 
-class Workspace(Closing):
+class Workspace(Closeable):
     """The snapshots of a server, opened on first use."""
 
     def __init__(self, root: Path | str, *, cache: Path | None = None, output: Path | None = None) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Generic, TypeVar
 
-from srearena.closing import Closing
+from srearena.closeable import Closeable
 from srearena.errors import SreArenaError
 
 
@@ -69,7 +69,7 @@ class FastForward:
     """Set at the end: how long requests waited for the cluster, in its own time."""
 
 
-class Cluster(Closing):
+class Cluster(Closeable):
     """One running environment; use it as a context manager, or call `close` when done."""
 
     @property

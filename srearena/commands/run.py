@@ -23,8 +23,8 @@ from srearena.conductor.trials.suite import Progress, Suite
 from srearena.conductor.trials.tables import LiveTable, outcome_colour
 from srearena.conductor.trials.trial import Trial
 from srearena.dotenv import environment
+from srearena.tracking.weights_and_biases import is_enabled as tracked
 from srearena.tracking.weights_and_biases import log_run
-from srearena.tracking.weights_and_biases import wanted as tracked
 
 
 @click.command()

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import orjson
 import urllib3
 
-from srearena.closing import Closing
+from srearena.closeable import Closeable
 from srearena.observer.errors import ObserverError
 
 _TIMEOUT = 60.0
@@ -20,7 +20,7 @@ _REDIRECTIONS = urllib3.Retry(connect=0, read=0, redirect=5, other=0, raise_on_r
 Params = Mapping[str, str | list[str]]
 
 
-class Source(Closing):
+class Source(Closeable):
     """A connection to Prometheus, Loki or Jaeger; `product` is its name in messages."""
 
     def __init__(self, product: str, url: str, token: str = "") -> None:

@@ -13,13 +13,13 @@ from typing import Any
 
 import orjson
 
-from srearena.closing import Closing
+from srearena.closeable import Closeable
 from srearena.service.shell import Shell, require_tool
 
 _ADVICE = "get it from https://kubernetes.io/docs/tasks/tools/"
 
 
-class KubeCtl(Closing):
+class KubeCtl(Closeable):
     """kubectl with its own kubeconfig and discovery cache; close it, or use it as a context manager."""
 
     def __init__(self, kubeconfig: Path | str, namespace: str = "") -> None:

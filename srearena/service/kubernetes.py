@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from srearena.closing import Closing
+from srearena.closeable import Closeable
 from srearena.cluster import Cluster
 from srearena.cluster.base import FastForward
 from srearena.service.errors import ApiRefused, NotFound
@@ -45,7 +45,7 @@ _PAGE = 500
 _CREATED = 201
 
 
-class Kubernetes(Closing):
+class Kubernetes(Closeable):
     """A connection to one cluster; close it, or use it as a context manager."""
 
     def __init__(

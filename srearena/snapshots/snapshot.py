@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 
-from srearena.closing import Closing
+from srearena.closeable import Closeable
 from srearena.errors import InputError
 from srearena.ground_truth import GroundTruth
 from srearena.ground_truth.files import load_document
@@ -78,7 +78,7 @@ def _aware(value: Any) -> Any:
     return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value
 
 
-class Snapshot(Closing):
+class Snapshot(Closeable):
     """An opened recording; close it, or use it as a context manager."""
 
     def __init__(self, directory: Path, cache_directory: Path | None = None) -> None:

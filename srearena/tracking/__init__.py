@@ -1,5 +1,5 @@
-"""What happened, told to others: spans by OTLP, runs to Weights & Biases. Off unless asked for in the environment.
+"""Experiment tracking: spans over OTLP, runs to Weights & Biases. Enabled by environment variables.
 
-Everything is made from the record that is on disk anyway, after the fact: an episode costs nothing more for it, and a
-tracker that cannot be reached loses nothing and fails nothing.
+Everything is derived from the session files on disk after an episode, so that tracking costs an episode nothing and an
+unreachable tracker loses no data.
 """

@@ -1,4 +1,4 @@
-"""Spans to wherever OpenTelemetry's own variables say (OTEL_EXPORTER_OTLP_ENDPOINT and the like), as OTLP over HTTP."""
+"""Export of spans as OTLP over HTTP, to the endpoint of OpenTelemetry's variables (OTEL_EXPORTER_OTLP_ENDPOINT ...)."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _TIMEOUT = 10.0
 
 
 def endpoint(variables: Mapping[str, str]) -> str:
-    """Where traces go; empty if nowhere."""
-    own = variables.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "")
+    """The endpoint for traces; empty where none is configured."""
+    traces = variables.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "")
     base = variables.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
-    return own or (f"{base.rstrip('/')}/v1/traces" if base else "")
+    return traces or (f"{base.rstrip('/')}/v1/traces" if base else "")
 
 
 def document(spans: Sequence[Span], session: str, service: str = "srearena") -> dict[str, Any]:
-    """The spans as OTLP JSON."""
-    written = [
+    """Convert spans to OTLP JSON."""
+    records = [
         {
             "traceId": trace_id(session),
             "spanId": span.span_id,
@@ -39,7 +39,7 @@ def document(spans: Sequence[Span], session: str, service: str = "srearena") -> 
         for span in spans
     ]
     resource = {"attributes": [{"key": "service.name", "value": {"stringValue": service}}]}
-    scoped = [{"scope": {"name": "srearena.tracking"}, "spans": written}]
+    scoped = [{"scope": {"name": "srearena.tracking"}, "spans": records}]
     return {"resourceSpans": [{"resource": resource, "scopeSpans": scoped}]}
 
 
@@ -56,29 +56,29 @@ def _value(value: Any) -> dict[str, Any]:
 def export(
     entries: Iterable[Mapping[str, Any]], session: str, facts: Mapping[str, Any], variables: Mapping[str, str]
 ) -> str:
-    """Send a record's spans, if there is somewhere to send them; what went wrong, in one line, if something did."""
-    place = endpoint(variables)
-    if not place:
+    """Send the spans of a session where an endpoint is configured; returns an error as one line, or ""."""
+    url = endpoint(variables)
+    if not url:
         return ""
-    sent = document(spans_of(list(entries), session, facts), session, variables.get("OTEL_SERVICE_NAME") or "srearena")
+    body = document(spans_of(list(entries), session, facts), session, variables.get("OTEL_SERVICE_NAME") or "srearena")
     headers = {"content-type": "application/json", **_headers(variables)}
     try:
-        answer = urllib3.request("POST", place, body=json.dumps(sent), headers=headers, timeout=_TIMEOUT, retries=False)
+        response = urllib3.request("POST", url, body=json.dumps(body), headers=headers, timeout=_TIMEOUT, retries=False)
     except urllib3.exceptions.HTTPError as problem:
-        return f"the spans of {session} could not be sent to {place}: {str(problem).splitlines()[0]}"
-    if answer.status >= 400:
-        return f"the spans of {session} could not be sent to {place}: it answered {answer.status}"
+        return f"the spans of {session} could not be sent to {url}: {str(problem).splitlines()[0]}"
+    if response.status >= 400:
+        return f"the spans of {session} could not be sent to {url}: it answered {response.status}"
     return ""
 
 
 def _headers(variables: Mapping[str, str]) -> dict[str, str]:
-    told = variables.get("OTEL_EXPORTER_OTLP_TRACES_HEADERS") or variables.get("OTEL_EXPORTER_OTLP_HEADERS") or ""
-    pairs = (pair.partition("=") for pair in told.split(",") if "=" in pair)
+    setting = variables.get("OTEL_EXPORTER_OTLP_TRACES_HEADERS") or variables.get("OTEL_EXPORTER_OTLP_HEADERS") or ""
+    pairs = (pair.partition("=") for pair in setting.split(",") if "=" in pair)
     return {key.strip(): unquote(value.strip()) for key, _, value in pairs}
 
 
 def export_result(result: Mapping[str, Any], session_file: Path, variables: Mapping[str, str]) -> str:
-    """The same for a finished trial, from its record on disk."""
+    """Send the spans of a finished trial, from its session file."""
     if not endpoint(variables) or not session_file.is_file():
         return ""
     entries = [json.loads(line) for line in session_file.read_text(encoding="utf-8").splitlines() if line]

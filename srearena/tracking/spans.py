@@ -1,6 +1,6 @@
-"""A trial's record as spans: the episode, its stages, and in them calls of tools and of the model.
+"""A session as spans: the episode, its stages, and in them actions, tool calls and model calls.
 
-Ids follow from the session's, so that the same record gives the same spans however often it is exported.
+Span ids are derived from the session id, so that exporting a session twice gives the same spans.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ Entry = Mapping[str, Any]
 
 @dataclass(slots=True)
 class Span:
+    """A span of the episode's trace."""
+
     name: str
     start: float
     end: float
@@ -30,19 +32,19 @@ def trace_id(session: str) -> str:
 
 
 def spans_of(entries: Sequence[Entry], session: str, facts: Mapping[str, Any] | None = None) -> list[Span]:
-    """The spans of a record, the episode's first; none of an empty one. `facts` are about the episode."""
+    """Convert the entries of a session to spans, the episode's first. `facts` are attributes of the episode."""
     if not entries:
         return []
-    begun, ended = _at(entries[0]), max(_at(entry) for entry in entries)
-    spans = [Span("episode", begun, ended, attributes={"session.id": session, **(facts or {})})]
+    start, end = _at(entries[0]), max(_at(entry) for entry in entries)
+    spans = [Span("episode", start, end, attributes={"session.id": session, **(facts or {})})]
     stages = _stages(entries)
     for span in (*stages, *_actions(entries), *_timed(entries)):
         spans.append(span)
     for number, span in enumerate(spans):
         span.span_id = hashlib.sha256(f"span {session} {number}".encode()).hexdigest()[:16]
     for span in spans[1:]:
-        around = [stage for stage in stages if stage is not span and stage.start <= span.end <= stage.end]
-        span.parent_id = (around[-1] if around and span not in stages else spans[0]).span_id
+        enclosing = [stage for stage in stages if stage is not span and stage.start <= span.end <= stage.end]
+        span.parent_id = (enclosing[-1] if enclosing and span not in stages else spans[0]).span_id
     return spans
 
 
@@ -68,13 +70,13 @@ def _stages(entries: Sequence[Entry]) -> list[Span]:
 
 
 def _actions(entries: Sequence[Entry]) -> list[Span]:
-    begun: dict[Any, Entry] = {}
+    pending: dict[Any, Entry] = {}
     spans: list[Span] = []
     for entry in entries:
         if entry["what"] == "action":
-            begun[entry.get("step")] = entry
-        elif entry["what"] == "state" and entry.get("step") in begun:
-            action = begun.pop(entry["step"])
+            pending[entry.get("step")] = entry
+        elif entry["what"] == "state" and entry.get("step") in pending:
+            action = pending.pop(entry["step"])
             text, state = str(action.get("text", "")), str(entry.get("text", ""))
             attributes = {"step": entry["step"], "action": text[:500], "answer.length": len(state)}
             spans.append(
@@ -84,7 +86,7 @@ def _actions(entries: Sequence[Entry]) -> list[Span]:
 
 
 def _timed(entries: Sequence[Entry]) -> list[Span]:
-    """Entries that are written at their end and say how long they took."""
+    """The spans of entries that are written at their end, with their duration."""
     spans: list[Span] = []
     for entry in entries:
         end = _at(entry)

@@ -1,8 +1,8 @@
-"""Runs in Weights & Biases, where `USE_WANDB=true` (in `.env` or the environment) asks for it.
+"""Logging of runs to Weights & Biases, enabled by `USE_WANDB=true` (in `.env` or the environment).
 
-One W&B run per run of ours: totals, a table with a row per trial and its session id, and the records of all trials as
-an artifact. The package is an extra (`wandb`); what it needs to know it reads from its own variables (WANDB_API_KEY,
-WANDB_PROJECT, WANDB_MODE).
+Each run becomes one W&B run: totals, a table with a row per trial and its session id, and the sessions of all trials as
+an artifact. The package is an extra (`wandb`) and is configured by its own variables (WANDB_API_KEY, WANDB_PROJECT,
+WANDB_MODE).
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from typing import Any
 from srearena.errors import SreArenaError
 
 _COLUMNS = ("session_id", "problem", "trial", "seed", "agent", "outcome", "reason")
-_USED = ("steps", "tokens_in", "tokens_out", "cost", "wall_seconds")
+_USAGE = ("steps", "tokens_in", "tokens_out", "cost", "wall_seconds")
 
 
-def wanted(variables: Mapping[str, str]) -> bool:
+def is_enabled(variables: Mapping[str, str]) -> bool:
     return variables.get("USE_WANDB", "").strip().lower() in ("1", "true", "yes", "on")
 
 
 def rows(results: Sequence[Mapping[str, Any]]) -> tuple[list[str | int], list[list[Any]]]:
     """The summary table: its columns, and a row per trial."""
     stages = sorted({stage for result in results for stage in result.get("scores") or {}})
-    columns: list[str | int] = [*_COLUMNS, *(f"{stage}_score" for stage in stages), *_USED]
+    columns: list[str | int] = [*_COLUMNS, *(f"{stage}_score" for stage in stages), *_USAGE]
     table = []
     for result in results:
-        used, scores = result.get("usage") or {}, result.get("scores") or {}
-        named = [result.get("session", ""), *(result.get(name) for name in _COLUMNS[1:])]
-        table.append([*named, *(scores.get(stage) for stage in stages), *(used.get(name) for name in _USED)])
+        usage, scores = result.get("usage") or {}, result.get("scores") or {}
+        fields = [result.get("session", ""), *(result.get(name) for name in _COLUMNS[1:])]
+        table.append([*fields, *(scores.get(stage) for stage in stages), *(usage.get(name) for name in _USAGE)])
     return columns, table
 
 
@@ -41,14 +41,14 @@ def log_run(
     config: Mapping[str, Any],
     variables: Mapping[str, str],
 ) -> str:
-    """Tell W&B of a run; where it can be seen. SreArenaError says what is missing."""
-    for name, value in variables.items():  # from `.env`, for the package to find
+    """Log a run and return its URL; SreArenaError says what is missing."""
+    for name, value in variables.items():  # from `.env`: wandb reads os.environ only
         if name.startswith("WANDB_"):
             os.environ.setdefault(name, value)
     try:
         import wandb
     except ImportError as problem:
-        raise SreArenaError("USE_WANDB is set, and W&B is not installed: pip install 'srearena[wandb]'") from problem
+        raise SreArenaError("USE_WANDB is set, but W&B is not installed: pip install 'srearena[wandb]'") from problem
     try:
         run = wandb.init(
             project=variables.get("WANDB_PROJECT") or "srearena",
@@ -65,6 +65,6 @@ def log_run(
             trajectories.add_file(str(file), name=str(file.relative_to(folder)))
         run.log_artifact(trajectories)
         run.finish()
-    except Exception as problem:  # whatever the package raises, results are on disk already
+    except Exception as problem:  # of any kind: the results are on disk already
         raise SreArenaError(f"W&B could not take the run: {type(problem).__name__}: {problem}") from problem
     return run.url or f"{folder / 'wandb'} (offline: `wandb sync` sends it)"

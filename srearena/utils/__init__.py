@@ -1,1 +1,1 @@
-"""Names that users of the original project import from here."""
+"""Names that the original project exports from here."""

@@ -1,4 +1,4 @@
-"""`mark_fault_injected`: a problem knows whether its fault is in place, whoever calls its methods."""
+"""`mark_fault_injected`: keeps a problem's `fault_injected` up to date."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ S = TypeVar("S", bound=_Marked)
 
 
 def mark_fault_injected(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """Sets `fault_injected` when `inject_fault` has succeeded, and clears it when `recover_fault` has."""
+    """Set `fault_injected` after a successful `inject_fault`, and clear it after `recover_fault`."""
     injects = "recover" not in getattr(method, "__name__", "")
 
     @functools.wraps(method)
     def marked(self: S, /, *args: Any, **kwargs: Any) -> R:
-        answer = method(self, *args, **kwargs)
+        result = method(self, *args, **kwargs)
         self.fault_injected = injects
-        return answer
+        return result
 
     return marked

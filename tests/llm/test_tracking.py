@@ -20,7 +20,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from srearena.tracking.otlp import document, endpoint, export
 from srearena.tracking.spans import spans_of
-from srearena.tracking.weights_and_biases import rows, wanted
+from srearena.tracking.weights_and_biases import is_enabled, rows
 
 COMMAND = "run scale_pod_zero_social_net --agent nothing --stages detection --run tracked".split()
 SESSION = "5e55104711"
@@ -118,7 +118,7 @@ def test_spans_go_where_the_variables_say_and_a_failure_is_one_line() -> None:
     ("value", "expected"), [("true", True), ("TRUE", True), ("1", True), ("false", False), ("", False)]
 )
 def test_tracking_is_off_unless_asked_for(value: str, expected: bool) -> None:
-    assert wanted({"USE_WANDB": value}) is expected
+    assert is_enabled({"USE_WANDB": value}) is expected
 
 
 def test_the_summary_has_a_row_per_trial_with_its_session() -> None:

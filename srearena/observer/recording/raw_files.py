@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from srearena.closing import Closing
+from srearena.closeable import Closeable
 from srearena.observer.errors import ObserverError
 
 EVENTS, OBJECTS, LOGS, TRACES = "k8s_events_raw.tsv", "k8s_objects_raw.tsv", "otel_logs_raw.tsv", "otel_traces_raw.tsv"
@@ -64,7 +64,7 @@ def log_row(timestamp: int, body: str, resource: Mapping[str, str], **columns: s
     }
 
 
-class RawFiles(Closing):
+class RawFiles(Closeable):
     """The tables of one snapshot, each opened with its first row."""
 
     def __init__(self, directory: Path) -> None:
