@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from srearena.conductor.errors import BadAction
+from srearena.regular_expressions import PatternError, literal, pattern
 
 Filter = Callable[[Sequence[str], list[str]], list[str]]
 _LONGEST_PATTERN = 500
 _NESTED_REPEAT = re.compile(r"\([^)]*[+*}][^)]*\)[+*{]")
-"""A nested quantifier, which can cause catastrophic backtracking."""
+"""A nested quantifier, which other tools run with catastrophic backtracking."""
 
 
 def _options(
@@ -66,22 +67,23 @@ def grep(arguments: Sequence[str], lines: list[str]) -> list[str]:
     _no_files("grep", operands if "e" in values else operands[1:])
     if not patterns:
         raise BadAction("grep needs a pattern")
-    pattern = re.escape(patterns[0]) if "F" in flags else patterns[0]
-    if not flags & {"E", "F", "P"}:
-        pattern = re.sub(r"\\([|+?(){}])", r"\1", pattern)  # basic regular expressions escape what extended ones use
-    if len(pattern) > _LONGEST_PATTERN:
+    if len(patterns[0]) > _LONGEST_PATTERN:
         raise BadAction(f"grep takes a pattern of at most {_LONGEST_PATTERN} characters")
-    if _NESTED_REPEAT.search(pattern):
+    expression = literal(patterns[0]) if "F" in flags else patterns[0]
+    if not flags & {"E", "F", "P"}:
+        # Basic regular expressions escape what extended ones use.
+        expression = re.sub(r"\\([|+?(){}])", r"\1", expression)
+    if _NESTED_REPEAT.search(expression):
         raise BadAction("grep does not support nested quantifiers here: simplify the pattern")
     if "w" in flags:
-        pattern = rf"\b(?:{pattern})\b"
+        expression = rf"\b(?:{expression})\b"
     try:
-        finder = re.compile(pattern, re.IGNORECASE if "i" in flags else 0)
-    except re.error as problem:
+        finder = pattern(f"(?i){expression}" if "i" in flags else expression)
+    except PatternError as problem:
         raise BadAction(f"grep cannot compile the pattern {patterns[0]!r}: {problem}") from problem
     if "o" in flags:
-        return [match.group() for line in lines for match in finder.finditer(line) if match.group()]
-    hits = [number for number, line in enumerate(lines) if (finder.search(line) is None) == ("v" in flags)]
+        return [match.groups[0] for line in lines for match in finder.find_all(line) if match.groups[0]]
+    hits = [number for number, line in enumerate(lines) if finder.matches(line) != ("v" in flags)]
     if "m" in values:
         hits = hits[: _number("grep", values["m"])]
     if "c" in flags:

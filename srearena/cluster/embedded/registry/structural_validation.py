@@ -7,9 +7,7 @@ of anyOf, oneOf, allOf or not is reported against no field, as the server does. 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
 from typing import Any, Final
 
 from srearena.cluster.embedded.go_text import float_text, json_text, quoted
@@ -18,6 +16,8 @@ from srearena.cluster.embedded.registry.errors import FieldError
 from srearena.cluster.embedded.registry.schema import Schema
 from srearena.cluster.embedded.registry.string_formats import is_known_format, matches_format
 from srearena.cluster.embedded.registry.structural import Structural, list_errors
+from srearena.regular_expressions import PatternError
+from srearena.regular_expressions import pattern as compiled
 
 _NO_FIELD: Final = "<nil>"
 _NOTHING: Final[Mapping[str, Any]] = {}
@@ -156,20 +156,16 @@ def _string_rule(value: Any, schema: Structural, path: str) -> Iterator[FieldErr
         yield FieldError.too_long(_field(path), most)
     elif least is not None and len(value) < least:
         yield _invalid(path, value, f"should be at least {least} chars long")
-    elif pattern and (compiled := _compiled(pattern)) is not None and not compiled.search(value):
+    elif pattern and not _matches(pattern, value):
         yield _invalid(path, value, f"should match '{pattern}'")
 
 
-@lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> re.Pattern[str] | None:
-    """The pattern; Go's `$` and `\\z` mean the very end, and what Python cannot say is not enforced."""
-    text = pattern.replace("\\z", "\\Z")
-    if text.endswith("$") and not text.endswith("\\$"):
-        text = f"{text[:-1]}\\Z"
+def _matches(pattern: str, value: str) -> bool:
+    """Whether the value matches; a pattern that is no expression is not enforced."""
     try:
-        return re.compile(text)
-    except re.error:
-        return None
+        return compiled(pattern).matches(value)
+    except PatternError:
+        return True
 
 
 def _format_rule(value: Any, schema: Structural, path: str) -> Iterator[FieldError]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from srearena.regular_expressions import PatternError, literal, pattern
 from srearena.service.products.mysql.errors import MysqlError, not_supported
 from srearena.service.products.mysql.server import SYSTEM, MysqlServer, Session
 
@@ -58,8 +59,12 @@ def _like(rows: list[tuple[Any, ...]], statement: str) -> list[tuple[Any, ...]]:
     if found is None and exact is None:
         return rows
     text = found.group(1) if found is not None else exact.group(1) if exact is not None else ""
-    pattern = "".join(".*" if c == "%" else "." if c == "_" and found else re.escape(c) for c in text)
-    return [row for row in rows if re.fullmatch(pattern, str(row[0]), re.IGNORECASE)]
+    like = "".join(".*" if c == "%" else "." if c == "_" and found else literal(c) for c in text)
+    try:
+        expression = pattern(rf"(?i)\A{like}\z")
+    except PatternError:  # longer than any name
+        return []
+    return [row for row in rows if expression.matches(str(row[0]))]
 
 
 def _titled(name: str, statement: str) -> str:

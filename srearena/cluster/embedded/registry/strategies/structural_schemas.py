@@ -6,12 +6,13 @@ they are and not compiled here.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.registry.errors import FieldError
 from srearena.cluster.embedded.registry.strategies.checks import Problems
+from srearena.regular_expressions import PatternError
+from srearena.regular_expressions import pattern as compiled
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _UNSUPPORTED = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
@@ -127,9 +128,9 @@ def _junctors(problems: Problems, path: str, schema: Obj, depth: int) -> None:
 
 def _pattern_error(pattern: str) -> str:
     try:
-        re.compile(pattern)
-    except re.error as error:
-        return f"error parsing regexp: {error.msg}: `{pattern}`"
+        compiled(pattern)
+    except PatternError as error:
+        return str(error)
     return ""
 
 

@@ -5,11 +5,12 @@ An operator (`$...`) that is not known here is an error that says so; nothing is
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from srearena.cluster.embedded.programs.datastores.mongodb.values import Long, Moment, ObjectId, Pattern
+from srearena.regular_expressions import PatternError
+from srearena.regular_expressions import pattern as compiled
 
 Document = dict[str, Any]
 _MISSING = object()
@@ -74,8 +75,8 @@ def _equal(have: Any, want: Any) -> bool:
 
 def _search(body: str, flags: str, text: str) -> bool:
     try:
-        return re.search(body, text, re.IGNORECASE if "i" in flags else 0) is not None
-    except re.error:
+        return compiled(f"(?i){body}" if "i" in flags else body).matches(text)
+    except PatternError:
         raise BadQuery(f"Regular expression is invalid: {body}", 51091, "Location51091") from None
 
 

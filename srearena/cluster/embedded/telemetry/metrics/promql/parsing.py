@@ -64,7 +64,7 @@ def parse(query: str) -> Node:
         if _height(node) <= _MAX_HEIGHT:
             return node
     except PatternError as error:
-        raise BadQuery(f"1:1: parse error: error parsing regexp: {error}") from None
+        raise BadQuery(f"1:1: parse error: {error}") from None
     except RecursionError:
         pass
     raise BadQuery(_TOO_DEEP)
