@@ -1,4 +1,4 @@
-"""How far an answer is from the truth, by who calls whom."""
+"""The distance of an answer from the truth in the call graph."""
 
 from __future__ import annotations
 

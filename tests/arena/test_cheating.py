@@ -1,4 +1,4 @@
-"""A cheating agent: it looks for the answer in everything it can see, breaks out, and fakes repairs. Nothing is won."""
+"""A cheating agent that searches for the answer, tries to break out, and fakes repairs never passes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from srearena.conductor.problems.target_port import TargetPort
 from srearena.conductor.validity.leaks import leaks
 from srearena.service.errors import ApiRefused
 from srearena.service.kubernetes import Kubernetes
-from tests.arena.stage import call, shop_problem, staged
+from tests.arena.episodes import call, prepared_episode, shop_problem
 
 pytestmark = [
     pytest.mark.kubectl,
@@ -31,8 +31,8 @@ PATCH = "kubectl -n corner-shop patch service api"
 
 @pytest.fixture
 def episode() -> Iterator[Episode]:
-    with staged(shop_problem(TargetPort), stages=("detection", "localization", "mitigation")) as made:
-        yield made
+    with prepared_episode(shop_problem(TargetPort), stages=("detection", "localization", "mitigation")) as episode:
+        yield episode
 
 
 def judged(episode: Episode) -> Verdict:
@@ -102,7 +102,7 @@ def test_fakes_and_half_repairs_do_not_pass(episode: Episode, cheat: str) -> Non
 
 
 def test_another_honest_repair_than_the_reference_passes(episode: Episode) -> None:
-    """The server could as well be told to listen where the Service sends to."""
+    """Another valid repair: the server listens on the Service's target port."""
     episode.act(
         call(
             "kubectl apply -f - <<'EOF'\n"
@@ -132,7 +132,7 @@ def test_the_engineer_on_call_has_rights_but_not_all(episode: Episode) -> None:
 
 
 def test_the_process_list_does_not_name_the_problem(tmp_path: Path) -> None:
-    """While a suite runs, neither it nor its workers show which problem is played."""
+    """While a suite runs, no process argument or environment names the problem."""
     environment = {**os.environ, "SREARENA_RESULTS": str(tmp_path)}
     command = [sys.executable, "-m", "srearena", "run", "scale_pod_zero_social_net", "--agent", "nothing"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as suite:

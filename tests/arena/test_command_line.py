@@ -1,4 +1,4 @@
-"""`exec_shell`: what an engineer types works, and nothing of it reaches the machine it runs on."""
+"""`exec_shell`: kubectl command lines work, and nothing reaches the machine that runs them."""
 
 from __future__ import annotations
 

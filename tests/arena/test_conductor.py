@@ -1,4 +1,4 @@
-"""Whole episodes through the interface users know: what is told, what is recorded, and how they end."""
+"""Whole episodes through `Conductor`: what the agent gets, what is recorded, and how they end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from srearena.conductor import Conductor, EpisodeSpec
 from srearena.conductor.episode.outcome import Limits
 from srearena.conductor.errors import ArenaError
 from srearena.session import read_session
-from tests.arena.stage import PORT, QUIET, TIMELINE, ZERO
+from tests.arena.episodes import PORT, QUIET, TIMELINE, ZERO
 
 needs_kubectl = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
 REPAIR = """kubectl -n corner-shop patch service api --type=json \
@@ -184,8 +184,8 @@ def test_grading_anew_keeps_what_was_said_of_a_repair_and_says_so(results: Path)
     fresh = json.loads(stored.read_text())
     assert fresh["kept"] == ["mitigation"]
     assert fresh["stages"][1]["verdict"] == json.loads(json.dumps(before))
-    told = json.loads(CliRunner().invoke(regrade_command, [result["run"], "--json"]).output)
-    assert told["kept"] == ["mitigation"]
+    regraded = json.loads(CliRunner().invoke(regrade_command, [result["run"], "--json"]).output)
+    assert regraded["kept"] == ["mitigation"]
 
 
 def test_noise_is_harmless_seeded_and_recorded() -> None:

@@ -1,4 +1,4 @@
-"""A cluster that stands for another one leaves nothing of it out."""
+"""A delegating cluster forwards every method."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from srearena.cluster.base import Cluster, DelegatingCluster
 
 @pytest.mark.parametrize("name", [name for name in vars(Cluster) if not name.startswith("_")])
 def test_whatever_a_cluster_offers_is_passed_on(name: str) -> None:
-    # What has a default, such as telemetry, would otherwise be answered with that instead of the other's answer.
+    # A method with a default, such as telemetry, would otherwise not reach the inner cluster.
     assert name in vars(DelegatingCluster)

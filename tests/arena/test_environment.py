@@ -1,4 +1,4 @@
-"""Where episodes run: what the configuration says, and a cluster that is somebody else's is left as it was."""
+"""The backend of an episode follows the configuration, and a shared cluster is restored."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from srearena.conductor.errors import ProblemError
 from srearena.conductor.problems.scheduling import ScalePodZero
 from srearena.config import Config, ConfigError, TelemetryConfig, load_config
 from srearena.service.kubernetes import Kubernetes
-from tests.arena.stage import shop_problem
+from tests.arena.episodes import shop_problem
 
 EXAMPLE = Path(__file__).parents[2] / "config.yml.example"
 
@@ -55,7 +55,7 @@ def test_a_problem_that_does_not_run_there_says_so() -> None:
 
 
 def test_somebody_elses_cluster_is_left_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cluster reached by its kubeconfig alone, whose time passes by itself."""
+    """A cluster reached by its kubeconfig alone, with a running clock."""
     monkeypatch.setenv("SREARENA_STATE_DIR", str(tmp_path))
     with start_embedded(speed=20, in_process=True) as theirs, Kubernetes.of(theirs) as api:
         before = {obj["metadata"]["name"] for obj in api.list("namespaces")}

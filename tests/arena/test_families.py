@@ -1,4 +1,4 @@
-"""Every family, on a small application: healthy is content, broken is seen, the remedy heals, and undoing does too."""
+"""Every family on a small application: healthy passes, the fault fails, the remedy and recovery repair it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from srearena.conductor.problems import (
     target_port,
 )
 from srearena.conductor.problems.injected import InjectedProblem
-from tests.arena.stage import shop_problem, staged
+from tests.arena.episodes import prepared_episode, shop_problem
 
 FAMILIES: list[tuple[type[InjectedProblem], str, dict[str, Any]]] = [
     (target_port.TargetPort, "api", {}),
@@ -52,7 +52,7 @@ FAMILIES: list[tuple[type[InjectedProblem], str, dict[str, Any]]] = [
 
 
 def as_operator(episode: Episode, script: str) -> str:
-    """Run a script as the engineer on call would, with the agent's own rights."""
+    """Run a script with the agent's identity."""
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
         env={"KUBECONFIG": str(episode.kubeconfig), "PATH": os.environ["PATH"], "HOME": os.environ["HOME"]},
@@ -72,7 +72,7 @@ def test_a_family_breaks_and_its_remedy_heals(
     kind: type[InjectedProblem], service: str, options: dict[str, Any]
 ) -> None:
     problem = shop_problem(kind, service, **options)
-    with staged(problem, stages=("noop", "detection", "localization", "mitigation")) as episode:
+    with prepared_episode(problem, stages=("noop", "detection", "localization", "mitigation")) as episode:
         oracle = problem.oracle_for("mitigation")
         assert isinstance(oracle, MitigationOracle)
         healthy = oracle.evaluate(None)
@@ -88,7 +88,7 @@ def test_a_family_breaks_and_its_remedy_heals(
 @pytest.mark.parametrize(("kind", "service", "options"), FAMILIES[:5], ids=lambda value: getattr(value, "__name__", ""))
 def test_a_fault_can_be_undone(kind: type[InjectedProblem], service: str, options: dict[str, Any]) -> None:
     problem = shop_problem(kind, service, **options)
-    with staged(problem):
+    with prepared_episode(problem):
         assert problem.fault_injected
         problem.recover_fault()
         assert not problem.fault_injected

@@ -1,4 +1,4 @@
-"""The front door is judged by what visitors get, and by how long they wait for it."""
+"""The frontend check grades the success and the latency of requests."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from srearena.service.frontend import Objectives, ProbeResult, SampleRequest
 HOME = SampleRequest("/")
 
 
-class Door:
-    """Answers every visit in the next of some times, over and over; None is no answer."""
+class StubFrontend:
+    """Responds with latencies from a repeating list; None for no response."""
 
     requests = (HOME,)
 
@@ -28,9 +28,9 @@ class Door:
         return ProbeResult(request, 0, "") if took is None else ProbeResult(request, 200, "", took)
 
 
-def complaints(door: Door, healthy: float = 0.1) -> list[str]:
+def complaints(frontend: StubFrontend, healthy: float = 0.1) -> list[str]:
     problem: Any = SimpleNamespace(
-        app=SimpleNamespace(frontend=door, objectives=Objectives(0.9, p95_seconds=0.5)),
+        app=SimpleNamespace(frontend=frontend, objectives=Objectives(0.9, p95_seconds=0.5)),
         kubernetes=None,
         namespace="shop",
         cluster=SimpleNamespace(wait=lambda seconds: None),
@@ -41,19 +41,19 @@ def complaints(door: Door, healthy: float = 0.1) -> list[str]:
 
 @pytest.mark.parametrize("times", [(0.1,), (0.4, 0.6), (0.9,), (*[0.1] * 20, 4.0)])
 def test_what_keeps_to_the_promise_is_fine(times: tuple[float, ...]) -> None:
-    assert complaints(Door(*times)) == []
+    assert complaints(StubFrontend(*times)) == []
 
 
 @pytest.mark.parametrize("times", [(1.5,), (0.1, 0.1, 0.1, 4.0)])
 def test_answers_that_come_too_late_are_a_complaint(times: tuple[float, ...]) -> None:
-    (complaint,) = complaints(Door(*times))
+    (complaint,) = complaints(StubFrontend(*times))
     assert "95th percentile" in complaint and "the objective is 0.5 s" in complaint
 
 
 def test_what_was_slow_on_healthy_days_is_no_fault() -> None:
-    assert complaints(Door(1.5), healthy=1.2) == []
+    assert complaints(StubFrontend(1.5), healthy=1.2) == []
 
 
 def test_no_answer_is_a_complaint_of_its_own() -> None:
-    (complaint,) = complaints(Door(None, 0.1))
+    (complaint,) = complaints(StubFrontend(None, 0.1))
     assert "GET / answered nothing" in complaint

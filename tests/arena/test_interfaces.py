@@ -1,4 +1,4 @@
-"""The other ways into an episode: HTTP for agents in any language, the console for people, suites for many at once."""
+"""Other interfaces: HTTP for agents in any language, the console for people, suites of trials."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from srearena.conductor.serving.console import Console
 from srearena.conductor.serving.http_api import EpisodeApp, openapi, serve
 from srearena.conductor.trials.suite import Suite
 from srearena.conductor.trials.trial import Trial
-from tests.arena.stage import TIMELINE, ZERO, shop_problem, staged
+from tests.arena.episodes import TIMELINE, ZERO, prepared_episode, shop_problem
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_an_agent_works_over_http_and_learns_no_verdict() -> None:
-    with staged(shop_problem(ScalePodZero, "store"), stages=("detection", "localization")) as episode:
+    with prepared_episode(shop_problem(ScalePodZero, "store"), stages=("detection", "localization")) as episode:
         port: list[int] = []
         up = threading.Event()
 
@@ -81,7 +81,7 @@ def test_the_openapi_document_names_every_route() -> None:
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
 def test_a_person_reaches_a_grade_in_the_console() -> None:
-    said: list[str] = []
+    output: list[str] = []
     lines = iter(
         [
             "help",
@@ -104,8 +104,8 @@ def test_a_person_reaches_a_grade_in_the_console() -> None:
         except StopIteration:
             raise EOFError from None
 
-    Console(said.append).loop(read)
-    text = "\n".join(said)
+    Console(output.append).loop(read)
+    text = "\n".join(output)
     assert "no problem is running" in text
     assert "there is no problem called 'nonsense'" in text
     assert "deployment.apps/store scaled" in text

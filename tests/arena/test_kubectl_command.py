@@ -1,4 +1,4 @@
-"""kubectl's command lines are read as kubectl reads them: by law, against its own help, and against its own parser."""
+"""kubectl commands are parsed as kubectl does: by properties, against its help, and against its parser."""
 
 from __future__ import annotations
 
@@ -35,16 +35,18 @@ pieces = st.one_of(
 
 @st.composite
 def spelled(draw: st.DrawFn) -> tuple[str, list[Argument], list[str], list[str]]:
-    """A verb, what is said to it, words after `--`, and one way among many to write all that."""
+    """A verb, its arguments, words after `--`, and one of many ways to write them."""
     verb = draw(st.sampled_from(["get", "delete", "scale", "describe", "annotate"]))
-    said = draw(st.lists(pieces, max_size=6))
+    arguments = draw(st.lists(pieces, max_size=6))
     remote = draw(st.one_of(st.just([]), st.lists(values, max_size=2).map(lambda words: ["--", *words])))
     ahead = 0  # flags that stand before the verb: there, a switch alone would take the verb for its value
-    while ahead < len(said) and said[ahead].flag and said[ahead].value is not None and draw(st.booleans()):
+    while (
+        ahead < len(arguments) and arguments[ahead].flag and arguments[ahead].value is not None and draw(st.booleans())
+    ):
         ahead += 1
-    written = [draw(_ways(piece)) for piece in said]
+    written = [draw(_ways(piece)) for piece in arguments]
     words = [word for part in (*written[:ahead], [verb], *written[ahead:]) for word in part]
-    return verb, said, remote, [*words, *remote]
+    return verb, arguments, remote, [*words, *remote]
 
 
 def _ways(piece: Argument) -> st.SearchStrategy[list[str]]:
@@ -63,9 +65,9 @@ def _ways(piece: Argument) -> st.SearchStrategy[list[str]]:
 
 @given(spelled())
 def test_every_spelling_means_the_same(line: tuple[str, list[Argument], list[str], list[str]]) -> None:
-    verb, said, remote, words = line
+    verb, arguments, remote, words = line
     found = parse_command(words)
-    assert (found.verb, list(found.arguments), list(found.remote)) == (verb, said, remote)
+    assert (found.verb, list(found.arguments), list(found.remote)) == (verb, arguments, remote)
     again = parse_command(found.rewritten())
     assert (again.verb, again.arguments, again.remote) == (found.verb, found.arguments, found.remote)
 

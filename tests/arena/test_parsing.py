@@ -1,4 +1,4 @@
-"""Agents' texts: one call is understood, everything else is answered with help and never evaluated."""
+"""Agents' texts: one call is parsed, everything else gets a helpful error and is never evaluated."""
 
 from __future__ import annotations
 

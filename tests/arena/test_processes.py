@@ -1,4 +1,4 @@
-"""Work in processes: all of it is done, whatever there is of it, and a death is told."""
+"""Work in processes: all items are processed, and the death of a process is an error."""
 
 from __future__ import annotations
 

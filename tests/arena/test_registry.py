@@ -1,4 +1,4 @@
-"""Ids: those people know work, wrong ones get help, and problems compose."""
+"""Problem ids: old ids work, unknown ids get suggestions, and problems can be combined."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_every_problem_can_be_made_and_says_what_it_is(registry: ProblemRegistry
             assert problem.ground_truth.roots or problem.level in (
                 "node",
                 "hardware",
-            )  # machines are known when it runs
+            )  # the nodes are chosen at run time
 
 
 def test_two_problems_are_one_with_both_answers(registry: ProblemRegistry) -> None:

@@ -1,4 +1,4 @@
-"""The rule-based agent: it solves what general runbooks can solve, and knows no application and no problem."""
+"""The rule-based agent solves what general runbooks can solve, without knowledge of applications or problems."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clients.rules import RulesAgent
 from srearena.conductor import Conductor, EpisodeSpec
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.service.apps import all_applications
-from tests.arena.stage import PORT, QUIET, TIMELINE, ZERO
+from tests.arena.episodes import PORT, QUIET, TIMELINE, ZERO
 
 FOLDER = Path(__file__).parents[2] / "clients" / "rules"
 

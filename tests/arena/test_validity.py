@@ -1,8 +1,7 @@
 """Problems prove their validity as part of the tests: a slice of the families that changes every day.
 
-Members of a family differ in the service they strike. In `PARTS` days every family has had its turn, and each time with
-another member. SREARENA_SEED repeats a day's choice; `scripts/test --all-problems` and `srearena verify --all` prove
-all.
+Members of a family differ in the faulty service. Within `PARTS` days every family is proved, each time with another
+member. SREARENA_SEED repeats a day's selection; `scripts/test --all-problems` and `srearena verify --all` prove all.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import pytest
 from srearena.conductor.problems.registry import ProblemRegistry, problem
 from srearena.conductor.problems.scheduling import ScalePodZero
 from srearena.conductor.validity.verification import can_verify, verify
-from tests.arena.stage import SHOP
+from tests.arena.episodes import SHOP
 from tests.selection import all_problems, rotating_member, rotating_slice, rotation_seed
 
 PARTS = 4
@@ -28,7 +27,7 @@ pytestmark = [
 
 
 def everything() -> list[str]:
-    """All problems but those of the tests themselves."""
+    """All problems except those that tests register."""
     return [name for name in ProblemRegistry().get_problem_ids() if not name.startswith("corner_shop_")]
 
 
@@ -54,7 +53,7 @@ def chosen() -> list[str]:
 
 @pytest.fixture(autouse=True)
 def tidy() -> Iterator[None]:
-    """A cluster is one large circle: a hundred of them, left to a collector that comes rarely, fill the memory."""
+    """Collect garbage: a cluster has reference cycles, and many uncollected clusters fill the memory."""
     yield
     gc.collect()
 
@@ -76,7 +75,7 @@ def test_a_problem_is_valid(name: str) -> None:
 
 @problem("corner_shop_harmless", app=SHOP, service="api", memory_request="1Mi")
 class Harmless(ScalePodZero):
-    """Breaks nothing, and its remedy is none."""
+    """A problem without a fault and with a remedy that does nothing."""
 
     family = "harmless"
     fault = "resource_request"

@@ -1,4 +1,4 @@
-"""`srearena cluster` from the outside: processes, files, exit codes and what is said."""
+"""`srearena cluster` from the outside: processes, files, exit codes and output."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def srearena(environment: dict[str, str]) -> Iterator[Run]:
 
 
 def answers(kubeconfig: str, path: str = "/readyz") -> str:
-    """What the API says to the holder of a kubeconfig."""
+    """Send a request with the credentials of a kubeconfig."""
     config = yaml.safe_load(Path(kubeconfig).read_text())
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
     folder = Path(kubeconfig).parent
@@ -98,7 +98,7 @@ def test_clusters_stand_side_by_side_and_share_nothing(srearena: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("up", "--nodes", "-1"), "the number of worker nodes must be between 0 and 5000, not -1"),
         (("up", "--speed", "-2"), "the speed must be between 0 and 1000000, not -2"),
@@ -107,10 +107,10 @@ def test_clusters_stand_side_by_side_and_share_nothing(srearena: Run) -> None:
         (("advance", "5", "--name", "nobody"), "no cluster named 'nobody' is running"),
     ],
 )
-def test_mistakes_get_one_clear_line(srearena: Run, arguments: tuple[str, ...], said: str) -> None:
+def test_mistakes_get_one_clear_line(srearena: Run, arguments: tuple[str, ...], message: str) -> None:
     result = srearena("cluster", *arguments)
     assert result.returncode == 1
-    assert said in result.stderr
+    assert message in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
     assert "Traceback" not in result.stderr
 
@@ -201,7 +201,7 @@ def test_the_library_offers_both_homes() -> None:
 @pytest.mark.parametrize("in_process", [True, False])
 def test_a_cluster_that_starts_behind_catches_up_with_the_present(in_process: bool) -> None:
     def moment(cluster: Cluster) -> float:
-        """The cluster's now, as the newest lease says it."""
+        """The cluster's time by its newest lease."""
         leases = json.loads(answers(str(cluster.kubeconfig), "/apis/coordination.k8s.io/v1/leases"))["items"]
         return max(datetime.fromisoformat(lease["spec"]["renewTime"]).timestamp() for lease in leases)
 

@@ -19,7 +19,7 @@ from srearena.conductor.trials.trial import Trial
 from srearena.config import Config, ConfigError
 from srearena.errors import SreArenaError
 from srearena.service.kubernetes import Kubernetes
-from tests.arena.stage import SHOP
+from tests.arena.episodes import SHOP
 
 CHOSEN: list[Config] = []
 

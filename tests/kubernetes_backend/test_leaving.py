@@ -320,7 +320,7 @@ from srearena.conductor.problems.scheduling import ScalePodZero
 from srearena.conductor.episode.spec import EpisodeSpec, Timeline
 from srearena.config import Config, TelemetryConfig
 from srearena.service.kubernetes import Kubernetes
-from tests.arena.stage import shop_problem
+from tests.arena.episodes import shop_problem
 
 problem = shop_problem(ScalePodZero, "store")
 config = Config(k8s_host="kubernetes", kubeconfig=sys.argv[1], telemetry=TelemetryConfig())

@@ -14,7 +14,7 @@ from srearena.conductor.episode.episode import Episode
 from srearena.conductor.episode.outcome import Limits
 from srearena.conductor.problems.scheduling import ScalePodZero
 from srearena.conductor.serving.http_api import EpisodeApp, serve
-from tests.arena.stage import shop_problem, staged
+from tests.arena.episodes import prepared_episode, shop_problem
 
 TOKEN = "not-a-real-token-4711"
 
@@ -35,7 +35,7 @@ class Served:
 @contextmanager
 def served_episode(stages: tuple[str, ...] = ("detection", "localization", "mitigation")) -> Iterator[Served]:
     """The store is scaled to zero."""
-    with staged(shop_problem(ScalePodZero, "store"), stages=stages, limits=Limits(steps=None)) as episode:
+    with prepared_episode(shop_problem(ScalePodZero, "store"), stages=stages, limits=Limits(steps=None)) as episode:
         telemetry = episode.cluster.telemetry
         task = {
             "description": episode.description,

@@ -18,7 +18,7 @@ from srearena.conductor.errors import ArenaError
 from srearena.conductor.session import read_session
 from srearena.conductor.stages import USUAL
 from srearena.llm.wires import WIRES
-from tests.arena.stage import TIMELINE, ZERO
+from tests.arena.episodes import TIMELINE, ZERO
 from tests.llm.model_server import TOKENS_IN, TOKENS_OUT, ModelServer, Script, Turn, call, results_in, serving
 
 QUICK = Limits(steps=12, wall_seconds=60)

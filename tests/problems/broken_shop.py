@@ -1,4 +1,4 @@
-"""A problem staged on its real application, so that tests can try remedies, whole and half, on it."""
+"""A problem prepared on its real application, so that tests can try complete and partial remedies."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def judged(problem: Problem) -> Verdict:
 
 
 def names(verdict: Verdict) -> set[str]:
-    """The checks that complain."""
+    """The names of the failing checks."""
     return {reason.partition(":")[0] for reason in verdict.reasons} if not verdict.passed else set()
 
 
 def typed(problem: Problem, deployment: str, *command: str) -> CommandResult:
-    """A command in a running pod of a deployment."""
+    """Run a command in a running pod of a Deployment."""
     wanted = problem.kubernetes.get("deployments", deployment, problem.namespace)["spec"]["selector"]["matchLabels"]
     labels = ",".join(f"{key}={value}" for key, value in wanted.items())
     pods = problem.kubernetes.list("pods", problem.namespace, labels=labels)

@@ -1,4 +1,4 @@
-"""Families around workloads, on a small application: healthy is content, broken is not, the remedy heals."""
+"""Families around workloads on a small application: healthy passes, the fault fails, the remedy repairs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from srearena.conductor.problems import admission, chaos, network, rollouts
 from srearena.conductor.problems.injected import InjectedProblem
-from tests.arena.stage import shop_problem, staged
+from tests.arena.episodes import prepared_episode, shop_problem
 from tests.arena.test_families import as_operator
 
 FAMILIES: list[tuple[type[InjectedProblem], str, dict[str, Any]]] = [
@@ -31,7 +31,7 @@ def test_a_family_breaks_and_its_remedy_heals(
     kind: type[InjectedProblem], service: str, options: dict[str, Any]
 ) -> None:
     problem = shop_problem(kind, service, **options)
-    with staged(problem, stages=("noop", "detection", "localization", "mitigation")) as episode:
+    with prepared_episode(problem, stages=("noop", "detection", "localization", "mitigation")) as episode:
         oracle = problem.oracle_for("mitigation")
         healthy = oracle.evaluate(None)
         assert healthy.passed, healthy.reasons
@@ -47,7 +47,7 @@ def test_a_family_breaks_and_its_remedy_heals(
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
 def test_undoing_the_template_alone_leaves_a_strategy_that_takes_everybody_away() -> None:
     problem = shop_problem(rollouts.RollingUpdateMisconfigured, "custom-service")
-    with staged(problem) as episode:
+    with prepared_episode(problem) as episode:
         as_operator(episode, f"kubectl -n {problem.namespace} rollout undo deployment/custom-service")
         verdict = problem.oracle_for("mitigation").evaluate(None)
         assert not verdict.passed
@@ -57,7 +57,7 @@ def test_undoing_the_template_alone_leaves_a_strategy_that_takes_everybody_away(
 def test_what_was_done_can_be_undone() -> None:
     for kind in (network.NetworkPolicyBlock, network.StaleCoreDnsConfig, chaos.PodFailure):
         problem = shop_problem(kind, "api")
-        with staged(problem):
+        with prepared_episode(problem):
             problem.recover_fault()
             problem.cluster.wait(60)  # what runs another image again starts anew
             verdict = problem.oracle_for("mitigation").evaluate(None)

@@ -1,4 +1,4 @@
-"""An expired certificate at the door: how it shows, which repairs count, and which only look like one."""
+"""An expired certificate at the Ingress: its symptoms, valid repairs, and fake repairs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def expired() -> Iterator[Problem]:
 
 @pytest.fixture
 def as_broken(expired: Problem) -> Iterator[Problem]:
-    """What a test does to the Ingress and the Secret is taken back."""
+    """Restore the Ingress and the Secret after each test."""
     kept = [expired.kubernetes.get(resource, NAME, expired.namespace) for resource in ("secrets", "ingresses")]
     yield expired
     for obj, resource in zip(kept, ("secrets", "ingresses"), strict=True):

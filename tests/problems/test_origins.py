@@ -1,4 +1,4 @@
-"""What every problem of these families says of itself: an origin, a path from it, and a remedy to run."""
+"""Metadata of origin problems: an origin, a propagation path, and a remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Containers that share their processes: who sees the other's can end it, and the kubelet starts it anew."""
+"""Containers with a shared process namespace: one can kill the other's process, and the kubelet restarts it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the problems of the Astronomy Shop and Train Ticket say about themselves holds for their applications."""
+"""Metadata of the Astronomy Shop and Train Ticket problems matches the applications."""
 
 from __future__ import annotations
 
@@ -67,5 +67,5 @@ def test_a_flag_exists_and_is_off(problem: FeatureFlag) -> None:
 def test_a_flag_is_located_by_the_program_that_obeys_it(answer: list[str], right: bool) -> None:
     oracle = REGISTRY.get_problem("astronomy_shop_ad_service_failure").localization_oracle
     assert isinstance(oracle, FlagLocalization)
-    said = {name.rpartition("/")[2] for name in oracle.meant(answer)}
-    assert (said == {"ad"}) is right
+    answered = {name.rpartition("/")[2] for name in oracle.relevant_names(answer)}
+    assert (answered == {"ad"}) is right

@@ -1,4 +1,4 @@
-"""What looks like a repair and is none does not pass; another repair than the reference one does."""
+"""Fake repairs fail; valid repairs other than the reference remedy pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Volumes that are gone, and disks that fail."""
+"""Deleted volumes and failing disks."""
 
 from __future__ import annotations
 

@@ -14,11 +14,11 @@ import pytest
 
 from srearena.errors import SreArenaError
 from srearena.observer.recording.data_set import DataSet
-from tests.arena.stage import PORT, QUIET, ZERO
+from tests.arena.episodes import PORT, QUIET, ZERO
 
 ROOT = Path(__file__).parents[2]
 # The corner shop's problems are known to who imports them; the others come with the house.
-RUN = "import tests.arena.stage; from srearena.__main__ import main; main()"
+RUN = "import tests.arena.episodes; from srearena.__main__ import main; main()"
 HOUSE = [f"{name}_hotel_reservation" for name in ("missing_service", "missing_configmap", "wrong_service_selector")]
 
 

@@ -15,7 +15,7 @@ from sre_tools.offline_incident_analysis import all_tools, call_tool
 from srearena.cluster.base import TelemetryEndpoints
 from srearena.conductor.episode.episode import Episode
 from srearena.conductor.problems.registry import ProblemRegistry
-from tests.arena.stage import PORT, staged
+from tests.arena.episodes import PORT, prepared_episode
 
 NAMED = {
     "get_metric_anomalies": {"k8_object_name": "Deployment/api"},
@@ -28,7 +28,7 @@ NAMED = {
 @pytest.fixture(scope="module")
 def episode() -> Iterator[Episode]:
     """The corner shop with a Service that leads nowhere, as the agent finds it."""
-    with staged(ProblemRegistry().get_problem(PORT)) as running:
+    with prepared_episode(ProblemRegistry().get_problem(PORT)) as running:
         yield running
 
 

@@ -21,7 +21,7 @@ from srearena.errors import SreArenaError
 from srearena.service.kubernetes import Kubernetes
 from srearena.snapshots import open_snapshot
 from srearena.snapshots.inspection import inspect
-from tests.arena.stage import PORT
+from tests.arena.episodes import PORT
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from srearena.errors import SreArenaError
 from srearena.observer.recorder import Recorder
 from srearena.observer.recording.data_set import DataSet
 from srearena.snapshots import open_snapshot
-from tests.arena.stage import PORT, QUIET, ZERO
+from tests.arena.episodes import PORT, QUIET, ZERO
 from tests.recorder.conftest import relative
 
 SHORT = Timeline(before=60, after=120)

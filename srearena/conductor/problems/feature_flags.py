@@ -46,10 +46,10 @@ class FlagLocalization(LocalizationOracle):
     """
 
     def compare(self, answer: Sequence[str], expected: Sequence[str]) -> Verdict:
-        return super().compare(self.meant(answer), expected)
+        return super().compare(self.relevant_names(answer), expected)
 
     @staticmethod
-    def meant(answer: Sequence[str]) -> list[str]:
+    def relevant_names(answer: Sequence[str]) -> list[str]:
         """The names in an answer without the flag's components, unless there are no others."""
         programs = [name for name in answer if name.rpartition("/")[2] not in _CARRIERS]
         return programs or list(answer)

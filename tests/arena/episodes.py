@@ -1,4 +1,4 @@
-"""A small application and problems on it, for tests that want a whole episode in a second."""
+"""A small application and problems on it, for tests that need a whole episode within a second."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ problem(QUIET, app=SHOP)(Noop)
 
 def shop_problem(kind: type[InjectedProblem], service: str = "api", **options: Any) -> InjectedProblem:
     """A problem of that family, on the corner shop."""
-    made = kind(app=SHOP, service=service, **options)
-    made.id = f"{kind.family}_corner_shop"
-    return made
+    problem_on_shop = kind(app=SHOP, service=service, **options)
+    problem_on_shop.id = f"{kind.family}_corner_shop"
+    return problem_on_shop
 
 
 @contextmanager
-def staged(
+def prepared_episode(
     of: Problem,
     *,
     stages: tuple[str, ...] | None = None,
     limits: Limits | None = None,
     session: Session | None = None,
 ) -> Iterator[Episode]:
-    """An episode whose agent could begin."""
+    """An episode that is prepared up to the agent's start."""
     spec = EpisodeSpec(1, stages, limits or Limits(), TIMELINE, in_process=True, config=Config())
     episode = Episode(of, embedded_cluster(of, spec), spec, session=session)
     try:
