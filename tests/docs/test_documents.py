@@ -41,14 +41,12 @@ def test_commands_work_as_shown(page: Path, tmp_path: Path) -> None:
     script = "\n".join(blocks(page, "bash"))
     if "kubectl" in script and shutil.which("kubectl") is None:
         pytest.skip("kubectl is not installed")
-    state = tmp_path / "state"
     environment = {
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOME": str(tmp_path),
-        "SREARENA_STATE_DIR": str(state),
+        "SREARENA_STATE_DIR": str(tmp_path / "state"),
         "SREARENA_RESULTS": str(tmp_path / "results"),
-        "KUBECONFIG": str(state / "clusters" / "embedded" / "kubeconfig"),
     }
     try:
         done = subprocess.run(
