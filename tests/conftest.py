@@ -66,7 +66,7 @@ def _write_guard() -> Iterator[surroundings.WriteGuard]:
 def _writes_stay_in_temporary_folders(_write_guard: surroundings.WriteGuard) -> Iterator[None]:
     yield
     violations = _write_guard.take()
-    assert not violations, f"written outside of the temporary folders: {violations}"
+    assert not violations, f"written outside of the temporary folders: {violations[:5]}"
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -21,7 +21,7 @@ DOWNLOADS = Path(
     or Path(os.environ.get("XDG_CACHE_HOME") or REAL_HOME / ".cache") / "srearena-test-clis"
 )
 """Where programs from npm are kept between runs."""
-_CACHES = ("__pycache__", ".hypothesis", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".import_linter_cache")
+_CACHES = ("__pycache__", ".pyc", ".hypothesis", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".import_linter_cache")
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _CREATING = {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.symlink", "os.truncate"}
 
@@ -62,9 +62,10 @@ class WriteGuard:
         if not isinstance(path, str | bytes | os.PathLike):
             return  # a file descriptor that is open already
         name = os.path.abspath(os.fsdecode(path))
-        if any(cache in name for cache in _CACHES):
+        if any(cache in name for cache in _CACHES) or name.startswith(f"{sys.pycache_prefix}/"):
             return
-        if name.startswith(self._tree) or not name.startswith(self._allowed):
+        # A nameless temporary file is opened by the name of its folder.
+        if name.startswith(self._tree) or not f"{name}/".startswith(self._allowed):
             self.violations.append(f"{event} {name}")
 
     def take(self) -> list[str]:

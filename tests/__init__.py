@@ -1,0 +1,1 @@
+"""Tests, by behaviour; CONTRIBUTING.md says how to run them."""
