@@ -96,8 +96,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     selection.configure(config)
-    if config.getoption("--record-slow") and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(selection.SlowTestRecorder())
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(selection.SlowTests(config))
 
 
 def pytest_report_header() -> str:

@@ -84,24 +84,37 @@ def processor_seconds() -> float:
     return sum(os.times()[:4])
 
 
-class SlowTestRecorder:
-    """Writes `slow_tests.txt` from a run, by processor time: it is the same on a busy machine."""
+class SlowTests:
+    """Collects the processor time of tests, which is the same on a busy machine: for the list, and for `--fast`."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: pytest.Config) -> None:
         self._seconds: dict[str, float] = {}
+        self._record = bool(config.getoption("--record-slow"))
+        self._fast = bool(config.getoption("--fast"))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "teardown":
-            self._seconds[report.nodeid] = float(dict(report.user_properties)["processor_seconds"])  # type: ignore[arg-type]
+            used = dict(report.user_properties).get("processor_seconds", 0.0)
+            name = function_of(report.nodeid)
+            self._seconds[name] = max(self._seconds.get(name, 0.0), float(str(used)))
 
-    def pytest_sessionfinish(self) -> None:
-        """Replace the entries of the tests that ran; keep those of others."""
-        longest: dict[str, float] = {}
-        for nodeid, seconds in self._seconds.items():
-            longest[function_of(nodeid)] = max(longest.get(function_of(nodeid), 0.0), seconds)
-        merged = {**slow_tests(), **longest}
-        lines = [f"{merged[name]:.1f} {name}\n" for name in sorted(merged) if merged[name] >= SLOW_SECONDS]
-        SLOW_TESTS.write_text("".join(lines))
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Write `slow_tests.txt` where that is asked for, and name tests that `--fast` should not have."""
+        if self._record:
+            known = {name: seconds for name, seconds in slow_tests().items() if _exists(name)}
+            merged = {**known, **self._seconds}
+            lines = [f"{merged[name]:.1f} {name}\n" for name in sorted(merged) if merged[name] >= SLOW_SECONDS]
+            SLOW_TESTS.write_text("".join(lines))
+        elif self._fast:
+            for name, seconds in sorted(self._seconds.items(), key=lambda pair: -pair[1]):
+                if seconds >= 3 * SLOW_SECONDS:
+                    terminalreporter.write_line(f"slow, in spite of --fast ({seconds:.1f} s, --record-slow): {name}")
+
+
+def _exists(name: str) -> bool:
+    """Whether a function of the list is still there."""
+    path = FOLDER.parent / name.partition("::")[0]
+    return path.exists() and f"def {name.rpartition('::')[2]}(" in path.read_text()
 
 
 # --- skips ------------------------------------------------------------------------------------------------------------

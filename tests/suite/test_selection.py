@@ -49,14 +49,6 @@ def test_every_package_has_fast_tests(request: pytest.FixtureRequest) -> None:
     assert not missing
 
 
-def test_slow_tests_exist(request: pytest.FixtureRequest) -> None:
-    texts: dict[str, str] = {}
-    for nodeid in slow_tests():
-        file, *_, function = nodeid.split("::")
-        texts[file] = texts.get(file) or (ROOT / file).read_text()
-        assert f"def {function}(" in texts[file], f"{nodeid} is gone: take it out of {selection.SLOW_TESTS.name}"
-
-
 class Item(str):
     nodeid = property(lambda self: str(self))
 

@@ -1,0 +1,32 @@
+"""What is wrong before an agent starts is never held against it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from itbench_leaderboard import agents
+from itbench_leaderboard.outcomes import Outcome
+from srearena.errors import SreArenaError
+
+
+@pytest.mark.parametrize(
+    ("problem", "outcome", "reason"),
+    [
+        (SreArenaError("no cluster"), Outcome.ENVIRONMENT_ERROR, "no cluster"),
+        (ValueError("a bug"), Outcome.ENVIRONMENT_ERROR, "ValueError: a bug"),
+        (KeyboardInterrupt(), Outcome.INTERRUPTED, "stopped"),
+    ],
+)
+def test_errors_become_reports(
+    problem: BaseException, outcome: Outcome, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def carry_out(job: Any) -> None:
+        raise problem
+
+    monkeypatch.setattr(agents.importlib, "import_module", lambda name: SimpleNamespace(carry_out=carry_out))
+    job: Any = SimpleNamespace(agent={"kind": "cli"}, incident=SimpleNamespace(kind="snapshot"))
+    report = agents.carry_out(job)
+    assert (report.outcome, report.reason) == (outcome, reason)
