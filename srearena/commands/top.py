@@ -1,4 +1,4 @@
-"""`srearena top`: services, rates, errors, latency and pods of a running cluster, drawn anew every few seconds."""
+"""`srearena top`: services, rates, errors, latency and pods of a running cluster, redrawn every few seconds."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ def test_a_cluster_is_made_and_removed(only: Path) -> None:
     (only / "clusters").write_text("srearena\n")
     with pytest.raises(ClusterError, match="is there"):
         kind.up()
-    assert "is gone" in CliRunner().invoke(cli, ["kind", "down"], catch_exceptions=False).output
+    assert "is deleted" in CliRunner().invoke(cli, ["kind", "down"], catch_exceptions=False).output
 
 
 @pytest.mark.parametrize(("machine", "name"), [("x86_64", "x86"), ("aarch64", "arm"), ("arm64", "arm")])

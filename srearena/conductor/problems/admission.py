@@ -39,13 +39,13 @@ kubectl delete validatingwebhookconfiguration pod-policy
 kubectl -n {ns} rollout restart deployment/{service}"""
 
 
-PLACE, POLICY, _PORT = "policy-system", "pod-policy", 8443
+WEBHOOK_NAMESPACE, POLICY, _PORT = "policy-system", "pod-policy", 8443
 
 
 class WebhookProblem(OriginProblem):
     """Adds a webhook server with a certificate of the company's authority."""
 
-    extra_namespaces = (PLACE,)
+    extra_namespaces = (WEBHOOK_NAMESPACE,)
     server: ClassVar[Obj] = {"image": "registry.k8s.io/e2e-test-images/agnhost:2.53", "args": ["webhook"]}
 
     def _authority(self, name: str = "Platform CA") -> Authority:
@@ -58,7 +58,7 @@ class WebhookProblem(OriginProblem):
 
     def set_up(self) -> None:
         authority = self._authority()
-        host = f"{POLICY}.{PLACE}.svc"
+        host = f"{POLICY}.{WEBHOOK_NAMESPACE}.svc"
         certificate = authority.issue(host, self._today - timedelta(days=30), self._today + timedelta(days=335))
         for obj in _webhook_server(self.server, certificate, authority.pem):
             self.kubernetes.apply(obj)
@@ -89,7 +89,7 @@ class AdmissionWebhookTlsMismatch(WebhookProblem):
         "the API server does not believe it, no pod is admitted, and that of {service}, once deleted, does not return."
     )
     remedy = f"""\
-bundle=$(kubectl -n {PLACE} get configmap {POLICY}-ca -o jsonpath='{{.data.ca\\.crt}}' | base64 -w 0)
+bundle=$(kubectl -n {WEBHOOK_NAMESPACE} get configmap {POLICY}-ca -o jsonpath='{{.data.ca\\.crt}}' | base64 -w 0)
 kubectl patch validatingwebhookconfiguration {POLICY} --type=json \
 -p '[{{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": "'"$bundle"'"}}]'
 kubectl -n {{ns}} rollout restart deployment/{{service}}"""
@@ -114,24 +114,24 @@ def _webhook_server(server: Obj, certificate: Certificate, authority: str) -> li
         "volumeMounts": [{"name": "tls", "mountPath": "/tls", "readOnly": True}],
     }
     pod = {"containers": [container], "volumes": [{"name": "tls", "secret": {"secretName": f"{POLICY}-tls"}}]}
-    webhook_service = service(POLICY, PLACE, _PORT)
+    webhook_service = service(POLICY, WEBHOOK_NAMESPACE, _PORT)
     webhook_service["spec"]["ports"] = [{"port": 443, "targetPort": _PORT}]
     return [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": PLACE}},
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": WEBHOOK_NAMESPACE}},
         {
             "apiVersion": "v1",
             "kind": "Secret",
             "type": "kubernetes.io/tls",
-            "metadata": {"name": f"{POLICY}-tls", "namespace": PLACE},
+            "metadata": {"name": f"{POLICY}-tls", "namespace": WEBHOOK_NAMESPACE},
             "stringData": {"tls.crt": certificate.certificate, "tls.key": certificate.key},
         },
         {
             "apiVersion": "v1",
             "kind": "ConfigMap",
-            "metadata": {"name": f"{POLICY}-ca", "namespace": PLACE},
+            "metadata": {"name": f"{POLICY}-ca", "namespace": WEBHOOK_NAMESPACE},
             "data": {"ca.crt": authority},
         },
-        deployment(POLICY, PLACE, pod),
+        deployment(POLICY, WEBHOOK_NAMESPACE, pod),
         webhook_service,
     ]
 
@@ -140,7 +140,7 @@ def reviewing(
     name: str, namespace: str, authority: str, kind: str = "Validating", seconds: int = 5, failure: str = "Fail"
 ) -> Obj:
     """A webhook configuration for all new pods of a namespace."""
-    place = {"namespace": PLACE, "name": POLICY, "path": "/pods"}
+    service_reference = {"namespace": WEBHOOK_NAMESPACE, "name": POLICY, "path": "/pods"}
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": f"{kind}WebhookConfiguration",
@@ -152,7 +152,7 @@ def reviewing(
                 "sideEffects": "None",
                 "failurePolicy": failure,
                 "timeoutSeconds": seconds,
-                "clientConfig": {"service": place, "caBundle": b64encode(authority.encode()).decode()},
+                "clientConfig": {"service": service_reference, "caBundle": b64encode(authority.encode()).decode()},
                 "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
                 "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
             }
@@ -175,13 +175,13 @@ class Guarded(Check):
 
     def complaints(self, problem: Problem) -> list[str]:
         api = problem.kubernetes
-        found = []
+        complaints = []
         if not any(api.find("mutatingwebhookconfigurations", name) for name in DEFAULTS):
-            found.append("none of the webhooks that complete pods is configured any more")
-        policies = api.list("networkpolicies", PLACE)
+            complaints.append("none of the mutating webhooks is configured any more")
+        policies = api.list("networkpolicies", WEBHOOK_NAMESPACE)
         if not any("Ingress" in (one["spec"].get("policyTypes") or ["Ingress"]) for one in policies):
-            found.append(f"nothing shields the webhooks in {PLACE} any more")
-        return found
+            complaints.append(f"no network policy protects the webhooks in {WEBHOOK_NAMESPACE} any more")
+        return complaints
 
 
 @problem(
@@ -198,7 +198,7 @@ class CumulativeWebhookTimeout(WebhookProblem):
     fault = "webhooks_cut_off"
     root_kind = "NetworkPolicy"
     origin = _ISOLATION
-    origin_namespace = PLACE
+    origin_namespace = WEBHOOK_NAMESPACE
     explanation = (
         f"The network policy {_ISOLATION} lets pods reach the webhooks, and not the API server: each of four is waited "
         "for in turn, and though each may fail, together they take longer than a request may. No pod is admitted."
@@ -212,7 +212,7 @@ kubectl -n {{ns}} rollout restart deployment/{{service}}"""
     """The network policy is in another team's namespace, where the on-call engineer may only read."""
 
     def __init__(self, app: str, service: str, **options: Any) -> None:
-        super().__init__(app, service, policy=_ISOLATION, place=PLACE, **options)
+        super().__init__(app, service, policy=_ISOLATION, place=WEBHOOK_NAMESPACE, **options)
 
     def more_checks(self) -> Iterable[Check]:
         return [Guarded()]
@@ -222,7 +222,7 @@ kubectl -n {{ns}} rollout restart deployment/{{service}}"""
         yield {
             "apiVersion": "networking.k8s.io/v1",
             "kind": "NetworkPolicy",
-            "metadata": {"name": _ISOLATION, "namespace": PLACE},
+            "metadata": {"name": _ISOLATION, "namespace": WEBHOOK_NAMESPACE},
             "spec": {
                 "podSelector": {"matchLabels": {"app": POLICY}},
                 "policyTypes": ["Ingress"],

@@ -15,7 +15,7 @@ from srearena.service.errors import TimedOut
 from srearena.service.kubernetes import Obj
 from srearena.service.waiting import wait_until
 
-_PATIENCE = 180.0
+_TIMEOUT = 180.0
 
 
 @problem(
@@ -96,16 +96,16 @@ class JobCompletes(Check):
         names = {container["name"] for container in (*pod.get("initContainers", ()), *pod["containers"])}
         if not {"report", "log-shipper"} <= names:
             return [f"the CronJob {_REPORTS} has lost a container"]
-        found = self._fresh_run(problem, template)
+        complaints = self._new_run(problem, template)
         problem.cluster.wait(60)
         hanging = [
             job["metadata"]["name"]
             for job in api.list("jobs", namespace)
             if job["metadata"]["name"].startswith(_REPORTS) and (job.get("status") or {}).get("active", 0)
         ]
-        return found + ([f"runs hang: {', '.join(hanging)}"] if len(hanging) > 1 else [])
+        return complaints + ([f"runs are stuck: {', '.join(hanging)}"] if len(hanging) > 1 else [])
 
-    def _fresh_run(self, problem: Problem, template: Obj) -> list[str]:
+    def _new_run(self, problem: Problem, template: Obj) -> list[str]:
         api, namespace = problem.kubernetes, problem.namespace
         job = {
             "apiVersion": "batch/v1",
@@ -121,11 +121,11 @@ class JobCompletes(Check):
             wait_until(
                 lambda: (api.get("jobs", name, namespace).get("status") or {}).get("succeeded"),
                 problem.cluster.wait,
-                _PATIENCE,
+                _TIMEOUT,
                 what="a fresh run",
             )
         except TimedOut:
-            return [f"a fresh run of {_REPORTS} does not complete"]
+            return [f"a new run of {_REPORTS} does not complete"]
         finally:
             api.delete("jobs", name, namespace)
         return []
@@ -199,8 +199,8 @@ class CleanedUp(Check):
                 what="the old one",
             )
         except TimedOut:
-            found = api.find("configmaps", _SESSION, namespace) or {}
-            if "deletionTimestamp" in found.get("metadata", {}):
+            session = api.find("configmaps", _SESSION, namespace) or {}
+            if "deletionTimestamp" in session.get("metadata", {}):
                 return [f"the ConfigMap {_SESSION} is still being deleted"]
         fresh = _session(namespace, "member-session")
         if api.find("configmaps", "member-session", namespace) is None:
@@ -215,7 +215,7 @@ class CleanedUp(Check):
             )
         except TimedOut:
             api.patch("configmaps", "member-session", {"metadata": {"finalizers": None}}, namespace, kind="merge")
-            return ["a session that is deleted is not cleaned up"]
+            return ["a deleted session is not cleaned up"]
         return []
 
 

@@ -46,7 +46,7 @@ class Composition(Problem):
         namespaces = {part.namespace for part in parts}
         if len(namespaces) > 1:
             raise ProblemError(
-                f"{' and '.join(part.id for part in parts)} do not go together: they are about different applications"
+                f"{' and '.join(part.id for part in parts)} cannot be combined: they are on different applications"
             )
         self.parts = list(parts)
         self.id = "+".join(part.id for part in parts)
@@ -54,7 +54,7 @@ class Composition(Problem):
         self.faulty_service = [name for part in parts for name in part.faulty_services]
         offered = set.intersection(*(set(part.stages) for part in parts)) - {"analysis"}
         self.stages = in_order(offered)
-        self.runs_on = tuple(place for place in parts[0].runs_on if all(place in part.runs_on for part in parts))
+        self.runs_on = tuple(backend for backend in parts[0].runs_on if all(backend in part.runs_on for part in parts))
         self.explanation = " ".join(part.explanation for part in parts)
         self.remedy = "\n".join(part.remedy for part in parts)
         self.restart_is_a_remedy = all(part.restart_is_a_remedy for part in parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from srearena.conductor.problems.admission import DEFAULTS, PLACE, POLICY, WebhookProblem, reviewing
+from srearena.conductor.problems.admission import DEFAULTS, POLICY, WEBHOOK_NAMESPACE, WebhookProblem, reviewing
 from srearena.conductor.problems.registry import problem
 from srearena.service.kubernetes import Obj
 
@@ -45,7 +45,9 @@ kubectl delete mutatingwebhookconfiguration {POLICY}
 kubectl -n {{ns}} rollout restart deployment/{{service}}"""
 
     def __init__(self, app: str, service: str, **options: Any) -> None:
-        super().__init__(app, service, webhook=POLICY, place=PLACE, variable=_MEMORY, value="16Mi", **options)
+        super().__init__(
+            app, service, webhook=POLICY, place=WEBHOOK_NAMESPACE, variable=_MEMORY, value="16Mi", **options
+        )
 
     def configurations(self, authority: str) -> Iterable[Obj]:
         yield reviewing(POLICY, self.namespace, authority, "Mutating", 5, "Ignore")

@@ -14,7 +14,7 @@ from srearena.service.waiting import wait_until
 
 _CLUSTER, _NAMESPACE = "basic", "tidb-cluster"
 _PATCH = "kubectl -n tidb-cluster patch tidbcluster {service} --type=json -p"
-_PATIENCE = 300.0
+_TIMEOUT = 300.0
 
 
 class Reconciled(Check):
@@ -31,24 +31,24 @@ class Reconciled(Check):
         api = problem.kubernetes
         cluster = api.find("tidbclusters", _CLUSTER, _NAMESPACE)
         if cluster is None:
-            return [f"the TidbCluster {_CLUSTER} is gone"]
+            return [f"the TidbCluster {_CLUSTER} is deleted"]
         before = int(cluster["spec"]["tidb"].get("replicas", 1))
         if not 1 <= before <= 10:
-            return [f"the TidbCluster {_CLUSTER} asks for {before} database servers"]
-        for wish in (before + 1, before):
-            patch = {"spec": {"tidb": {"replicas": wish}}}
+            return [f"the TidbCluster {_CLUSTER} requests {before} database servers"]
+        for replicas in (before + 1, before):
+            patch = {"spec": {"tidb": {"replicas": replicas}}}
             api.patch("tidbclusters", _CLUSTER, patch, _NAMESPACE, kind="merge")
 
-            def granted(wish: int = wish) -> bool:
+            def applied(replicas: int = replicas) -> bool:
                 servers = api.find("statefulsets", f"{_CLUSTER}-tidb", _NAMESPACE)
                 status = (servers or {}).get("status") or {}
-                return bool(status.get("readyReplicas", 0) == wish == status.get("replicas"))
+                return bool(status.get("readyReplicas", 0) == replicas == status.get("replicas"))
 
             try:
-                wait_until(granted, problem.cluster.wait, _PATIENCE, what=f"{wish} database servers")
+                wait_until(applied, problem.cluster.wait, _TIMEOUT, what=f"{replicas} database servers")
             except TimedOut:
                 api.patch("tidbclusters", _CLUSTER, {"spec": {"tidb": {"replicas": before}}}, _NAMESPACE, kind="merge")
-                return [f"{wish} database servers were asked for, and not made within {_PATIENCE:g} s"]
+                return [f"{replicas} database servers were requested, and were not ready within {_TIMEOUT:g} s"]
         return []
 
 

@@ -14,7 +14,7 @@ from srearena.service.kubernetes import Obj
 
 _TOOLS, _SOURCE, _RESULT, _GROUP = "/opt/kafka/bin", "orders-fulfillment", "orders-processed", "fulfillment"
 _PRODUCER, _VALIDATOR = "fulfillment-feed", "fulfillment-validator"
-_STEP, _PATIENCE, _ENOUGH = 15.0, 300.0, 3
+_STEP, _TIMEOUT, _ENOUGH = 15.0, 300.0, 3
 _FEED = f"""\
 tools={_TOOLS}; broker="--bootstrap-server kafka:9092"
 for topic in {_SOURCE} {_RESULT}; do
@@ -59,15 +59,15 @@ class Progress(Check):
     def complaints(self, problem: Problem) -> list[str]:
         try:
             if self._lost(problem):
-                return [f"records of {_SOURCE} are gone"]
+                return [f"records of {_SOURCE} are deleted"]
             began, waited = self._offset(problem, _RESULT), 0.0
             while self._offset(problem, _RESULT) < began + _ENOUGH:
-                if waited >= _PATIENCE:
-                    return [f"nothing comes out at {_RESULT} any more"]
+                if waited >= _TIMEOUT:
+                    return [f"no new records arrive at {_RESULT}"]
                 problem.cluster.wait(_STEP)
                 waited += _STEP
         except (ServiceError, ValueError) as failed:
-            return [f"the broker does not say what it has: {failed}"]
+            return [f"the broker cannot be queried: {failed}"]
         return []
 
     def _lost(self, problem: Problem) -> bool:

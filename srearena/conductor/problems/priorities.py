@@ -9,7 +9,7 @@ from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
 
-_TENANT, _PLACE, _CPU, _REPLICAS = "tenant-ingester", "default", "7500m", 3
+_TENANT, _NAMESPACE, _CPU, _REPLICAS = "tenant-ingester", "default", "7500m", 3
 
 
 class TenantStays(Check):
@@ -24,18 +24,18 @@ class TenantStays(Check):
 
     def complaints(self, problem: Problem) -> list[str]:
         api = problem.kubernetes
-        tenant = api.find("deployments", _TENANT, _PLACE)
+        tenant = api.find("deployments", _TENANT, _NAMESPACE)
         if tenant is None:
-            return [] if not problem.fault_injected else [f"{_TENANT} is gone"]
+            return [] if not problem.fault_injected else [f"{_TENANT} is deleted"]
         requested_cpu = (
             tenant["spec"]["template"]["spec"]["containers"][0].get("resources", {}).get("requests", {}).get("cpu")
         )
         if requested_cpu not in (_CPU, "7.5") or tenant["spec"].get("replicas", 1) < _REPLICAS:
-            return [f"{_TENANT} is not what its owners made"]
-        for pod in api.list("pods", _PLACE, labels=f"app={_TENANT}"):
-            api.delete("pods", pod["metadata"]["name"], _PLACE)
+            return [f"{_TENANT} is smaller than its owners deployed it"]
+        for pod in api.list("pods", _NAMESPACE, labels=f"app={_TENANT}"):
+            api.delete("pods", pod["metadata"]["name"], _NAMESPACE)
         problem.cluster.wait(60)
-        return [f"once {_TENANT} starts anew: {line}" for line in Readiness(60.0, hold=30.0).complaints(problem)]
+        return [f"after a restart of {_TENANT}: {line}" for line in Readiness(60.0, hold=30.0).complaints(problem)]
 
 
 @problem("priority_preemption_cascade_hotel_reservation", app="hotel_reservation", service="platform-medium")

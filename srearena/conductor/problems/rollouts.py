@@ -84,7 +84,7 @@ class RollsOver(Check):
                 return [f"during a rollout no pod of {self._deployment} was available"]
             if missing_replicas(now) is None:
                 return []
-        return [f"a rollout of {self._deployment} does not come to an end"]
+        return [f"a rollout of {self._deployment} does not complete"]
 
 
 @problem("rolling_update_misconfigured_hotel_reservation", app="hotel_reservation", service="custom-service")

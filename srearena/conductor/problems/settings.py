@@ -145,24 +145,24 @@ class Autoscaled(Check):
     name = "autoscaler"
 
     def complaints(self, problem: Problem) -> list[str]:
-        found = self._trouble(problem)
+        complaints = self._complaints(problem)
         for _ in range(8):
-            if not found:
+            if not complaints:
                 break
             problem.cluster.wait(30)
-            found = self._trouble(problem)
-        if not found:
+            complaints = self._complaints(problem)
+        if not complaints:
             problem.cluster.wait(30)
-            found = self._trouble(problem)
-        return found
+            complaints = self._complaints(problem)
+        return complaints
 
-    def _trouble(self, problem: Problem) -> list[str]:
+    def _complaints(self, problem: Problem) -> list[str]:
         autoscaler = problem.kubernetes.find("horizontalpodautoscalers", "frontend", problem.namespace)
         if autoscaler is None or autoscaler["spec"]["scaleTargetRef"].get("name") != "frontend":
-            return ["frontend has no autoscaler any more"]
+            return ["the autoscaler of frontend is deleted"]
         metrics = [(m.get("resource") or {}).get("name") for m in autoscaler["spec"].get("metrics") or ()]
         if "cpu" not in metrics:
-            return ["the autoscaler of frontend does not go by its use of processors any more"]
+            return ["the autoscaler of frontend has no CPU metric any more"]
         for condition in (autoscaler.get("status") or {}).get("conditions") or ():
             if condition["type"] == "ScalingActive" and condition["status"] == "True":
                 return []

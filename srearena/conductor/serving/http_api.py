@@ -166,15 +166,19 @@ def openapi() -> dict[str, Any]:
         "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
         "paths": {
             "/status": {
-                "get": operation("Where the episode is", finished=truth, stage=number, question=text, seconds=number)
+                "get": operation(
+                    "The progress of the episode", finished=truth, stage=number, question=text, seconds=number
+                )
             },
             "/task": {
-                "get": operation("What is asked, and what there is to work with", description=text, instructions=text)
+                "get": operation(
+                    "The task: description, instructions and addresses", description=text, instructions=text
+                )
             },
             "/submit": {
-                "post": operation("Answer the present question", {"solution": {}}, received=truth, question=text)
+                "post": operation("Answer the current question", {"solution": {}}, received=truth, question=text)
             },
-            "/act": {"post": operation("Do one of the actions", {"action": text}, state=text, finished=truth)},
+            "/act": {"post": operation("Perform one action", {"action": text}, state=text, finished=truth)},
         },
     }
 
