@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from srearena.cluster.embedded.telemetry.collectors.book import Book
 from srearena.cluster.embedded.telemetry.collectors.collector import Target
-from srearena.cluster.embedded.telemetry.collectors.roster import Roster
+from srearena.cluster.embedded.telemetry.collectors.series_buffer import SeriesBuffer
+from srearena.cluster.embedded.telemetry.collectors.target_registry import TargetRegistry
 from srearena.cluster.embedded.telemetry.logs.store import LogStore
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
 from srearena.cluster.embedded.telemetry.traces.store import SpanStore
@@ -26,22 +26,22 @@ class OwnCollector:
     def __init__(self, job: str, instance: str, store: MetricStore, rows: Sequence[Row]) -> None:
         self.job = job
         labels = {"job": job, "instance": instance}
-        self._roster = Roster(store)
-        self._roster.add(job, labels, f"http://{instance}/metrics")
-        self._book = Book(store, labels)
+        self._target_registry = TargetRegistry(store)
+        self._target_registry.add(job, labels, f"http://{instance}/metrics")
+        self._buffer = SeriesBuffer(store, labels)
         self._reads = [read for *_, read in rows]
         for name, kind, help, _, _ in rows:
             store.describe(name, kind, help)
         names = [{"__name__": name, **own} for name, _, _, own, _ in rows]
-        self._book.put("", names, [0.0] * len(rows))
+        self._buffer.put("", names, [0.0] * len(rows))
 
     def scrape(self, now: float) -> None:
-        self._book.set("", [float(read()) for read in self._reads])
-        self._roster.note(self.job, now, self._book.write(now), 0.001)
-        self._roster.write(now)
+        self._buffer.set("", [float(read()) for read in self._reads])
+        self._target_registry.record_scrape(self.job, now, self._buffer.write(now), 0.001)
+        self._target_registry.write(now)
 
     def targets(self) -> Sequence[Target]:
-        return self._roster.targets()
+        return self._target_registry.targets()
 
 
 def own_collectors(metrics: MetricStore, logs: LogStore, spans: SpanStore) -> list[OwnCollector]:

@@ -1,1 +1,1 @@
-"""What Prometheus scrapes from a cluster: one module per exporter, each turning the cluster's state into samples."""
+"""Collectors: one module per exporter that Prometheus scrapes, each turning the cluster's state into samples."""

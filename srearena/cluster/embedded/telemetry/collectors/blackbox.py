@@ -1,9 +1,9 @@
-"""blackbox-exporter: may a connection be opened to every Service of the applications?
+"""blackbox-exporter: TCP probes of every Service of the applications.
 
-Each probe resolves the Service's name and opens one connection, from inside the cluster, as its `tcp_connect` module
-does. Which endpoint a probe happens to meet is drawn anew each time, so a Service with one bad endpoint of two fails
-half of its probes. A Service is probed on its first TCP port: the further ones of many charts lead to nobody, and
-nobody minds. Namespaces of the cluster itself are not probed.
+Each probe resolves the Service's name and opens one connection from inside the cluster, as the `tcp_connect` module
+does. The endpoint of a probe is random, so a Service with one bad endpoint of two fails half of its probes. A Service
+is probed on its first TCP port: in many charts nothing listens on the others. Namespaces of the cluster itself are not
+probed.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from srearena.cluster.embedded.machine.networking.reachability import Outcome
 from srearena.cluster.embedded.network.forecast import Forecast
 from srearena.cluster.embedded.objects import Obj, name_of, namespace_of
 from srearena.cluster.embedded.store import Change
-from srearena.cluster.embedded.telemetry.collectors.book import Book
 from srearena.cluster.embedded.telemetry.collectors.collector import Target
-from srearena.cluster.embedded.telemetry.collectors.roster import Roster
-from srearena.cluster.embedded.telemetry.collectors.vantage import Vantage
+from srearena.cluster.embedded.telemetry.collectors.scraper import Scraper
+from srearena.cluster.embedded.telemetry.collectors.series_buffer import SeriesBuffer
+from srearena.cluster.embedded.telemetry.collectors.target_registry import TargetRegistry
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
 from srearena.cluster.embedded.world import World
 
 EXPORTER = "blackbox-exporter:9115"
 TIMEOUT = 5.0
+"""Seconds; the exporter's usual module timeout."""
 _SYSTEM = frozenset(("kube-system", "kube-public", "kube-node-lease"))
 _SYN_TRIES = 3
-"""First packets that are sent within the timeout."""
+"""SYN packets sent within the timeout: at 0, 1 and 3 seconds, as Linux retransmits."""
 _METRICS = {
     "probe_success": "1 where the connection was opened.",
     "probe_duration_seconds": "How long the probe took.",
@@ -41,67 +42,67 @@ _Port = tuple[str, int]
 class BlackboxCollector:
     job = "blackbox"
 
-    def __init__(self, world: World, vantage: Vantage, store: MetricStore) -> None:
+    def __init__(self, world: World, scraper: Scraper, store: MetricStore) -> None:
         self._objects = world.store
-        self._vantage = vantage
+        self._scraper = scraper
         self._random = world.randomness.stream("blackbox")
-        self._book = Book(store)
-        self._roster = Roster(store)
-        self._known: dict[tuple[str, str], list[_Port]] = {}
-        """By namespace and name of the Service."""
+        self._buffer = SeriesBuffer(store)
+        self._target_registry = TargetRegistry(store)
+        self._services: dict[tuple[str, str], list[_Port]] = {}
+        """Probed ports, by namespace and name of the Service."""
         self._changed: dict[tuple[str, str], None] = {}
-        self._certain: dict[_Port, Forecast] = {}
-        """Forecasts whose result is known already, since chance has no part in it."""
+        self._deterministic: dict[_Port, Forecast] = {}
+        """Forecasts with one possible result, which need no new probe."""
         self._seconds: dict[_Port, float] = {}
         for name, help in _METRICS.items():
             store.describe(name, "gauge", help)
         for service in self._objects.objects("services"):
             self._changed[namespace_of(service), name_of(service)] = None
-        self._objects.subscribe(self._hear, "services")
+        self._objects.subscribe(self._on_change, "services")
 
-    def _hear(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         self._changed[namespace_of(change.new), name_of(change.new)] = None
 
     def scrape(self, now: float) -> None:
         changed, self._changed = self._changed, {}
-        for place in changed:
-            self._update(place)
-        for ports in self._known.values():
+        for service_key in changed:
+            self._update(service_key)
+        for ports in self._services.values():
             for port in ports:
-                forecast = self._vantage.forecast(*port)
-                if self._certain.get(port) is not forecast:
-                    result = _probed(forecast, self._random)
+                forecast = self._scraper.forecast(*port)
+                if self._deterministic.get(port) is not forecast:
+                    result = _probe(forecast, self._random)
                     self._seconds[port] = result[1]
-                    self._book.set(port, result)
-                    if _is_certain(forecast):
-                        self._certain[port] = forecast
-                self._roster.note(_instance(port), now, len(_METRICS), self._seconds[port])
-        self._book.write(now)
-        self._roster.write(now)
+                    self._buffer.set(port, result)
+                    if _is_deterministic(forecast):
+                        self._deterministic[port] = forecast
+                self._target_registry.record_scrape(_instance(port), now, len(_METRICS), self._seconds[port])
+        self._buffer.write(now)
+        self._target_registry.write(now)
 
     def targets(self) -> Sequence[Target]:
-        return self._roster.targets()
+        return self._target_registry.targets()
 
-    def _update(self, place: tuple[str, str]) -> None:
-        service = self._objects.get("services", *place)
-        wanted = list(_ports(service)) if service is not None else []
-        before = self._known.pop(place, [])
+    def _update(self, service_key: tuple[str, str]) -> None:
+        service = self._objects.get("services", *service_key)
+        ports = list(_ports(service)) if service is not None else []
+        before = self._services.pop(service_key, [])
         for port in before:
-            if port not in wanted:
-                self._book.drop(port)
-                self._roster.remove(_instance(port))
-                self._certain.pop(port, None)
-        for port in wanted:
+            if port not in ports:
+                self._buffer.drop(port)
+                self._target_registry.remove(_instance(port))
+                self._deterministic.pop(port, None)
+        for port in ports:
             if port not in before:
-                labels = self._labels(place, port)
-                self._book.put(port, [{"__name__": name, **labels} for name in _METRICS], [0.0] * len(_METRICS))
+                labels = self._labels(service_key, port)
+                self._buffer.put(port, [{"__name__": name, **labels} for name in _METRICS], [0.0] * len(_METRICS))
                 url = f"http://{EXPORTER}/probe?module=tcp_connect&target={_instance(port)}"
-                self._roster.add(_instance(port), labels, url)
-        if wanted:
-            self._known[place] = wanted
+                self._target_registry.add(_instance(port), labels, url)
+        if ports:
+            self._services[service_key] = ports
 
-    def _labels(self, place: tuple[str, str], port: _Port) -> Mapping[str, str]:
-        return {"job": self.job, "instance": _instance(port), "namespace": place[0], "service": place[1]}
+    def _labels(self, service_key: tuple[str, str], port: _Port) -> Mapping[str, str]:
+        return {"job": self.job, "instance": _instance(port), "namespace": service_key[0], "service": service_key[1]}
 
 
 @lru_cache(maxsize=4096)
@@ -110,7 +111,7 @@ def _instance(port: _Port) -> str:
 
 
 def _ports(service: Obj) -> Iterator[_Port]:
-    """What is probed of a Service, by a name that needs no search list."""
+    """Yield the probed port of a Service, with its fully qualified name."""
     namespace, name, spec = namespace_of(service), name_of(service), service["spec"]
     if namespace in _SYSTEM or (namespace, name) == ("default", "kubernetes") or spec.get("type") == "ExternalName":
         return
@@ -122,12 +123,12 @@ def _ports(service: Obj) -> Iterator[_Port]:
             return
 
 
-def _is_certain(forecast: Forecast) -> bool:
+def _is_deterministic(forecast: Forecast) -> bool:
     return len(forecast.paths) < 2 and not any(path.lost for path in forecast.paths)
 
 
-def _probed(forecast: Forecast, random: Random) -> tuple[float, float, float]:
-    """Whether one connection would be opened, how long that takes, and how long the name took."""
+def _probe(forecast: Forecast, random: Random) -> tuple[float, float, float]:
+    """Return success of one connection, its duration, and that of the DNS lookup."""
     lookup = forecast.lookup
     if not forecast.paths:
         return 0.0, min(TIMEOUT, lookup.seconds), min(TIMEOUT, lookup.seconds)

@@ -1,10 +1,10 @@
-"""cAdvisor, as every kubelet carries it: what containers use of their machine, from their meters.
+"""cAdvisor, as part of every kubelet: resource usage of containers, from their meters.
 
-A container is a set of series of its own for as long as it runs: a restart is another container id, so its counters
-start at nothing, and what is gone is stale. A pod has series without a container name (its cgroup as a whole) and the
-counters of its network interface, which outlive the containers.
+A container has series of its own while it runs: a restart has another container ID, so its counters start at zero and
+the previous series become stale. A pod has series without a container name (its cgroup as a whole) and the counters of
+its network interface, which outlive the containers.
 
-Left out because nothing in the simulation stands behind it: the split of processor time into user and system, block
+Left out because the simulation has no such state: the split of processor time into user and system, block
 device reads and writes, page faults, interface errors. There is no page cache: usage, resident and working set agree.
 """
 
@@ -22,10 +22,10 @@ from srearena.cluster.embedded.machine.meter import PERIOD
 from srearena.cluster.embedded.objects import Obj, dig, name_of, namespace_of
 from srearena.cluster.embedded.quantity import milli
 from srearena.cluster.embedded.registry.strategies.pod_resources import qos_class
-from srearena.cluster.embedded.telemetry.collectors.book import Book
-from srearena.cluster.embedded.telemetry.collectors.machine_time import MachineTimes
+from srearena.cluster.embedded.telemetry.collectors.machine_usage import MachineUsages
 from srearena.cluster.embedded.telemetry.collectors.node_job import KubeletJob
-from srearena.cluster.embedded.telemetry.collectors.vantage import Vantage
+from srearena.cluster.embedded.telemetry.collectors.scraper import Scraper
+from srearena.cluster.embedded.telemetry.collectors.series_buffer import SeriesBuffer
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
 
 _CPU = "container_cpu_usage_seconds_total"
@@ -62,7 +62,7 @@ _FIXED = (
     "container_spec_memory_reservation_limit_bytes",
     "container_spec_memory_swap_limit_bytes",
 )
-"""What does not change while a container runs as it is."""
+"""Metrics that are constant while a container runs."""
 _QUOTA_FIXED = "container_spec_cpu_quota"
 _OF_POD = (_CPU, *_SETS, "container_last_seen", "container_start_time_seconds")
 _OF_MACHINE = (_CPU, *_SETS, "container_last_seen", "container_start_time_seconds")
@@ -70,11 +70,11 @@ _CONSTANT = ("machine_cpu_cores", "machine_memory_bytes")
 _COUNTERS = frozenset((_CPU, *_NETWORK, *_QUOTA, "container_memory_failcnt", "container_oom_events_total"))
 _HELP = {
     _CPU: "Processor time used.",
-    "container_cpu_cfs_periods_total": "Periods in which the quota was at work.",
-    "container_cpu_cfs_throttled_periods_total": "Periods in which the quota was used up.",
-    "container_cpu_cfs_throttled_seconds_total": "Time spent standing still for want of quota.",
+    "container_cpu_cfs_periods_total": "Elapsed enforcement periods.",
+    "container_cpu_cfs_throttled_periods_total": "Throttled periods.",
+    "container_cpu_cfs_throttled_seconds_total": "Time spent throttled by the quota.",
     "container_memory_working_set_bytes": "Memory that cannot be reclaimed.",
-    "container_oom_events_total": "Processes killed for want of memory.",
+    "container_oom_events_total": "Processes killed out of memory.",
 }
 _DEVICE = "/dev/sda1"
 
@@ -91,26 +91,26 @@ class CadvisorCollector(KubeletJob):
     path = "/metrics/cadvisor"
     metrics = _described()
 
-    def __init__(self, nodes: Nodes, times: MachineTimes, vantage: Vantage, store: MetricStore) -> None:
-        super().__init__(nodes, vantage, store)
-        self._times = times
+    def __init__(self, nodes: Nodes, times: MachineUsages, scraper: Scraper, store: MetricStore) -> None:
+        super().__init__(nodes, scraper, store)
+        self._usages = times
         self._shapes: dict[str, dict[str, list[object]]] = {}
-        """By node and pod: of what its series depend on."""
+        """By node and pod: the state that determines its series."""
 
     def forget(self, node: str) -> None:
         self._shapes.pop(node, None)
 
-    def fill(self, book: Book, kubelet: Kubelet, now: float) -> None:
+    def fill(self, buffer: SeriesBuffer, kubelet: Kubelet, now: float) -> None:
         machine = kubelet.machine
         shapes = self._shapes.setdefault(kubelet.name, {})
-        if "/" not in book:
-            book.put("/", _machine_labels(machine), [0.0] * (len(_OF_MACHINE) + len(_CONSTANT)))
+        if "/" not in buffer:
+            buffer.put("/", _machine_labels(machine), [0.0] * (len(_OF_MACHINE) + len(_CONSTANT)))
         sandboxes = machine.sandboxes
         for uid in [uid for uid in shapes if uid not in sandboxes]:
-            self._drop(book, shapes, uid)
+            self._drop(buffer, shapes, uid)
         for uid, sandbox in sandboxes.items():
             if not sandbox.ready:
-                self._drop(book, shapes, uid)
+                self._drop(buffer, shapes, uid)
                 continue
             shape: list[object] = []
             running: list[Running] = []
@@ -121,21 +121,21 @@ class CadvisorCollector(KubeletJob):
                     shape += (container, container.meter.cpu_limit, container.meter.memory_limit)
             values = _values(sandbox, running, now)
             if shapes.get(uid) == shape:
-                book.set(uid, values)
+                buffer.set(uid, values)
             else:
                 shapes[uid] = shape
-                book.put(uid, _labels(sandbox, running), values)
-                book.put((uid, "fixed"), *_fixed(sandbox, running, machine))
-        book.set("/", self._machine_values(machine, now))
+                buffer.put(uid, _labels(sandbox, running), values)
+                buffer.put((uid, "fixed"), *_fixed(sandbox, running, machine))
+        buffer.set("/", self._machine_values(machine, now))
 
     @staticmethod
-    def _drop(book: Book, shapes: dict[str, list[object]], uid: str) -> None:
+    def _drop(buffer: SeriesBuffer, shapes: dict[str, list[object]], uid: str) -> None:
         if shapes.pop(uid, None) is not None:
-            book.drop(uid)
-            book.drop((uid, "fixed"))
+            buffer.drop(uid)
+            buffer.drop((uid, "fixed"))
 
     def _machine_values(self, machine: Machine, now: float) -> tuple[float, ...]:
-        busy, memory = sum(self._times.of(machine).busy(now)), machine.memory_working_set()
+        busy, memory = sum(self._usages.of(machine).busy(now)), machine.memory_working_set()
         return (busy, memory, memory, memory, now, machine.booted_at, machine.cores, machine.memory)
 
 
@@ -144,12 +144,12 @@ Running = tuple[ContainerRecord, Container]
 
 def _values(sandbox: Sandbox, running: list[Running], now: float) -> list[float]:
     values: list[float] = []
-    spent = held = 0.0
+    pod_cpu = pod_memory = 0.0
     for _, container in running:
         meter = container.meter
         cpu, memory = meter.cpu_seconds(), meter.working_set
-        spent += cpu
-        held += memory
+        pod_cpu += cpu
+        pod_memory += memory
         values += (
             cpu,
             memory,
@@ -163,10 +163,10 @@ def _values(sandbox: Sandbox, running: list[Running], now: float) -> list[float]
         )
         if meter.cpu_limit is not None:
             values += (meter.nr_periods, meter.nr_throttled, meter.throttled_seconds)
-    values += (spent, held, held, held, now, sandbox.created_at)
+    values += (pod_cpu, pod_memory, pod_memory, pod_memory, now, sandbox.created_at)
     if not sandbox.host_network:
-        carried = sandbox.namespace.carried
-        values += (carried.received_bytes, carried.received_packets, carried.sent_bytes, carried.sent_packets)
+        counters = sandbox.namespace.carried
+        values += (counters.received_bytes, counters.received_packets, counters.sent_bytes, counters.sent_packets)
     return values
 
 
@@ -203,16 +203,21 @@ def _container_labels(sandbox: Sandbox, record: ContainerRecord) -> dict[str, st
 
 def _labels(sandbox: Sandbox, running: list[Running]) -> list[Mapping[str, str]]:
     pod = sandbox.pod
-    own = {"namespace": namespace_of(pod), "pod": name_of(pod)}
+    pod_labels = {"namespace": namespace_of(pod), "pod": name_of(pod)}
     group = _group(pod, sandbox.uid)
     rows: list[Mapping[str, str]] = []
     for record, container in running:
         labels = _container_labels(sandbox, record)
         names = _OF_CONTAINER if container.meter.cpu_limit is None else (*_OF_CONTAINER, *_QUOTA)
         rows += (_row(name, labels) for name in names)
-    rows += (_row(name, {**own, "id": group}) for name in _OF_POD)
+    rows += (_row(name, {**pod_labels, "id": group}) for name in _OF_POD)
     if not sandbox.host_network:
-        pause = {**own, "id": f"{group}/cri-containerd-{sandbox.id}.scope", "name": sandbox.id, "interface": "eth0"}
+        pause = {
+            **pod_labels,
+            "id": f"{group}/cri-containerd-{sandbox.id}.scope",
+            "name": sandbox.id,
+            "interface": "eth0",
+        }
         rows += ({"__name__": name, **pause} for name in _NETWORK)
     return rows
 
@@ -232,8 +237,8 @@ def _row(name: str, labels: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _group(pod: Obj, uid: str) -> str:
-    """The pod's cgroup, as systemd names it."""
+    """Return the pod's cgroup in systemd's notation."""
     quality = qos_class(pod["spec"]).lower()
-    place = "kubepods" if quality == "guaranteed" else f"kubepods-{quality}"
-    parent = "/kubepods.slice" if quality == "guaranteed" else f"/kubepods.slice/{place}.slice"
-    return f"{parent}/{place}-pod{uid.replace('-', '_')}.slice"
+    slice_name = "kubepods" if quality == "guaranteed" else f"kubepods-{quality}"
+    parent = "/kubepods.slice" if quality == "guaranteed" else f"/kubepods.slice/{slice_name}.slice"
+    return f"{parent}/{slice_name}-pod{uid.replace('-', '_')}.slice"

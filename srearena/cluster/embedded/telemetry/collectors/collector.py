@@ -1,7 +1,7 @@
-"""What a collector is to the pipeline that drives it: a scrape job, and the targets it has at the moment.
+"""The interface between collectors and the pipeline: a scrape job and its present targets.
 
-A collector reads state and appends samples; it never changes the cluster, and it never makes a number up. The
-pipeline calls `scrape` for each at every interval of virtual time and asks for `targets` when somebody wants to know.
+A collector reads state and appends samples; it never changes the cluster, and it never invents a number. The pipeline
+calls `scrape` of each at every interval of virtual time, and `targets` when the API lists them.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ class Target:
     """After relabelling: `job` and `instance` at least."""
     url: str
     discovered: Mapping[str, str] = field(default_factory=dict)
-    """Before relabelling: `__address__` and its kin."""
+    """Before relabelling: `__address__` and similar."""
     health: Health = "unknown"
     error: str = ""
     scraped_at: float = 0.0
     """Virtual seconds since the epoch; 0 before the first scrape."""
     seconds: float = 0.0
-    """How long the last scrape took, in virtual time."""
+    """Duration of the last scrape, in virtual seconds."""
     samples: int = 0
-    """How many samples the last scrape gave."""
+    """Samples of the last scrape."""
 
     @property
-    def known(self) -> bool:
+    def is_scraped(self) -> bool:
         """Whether it has been scraped at all."""
         return self.health != "unknown"
 
@@ -54,4 +54,4 @@ class Collector(Protocol):
         """Append one sample per series at `now`."""
 
     def targets(self) -> Sequence[Target]:
-        """What is scraped at present, in a stable order."""
+        """Return the present targets, in a stable order."""

@@ -1,8 +1,8 @@
-"""The control plane's own numbers, as far as the simulation really has them.
+"""Metrics of the control plane, as far as the simulation has them.
 
-Its programs are pods whose containers have meters, so what a Go process shows of itself is there. The API server
-counts requests that came over HTTP (the cluster's own controllers do not take that way here) and the objects it
-keeps. Nothing takes measurable time inside it, so there are no durations.
+Its programs are pods whose containers have meters, which give the metrics of a Go process. The API server counts
+requests over HTTP (the cluster's own controllers do not use HTTP here) and stored objects. Its requests take no
+measurable time, so there are no durations.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from srearena.cluster.embedded.kubelet.nodes import Nodes
 from srearena.cluster.embedded.machine.containers.runtime import ContainerRecord
 from srearena.cluster.embedded.machine.exporter import Sample
 from srearena.cluster.embedded.scheduler.scheduler import Scheduler
-from srearena.cluster.embedded.telemetry.collectors.book import Book
 from srearena.cluster.embedded.telemetry.collectors.collector import Target
-from srearena.cluster.embedded.telemetry.collectors.roster import Roster
-from srearena.cluster.embedded.telemetry.collectors.vantage import Vantage
+from srearena.cluster.embedded.telemetry.collectors.scraper import Scraper
+from srearena.cluster.embedded.telemetry.collectors.series_buffer import SeriesBuffer
+from srearena.cluster.embedded.telemetry.collectors.target_registry import TargetRegistry
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
 from srearena.cluster.embedded.world import World
 
@@ -28,10 +28,10 @@ _METRICS = (
     ("process_resident_memory_bytes", "gauge", "Memory of the program."),
     ("process_start_time_seconds", "gauge", "When the program was started."),
     ("apiserver_request_total", "counter", "Requests over HTTP, by what they were about and how they ended."),
-    ("apiserver_storage_objects", "gauge", "Objects that are kept, by resource."),
+    ("apiserver_storage_objects", "gauge", "Stored objects, by resource."),
     ("etcd_server_has_leader", "gauge", "1 while there is a leader."),
     ("etcd_debugging_mvcc_current_revision", "gauge", "Revision of the last write."),
-    ("etcd_debugging_mvcc_keys_total", "gauge", "Keys that are kept."),
+    ("etcd_debugging_mvcc_keys_total", "gauge", "Stored keys."),
     ("scheduler_pending_pods", "gauge", "Pods that wait for a node, by part of the queue."),
     ("workqueue_adds_total", "counter", "Keys that were queued, by control loop."),
     ("workqueue_retries_total", "counter", "Keys that were queued again after a failure, by control loop."),
@@ -42,15 +42,15 @@ _REQUEST = ("verb", "group", "version", "resource", "subresource", "scope", "cod
 class ControlPlaneCollector:
     """One program of the control plane on its node."""
 
-    def __init__(self, job: str, program: str, port: int, nodes: Nodes, vantage: Vantage, store: MetricStore) -> None:
+    def __init__(self, job: str, program: str, port: int, nodes: Nodes, scraper: Scraper, store: MetricStore) -> None:
         self.job = job
         self.read: Read = lambda: ()
-        """What the program knows besides its own use of the machine."""
+        """Reads the metrics of the program beside its resource usage."""
         self._program = program
         self._port = port
         self._machine = nodes.kubelets[nodes.world.control_plane_name].machine
-        self._vantage = vantage
-        self._roster = Roster(store)
+        self._scraper = scraper
+        self._target_registry = TargetRegistry(store)
         instance = f"{self._machine.address}:{port}"
         labels = {
             "job": job,
@@ -59,29 +59,29 @@ class ControlPlaneCollector:
             "pod": f"{program}-{self._machine.name}",
             "node": self._machine.name,
         }
-        self._roster.add(job, labels, f"https://{instance}/metrics")
-        self._book = Book(store, labels)
+        self._target_registry.add(job, labels, f"https://{instance}/metrics")
+        self._buffer = SeriesBuffer(store, labels)
         self._shape: list[tuple[str, Mapping[str, str]]] = []
         for row in _METRICS:
             store.describe(*row)
 
     def scrape(self, now: float) -> None:
         record = self._record()
-        sight = self._vantage.of_agent(self._machine.address, self._port, runs=record is not None)
-        if not sight.ok or record is None:
-            self._book.end(now)
+        check = self._scraper.check_agent(self._machine.address, self._port, runs=record is not None)
+        if not check.ok or record is None:
+            self._buffer.end(now)
             self._shape = []
-            self._roster.note(self.job, now, 0, sight.seconds, sight.error)
+            self._target_registry.record_scrape(self.job, now, 0, check.seconds, check.error)
         else:
             self._fill([*_of_process(record), *self.read()])
-            self._roster.note(self.job, now, self._book.write(now), sight.seconds)
-        self._roster.write(now)
+            self._target_registry.record_scrape(self.job, now, self._buffer.write(now), check.seconds)
+        self._target_registry.write(now)
 
     def targets(self) -> Sequence[Target]:
-        return self._roster.targets()
+        return self._target_registry.targets()
 
     def _record(self) -> ContainerRecord | None:
-        """The program's container, if it runs."""
+        """Return the program's container, if it runs."""
         for record in self._machine.live.values():
             if record.name == self._program and record.container is not None:
                 return record
@@ -91,10 +91,10 @@ class ControlPlaneCollector:
         shape = [(name, labels) for name, labels, _ in samples]
         values = [value for _, _, value in samples]
         if shape == self._shape:
-            self._book.set("", values)
+            self._buffer.set("", values)
         else:
             self._shape = shape
-            self._book.put("", [{"__name__": name, **labels} for name, labels in shape], values)
+            self._buffer.put("", [{"__name__": name, **labels} for name, labels in shape], values)
 
 
 def control_plane_collectors(
@@ -102,7 +102,7 @@ def control_plane_collectors(
     nodes: Nodes,
     scheduler: Scheduler,
     controllers: Mapping[str, Controller],
-    vantage: Vantage,
+    scraper: Scraper,
     store: MetricStore,
 ) -> list[ControlPlaneCollector]:
     readers: dict[tuple[str, str, int], Read] = {
@@ -111,12 +111,12 @@ def control_plane_collectors(
         ("kube-scheduler", "kube-scheduler", 10259): lambda: _of_scheduler(scheduler),
         ("kube-controller-manager", "kube-controller-manager", 10257): lambda: _of_controllers(controllers),
     }
-    found: list[ControlPlaneCollector] = []
+    collectors: list[ControlPlaneCollector] = []
     for (job, program, port), read in readers.items():
-        collector = ControlPlaneCollector(job, program, port, nodes, vantage, store)
+        collector = ControlPlaneCollector(job, program, port, nodes, scraper, store)
         collector.read = read
-        found.append(collector)
-    return found
+        collectors.append(collector)
+    return collectors
 
 
 def _of_process(record: ContainerRecord) -> Iterable[Sample]:

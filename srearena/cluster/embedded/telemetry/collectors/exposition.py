@@ -1,4 +1,4 @@
-"""The text a program shows under /metrics, as samples."""
+"""Parser of the Prometheus text exposition format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WRITTEN = {"n": "\n", '"': '"', "\\": "\\"}
 
 
 def samples_of(text: str) -> Iterator[Sample]:
-    """Line by line; ValueError at the first that is none, which makes the whole scrape fail."""
+    """Yield the samples of a text; ValueError at the first malformed line, which fails the whole scrape."""
     for line in text.split("\n"):
         line = line.strip()
         if not line or line.startswith("#"):
@@ -26,7 +26,7 @@ def samples_of(text: str) -> Iterator[Sample]:
 
 
 def types_of(text: str) -> Iterator[tuple[str, str]]:
-    """Names and types that are declared."""
+    """Yield declared names and types."""
     for line in text.split("\n"):
         words = line.split()
         if len(words) >= 4 and words[:2] == ["#", "TYPE"]:

@@ -1,8 +1,8 @@
-"""blackbox-exporter on the front door: does every host of every Ingress answer, asked through its controller?
+"""blackbox-exporter on ingress: HTTP probes of every host of every Ingress, through its controller.
 
-A request takes time, and other programs take part in answering it, so a probe is sent at one scrape and its result
-told at the next. The controller is found by the Service that its chart makes; where there is none, nothing is probed.
-Who is sent on to HTTPS goes there, and wants a certificate in date that is made out to the host, whoever signed it.
+A request takes time, and other programs take part in serving it, so a probe is sent at one scrape and its result
+reported at the next. The controller is found by the Service of its chart; without one nothing is probed. A redirect to
+HTTPS is followed and needs a valid certificate for the host, whoever signed it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from srearena.cluster.embedded.machine.networking.reachability import HttpResult
 from srearena.cluster.embedded.network.facade import StationNetwork
 from srearena.cluster.embedded.objects import Obj, dig, name_of, namespace_of
 from srearena.cluster.embedded.telemetry.collectors.blackbox import EXPORTER, TIMEOUT
-from srearena.cluster.embedded.telemetry.collectors.book import Book
 from srearena.cluster.embedded.telemetry.collectors.collector import Target
-from srearena.cluster.embedded.telemetry.collectors.roster import Roster
+from srearena.cluster.embedded.telemetry.collectors.series_buffer import SeriesBuffer
+from srearena.cluster.embedded.telemetry.collectors.target_registry import TargetRegistry
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
 from srearena.cluster.embedded.world import World
 
@@ -31,7 +31,7 @@ _METRICS = ("probe_success", "probe_duration_seconds", "probe_http_status_code")
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class IngressEndpoint:
     namespace: str
     ingress: str
     host: str
@@ -48,71 +48,78 @@ class IngressProbeCollector:
         self._clock: Clock = world.clock
         self._objects = world.store
         self._facade = facade
-        self._book = Book(store)
-        self._roster = Roster(store)
-        self._sent: dict[Door, Task[HttpResult]] = {}
-        store.describe(_METRICS[2], "gauge", "The code of the answer; 0 where there was none.")
+        self._buffer = SeriesBuffer(store)
+        self._target_registry = TargetRegistry(store)
+        self._sent: dict[IngressEndpoint, Task[HttpResult]] = {}
+        store.describe(_METRICS[2], "gauge", "HTTP status code of the response; 0 without a response.")
 
     def scrape(self, now: float) -> None:
-        doors = set(self._doors())
-        for door in [door for door in self._sent if door not in doors]:
-            self._sent.pop(door).cancel()
-            self._book.drop(door)
-            self._roster.remove(door.instance)
-        for door in sorted(doors, key=lambda door: (door.namespace, door.ingress, door.host)):
-            task = self._sent.get(door)
+        endpoints = set(self._endpoints())
+        for endpoint in [endpoint for endpoint in self._sent if endpoint not in endpoints]:
+            self._sent.pop(endpoint).cancel()
+            self._buffer.drop(endpoint)
+            self._target_registry.remove(endpoint.instance)
+        for endpoint in sorted(endpoints, key=lambda endpoint: (endpoint.namespace, endpoint.ingress, endpoint.host)):
+            task = self._sent.get(endpoint)
             if task is not None:
-                self._tell(door, task.done.value if task.done.is_set else None, now)
+                self._report(endpoint, task.done.value if task.done.is_set else None, now)
                 task.cancel()
-            self._sent[door] = self._clock.spawn(self._asked(door))
-        self._book.write(now)
-        self._roster.write(now)
+            self._sent[endpoint] = self._clock.spawn(self._probe(endpoint))
+        self._buffer.write(now)
+        self._target_registry.write(now)
 
-    async def _asked(self, door: Door) -> HttpResult:
-        """The answer to a request, followed to HTTPS where it is sent there."""
-        headers = {"Host": door.host, "User-Agent": "Blackbox Exporter/0.27.0"}
+    async def _probe(self, endpoint: IngressEndpoint) -> HttpResult:
+        """Send a request and follow a redirect to HTTPS."""
+        headers = {"Host": endpoint.host, "User-Agent": "Blackbox Exporter/0.27.0"}
         result = await self._facade.http(_HOST, PORT, HttpRequest(target="/", headers=headers), timeout=TIMEOUT)
-        onward = result.response.header("Location") if result.response is not None else ""
-        if not onward.startswith(f"https://{door.host}/"):
+        location = result.response.header("Location") if result.response is not None else ""
+        if not location.startswith(f"https://{endpoint.host}/"):
             return result
 
         def accepts(identity: TlsIdentity) -> bool:
-            return identity.flaw(door.host, self._clock.now, None) is None
+            return identity.flaw(endpoint.host, self._clock.now, None) is None
 
-        target = onward.removeprefix(f"https://{door.host}")
-        request = HttpRequest(target=target, headers=headers, tls=True, server_name=door.host, accepts=accepts)
-        left = max(0.1, TIMEOUT - result.seconds)
-        followed = await self._facade.http(_HOST, TLS_PORT, request, timeout=left)
+        target = location.removeprefix(f"https://{endpoint.host}")
+        request = HttpRequest(target=target, headers=headers, tls=True, server_name=endpoint.host, accepts=accepts)
+        remaining = max(0.1, TIMEOUT - result.seconds)
+        followed = await self._facade.http(_HOST, TLS_PORT, request, timeout=remaining)
         followed.seconds += result.seconds
         return followed
 
     def targets(self) -> Sequence[Target]:
-        return self._roster.targets()
+        return self._target_registry.targets()
 
-    def _doors(self) -> Iterator[Door]:
+    def _endpoints(self) -> Iterator[IngressEndpoint]:
         if not self._objects.count(INGRESSES) or self._objects.get("services", *CONTROLLER) is None:
             return
         for ingress in self._objects.objects(INGRESSES):
             for host in _hosts(ingress):
-                yield Door(namespace_of(ingress), name_of(ingress), host)
+                yield IngressEndpoint(namespace_of(ingress), name_of(ingress), host)
 
-    def _tell(self, door: Door, result: HttpResult | None, now: float) -> None:
+    def _report(self, endpoint: IngressEndpoint, result: HttpResult | None, now: float) -> None:
         response = result.response if result is not None else None
         code = response.status if response is not None else 0
         seconds = result.seconds if result is not None else TIMEOUT
         values = (float(200 <= code < 300), seconds, code)
-        if door not in self._book:
-            labels = self._labels(door)
-            self._book.put(door, [{"__name__": name, **labels} for name in _METRICS], values)
-            self._roster.add(door.instance, labels, f"http://{EXPORTER}/probe?module=http_2xx&target={door.instance}")
-        self._book.set(door, values)
-        self._roster.note(door.instance, now, len(_METRICS), seconds)
+        if endpoint not in self._buffer:
+            labels = self._labels(endpoint)
+            self._buffer.put(endpoint, [{"__name__": name, **labels} for name in _METRICS], values)
+            self._target_registry.add(
+                endpoint.instance, labels, f"http://{EXPORTER}/probe?module=http_2xx&target={endpoint.instance}"
+            )
+        self._buffer.set(endpoint, values)
+        self._target_registry.record_scrape(endpoint.instance, now, len(_METRICS), seconds)
 
-    def _labels(self, door: Door) -> Mapping[str, str]:
-        return {"job": self.job, "instance": door.instance, "namespace": door.namespace, "ingress": door.ingress}
+    def _labels(self, endpoint: IngressEndpoint) -> Mapping[str, str]:
+        return {
+            "job": self.job,
+            "instance": endpoint.instance,
+            "namespace": endpoint.namespace,
+            "ingress": endpoint.ingress,
+        }
 
 
 def _hosts(ingress: Obj) -> list[str]:
-    """The hosts an Ingress has rules for; a wildcard is nobody's name."""
+    """Return the hosts of an Ingress, without wildcards."""
     hosts = [rule.get("host") or "" for rule in dig(ingress, "spec", "rules", default=())]
     return sorted({host for host in hosts if host and "*" not in host})

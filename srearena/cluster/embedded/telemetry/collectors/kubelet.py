@@ -1,4 +1,4 @@
-"""What the kubelet tells of itself: the pods it runs, the volumes of their claims, the answers to its probes."""
+"""Metrics of the kubelet: the pods it runs, the volumes of their claims, the results of probes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from srearena.cluster.embedded.kubelet.pods.worker import PodWorker
 from srearena.cluster.embedded.kubelet.probing.probes import Probe
 from srearena.cluster.embedded.machine.files.mounted_volume import MountedVolume
 from srearena.cluster.embedded.objects import name_of, namespace_of
-from srearena.cluster.embedded.telemetry.collectors.book import Book
 from srearena.cluster.embedded.telemetry.collectors.node_job import KubeletJob
-from srearena.cluster.embedded.telemetry.collectors.vantage import Vantage
+from srearena.cluster.embedded.telemetry.collectors.scraper import Scraper
+from srearena.cluster.embedded.telemetry.collectors.series_buffer import SeriesBuffer
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
 
 _STATES = ("created", "exited", "running")
@@ -38,46 +38,46 @@ class KubeletCollector(KubeletJob):
         ("kubelet_volume_stats_health_status_abnormal", "gauge", "1 where the volume cannot be used."),
     )
 
-    def __init__(self, nodes: Nodes, vantage: Vantage, store: MetricStore) -> None:
-        super().__init__(nodes, vantage, store)
+    def __init__(self, nodes: Nodes, scraper: Scraper, store: MetricStore) -> None:
+        super().__init__(nodes, scraper, store)
         self._claims: dict[str, dict[str, list[tuple[str, str]]]] = {}
-        """By node and pod: volumes and the claims behind them. A pod cannot change them."""
+        """By node and pod: volumes and their claims, which are immutable."""
 
-    def fill(self, book: Book, kubelet: Kubelet, now: float) -> None:
-        if "own" not in book:
+    def fill(self, buffer: SeriesBuffer, kubelet: Kubelet, now: float) -> None:
+        if "kubelet" not in buffer:
             rows: list[Mapping[str, str]] = [{"__name__": "kubelet_running_pods"}]
             rows += ({"__name__": "kubelet_running_containers", "container_state": state} for state in _STATES)
             rows.append({"__name__": "kubelet_node_name"})
             version = {"git_version": KUBELET_VERSION, "major": "1", "minor": KUBELET_VERSION.split(".")[1]}
             rows.append({"__name__": "kubernetes_build_info", **version, "platform": "linux/amd64"})
-            book.put("own", rows, [0.0] * len(rows))
-        book.set("own", (*_running(kubelet), 1.0, 1.0))
-        self._volumes(book, kubelet)
+            buffer.put("kubelet", rows, [0.0] * len(rows))
+        buffer.set("kubelet", (*_running(kubelet), 1.0, 1.0))
+        self._volumes(buffer, kubelet)
 
-    def _volumes(self, book: Book, kubelet: Kubelet) -> None:
+    def _volumes(self, buffer: SeriesBuffer, kubelet: Kubelet) -> None:
         workers, claims = kubelet.workers, self._claims.setdefault(kubelet.name, {})
         if claims.keys() != workers.keys():
             claims = self._claims[kubelet.name] = {uid: _claims_of(worker) for uid, worker in workers.items()}
-        found: dict[tuple[str, str], MountedVolume] = {}
+        mounts: dict[tuple[str, str], MountedVolume] = {}
         for uid, pairs in claims.items():
             for name, claim in pairs:
                 mounted = workers[uid].volumes.get(name)
                 if mounted is not None:
-                    found[namespace_of(workers[uid].pod), claim] = mounted
-        for key in [key for key in book if isinstance(key, tuple) and key not in found]:
-            book.drop(key)
-        for key, mounted in found.items():
+                    mounts[namespace_of(workers[uid].pod), claim] = mounted
+        for key in [key for key in buffer if isinstance(key, tuple) and key not in mounts]:
+            buffer.drop(key)
+        for key, mounted in mounts.items():
             size, used = mounted.volume.space.limits
             values = (size, max(0, size - used), used, mounted.volume.broken is not None)
-            if key in book:
-                book.set(key, values)
+            if key in buffer:
+                buffer.set(key, values)
             else:
                 labels = {"namespace": key[0], "persistentvolumeclaim": key[1]}
-                book.put(key, [{"__name__": name, **labels} for name in _VOLUME], values)
+                buffer.put(key, [{"__name__": name, **labels} for name in _VOLUME], values)
 
 
 def _claims_of(worker: PodWorker) -> list[tuple[str, str]]:
-    """The volumes of a pod that are claims, and the claims."""
+    """Return the volumes of a pod that are claims, and the claims."""
     pairs: list[tuple[str, str]] = []
     for spec in worker.pod["spec"].get("volumes") or ():
         if spec.get("persistentVolumeClaim"):
@@ -88,7 +88,7 @@ def _claims_of(worker: PodWorker) -> list[tuple[str, str]]:
 
 
 def _running(kubelet: Kubelet) -> tuple[float, ...]:
-    """Pods, then containers that are created, exited and running."""
+    """Return the numbers of pods, then of created, exited and running containers."""
     pods = containers = exited = 0
     for sandbox in kubelet.machine.sandboxes.values():
         pods += sandbox.ready
@@ -103,19 +103,19 @@ def _running(kubelet: Kubelet) -> tuple[float, ...]:
 
 class ProbeCollector(KubeletJob):
     path = "/metrics/probes"
-    metrics = (("prober_probe_total", "counter", "Answers to the probes of containers."),)
+    metrics = (("prober_probe_total", "counter", "Results of the probes of containers."),)
 
-    def __init__(self, nodes: Nodes, vantage: Vantage, store: MetricStore) -> None:
-        super().__init__(nodes, vantage, store)
-        self._shapes: dict[str, list[_Answer]] = {}
-        """By pod: of what its series depend on."""
+    def __init__(self, nodes: Nodes, scraper: Scraper, store: MetricStore) -> None:
+        super().__init__(nodes, scraper, store)
+        self._shapes: dict[str, list[_ProbeResult]] = {}
+        """By pod: the state that determines its series."""
 
-    def fill(self, book: Book, kubelet: Kubelet, now: float) -> None:
+    def fill(self, buffer: SeriesBuffer, kubelet: Kubelet, now: float) -> None:
         workers = kubelet.workers
-        for uid in [uid for uid in book if uid not in workers]:
-            book.drop(uid)
+        for uid in [uid for uid in buffer if uid not in workers]:
+            buffer.drop(uid)
         for uid, worker in workers.items():
-            shape: list[_Answer] = []
+            shape: list[_ProbeResult] = []
             values: list[float] = []
             for probe in worker.probes_begun:
                 shape.append((probe, "successful"))
@@ -126,19 +126,19 @@ class ProbeCollector(KubeletJob):
                 if probe.unknowns:
                     shape.append((probe, "unknown"))
                     values.append(probe.unknowns)
-            if uid in book and self._shapes[uid] == shape:
-                book.set(uid, values)
+            if uid in buffer and self._shapes[uid] == shape:
+                buffer.set(uid, values)
             elif shape:
                 self._shapes[uid] = shape
-                own = {"namespace": namespace_of(worker.pod), "pod": name_of(worker.pod), "pod_uid": str(uid)}
-                book.put(uid, [_probe_labels(own, answer) for answer in shape], values)
+                pod_labels = {"namespace": namespace_of(worker.pod), "pod": name_of(worker.pod), "pod_uid": str(uid)}
+                buffer.put(uid, [_probe_labels(pod_labels, result) for result in shape], values)
 
 
-_Answer = tuple[Probe, str]
-"""A probe, and what came of it."""
+_ProbeResult = tuple[Probe, str]
+"""A probe and its result."""
 
 
-def _probe_labels(own: Mapping[str, str], answer: _Answer) -> Mapping[str, str]:
-    probe, result = answer
+def _probe_labels(pod_labels: Mapping[str, str], probe_result: _ProbeResult) -> Mapping[str, str]:
+    probe, result = probe_result
     about = {"container": probe.container["name"], "probe_type": probe.kind.capitalize(), "result": result}
-    return {"__name__": "prober_probe_total", **own, **about}
+    return {"__name__": "prober_probe_total", **pod_labels, **about}

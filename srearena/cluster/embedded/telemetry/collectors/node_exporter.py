@@ -1,7 +1,7 @@
-"""node-exporter: a machine as its kernel sees it.
+"""node-exporter: metrics of a machine's kernel.
 
 Processor time is that of the containers (user) and of the machine's own programs (system), spread evenly over the
-processors, which the simulation does not tell apart. There is no page cache and no swap. Disk operations are not
+processors, which the simulation does not distinguish. There is no page cache and no swap. Disk operations are not
 counted anywhere, so there are no `node_disk_*` series, and no time is lost waiting for them.
 """
 
@@ -14,10 +14,10 @@ from srearena.cluster.embedded.kubelet.kubelet import Kubelet
 from srearena.cluster.embedded.kubelet.nodes import Nodes
 from srearena.cluster.embedded.machine.machine import OS_IMAGE, Machine
 from srearena.cluster.embedded.network.flows import Flows
-from srearena.cluster.embedded.telemetry.collectors.book import Book
-from srearena.cluster.embedded.telemetry.collectors.machine_time import MachineTimes
+from srearena.cluster.embedded.telemetry.collectors.machine_usage import MachineUsages
 from srearena.cluster.embedded.telemetry.collectors.node_job import NodeJob
-from srearena.cluster.embedded.telemetry.collectors.vantage import Vantage
+from srearena.cluster.embedded.telemetry.collectors.scraper import Scraper
+from srearena.cluster.embedded.telemetry.collectors.series_buffer import SeriesBuffer
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
 
 _MODES = ("idle", "system", "user")
@@ -38,41 +38,41 @@ class NodeExporterCollector(NodeJob):
         *((f"node_filesystem_{name}", "gauge", "The machine's disk.") for name in _FILESYSTEM),
         *((f"node_network_{name}", "counter", "What the machine's interface carried.") for name in _NETWORK),
         ("node_network_up", "gauge", "Whether an interface is up."),
-        *((name, "gauge", "Programs that run or want to, on average.") for name, _ in _LOADS),
+        *((name, "gauge", "Load average.") for name, _ in _LOADS),
         ("node_boot_time_seconds", "gauge", "When the machine was switched on."),
-        ("node_time_seconds", "gauge", "What time the machine believes it is."),
-        ("node_nf_conntrack_entries", "gauge", "Connections that are kept track of."),
+        ("node_time_seconds", "gauge", "System time in seconds since the epoch."),
+        ("node_nf_conntrack_entries", "gauge", "Entries in the connection tracking table."),
         ("node_nf_conntrack_entries_limit", "gauge", "How many there may be."),
         ("node_uname_info", "gauge", "Name and kernel of the machine."),
         ("node_os_info", "gauge", "The machine's operating system."),
     )
 
-    def __init__(self, nodes: Nodes, flows: Flows, times: MachineTimes, vantage: Vantage, store: MetricStore) -> None:
-        super().__init__(nodes, vantage, store)
+    def __init__(self, nodes: Nodes, flows: Flows, times: MachineUsages, scraper: Scraper, store: MetricStore) -> None:
+        super().__init__(nodes, scraper, store)
         self._flows = flows
-        self._times = times
+        self._usages = times
         self._loads: dict[str, _Load] = {}
 
     def labels(self, machine: Machine) -> Mapping[str, str]:
         return {"job": self.job, "instance": machine.name}
 
-    def fill(self, book: Book, kubelet: Kubelet, now: float) -> None:
+    def fill(self, buffer: SeriesBuffer, kubelet: Kubelet, now: float) -> None:
         machine = kubelet.machine
-        if "node" not in book:
+        if "node" not in buffer:
             labels = _labels(machine)
-            book.put("node", labels, [0.0] * len(labels))
-        book.set("node", self._values(machine, now))
+            buffer.put("node", labels, [0.0] * len(labels))
+        buffer.set("node", self._values(machine, now))
 
     def _values(self, machine: Machine, now: float) -> list[float]:
         name = machine.name
-        time = self._times.of(machine)
+        time = self._usages.of(machine)
         load = self._loads.get(name)
         if load is None:
             load = self._loads[name] = _Load()
         processors = _processors(machine)
         user, system = time.busy(now)
         idle = max(0.0, machine.cores * (now - machine.booted_at) - user - system)
-        memory, wanted = machine.survey()
+        memory, runnable = machine.survey()
         free = max(0, machine.memory - memory)
         size, used = machine.disk.limits
         left = max(0, size - used)
@@ -80,14 +80,14 @@ class NodeExporterCollector(NodeJob):
         values: list[float] = [idle / processors, system / processors, user / processors] * processors
         values += (machine.memory, free, free, 0.0, 0.0, 0.0, 0.0)
         values += (size, left, left, 0.0, machine.files.broken is not None)
-        values += time.carried()
-        values += (1.0, *load.after(now, machine, wanted))
+        values += time.network()
+        values += (1.0, *load.after(now, machine, runnable))
         values += (machine.booted_at, machine.now, table.count(now), table.limit, 1.0, 1.0)
         return values
 
 
 class _Load:
-    """The kernel's three averages of how many programs run or want to, damped over 1, 5 and 15 minutes."""
+    """The kernel's load averages: runnable programs, exponentially damped over 1, 5 and 15 minutes."""
 
     __slots__ = ("_at", "_boot", "_values")
 
@@ -96,13 +96,13 @@ class _Load:
         self._at = 0.0
         self._boot = ""
 
-    def after(self, now: float, machine: Machine, wanted: float) -> list[float]:
+    def after(self, now: float, machine: Machine, runnable: float) -> list[float]:
         if self._boot != machine.boot_id:
             self._boot, self._at, self._values = machine.boot_id, machine.booted_at, [0.0, 0.0, 0.0]
         passed, self._at = now - self._at, now
         for place, (_, window) in enumerate(_LOADS):
-            kept = exp(-passed / window)
-            self._values[place] = self._values[place] * kept + wanted * (1 - kept)
+            decay = exp(-passed / window)
+            self._values[place] = self._values[place] * decay + runnable * (1 - decay)
         return self._values
 
 
@@ -111,7 +111,7 @@ def _processors(machine: Machine) -> int:
 
 
 def _labels(machine: Machine) -> list[Mapping[str, str]]:
-    """In the order of the values."""
+    """Return the labels in the order of the values."""
     rows: list[Mapping[str, str]] = [
         {"__name__": "node_cpu_seconds_total", "cpu": str(processor), "mode": mode}
         for processor in range(_processors(machine))

@@ -1,6 +1,6 @@
-"""What the exporters that run on every node have in common: a target per node, that is there or is not.
+"""Base of exporters that run on every node: one target per node, up or down.
 
-A node whose agent does not answer is `up == 0` and its series end; when it is back they begin anew.
+A node whose agent does not respond is `up == 0` and its series end; new ones begin when it responds again.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from srearena.cluster.embedded.kubelet.kubelet import Kubelet
 from srearena.cluster.embedded.kubelet.nodes import Nodes
 from srearena.cluster.embedded.machine.machine import Machine
-from srearena.cluster.embedded.telemetry.collectors.book import Book
 from srearena.cluster.embedded.telemetry.collectors.collector import Target
-from srearena.cluster.embedded.telemetry.collectors.roster import Roster
-from srearena.cluster.embedded.telemetry.collectors.vantage import Vantage
+from srearena.cluster.embedded.telemetry.collectors.scraper import Scraper
+from srearena.cluster.embedded.telemetry.collectors.series_buffer import SeriesBuffer
+from srearena.cluster.embedded.telemetry.collectors.target_registry import TargetRegistry
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
 
 Description = tuple[str, str, str]
@@ -22,7 +22,7 @@ Description = tuple[str, str, str]
 
 
 class NodeJob(ABC):
-    """Derive, set the class attributes, and implement `fill`."""
+    """Subclasses set the class attributes and implement `fill`."""
 
     job = ""
     port = 0
@@ -30,64 +30,64 @@ class NodeJob(ABC):
     path = "/metrics"
     metrics: Sequence[Description] = ()
 
-    def __init__(self, nodes: Nodes, vantage: Vantage, store: MetricStore) -> None:
+    def __init__(self, nodes: Nodes, scraper: Scraper, store: MetricStore) -> None:
         self.nodes = nodes
-        self._vantage = vantage
+        self._scraper = scraper
         self._store = store
-        self._roster = Roster(store)
-        self._books: dict[str, Book] = {}
+        self._target_registry = TargetRegistry(store)
+        self._buffers: dict[str, SeriesBuffer] = {}
         for name, kind, help in self.metrics:
             store.describe(name, kind, help)
 
     def labels(self, machine: Machine) -> Mapping[str, str]:
-        """Labels of the target."""
+        """Return the labels of the target."""
         return {"job": self.job, "instance": f"{machine.address}:{self.port}"}
 
     def runs(self, kubelet: Kubelet) -> bool:
-        """Whether the agent's process is there."""
+        """Return whether the agent's process runs."""
         return kubelet.machine.powered
 
     @abstractmethod
-    def fill(self, book: Book, kubelet: Kubelet, now: float) -> None:
-        """Bring a node's book up to date."""
+    def fill(self, buffer: SeriesBuffer, kubelet: Kubelet, now: float) -> None:
+        """Update the series of a node."""
 
-    def forget(self, node: str) -> None:  # noqa: B027 - most keep nothing beside the book
-        """The series of a node have ended."""
+    def forget(self, node: str) -> None:  # noqa: B027 - most keep no other state
+        """Drop cached state of a node whose series have ended."""
 
     def scrape(self, now: float) -> None:
-        known = self.nodes.world.store
+        objects = self.nodes.world.store
         for name, kubelet in self.nodes.kubelets.items():
-            if known.get("nodes", "", name) is None:
-                self._roster.remove(name)
+            if objects.get("nodes", "", name) is None:
+                self._target_registry.remove(name)
                 self._end(name, now)
                 continue
             machine = kubelet.machine
             labels = self.labels(machine)
-            self._roster.add(name, labels, f"{self.scheme}://{machine.address}:{self.port}{self.path}")
-            sight = self._vantage.of_agent(machine.address, self.port, runs=self.runs(kubelet))
-            if not sight.ok:
+            self._target_registry.add(name, labels, f"{self.scheme}://{machine.address}:{self.port}{self.path}")
+            check = self._scraper.check_agent(machine.address, self.port, runs=self.runs(kubelet))
+            if not check.ok:
                 self._end(name, now)
-                self._roster.note(name, now, 0, sight.seconds, sight.error)
+                self._target_registry.record_scrape(name, now, 0, check.seconds, check.error)
                 continue
-            book = self._books.get(name)
-            if book is None:
-                book = self._books[name] = Book(self._store, labels)
-            self.fill(book, kubelet, now)
-            self._roster.note(name, now, book.write(now), sight.seconds)
-        self._roster.write(now)
+            buffer = self._buffers.get(name)
+            if buffer is None:
+                buffer = self._buffers[name] = SeriesBuffer(self._store, labels)
+            self.fill(buffer, kubelet, now)
+            self._target_registry.record_scrape(name, now, buffer.write(now), check.seconds)
+        self._target_registry.write(now)
 
     def _end(self, name: str, now: float) -> None:
-        book = self._books.pop(name, None)
-        if book is not None:
-            book.end(now)
+        buffer = self._buffers.pop(name, None)
+        if buffer is not None:
+            buffer.end(now)
             self.forget(name)
 
     def targets(self) -> Sequence[Target]:
-        return self._roster.targets()
+        return self._target_registry.targets()
 
 
 class KubeletJob(NodeJob):
-    """What the kubelet serves, on one of its paths."""
+    """An endpoint of the kubelet."""
 
     job = "kubelet"
     port = 10250

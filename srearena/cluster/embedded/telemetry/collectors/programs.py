@@ -1,8 +1,8 @@
-"""Programs that show numbers of their own, found where they listen.
+"""Programs that export metrics, discovered by their listening sockets.
 
-Three ways lead here: what listens is `Metered`; it is a datastore that has an exporter; or its pod is annotated with
-`prometheus.io/scrape: "true"`, a port and perhaps a path, where the program answers over HTTP. `"false"` leaves a pod
-out altogether. A target stays one while its pod is there: when nobody listens any more, it is down.
+A target is a server that is `Metered`, a datastore with an exporter, or a pod annotated with
+`prometheus.io/scrape: "true"`, a port and perhaps a path, where the program responds over HTTP. `"false"` excludes a
+pod. A target remains while its pod exists: when nothing listens any more, it is down.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from srearena.cluster.embedded.machine.exporter import Exported, Exporter, Meter
 from srearena.cluster.embedded.machine.networking.http_message import HttpRequest, HttpResponse
 from srearena.cluster.embedded.machine.networking.sockets import Listener
 from srearena.cluster.embedded.objects import annotations_of, labels_of, name_of, namespace_of
-from srearena.cluster.embedded.telemetry.collectors.book import Book
 from srearena.cluster.embedded.telemetry.collectors.collector import Target
 from srearena.cluster.embedded.telemetry.collectors.exposition import samples_of, types_of
-from srearena.cluster.embedded.telemetry.collectors.roster import Roster
-from srearena.cluster.embedded.telemetry.collectors.vantage import TIMEOUT, Sight, Vantage
+from srearena.cluster.embedded.telemetry.collectors.scraper import TIMEOUT, ReachabilityCheck, Scraper
+from srearena.cluster.embedded.telemetry.collectors.series_buffer import SeriesBuffer
+from srearena.cluster.embedded.telemetry.collectors.target_registry import TargetRegistry
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
 
 SCRAPE, PORT, PATH = "prometheus.io/scrape", "prometheus.io/port", "prometheus.io/path"
@@ -29,13 +29,13 @@ _DNS_LABEL = ("k8s-app", "kube-dns")
 _Shape = list[tuple[str, Mapping[str, str]]]
 
 
-class Unreadable(Exception):
-    """A scrape failed after the connection was made."""
+class ScrapeFailed(Exception):
+    """A scrape failed; the text is Prometheus' error."""
 
 
 @dataclass(slots=True)
 class Endpoint:
-    """Where numbers are shown in a pod."""
+    """An endpoint with metrics in a pod."""
 
     sandbox: Sandbox
     port: int
@@ -57,38 +57,38 @@ class Endpoint:
 class ProgramCollector:
     job = "kubernetes-pods"
 
-    def __init__(self, nodes: Nodes, vantage: Vantage, store: MetricStore) -> None:
+    def __init__(self, nodes: Nodes, scraper: Scraper, store: MetricStore) -> None:
         self._nodes = nodes
-        self._vantage = vantage
+        self._scraper = scraper
         self._store = store
-        self._roster = Roster(store)
-        self._books: dict[str, Book] = {}
+        self._target_registry = TargetRegistry(store)
+        self._buffers: dict[str, SeriesBuffer] = {}
         self._shapes: dict[str, _Shape] = {}
-        self._found: dict[str, Endpoint] = {}
+        self._endpoints: dict[str, Endpoint] = {}
         self._labels: dict[str, Mapping[str, str]] = {}
         self._epoch = -1
 
     def scrape(self, now: float) -> None:
-        if self._epoch != self._vantage.epoch:
-            self._epoch = self._vantage.epoch
+        if self._epoch != self._scraper.epoch:
+            self._epoch = self._scraper.epoch
             self._discover(now)
-        for key, endpoint in self._found.items():
-            sight = self._sight(endpoint)
+        for key, endpoint in self._endpoints.items():
+            check = self._check(endpoint)
             try:
-                if not sight.ok:
-                    raise Unreadable(sight.error)
+                if not check.ok:
+                    raise ScrapeFailed(check.error)
                 samples = self._read(endpoint)
-            except Unreadable as error:
+            except ScrapeFailed as error:
                 self._end(key, now)
-                self._roster.note(key, now, 0, sight.seconds, str(error))
+                self._target_registry.record_scrape(key, now, 0, check.seconds, str(error))
             else:
-                self._roster.note(key, now, self._write(key, samples, now), sight.seconds)
-        self._roster.write(now)
+                self._target_registry.record_scrape(key, now, self._write(key, samples, now), check.seconds)
+        self._target_registry.write(now)
 
     def targets(self) -> Sequence[Target]:
-        return self._roster.targets()
+        return self._target_registry.targets()
 
-    # Finding
+    # Discovery
 
     def _discover(self, now: float) -> None:
         found: dict[str, Endpoint] = {}
@@ -97,19 +97,19 @@ class ProgramCollector:
                 if sandbox.ready and not sandbox.host_network:
                     for endpoint in _endpoints(sandbox):
                         found[f"{sandbox.id}:{endpoint.port}"] = endpoint
-        for key, endpoint in self._found.items():
-            # What was scraped and went silent stays a target while its pod is there.
+        for key, endpoint in self._endpoints.items():
+            # A scraped endpoint that stops responding stays a target while its pod exists.
             if endpoint.sandbox.ready and key not in found:
                 found[key] = endpoint
-        for key in [key for key in self._found if key not in found]:
+        for key in [key for key in self._endpoints if key not in found]:
             self._end(key, now)
-            self._roster.remove(key)
+            self._target_registry.remove(key)
             del self._labels[key]
         for key, endpoint in found.items():
             if key not in self._labels:
                 labels = self._labels[key] = self._labels_of(endpoint)
-                self._roster.add(key, labels, f"http://{labels['instance']}{endpoint.path}")
-        self._found = found
+                self._target_registry.add(key, labels, f"http://{labels['instance']}{endpoint.path}")
+        self._endpoints = found
 
     def _labels_of(self, endpoint: Endpoint) -> Mapping[str, str]:
         sandbox = endpoint.sandbox
@@ -124,13 +124,13 @@ class ProgramCollector:
             "node": sandbox.node_name,
         }
 
-    # Reading
+    # Scraping
 
-    def _sight(self, endpoint: Endpoint) -> Sight:
+    def _check(self, endpoint: Endpoint) -> ReachabilityCheck:
         address, port = endpoint.sandbox.address, endpoint.port
         if endpoint.exporter is not None:
-            return self._vantage.of_agent(address, port, runs=True)
-        return self._vantage.of_endpoint(address, port)
+            return self._scraper.check_agent(address, port, runs=True)
+        return self._scraper.check_endpoint(address, port)
 
     def _read(self, endpoint: Endpoint) -> Iterable[Sample]:
         listener, exporter = endpoint.listener, endpoint.exporter
@@ -139,77 +139,77 @@ class ProgramCollector:
                 return [(exporter.alive, {}, 0.0)]
             return [(exporter.alive, {}, 1.0), *exporter.read(listener.server)]
         if not endpoint.open or listener is None:
-            raise Unreadable("EOF")
+            raise ScrapeFailed("EOF")
         if isinstance(listener.server, Metered):
             return listener.server.metrics()
-        return self._asked(endpoint, listener)
+        return self._fetch(endpoint, listener)
 
-    def _asked(self, endpoint: Endpoint, listener: Listener) -> Iterable[Sample]:
-        """What a program answers over HTTP, if it does so within the time a scrape may take."""
+    def _fetch(self, endpoint: Endpoint, listener: Listener) -> Iterable[Sample]:
+        """Return the samples that a program serves over HTTP within the scrape timeout."""
         if listener.http is None:
-            raise Unreadable("EOF")
+            raise ScrapeFailed("EOF")
         request = HttpRequest(target=endpoint.path, headers={"Host": f"{endpoint.sandbox.address}:{endpoint.port}"})
         response = begin(listener.http(request), TIMEOUT)
         if not isinstance(response, HttpResponse):
-            raise Unreadable("context deadline exceeded")
+            raise ScrapeFailed("context deadline exceeded")
         if response.status != 200:
-            raise Unreadable(f"server returned HTTP status {response.status} {response.phrase}")
+            raise ScrapeFailed(f"server returned HTTP status {response.status} {response.phrase}")
         text = response.body.decode(errors="replace")
         samples: dict[tuple[object, ...], Sample] = {}
         try:
             for sample in samples_of(text):
                 samples.setdefault((sample[0], *sorted(sample[1].items())), sample)
         except ValueError as error:
-            raise Unreadable(str(error)) from None
+            raise ScrapeFailed(str(error)) from None
         for name, kind in types_of(text):
             if name not in self._store.metadata:
                 self._store.describe(name, kind, "")
         return samples.values()
 
     def _write(self, key: str, samples: Iterable[Sample], now: float) -> int:
-        book = self._books.get(key)
-        if book is None:
-            book = self._books[key] = Book(self._store, self._labels[key])
+        buffer = self._buffers.get(key)
+        if buffer is None:
+            buffer = self._buffers[key] = SeriesBuffer(self._store, self._labels[key])
         shape: _Shape = []
         values: list[float] = []
         for name, labels, value in samples:
             shape.append((name, labels))
             values.append(value)
         if key in self._shapes and self._shapes[key] == shape:
-            book.set(key, values)
+            buffer.set(key, values)
         else:
             self._shapes[key] = shape
-            book.put(key, [{"__name__": name, **labels} for name, labels in shape], values)
+            buffer.put(key, [{"__name__": name, **labels} for name, labels in shape], values)
             for name, _ in shape:
                 if name not in self._store.metadata:
                     self._store.describe(name, "counter" if name.endswith("_total") else "gauge", "")
-        return book.write(now)
+        return buffer.write(now)
 
     def _end(self, key: str, now: float) -> None:
         self._shapes.pop(key, None)
-        book = self._books.pop(key, None)
-        if book is not None:
-            book.end(now)
+        buffer = self._buffers.pop(key, None)
+        if buffer is not None:
+            buffer.end(now)
 
 
 def _endpoints(sandbox: Sandbox) -> Iterable[Endpoint]:
-    wishes = annotations_of(sandbox.pod)
-    wanted = wishes.get(SCRAPE)
-    if wanted == "false":
+    annotations = annotations_of(sandbox.pod)
+    enabled = annotations.get(SCRAPE)
+    if enabled == "false":
         return
     listeners = sandbox.namespace.listeners()
-    taken: set[int] = set()
-    told: list[object] = []
+    ports: set[int] = set()
+    servers: list[object] = []
     for listener in listeners:
-        # A server may listen on several ports; one of them is enough.
-        if listener.protocol == "TCP" and listener.server is not None and listener.server not in told:
-            told.append(listener.server)
+        # A server may listen on several ports; one of them is scraped.
+        if listener.protocol == "TCP" and listener.server is not None and listener.server not in servers:
+            servers.append(listener.server)
             exporter = listener.server.exporter if isinstance(listener.server, Exported) else None
             if isinstance(listener.server, Metered) or exporter is not None:
                 job = exporter.job if exporter is not None else ""
-                taken.add(listener.port)
+                ports.add(listener.port)
                 yield Endpoint(sandbox, listener.port, job=job, listener=listener, exporter=exporter)
-    if wanted == "true" and wishes.get(PORT, "").isdigit() and int(wishes[PORT]) not in taken:
-        port = int(wishes[PORT])
-        found = sandbox.namespace.find(sandbox.address, port)
-        yield Endpoint(sandbox, port, wishes.get(PATH) or "/metrics", listener=found)
+    if enabled == "true" and annotations.get(PORT, "").isdigit() and int(annotations[PORT]) not in ports:
+        port = int(annotations[PORT])
+        listener_at_port = sandbox.namespace.find(sandbox.address, port)
+        yield Endpoint(sandbox, port, annotations.get(PATH) or "/metrics", listener=listener_at_port)

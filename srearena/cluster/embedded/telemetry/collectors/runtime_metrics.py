@@ -1,7 +1,7 @@
-"""What language runtimes tell of themselves through their OpenTelemetry SDK: heap, collections, threads, goroutines.
+"""Metrics of language runtimes through their OpenTelemetry SDK: heap, garbage collections, threads, goroutines.
 
-Only programs with instrumentation tell anything, and only what their state backs: memory, requests in progress,
-allocation and collection as the traffic engine accounts them. Counters begin anew with the process.
+Only instrumented programs have them, and only those that their state supports: memory, requests in progress,
+allocation and garbage collection from the traffic engine. Counters start at zero with the process.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class RuntimeMetricsCollector:
 
 
 def _family(name: str) -> tuple[str, str]:
-    """What a series belongs to, and of which kind that is; a count of threads or goroutines goes down, too."""
+    """Return the family of a series and its type; a number of threads or goroutines is a gauge, too."""
     duration, mark, part = name.partition("_duration_seconds")
     if mark and part in ("_count", "_sum"):
         return duration + mark, "histogram"
@@ -89,7 +89,7 @@ def _family(name: str) -> tuple[str, str]:
 
 
 def _labels(instance: Instance, series: _Series) -> dict[str, str]:
-    name, own, _ = series
+    name, series_labels, _ = series
     return {
         "__name__": name,
         "job": RuntimeMetricsCollector.job,
@@ -97,5 +97,5 @@ def _labels(instance: Instance, series: _Series) -> dict[str, str]:
         "service_name": instance.name,
         "namespace": instance.namespace,
         "k8s_pod_name": instance.pod,
-        **own,
+        **series_labels,
     }

@@ -1,4 +1,4 @@
-"""Requests, errors and durations per service and operation, as the span metrics connector of a collector shows them.
+"""Requests, errors and durations per service and operation, as OpenTelemetry's span metrics connector exports them.
 
 Counters belong to a service, not to a pod. A series appears with the first span it counts: errors have none while
 nothing fails.
@@ -24,7 +24,7 @@ _GOOD, _BAD = "STATUS_CODE_UNSET", "STATUS_CODE_ERROR"
 
 @dataclass(slots=True)
 class _Batch:
-    """Rows that appeared at the same time, and the series made for them."""
+    """Rows that appeared at the same scrape, and their series."""
 
     rows: np.ndarray
     block: Block
@@ -38,7 +38,7 @@ class SpanMetricsCollector:
         self._counters = counters
         self._store = store
         self._batches: list[_Batch] = []
-        self._seen = np.zeros(0, dtype=bool)
+        self._succeeded = np.zeros(0, dtype=bool)
         self._failed = np.zeros(0, dtype=bool)
         self._target = Target({"job": self.job, "instance": INSTANCE}, f"http://{INSTANCE}/metrics")
         store.describe(CALLS, "counter", "Spans that ended, by service, operation, kind and status.")
@@ -48,23 +48,23 @@ class SpanMetricsCollector:
         return [self._target] if self._batches else []
 
     def scrape(self, now: float) -> None:
-        self._seen = self._appeared(self._counters.good, self._seen, failed=False)
-        self._failed = self._appeared(self._counters.bad, self._failed, failed=True)
+        self._succeeded = self._add_new_series(self._counters.good, self._succeeded, failed=False)
+        self._failed = self._add_new_series(self._counters.bad, self._failed, failed=True)
         for batch in self._batches:
             batch.block.append(now, self._values(batch))
         self._target.health, self._target.scraped_at = "up", now
 
-    def _appeared(self, counts: np.ndarray, known: np.ndarray, *, failed: bool) -> np.ndarray:
-        """Make series for rows that count at least one span and had none before."""
+    def _add_new_series(self, counts: np.ndarray, exported: np.ndarray, *, failed: bool) -> np.ndarray:
+        """Add series for rows that count at least one span and had none before."""
         size = len(self._counters.keys)
-        there = counts[:size] >= 1
+        counted = counts[:size] >= 1
         before = np.zeros(size, dtype=bool)
-        before[: len(known)] = known
-        fresh = np.flatnonzero(there & ~before)
-        if len(fresh):
-            labels = [one for row in fresh for one in _series(self._counters.keys[row], failed)]
-            self._batches.append(_Batch(fresh, self._store.block(labels), failed))
-        return before | there
+        before[: len(exported)] = exported
+        new_rows = np.flatnonzero(counted & ~before)
+        if len(new_rows):
+            labels = [one for row in new_rows for one in _series(self._counters.keys[row], failed)]
+            self._batches.append(_Batch(new_rows, self._store.block(labels), failed))
+        return before | counted
 
     def _values(self, batch: _Batch) -> np.ndarray:
         counters, rows = self._counters, batch.rows
@@ -80,7 +80,7 @@ class SpanMetricsCollector:
 
 
 def _series(key: SpanKey, failed: bool) -> list[dict[str, str]]:
-    """The series of one row, in the order of `_values`."""
+    """Return the series of one row, in the order of `_values`."""
     common = {
         "job": SpanMetricsCollector.job,
         "instance": INSTANCE,

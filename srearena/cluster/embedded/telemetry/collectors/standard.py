@@ -1,4 +1,4 @@
-"""Every collector a cluster has, in the order in which they are scraped."""
+"""All collectors of a cluster, in the order in which they are scraped."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from srearena.cluster.embedded.telemetry.collectors.control_plane import control
 from srearena.cluster.embedded.telemetry.collectors.ingress_probes import IngressProbeCollector
 from srearena.cluster.embedded.telemetry.collectors.kube_state.collector import KubeStateCollector
 from srearena.cluster.embedded.telemetry.collectors.kubelet import KubeletCollector, ProbeCollector
-from srearena.cluster.embedded.telemetry.collectors.machine_time import MachineTimes
+from srearena.cluster.embedded.telemetry.collectors.machine_usage import MachineUsages
 from srearena.cluster.embedded.telemetry.collectors.node_exporter import NodeExporterCollector
 from srearena.cluster.embedded.telemetry.collectors.programs import ProgramCollector
-from srearena.cluster.embedded.telemetry.collectors.vantage import Vantage
+from srearena.cluster.embedded.telemetry.collectors.scraper import Scraper
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
 
 
@@ -29,17 +29,17 @@ def standard_collectors(
     controllers: Mapping[str, Controller],
     store: MetricStore,
 ) -> list[Collector]:
-    """For a cluster whose machines are switched on."""
+    """Return the collectors of a cluster whose machines are running."""
     world = nodes.world
-    vantage, times = Vantage(network, world.control_plane_name), MachineTimes()
+    scraper, times = Scraper(network, world.control_plane_name), MachineUsages()
     return [
         KubeStateCollector(world, store),
-        CadvisorCollector(nodes, times, vantage, store),
-        KubeletCollector(nodes, vantage, store),
-        ProbeCollector(nodes, vantage, store),
-        NodeExporterCollector(nodes, network.fabric.flows, times, vantage, store),
-        *control_plane_collectors(world, nodes, scheduler, controllers, vantage, store),
-        ProgramCollector(nodes, vantage, store),
-        BlackboxCollector(world, vantage, store),
-        IngressProbeCollector(world, network.facade_of(vantage.station), store),
+        CadvisorCollector(nodes, times, scraper, store),
+        KubeletCollector(nodes, scraper, store),
+        ProbeCollector(nodes, scraper, store),
+        NodeExporterCollector(nodes, network.fabric.flows, times, scraper, store),
+        *control_plane_collectors(world, nodes, scheduler, controllers, scraper, store),
+        ProgramCollector(nodes, scraper, store),
+        BlackboxCollector(world, scraper, store),
+        IngressProbeCollector(world, network.facade_of(scraper.station), store),
     ]

@@ -26,17 +26,17 @@ _FAILURES = ("BackoffLimitExceeded", "DeadlineExceeded", "Evicted")
 
 
 def _failed(job: Obj) -> Iterable[Reading]:
-    """How many pods failed; once the job itself has failed, why."""
+    """Yield the number of failed pods, with the reason once the job itself has failed."""
     failed = float(dig(job, "status", "failed", default=0))
     if not failed:
         return (({}, 0.0),)
     readings: list[Reading] = []
-    known = False
+    has_known_reason = False
     for row in dig(job, "status", "conditions", default=()):
         if row["type"] == "Failed":
-            known = known or row.get("reason") in _FAILURES
+            has_known_reason = has_known_reason or row.get("reason") in _FAILURES
             readings += [({"reason": reason}, truth(row.get("reason") == reason)) for reason in _FAILURES]
-    if not known:
+    if not has_known_reason:
         readings.append(({"reason": ""}, failed))
     return readings
 
@@ -66,7 +66,7 @@ def _suspend(cron_job: Obj) -> Iterable[Reading]:
 
 
 def _next(cron_job: Obj) -> Iterable[Reading]:
-    """The first time after the last run, or after the cron job was made, that the schedule names."""
+    """Return the next scheduled time after the last run, or after creation."""
     spec = cron_job["spec"]
     since = moment_of(dig(cron_job, "status", "lastScheduleTime") or meta(cron_job).get("creationTimestamp"))
     try:
@@ -101,7 +101,7 @@ JOBS = Kind(
         condition_of(f"{_J}_failed", "Whether the job has failed.", "Failed"),
         moment(f"{_J}_status_start_time", "When the job was begun.", "status", "startTime"),
         moment(f"{_J}_status_completion_time", "When the job was done.", "status", "completionTime"),
-        Family(f"{_J}_status_suspended", "Whether the job is held.", _suspended),
+        Family(f"{_J}_status_suspended", "Whether the job is suspended.", _suspended),
         owners(f"{_J}_owner"),
     ),
 )
@@ -113,12 +113,12 @@ CRON_JOBS = Kind(
         Family(f"{_C}_info", "Schedule of a cron job.", _cron_info),
         created(_C),
         Family(f"{_C}_status_active", "Jobs that run now.", _active),
-        moment(f"{_C}_status_last_schedule_time", "When a job was last made.", "status", "lastScheduleTime"),
+        moment(f"{_C}_status_last_schedule_time", "When a job was last created.", "status", "lastScheduleTime"),
         moment(f"{_C}_status_last_successful_time", "When one last succeeded.", "status", "lastSuccessfulTime"),
-        Family(f"{_C}_spec_suspend", "Whether no jobs are made.", _suspend),
+        Family(f"{_C}_spec_suspend", "Whether the cron job is suspended.", _suspend),
         number(
             f"{_C}_spec_starting_deadline_seconds",
-            "How late a job may be made.",
+            "How late a job may start.",
             "spec",
             "startingDeadlineSeconds",
             default=None,

@@ -1,4 +1,4 @@
-"""Families about who may have how much: autoscalers, disruption budgets, quotas, limit ranges."""
+"""Families about autoscalers, disruption budgets, quotas and limit ranges."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TARGETS = (("value", "value"), ("average", "averageValue"), ("utilization", "av
 
 
 def _metrics(rows: Iterable[Obj], side: str) -> Iterable[Reading]:
-    """The autoscaler's metrics as it wants them (`target`) or finds them (`current`)."""
+    """Yield the autoscaler's metrics: specified (`target`) or measured (`current`)."""
     for row in rows:
         source = row.get(_SOURCES.get(row.get("type", ""), "")) or {}
         name = source.get("name") or dig(source, "metric", "name", default="")
@@ -40,11 +40,11 @@ def _metrics(rows: Iterable[Obj], side: str) -> Iterable[Reading]:
                 yield {"metric_name": name, "metric_target_type": kind}, amount(value)
 
 
-def _wanted(autoscaler: Obj) -> Iterable[Reading]:
+def _target_metrics(autoscaler: Obj) -> Iterable[Reading]:
     return _metrics(autoscaler["spec"].get("metrics") or (), "target")
 
 
-def _found(autoscaler: Obj) -> Iterable[Reading]:
+def _current_metrics(autoscaler: Obj) -> Iterable[Reading]:
     return _metrics(dig(autoscaler, "status", "currentMetrics", default=()), "current")
 
 
@@ -77,8 +77,8 @@ AUTOSCALERS = Kind(
         generation(_H),
         number(f"{_H}_spec_max_replicas", "At most so many pods.", "spec", "maxReplicas"),
         number(f"{_H}_spec_min_replicas", "At least so many pods.", "spec", "minReplicas", default=1.0),
-        Family(f"{_H}_spec_target_metric", "What its metrics shall be.", _wanted),
-        Family(f"{_H}_status_target_metric", "What its metrics are.", _found),
+        Family(f"{_H}_spec_target_metric", "What its metrics shall be.", _target_metrics),
+        Family(f"{_H}_status_target_metric", "What its metrics are.", _current_metrics),
         number(f"{_H}_status_current_replicas", "Pods there are.", "status", "currentReplicas"),
         number(f"{_H}_status_desired_replicas", "Pods there should be.", "status", "desiredReplicas"),
         conditions(f"{_H}_status_condition", "Conditions of the autoscaler."),

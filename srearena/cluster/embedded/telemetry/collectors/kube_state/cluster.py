@@ -1,4 +1,4 @@
-"""Families about the cluster itself: nodes, namespaces, leases, webhooks, requests for certificates."""
+"""Families about the cluster: nodes, namespaces, leases, webhooks, certificate signing requests."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _webhooks(resource: str, label: str) -> Kind:
             info(f"{prefix}_info", "There is such a configuration of webhooks."),
             created(prefix),
             version(prefix),
-            Family(f"{prefix}_webhook_clientconfig_service", "Which Service is asked.", _webhook_services),
+            Family(f"{prefix}_webhook_clientconfig_service", "The Service of the webhook.", _webhook_services),
         ),
     )
 
@@ -159,7 +159,7 @@ LEASES = Kind(
     "leases.coordination.k8s.io",
     clusterwide("lease"),
     (
-        Family("kube_lease_owner", "Who owns and who holds a lease.", _lease_owner),
+        Family("kube_lease_owner", "Owner and holder of a lease.", _lease_owner),
         Family("kube_lease_renew_time", "When a lease was last renewed.", _renewed),
     ),
 )

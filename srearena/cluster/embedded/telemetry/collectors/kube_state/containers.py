@@ -1,4 +1,4 @@
-"""Families about the containers of pods: what they ask for, what state they are in, how they ended before."""
+"""Families about the containers of pods: resources, state and last termination."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _statuses(field: str, value: Callable[[Obj], float]) -> _Of:
 
 
 def _ends(field: str, state: str, label: str = "", value: str = "") -> _Of:
-    """About containers whose state (or last state) is an end: its reason as a label, or a number of it."""
+    """Families about terminated containers: the reason as a label, or a number of the termination."""
 
     def read(pod: Obj) -> Iterable[Reading]:
         for row in dig(pod, "status", field, default=()):
@@ -109,12 +109,12 @@ def _is(state: str) -> Callable[[Obj], float]:
 
 
 def _both(prefix: str, containers: str, statuses: str, *, init: bool) -> tuple[Family, ...]:
-    """What is told of ordinary and of init containers alike."""
+    """Return families that ordinary and init containers share."""
     status = f"{prefix}_status"
     return (
         Family(f"{prefix}_info", "Image and id of a container.", _infos(containers, statuses, init=init)),
         Family(f"{prefix}_resource_limits", "What a container may use.", _resources(containers, "limits")),
-        Family(f"{prefix}_resource_requests", "What a container asks for.", _resources(containers, "requests")),
+        Family(f"{prefix}_resource_requests", "Resource requests of a container.", _resources(containers, "requests")),
         Family(
             f"{status}_last_terminated_reason",
             "Why the container ended the last time.",

@@ -1,7 +1,7 @@
-"""What a family of kube-state-metrics is, and the handful of shapes almost all of them have.
+"""Metric families of kube-state-metrics, and the few shapes that almost all of them have.
 
-A family reads one object and gives readings: further labels, and a value. Names, labels and meanings are those of
-kube-state-metrics 2.15; a family that has nothing to say about an object gives no reading, as there.
+A family reads one object and yields readings: further labels, and a value. Names, labels and semantics are those of
+kube-state-metrics 2.15; a family that does not apply to an object yields no reading, as there.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class Kind:
     families: tuple[Family, ...]
 
     def series(self, obj: Obj) -> tuple[list[Mapping[str, str]], list[float]]:
-        """All series of an object: labels with the name and without empty values, and the values."""
-        own = self.labels(obj)
+        """Return all series of an object: labels with the name and without empty values, and the values."""
+        object_labels = self.labels(obj)
         labels: list[Mapping[str, str]] = []
         values: list[float] = []
         for family in self.families:
             name = family.name
             for further, value in family.read(obj):
-                row = {"__name__": name, **own}
+                row = {"__name__": name, **object_labels}
                 for key, text in further.items():
                     if text:
                         row[key] = text
@@ -55,7 +55,7 @@ class Kind:
 
 
 def named(label: str) -> Callable[[Obj], Mapping[str, str]]:
-    """The labels of objects in namespaces: `namespace`, and the name under the kind's own label."""
+    """Return labels of namespaced objects: `namespace`, and the name under the kind's label."""
     return lambda obj: {"namespace": namespace_of(obj), label: name_of(obj)}
 
 
@@ -64,13 +64,13 @@ def clusterwide(label: str) -> Callable[[Obj], Mapping[str, str]]:
 
 
 def seconds(value: object) -> float | None:
-    """A timestamp of the API in whole seconds since the epoch."""
+    """Return a timestamp of the API in whole seconds since the epoch."""
     moment = moment_of(value) if value else None
     return float(int(moment)) if moment is not None else None
 
 
 def amount(value: object) -> float:
-    """A quantity, to a thousandth."""
+    """Return a quantity, to a thousandth."""
     quantity = parse(value)
     return quantity.milli_value() / 1000
 
@@ -91,7 +91,7 @@ def text(value: object) -> str:
 
 
 def number(name: str, help: str, *path: str, default: float | None = 0.0) -> Family:
-    """A number of the object; with `default=None` nothing is said where there is none."""
+    """A number of the object; with `default=None` no reading where it is missing."""
 
     def read(obj: Obj) -> Iterable[Reading]:
         value = dig(obj, *path, default=default)
@@ -101,7 +101,7 @@ def number(name: str, help: str, *path: str, default: float | None = 0.0) -> Fam
 
 
 def moment(name: str, help: str, *path: str) -> Family:
-    """When something happened, if it did."""
+    """A timestamp of the object, if it is set."""
 
     def read(obj: Obj) -> Iterable[Reading]:
         found = seconds(dig(obj, *path))
@@ -126,7 +126,7 @@ def generation(prefix: str) -> Family:
 
 def observed(prefix: str) -> Family:
     name = f"{prefix}_status_observed_generation"
-    return number(name, "Which version of the wish the controller has seen.", "status", "observedGeneration")
+    return number(name, "The generation that the controller has observed.", "status", "observedGeneration")
 
 
 def version(prefix: str) -> Family:
@@ -146,7 +146,7 @@ def info(name: str, help: str, /, **labels: Path) -> Family:
 
 
 def one_of(name: str, help: str, label: str, values: Sequence[str], *path: str) -> Family:
-    """One series per possible value, 1 for the one that holds; none at all where nothing is said yet."""
+    """One series per possible value, 1 for the present one; none where there is no value yet."""
     rows = tuple(({label: value}, value) for value in values)
 
     def read(obj: Obj) -> Iterable[Reading]:
@@ -179,7 +179,7 @@ def condition_of(name: str, help: str, kind: str) -> Family:
 
 
 def condition_since(name: str, help: str, kind: str) -> Family:
-    """Since when a condition holds, while it does."""
+    """The transition time of a condition, while it is true."""
 
     def read(obj: Obj) -> Iterable[Reading]:
         for row in dig(obj, "status", "conditions", default=()):
@@ -207,7 +207,7 @@ def owners(name: str) -> Family:
             for reference in references
         ]
 
-    return Family(name, "Who owns the object.", read)
+    return Family(name, "Owner of the object.", read)
 
 
 # Resources

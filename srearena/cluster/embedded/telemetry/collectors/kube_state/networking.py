@@ -169,7 +169,7 @@ INGRESSES = Kind(
         Family(f"{_I}_info", "Whose ingress it is.", _ingress_info),
         created(_I),
         version(_I),
-        Family(f"{_I}_path", "Which Service answers where.", _ingress_paths),
+        Family(f"{_I}_path", "Paths and their Services.", _ingress_paths),
         Family(f"{_I}_tls", "Hosts with TLS, and the secret for it.", _ingress_tls),
     ),
 )

@@ -109,7 +109,7 @@ PODS = Kind(
     "pods",
     _labels,
     (
-        Family("kube_pod_info", "Where a pod is and who made it.", _info),
+        Family("kube_pod_info", "Node, addresses and creator of a pod.", _info),
         Family("kube_pod_ips", "Addresses of a pod.", _addresses),
         one_of(
             "kube_pod_status_phase",
@@ -144,7 +144,7 @@ PODS = Kind(
         owners("kube_pod_owner"),
         info("kube_pod_restart_policy", "What is done when a container ends.", type=("spec", "restartPolicy")),
         info("kube_pod_service_account", "Whom the pod acts as.", service_account=("spec", "serviceAccountName")),
-        info("kube_pod_scheduler", "Who schedules the pod.", name=("spec", "schedulerName")),
+        info("kube_pod_scheduler", "Scheduler of the pod.", name=("spec", "schedulerName")),
         Family("kube_pod_runtimeclass_name_info", "The pod's runtime class.", _runtime_class),
         *_overheads(),
         Family(

@@ -56,8 +56,8 @@ def _claim_info(claim: Obj) -> Iterable[Reading]:
 
 
 def _requested(claim: Obj) -> Iterable[Reading]:
-    wanted = dig(claim, "spec", "resources", "requests", "storage")
-    return () if wanted is None else (({}, amount(wanted)),)
+    requested = dig(claim, "spec", "resources", "requests", "storage")
+    return () if requested is None else (({}, amount(requested)),)
 
 
 def _access_modes(claim: Obj) -> Iterable[Reading]:
@@ -119,9 +119,9 @@ CLAIMS = Kind(
     "persistentvolumeclaims",
     named("persistentvolumeclaim"),
     (
-        Family(f"{_PVC}_info", "What the claim asks for and has.", _claim_info),
+        Family(f"{_PVC}_info", "Class, volume and mode of the claim.", _claim_info),
         one_of(f"{_PVC}_status_phase", "The claim's phase.", "phase", ("Lost", "Bound", "Pending"), "status", "phase"),
-        Family(f"{_PVC}_resource_requests_storage_bytes", "The size that is asked for.", _requested),
+        Family(f"{_PVC}_resource_requests_storage_bytes", "The requested size.", _requested),
         Family(f"{_PVC}_access_mode", "How the claim may be used.", _access_modes),
         conditions(f"{_PVC}_status_condition", "Conditions of the claim."),
         created(_PVC),
@@ -132,14 +132,14 @@ CLAIMS = Kind(
 STORAGE_CLASSES = Kind(
     "storageclasses.storage.k8s.io",
     clusterwide("storageclass"),
-    (Family(f"{_SC}_info", "Who provisions volumes, and how.", _class_info), created(_SC)),
+    (Family(f"{_SC}_info", "Provisioner and policies.", _class_info), created(_SC)),
 )
 
 ATTACHMENTS = Kind(
     "volumeattachments.storage.k8s.io",
     clusterwide("volumeattachment"),
     (
-        info(f"{_VA}_info", "Who attaches what.", attacher=("spec", "attacher"), node=("spec", "nodeName")),
+        info(f"{_VA}_info", "Attacher and node.", attacher=("spec", "attacher"), node=("spec", "nodeName")),
         created(_VA),
         Family(f"{_VA}_spec_source_persistentvolume", "The volume to attach.", _attached_volume),
         Family(f"{_VA}_status_attached", "Whether the volume is attached.", _attached),

@@ -1,4 +1,4 @@
-"""Families about what makes pods: deployments, replica sets, stateful sets, daemon sets."""
+"""Families about workloads: deployments, replica sets, stateful sets, daemon sets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from srearena.cluster.embedded.telemetry.collectors.kube_state.families import (
 
 
 def _scaled(name: str, help: str, field: str, *, up: bool) -> Family:
-    """A bound of a rolling update in pods, whether it was given as such or as a share."""
+    """Return a bound of a rolling update in pods, from a number or a percentage."""
 
     def read(deployment: Obj) -> Iterable[Reading]:
         bound = dig(deployment, "spec", "strategy", "rollingUpdate", field)
@@ -73,8 +73,8 @@ DEPLOYMENTS = Kind(
         ),
         observed(_D),
         conditions(f"{_D}_status_condition", "Conditions of the deployment."),
-        number(f"{_D}_spec_replicas", "Pods that are wanted.", "spec", "replicas"),
-        Family(f"{_D}_spec_paused", "Whether changes are held back.", _paused),
+        number(f"{_D}_spec_replicas", "Desired pods.", "spec", "replicas"),
+        Family(f"{_D}_spec_paused", "Whether the rollout is paused.", _paused),
         _scaled(
             f"{_D}_spec_strategy_rollingupdate_max_unavailable",
             "How many pods may be missing during an update.",
@@ -103,7 +103,7 @@ REPLICA_SETS = Kind(
             status_ready_replicas="readyReplicas",
         ),
         observed(_R),
-        number(f"{_R}_spec_replicas", "Pods that are wanted.", "spec", "replicas", default=None),
+        number(f"{_R}_spec_replicas", "Desired pods.", "spec", "replicas", default=None),
         generation(_R),
         owners(f"{_R}_owner"),
     ),
@@ -123,7 +123,7 @@ STATEFUL_SETS = Kind(
             status_replicas_updated="updatedReplicas",
         ),
         observed(_S),
-        number(f"{_S}_replicas", "Pods that are wanted.", "spec", "replicas", default=None),
+        number(f"{_S}_replicas", "Desired pods.", "spec", "replicas", default=None),
         number(f"{_S}_ordinals_start", "The first pod's number.", "spec", "ordinals", "start", default=None),
         generation(_S),
         Family(

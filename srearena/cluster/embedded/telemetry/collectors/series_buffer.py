@@ -1,9 +1,9 @@
-"""Series that are written together, kept in pages so that a change of one object does not disturb the others.
+"""A buffer of series that are written together, in pages so that a change of one object does not affect the others.
 
-A collector puts a section into its book for each thing it watches (a pod, a Service, a container): the labels once,
-the values as often as they change. `write` then appends one row per page, whatever changed. Only a page in which
-the set of series itself changed gets a new block; what changes its series again and again soon shares a page with its
-like. Series that are gone are marked stale, as Prometheus does when a scrape no longer shows them.
+A collector puts a section into its buffer for each object (a pod, a Service, a container): the labels once, the values
+whenever they change. `write` then appends one row per page. Only a page whose set of series changed gets a new block;
+sections that change their series often end up on the same page. Removed series are marked stale, as Prometheus does
+when a scrape no longer contains them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
 
 Labels = Mapping[str, str]
 PAGE_SERIES = 256
-"""A page takes sections until it has about so many series: few enough to rebuild, many enough to append at once."""
+"""Series per page, about. Chosen: few enough to rebuild, many enough to append at once."""
 
 
 class _Section:
@@ -39,46 +39,46 @@ class _Page:
         self.block: Block | None = None
         self.row: list[float] = []
         self.written = np.empty(0)
-        """The row as it was written the last time."""
+        """The row as it was last written."""
         self.touched = False
-        """Whether it is another one now."""
+        """Whether the row has changed since."""
         self.count = 0
         self.changed = True
-        """Whether the set of series is not the block's any more."""
+        """Whether the set of series differs from the block's."""
 
 
-class Book:
+class SeriesBuffer:
     def __init__(self, store: MetricStore, constant: Labels | None = None) -> None:
         self._store = store
         self._constant = dict(constant or {})
-        """Labels of every series that does not say otherwise: those of the target."""
+        """Labels of the target, added to every series."""
         self._sections: dict[Hashable, _Section] = {}
         self._pages: list[_Page] = []
-        """The last is the open one: what is new, and what changed its series lately, is written there."""
+        """The last page is open: new sections, and those whose series changed, go there."""
 
     def __contains__(self, key: Hashable) -> bool:
         return key in self._sections
 
     def __len__(self) -> int:
-        """How many series there are."""
+        """Return the number of series."""
         return sum(page.count for page in self._pages)
 
     def __iter__(self) -> Iterator[Hashable]:
         return iter(self._sections)
 
     def put(self, key: Hashable, labels: Sequence[Labels], values: Sequence[float]) -> None:
-        """Write a section from now on, instead of what was there under that key."""
+        """Add a section, or replace the one with that key."""
         section = self._sections.get(key)
         if section is not None:
             if section.labels == labels:
                 self.set(key, values)
                 return
-            self._take_out(key, section)
+            self._remove(key, section)
         self._sections[key] = section = _Section(labels, values)
         self._insert(key, section)
 
     def set(self, key: Hashable, values: Sequence[float]) -> None:
-        """New values for a section that is there, in the order of its labels."""
+        """Set the values of an existing section, in the order of its labels."""
         section = self._sections[key]
         section.values = values
         page = section.page
@@ -88,14 +88,14 @@ class Book:
             page.touched = True
 
     def drop(self, key: Hashable) -> None:
-        """Take a section out; one that is not there is no error."""
+        """Remove a section, if it exists."""
         section = self._sections.pop(key, None)
         if section is not None:
-            self._take_out(key, section)
+            self._remove(key, section)
 
     def write(self, now: float) -> int:
-        """Append one sample of every series; returns how many."""
-        self._gather_remains()
+        """Append one sample of every series; return how many."""
+        self._compact()
         written = 0
         for page in self._pages:
             if page.changed:
@@ -109,7 +109,7 @@ class Book:
         return written
 
     def end(self, now: float) -> None:
-        """Nothing is known any more: every series becomes stale, and the book is empty."""
+        """Mark every series stale and empty the buffer."""
         for page in self._pages:
             if page.block is not None:
                 page.block.end(now)
@@ -124,18 +124,18 @@ class Book:
         page.changed = True
 
     @staticmethod
-    def _take_out(key: Hashable, section: _Section) -> None:
+    def _remove(key: Hashable, section: _Section) -> None:
         page = section.page
         del page.sections[key]
         page.count -= len(section.labels)
         page.changed = True
 
-    def _gather_remains(self) -> None:
-        """Move what is left on pages that are nearly empty to the open one."""
+    def _compact(self) -> None:
+        """Move the sections of nearly empty pages to the open one."""
         for page in self._pages[:-1]:
             if page.changed and 0 < page.count < PAGE_SERIES // 4:
                 for key, section in list(page.sections.items()):
-                    self._take_out(key, section)
+                    self._remove(key, section)
                     self._insert(key, section)
         if any(not page.count and page.block is None for page in self._pages):
             self._pages = [page for page in self._pages if page.count or page.block is not None]
@@ -154,4 +154,4 @@ class Book:
         page.row, page.touched = values, True
         if labels:
             constant = self._constant
-            page.block = self._store.block([{**constant, **own} for own in labels])
+            page.block = self._store.block([{**constant, **series} for series in labels])

@@ -1,8 +1,8 @@
-"""Where Prometheus and its exporters look from: a place on the cluster's network like that of any pod.
+"""The network position of Prometheus and its exporters: an address on the cluster's network like that of a pod.
 
-It stands on the control plane's node but is no pod of the API: nobody can delete it, and no policy holds it back from
-asking. Links that are cut, nodes that are down, policies of those it asks and a broken DNS keep it from seeing, as
-they would keep a monitoring stack in the cluster.
+It is on the control plane's node but is no pod of the API: it cannot be deleted, and no policy restricts its egress.
+Cut links, nodes that are down, ingress policies of targets and a broken DNS affect it as they would affect a
+monitoring stack in the cluster.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ADDRESS = "10.243.0.10"
 """Outside of every node's pod range."""
 NAMESPACE = "monitoring"
 TIMEOUT = 10.0
-"""After how long an unanswered scrape is given up."""
+"""Scrape timeout in seconds: the default of Prometheus."""
 _REFUSED = "connect: connection refused"
 _ERRORS = {
     Outcome.TIMEOUT: "context deadline exceeded",
@@ -30,8 +30,8 @@ _ERRORS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
-    """Whether an endpoint can be scraped now: `error` is empty, or what Prometheus says about it."""
+class ReachabilityCheck:
+    """Result of a reachability check: `error` is empty, or the error Prometheus would report."""
 
     seconds: float
     error: str = ""
@@ -41,7 +41,7 @@ class Sight:
         return not self.error
 
 
-class Vantage:
+class Scraper:
     def __init__(self, network: Network, node: str) -> None:
         self._network = network
         pod: Obj = {
@@ -55,38 +55,38 @@ class Vantage:
 
     @property
     def epoch(self) -> int:
-        """Moves whenever something may be seen otherwise."""
+        """Changes whenever reachability may have changed."""
         return self._network.epoch
 
-    def of_endpoint(self, address: str, port: int) -> Sight:
-        """An endpoint that a simulated process has to listen at."""
+    def check_endpoint(self, address: str, port: int) -> ReachabilityCheck:
+        """Check an endpoint at which a simulated process must listen."""
         path = self._path(address, port)
         if path.outcome is Outcome.REFUSED:
-            return Sight(path.round_trip, f"dial tcp {address}:{port}: {_REFUSED}")
-        return self._sight(path, address, port)
+            return ReachabilityCheck(path.round_trip, f"dial tcp {address}:{port}: {_REFUSED}")
+        return self._check(path, address, port)
 
-    def of_agent(self, address: str, port: int, *, runs: bool) -> Sight:
-        """An agent of a node that the simulation has no socket for; `runs` says whether its process is there."""
+    def check_agent(self, address: str, port: int, *, runs: bool) -> ReachabilityCheck:
+        """Check an agent of a node without a simulated socket; `runs` says whether its process runs."""
         path = self._path(address, port)
         if path.outcome in (Outcome.REFUSED, Outcome.CONNECTED) and not runs:
-            return Sight(path.round_trip, f"dial tcp {address}:{port}: {_REFUSED}")
-        return self._sight(path, address, port)
+            return ReachabilityCheck(path.round_trip, f"dial tcp {address}:{port}: {_REFUSED}")
+        return self._check(path, address, port)
 
     def _path(self, address: str, port: int) -> Path:
         return self._network.fabric.routes.find(self.station, address, port).paths[0]
 
     @staticmethod
-    def _sight(path: Path, address: str, port: int) -> Sight:
+    def _check(path: Path, address: str, port: int) -> ReachabilityCheck:
         if path.outcome in _ERRORS:
             text = _ERRORS[path.outcome]
             prefix = "" if path.outcome is Outcome.TIMEOUT else f"dial tcp {address}:{port}: "
-            return Sight(min(TIMEOUT, path.round_trip or TIMEOUT), f"{prefix}{text}")
-        # A handshake, then the request and its answer.
+            return ReachabilityCheck(min(TIMEOUT, path.round_trip or TIMEOUT), f"{prefix}{text}")
+        # Two round trips: the TCP handshake, then request and response.
         seconds = 2 * (path.round_trip + path.there.delay + path.back.delay)
         if path.lost >= 1 or seconds >= TIMEOUT:
-            return Sight(TIMEOUT, _ERRORS[Outcome.TIMEOUT])
-        return Sight(seconds)
+            return ReachabilityCheck(TIMEOUT, _ERRORS[Outcome.TIMEOUT])
+        return ReachabilityCheck(seconds)
 
     def forecast(self, host: str, port: int) -> Forecast:
-        """What becomes of connections to a name and port."""
+        """Return the forecast for connections to a name and port."""
         return self._network.forecast(self.station, host, port)

@@ -1,24 +1,24 @@
-"""The targets of a job, and what Prometheus itself notes about each scrape: `up` and its kin."""
+"""The targets of a job, and the metrics that Prometheus itself records about each scrape, such as `up`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from srearena.cluster.embedded.telemetry.collectors.book import Book
 from srearena.cluster.embedded.telemetry.collectors.collector import Target
+from srearena.cluster.embedded.telemetry.collectors.series_buffer import SeriesBuffer
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
 
 _ABOUT_SCRAPES = {
-    "up": "1 where the last scrape worked.",
+    "up": "1 if the last scrape succeeded.",
     "scrape_duration_seconds": "How long the scrape took.",
     "scrape_samples_scraped": "How many samples the target showed.",
-    "scrape_samples_post_metric_relabeling": "How many of them were kept.",
+    "scrape_samples_post_metric_relabeling": "Samples left after relabelling.",
 }
 
 
-class Roster:
+class TargetRegistry:
     def __init__(self, store: MetricStore) -> None:
-        self._book = Book(store)
+        self._buffer = SeriesBuffer(store)
         self._targets: dict[str, Target] = {}
         for name, help in _ABOUT_SCRAPES.items():
             store.describe(name, "gauge", help)
@@ -27,7 +27,7 @@ class Roster:
         return [self._targets[key] for key in sorted(self._targets)]
 
     def add(self, key: str, labels: Mapping[str, str], url: str) -> None:
-        """A target was discovered; one that is known under that key stays as it is."""
+        """Add a discovered target; an existing one with that key is kept."""
         if key in self._targets:
             return
         address = url.partition("://")[2].partition("/")[0]
@@ -39,24 +39,24 @@ class Roster:
             "job": labels["job"],
         }
         self._targets[key] = Target(labels, url, discovered)
-        self._book.put(key, [{"__name__": name, **labels} for name in _ABOUT_SCRAPES], [0.0] * len(_ABOUT_SCRAPES))
+        self._buffer.put(key, [{"__name__": name, **labels} for name in _ABOUT_SCRAPES], [0.0] * len(_ABOUT_SCRAPES))
 
     def remove(self, key: str) -> None:
-        """A target is no more."""
+        """Remove a target."""
         if self._targets.pop(key, None) is not None:
-            self._book.drop(key)
+            self._buffer.drop(key)
 
     def keys(self) -> list[str]:
         return list(self._targets)
 
-    def note(self, key: str, now: float, samples: int, seconds: float, error: str = "") -> None:
-        """How a scrape went."""
+    def record_scrape(self, key: str, now: float, samples: int, seconds: float, error: str = "") -> None:
+        """Record the result of a scrape."""
         target = self._targets[key]
         target.scraped_at = now
-        if target.samples != samples or target.seconds != seconds or target.error != error or not target.known:
+        if target.samples != samples or target.seconds != seconds or target.error != error or not target.is_scraped:
             target.health = "down" if error else "up"
             target.error, target.seconds, target.samples = error, seconds, samples
-            self._book.set(key, (0.0 if error else 1.0, seconds, samples, samples))
+            self._buffer.set(key, (0.0 if error else 1.0, seconds, samples, samples))
 
     def write(self, now: float) -> None:
-        self._book.write(now)
+        self._buffer.write(now)
