@@ -1,1 +1,1 @@
-"""The leaderboard as a static site: `website.building.build` makes one from a leaderboard's results."""
+"""The leaderboard as a static site: `website.building.build` builds it from a leaderboard's results."""

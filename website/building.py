@@ -1,8 +1,7 @@
-"""From a leaderboard's results to a static site: the pages as they are, and data files that they load when needed.
+"""Build a static site from a leaderboard's results: fixed pages, and data files that they load when needed.
 
-Data files are scripts that hand one JSON value to the page, because a page opened from a file may not fetch. The site
-knows the leaderboard by its files only. What agents wrote goes into those values as text and is never part of a
-page.
+Data files are scripts that pass one JSON value to the page, because a page opened from a file cannot fetch. The site
+depends only on the leaderboard's files. Agents' text is part of those values and never of a page's markup.
 """
 
 from __future__ import annotations
@@ -19,17 +18,19 @@ from srearena.errors import SreArenaError
 
 SCHEMA = "site-v1"
 PAGES = Path(__file__).parent
-_STEPS, _TEXT = 400, 20_000
-_MARK = ".srearena-site"  # written first: a site half built is still known for one
+_STEPS, _TEXT = 400, 20_000  # of a trajectory, and characters of a text; chosen: keeps pages small
+_MARK = ".srearena-site"  # written first: an incomplete site can be overwritten too
 
 
 class SiteError(SreArenaError):
-    """The results or the place for the site cannot be used."""
+    """The results or the output directory cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    place: Path
+    """A site that was built."""
+
+    directory: Path
     agents: int
     incidents: int
     runs: int
@@ -53,7 +54,7 @@ def _round(value: Any) -> Any:
 
 
 def _cut(value: Any) -> Any:
-    """The value with every text bounded."""
+    """The value with all texts cut to a maximum length."""
     if isinstance(value, str):
         return value if len(value) <= _TEXT else value[:_TEXT] + "… (cut)"
     if isinstance(value, Mapping):
@@ -66,13 +67,13 @@ def _cut(value: Any) -> Any:
 class _Data:
     """The directory of data files."""
 
-    def __init__(self, place: Path) -> None:
-        self._place = place
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
 
     def write(self, key: str, value: Any) -> None:
-        path = self._place / f"{key}.js"
+        path = self._directory / f"{key}.js"
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Escaped so that the text could stand anywhere: in a script, in a script element, on an old engine.
+        # Escaped so that the text is safe in script files and script elements, also for old engines.
         text = json.dumps(value, separators=(",", ":"), ensure_ascii=True).replace("<", "\\u003c")
         path.write_text(f"srearena.receive({json.dumps(key)},{text});\n", encoding="utf-8")
 
@@ -106,38 +107,38 @@ def _agent(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _blamed(answer: Any) -> list[str]:
     entities = answer.get("entities") if isinstance(answer, Mapping) else None
-    found = [e for e in entities or () if isinstance(e, Mapping) and e.get("contributing_factor")]
-    names = [entity.get("name") for entity in found]
+    blamed = [e for e in entities or () if isinstance(e, Mapping) and e.get("contributing_factor")]
+    names = [entity.get("name") for entity in blamed]
     if isinstance(answer, Mapping) and isinstance(answer.get("stages"), Mapping):  # of a live problem
-        given = answer["stages"].get("localization")
-        names = given if isinstance(given, list) else []
+        components = answer["stages"].get("localization")
+        names = components if isinstance(components, list) else []
     return [str(name)[:120] for name in names[:6]]
 
 
 def _stages(details: Mapping[str, Any]) -> list[list[Any]]:
-    """Of a live problem: what was asked, answered and found, and how long it took."""
-    found = []
+    """The stages of a live problem: name, answer, seconds, verdict and reasons."""
+    rows = []
     for stage in details.get("stages") or ():
         verdict = stage.get("verdict") or {}
-        given = stage.get("submission")
-        text = given if isinstance(given, str) else json.dumps(given)
+        submission = stage.get("submission")
+        text = submission if isinstance(submission, str) else json.dumps(submission)
         if not stage.get("submitted"):
             text = "no answer"
-        elif given is None:
+        elif submission is None:
             text = "done"
         reasons = "; ".join(str(reason) for reason in verdict.get("reasons") or ())
-        found.append([stage.get("stage"), text, stage.get("wall_seconds"), bool(verdict.get("passed")), reasons])
-    return found
+        rows.append([stage.get("stage"), text, stage.get("wall_seconds"), bool(verdict.get("passed")), reasons])
+    return rows
 
 
 def _steps(directory: Path) -> list[Any]:
-    trajectory = _loose(directory / "traces" / "trajectory.json")
+    trajectory = _read_untrusted(directory / "traces" / "trajectory.json")
     steps = trajectory.get("steps") if isinstance(trajectory, Mapping) else None
     return [_cut(step) for step in (steps or [])[:_STEPS] if isinstance(step, Mapping)]
 
 
-def _loose(path: Path) -> Any:
-    """What a run left: agents write what they like, so what cannot be read is nothing."""
+def _read_untrusted(path: Path) -> Any:
+    """Read a file of a run; None if it is invalid, because agents can write anything."""
     try:
         return None if path.is_symlink() else _read(path)
     except SiteError:
@@ -147,13 +148,13 @@ def _loose(path: Path) -> Any:
 def _runs(root: Path, agent: str, incident: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     for row in rows:
         directory = root / agent / incident / str(row["run"])
-        kept = directory.is_dir()  # results may have been sent without their runs
-        verdict = (_loose(directory / "judge_output.json") if kept else None) or {}
+        available = directory.is_dir()  # results may have been copied without the runs
+        verdict = (_read_untrusted(directory / "judge_output.json") if available else None) or {}
         details = verdict.get("details", {})
-        answer = _loose(directory / "agent_output.json") if kept else None
+        answer = _read_untrusted(directory / "agent_output.json") if available else None
         yield {
             "run": row["run"],
-            "kept": kept,
+            "available": available,
             "outcome": row["outcome"],
             "score": _round(row["scores"].get("score")),
             "scores": {metric: _round(value) for metric, value in row["scores"].items()},
@@ -165,7 +166,7 @@ def _runs(root: Path, agent: str, incident: str, rows: Sequence[Mapping[str, Any
             "blamed": _blamed(answer),
             "stages": _cut(_stages(details)),
             "predicted_graph": details.get("details", {}).get("predicted_graph") or {"nodes": [], "edges": []},
-            "steps": _steps(directory) if kept else [],
+            "steps": _steps(directory) if available else [],
             "truth": verdict.get("truth") or {},
         }
 
@@ -175,31 +176,32 @@ def _leaderboard(results: Path) -> dict[str, Any]:
     if document is None:
         raise SiteError(f"there is no leaderboard.json in {results}: run `python -m itbench_leaderboard` first")
     if not isinstance(document, dict) or not str(document.get("schema_version", "")).startswith("leaderboard-v1"):
-        raise SiteError(f"{results / 'leaderboard.json'} is not a leaderboard of a version that is known here")
+        raise SiteError(f"{results / 'leaderboard.json'} is not a leaderboard of a supported version")
     return document
 
 
-def _prepare(place: Path) -> None:
-    if place.exists() and (not place.is_dir() or (any(place.iterdir()) and not (place / _MARK).is_file())):
-        raise SiteError(f"{place} holds something else than a site: give --output an empty directory")
-    place.mkdir(parents=True, exist_ok=True)
-    (place / _MARK).touch()
+def _prepare(directory: Path) -> None:
+    is_other = directory.is_dir() and any(directory.iterdir()) and not (directory / _MARK).is_file()
+    if is_other or (directory.exists() and not directory.is_dir()):
+        raise SiteError(f"{directory} holds something else than a site: give --output an empty directory")
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / _MARK).touch()
     for name in ("assets", "data"):
-        shutil.rmtree(place / name, ignore_errors=True)
-    shutil.copyfile(PAGES / "index.html", place / "index.html")
-    shutil.copytree(PAGES / "assets", place / "assets")
+        shutil.rmtree(directory / name, ignore_errors=True)
+    shutil.copyfile(PAGES / "index.html", directory / "index.html")
+    shutil.copytree(PAGES / "assets", directory / "assets")
 
 
-def build(results: Path, place: Path) -> Site:
-    """Make the site of `results/` (and of the runs beside it, where they are) at a place that is empty or a site."""
+def build(results: Path, directory: Path) -> Site:
+    """Build the site of `results/`, and of the runs beside it if they exist, in a directory that is empty or a site."""
     leaderboard = _leaderboard(results)
-    _prepare(place)
-    data = _Data(place / "data")
+    _prepare(directory)
+    data = _Data(directory / "data")
     rows = leaderboard["rankings"]
     incidents = list(leaderboard["incidents"].values())
     documents = [_read(results / f"{row['agent']}.json") or {"scenarios": {}} for row in rows]
     for metric in leaderboard["metrics"]:
-        data.write(f"scores/{slug(metric)}", [_line(document, incidents, metric) for document in documents])
+        data.write(f"scores/{slug(metric)}", [_scores(document, incidents, metric) for document in documents])
     counted = _write_details(data, results, rows, documents, incidents)
     index = {
         "schema": SCHEMA,
@@ -209,13 +211,13 @@ def build(results: Path, place: Path) -> Site:
         "incidents": incidents,
     }
     data.write("index", index)
-    copied = place / "results"
+    copied = directory / "results"
     copied.mkdir(exist_ok=True)
     shutil.copyfile(results / "leaderboard.json", copied / "leaderboard.json")
-    return Site(place, len(rows), len(incidents), counted)
+    return Site(directory, len(rows), len(incidents), counted)
 
 
-def _line(document: Mapping[str, Any], incidents: Sequence[Mapping[str, Any]], metric: str) -> list[Any]:
+def _scores(document: Mapping[str, Any], incidents: Sequence[Mapping[str, Any]], metric: str) -> list[Any]:
     scenarios = document["scenarios"]
     return [
         _round(scenarios.get(one["name"], {}).get("statistics", {}).get(metric, {}).get("mean")) for one in incidents
@@ -229,9 +231,9 @@ def _write_details(
     documents: Sequence[Mapping[str, Any]],
     incidents: Sequence[Mapping[str, Any]],
 ) -> int:
-    """The files of agents, incidents and runs; how many runs there are."""
+    """Write the files of agents, incidents and runs; returns the number of runs."""
     counted = 0
-    said: list[list[Any]] = [[] for _ in incidents]
+    answers: list[list[Any]] = [[] for _ in incidents]
     truths: list[Any] = [{} for _ in incidents]
     metric = "score"
     for a, (row, document) in enumerate(zip(rows, documents, strict=True)):
@@ -244,16 +246,16 @@ def _write_details(
             for run in _runs(results.parent, row["agent"], incident["name"], scenario["runs"]):
                 truths[i] = truths[i] or run["truth"]
                 brief = [run["run"], run["outcome"], run["score"]]
-                said[i].append([a, *brief, run["blamed"]])
+                answers[i].append([a, *brief, run["blamed"]])
                 briefs.append(brief)
-                shown = {key: value for key, value in run.items() if key not in ("truth", "blamed", "kept")}
+                document = {key: value for key, value in run.items() if key not in ("truth", "blamed", "available")}
                 counted += 1
-                if run["kept"]:
-                    data.write(f"runs/{a}-{i}-{run['run']}", shown)
+                if run["available"]:
+                    data.write(f"runs/{a}-{i}-{run['run']}", document)
             listed.append([i, briefs, _round(scenario["statistics"].get(metric, {}).get("mean"))])
         data.write(f"agents/{a}", listed)
     for i, incident in enumerate(incidents):
-        timeline = _loose(results / "timelines" / f"{incident['name']}.json") or {}
+        timeline = _read_untrusted(results / "timelines" / f"{incident['name']}.json") or {}
         entries = [_cut(entry) for entry in timeline.get("entries", []) if isinstance(entry, Mapping)]
-        data.write(f"incidents/{i}", {"truth": _cut(truths[i]), "timeline": entries, "runs": said[i]})
+        data.write(f"incidents/{i}", {"truth": _cut(truths[i]), "timeline": entries, "runs": answers[i]})
     return counted

@@ -25,4 +25,4 @@ def build(results: Path, output: Path | None) -> None:
         results = results / "results"
     results = results.absolute()
     site = build_site(results, output or results.parent / "site")
-    click.echo(f"{site.agents} agents, {site.incidents} incidents, {site.runs} runs: {site.place / 'index.html'}")
+    click.echo(f"{site.agents} agents, {site.incidents} incidents, {site.runs} runs: {site.directory / 'index.html'}")

@@ -1,11 +1,11 @@
-// What every page stands on: elements made from text alone, data brought in by script files, numbers made readable.
-// Nothing here or elsewhere turns text into markup; the page's policy would refuse it.
+// Shared functions: create elements from text only, load data files, format numbers.
+// No code turns text into markup; the page's content security policy would refuse it.
 "use strict";
 const srearena = (window.srearena = { pages: {}, data: new Map(), waiting: new Map() });
 
 (function () {
   const SVG = "http://www.w3.org/2000/svg";
-  // Control characters, terminal escapes and marks that turn the direction of text are shown, not obeyed.
+  // Control characters, terminal escapes and bidirectional marks are made visible.
   const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
   const MAX = 100000;
 
@@ -33,7 +33,7 @@ const srearena = (window.srearena = { pages: {}, data: new Map(), waiting: new M
   srearena.make = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
   srearena.draw = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
 
-  // Addresses are made here, and only of our own pages.
+  // The only place that builds addresses, and only of the site's own pages.
   srearena.link = function (parts, query) {
     const path = "#/" + parts.map(encodeURIComponent).join("/");
     const entries = Object.entries(query || {}).filter(([, value]) => value !== "" && value !== null && value !== undefined);
@@ -56,7 +56,7 @@ const srearena = (window.srearena = { pages: {}, data: new Map(), waiting: new M
       })
     : { createScriptURL: (url) => url };
 
-  // Data comes as scripts because a page opened from a file may not fetch.
+  // Data files are scripts, because a page opened from a file cannot fetch.
   srearena.load = function (key) {
     if (srearena.data.has(key)) return Promise.resolve(srearena.data.get(key));
     if (!srearena.waiting.has(key)) {

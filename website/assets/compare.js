@@ -1,4 +1,4 @@
-// Two agents on the incidents both have: the difference, its interval, and the chance that it is luck.
+// Compare two agents on their common incidents: the difference, its interval, and the p-value.
 "use strict";
 (function () {
   const { make, number, link } = srearena;

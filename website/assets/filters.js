@@ -1,4 +1,4 @@
-// The selection that ranking, heat map and plots share. It lives in the address, so that a link shows the same.
+// The filters of ranking, heat map and plots. They are part of the address, so that a link shows the same selection.
 "use strict";
 (function () {
   const { make } = srearena;

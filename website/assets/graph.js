@@ -1,4 +1,4 @@
-// A small directed graph in layers, from causes to effects; the same drawing for the truth and for an answer.
+// Draw a directed graph in layers, from causes to effects, for the ground truth and for an answer.
 "use strict";
 (function () {
   const { make, draw } = srearena;

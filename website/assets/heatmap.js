@@ -1,4 +1,4 @@
-// Agents by incidents. One cell takes the focus; arrow keys move it, Enter opens the runs behind it.
+// Heat map of agents by incidents. One cell has the focus; arrow keys move it, Enter opens its runs.
 "use strict";
 (function () {
   const { make, number, link } = srearena;

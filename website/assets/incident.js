@@ -1,4 +1,4 @@
-// Incidents: the list, and for each what happened, what was true, and what every agent said.
+// The list of incidents, and a page for each: timeline, ground truth, and all answers.
 "use strict";
 (function () {
   const { make, number, link } = srearena;
@@ -15,7 +15,7 @@
         { title: "Mean over agents", number: true }], rows) : make("p", { id: "empty" }, "There are no results yet.")] };
   };
 
-  // The graph of one run's answer beside the truth; which run is in the address.
+  // The graph of one run's answer beside the ground truth; the address selects the run.
   function against(truth, incident, i, runs, route) {
     const { index } = srearena;
     const kept = runs.filter(([, , outcome]) => outcome === "answered").slice(0, 1000);

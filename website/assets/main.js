@@ -1,4 +1,4 @@
-// From the address to a page. The address is all the state there is.
+// The router: shows the page of the address, which holds all state.
 "use strict";
 (function () {
   const { make } = srearena;
@@ -27,7 +27,7 @@
     } catch (problem) {
       page = { title: "Not found", content: [make("h1", {}, "Not found"), make("p", { id: "problem" }, problem.message), make("p", {}, make("a", { href: "#/" }, "To the ranking"))] };
     }
-    if (turn !== latest) return; // the reader went on meanwhile
+    if (turn !== latest) return; // the user has opened another page meanwhile
     const focused = document.activeElement && document.activeElement.id;
     main.replaceChildren(...page.content.filter((part) => part));
     document.title = srearena.clean(page.title) + " · SREArena leaderboard";
@@ -42,7 +42,7 @@
 
   function theme() {
     const root = document.documentElement;
-    const remember = (value) => { try { localStorage.setItem("theme", value); } catch { /* a file may not remember */ } };
+    const remember = (value) => { try { localStorage.setItem("theme", value); } catch { /* not available for files */ } };
     try { const kept = localStorage.getItem("theme"); if (kept === "dark" || kept === "light") root.dataset.theme = kept; } catch { /* as above */ }
     document.getElementById("theme").addEventListener("click", () => {
       const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;

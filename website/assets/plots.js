@@ -1,10 +1,10 @@
-// Score against cost and against time, with the front of those that nobody beats in both.
+// Plots of score against cost and against time, with the Pareto front.
 "use strict";
 (function () {
   const { make, draw, number, link } = srearena;
   const W = 640, H = 380, L = 52, B = 40;
 
-  // Nobody is at least as good for less.
+  // The Pareto front: no other agent is at least as good for less.
   function front(points) {
     const best = [];
     for (const point of [...points].sort((a, b) => a.x - b.x || b.y - a.y))

@@ -1,4 +1,4 @@
-// Who is ahead, by how much, and whether that is more than noise.
+// The ranking, with differences and their significance.
 "use strict";
 (function () {
   const { make, number, link } = srearena;
@@ -19,7 +19,7 @@
     return [...rows].sort((a, b) => {
       const x = column.of(a), y = column.of(b);
       const missing = (x === null || x === undefined) - (y === null || y === undefined);
-      if (missing) return missing; // what has no value stands last either way
+      if (missing) return missing; // rows without a value are last in both directions
       const order = x < y ? -1 : x > y ? 1 : a.agent.name < b.agent.name ? -1 : 1;
       return down && x !== y ? -order : order;
     });

@@ -1,4 +1,4 @@
-// One agent, and one of its runs: the answer beside the truth, and the trajectory step by step.
+// Pages of an agent and of a run: the answer beside the ground truth, and the trajectory.
 "use strict";
 (function () {
   const { make, number, link } = srearena;

@@ -1,4 +1,4 @@
-// The judge's statistics, for selections made on the page: seeded, so that the same selection shows the same numbers.
+// The judge's statistics for filtered data; seeded, so that the same selection shows the same numbers.
 "use strict";
 (function () {
   function generator(seed) {
@@ -33,7 +33,7 @@
     return [percentile(means, 0.025), percentile(means, 0.975)];
   }
 
-  // Two-sided: how often random signs give a sum at least as far from zero.
+  // Two-sided p-value: the share of random sign assignments whose sum is at least as far from zero.
   function permutation(differences, rounds = 5000) {
     const moving = differences.filter((d) => d !== 0);
     if (!moving.length) return 1;
