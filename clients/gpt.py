@@ -1,9 +1,9 @@
-"""`python3 clients/gpt.py`: an agent with a model on a problem, with a transcript to read along.
+"""`python3 clients/gpt.py`: run the LLM agent on a problem, with a live transcript.
 
     python3 clients/gpt.py --problem scale_pod_zero_social_net --model gpt-4.1
     python3 clients/gpt.py --suite 'missing_*' --model anthropic/claude-sonnet-4-5 --budget-usd 5
 
-Keys come from the environment or from `.env` in the working directory. With `--suite` it is `srearena run`.
+Keys come from the environment or from `.env` in the working directory. With `--suite` it runs `srearena run`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-if __name__ == "__main__":  # run as a file, the project itself need not be installed
+if __name__ == "__main__":  # works as a script without installing the project
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from srearena.conductor.conductor import Conductor
@@ -32,15 +32,15 @@ DEFAULT_PROBLEM = "scale_pod_zero_social_net"
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--problem", default=DEFAULT_PROBLEM, show_default=True, help="`srearena problems` lists them.")
-@click.option("--model", help="By default what SREARENA_MODEL says.")
-@click.option("--suite", multiple=True, metavar="GLOB", help="Many problems by pattern, instead of one.")
+@click.option("--model", help="Default: SREARENA_MODEL.")
+@click.option("--suite", multiple=True, metavar="GLOB", help="Several problems by pattern, instead of one.")
 @click.option("--max-steps", default=30, show_default=True)
-@click.option("--budget-usd", type=float, help="What it may cost: the problem, or the whole suite.")
+@click.option("--budget-usd", type=float, help="Limit on the cost of the problem, or of the whole suite.")
 @click.option("--variant", default="react", show_default=True, help="react or plan-and-verify.")
-@click.option("--tools", default="", help="kubectl, telemetry or sre; by default what the variant has.")
+@click.option("--tools", default="", help="kubectl, telemetry or sre; default: those of the variant.")
 @click.option("--agent-option", "options", multiple=True, metavar="KEY=VALUE", help="See docs/llm-agent.md.")
 @click.option("--seed", default=0, show_default=True)
-@click.option("--stages", help="Only these, by name and comma.")
+@click.option("--stages", help="Only these stages, separated by commas.")
 @click.option("--quiet", is_flag=True, help="No transcript.")
 def main(
     problem: str,
@@ -55,18 +55,18 @@ def main(
     stages: str | None,
     quiet: bool,
 ) -> None:
-    """Let a model solve a problem."""
-    told = {"variant": variant, "tools": tools, **dict(_pair(option) for option in options)}
+    """Run an LLM agent on a problem."""
+    agent_options = {"variant": variant, "tools": tools, **dict(_pair(option) for option in options)}
     if model:
-        told["model"] = model
+        agent_options["model"] = model
     if suite:
         words = [*suite, "--agent", "llm", "--max-steps", str(max_steps), "--seed", str(seed)]
-        words += [word for key, value in told.items() for word in ("--agent-option", f"{key}={value}")]
+        words += [word for key, value in agent_options.items() for word in ("--agent-option", f"{key}={value}")]
         words += ["--stages", stages] if stages else []
         words += ["--budget-usd", str(budget_usd)] if budget_usd is not None else []
         _suite(words)
         return
-    _one(problem, told, Limits(steps=max_steps, cost=budget_usd), seed, stages, quiet)
+    _run_problem(problem, agent_options, Limits(steps=max_steps, cost=budget_usd), seed, stages, quiet)
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -82,22 +82,24 @@ def _suite(words: list[str]) -> None:
     command.main(words, prog_name="srearena run", standalone_mode=False)
 
 
-def _one(problem: str, told: dict[str, str], limits: Limits, seed: int, stages: str | None, quiet: bool) -> None:
+def _run_problem(
+    problem: str, agent_options: dict[str, str], limits: Limits, seed: int, stages: str | None, quiet: bool
+) -> None:
     from clients.llm import LlmAgent, Settings
 
-    settings = Settings.from_options({"transcript": str(not quiet), **told})
+    settings = Settings.from_options({"transcript": str(not quiet), **agent_options})
     if limits.cost is not None and LlmAgent(settings).priceless:
         raise ArenaError(
             f"a budget in dollars needs prices, and {settings.model} has none here: give "
             "--agent-option price_in=... --agent-option price_out=... (dollars per million tokens)"
         )
-    asked = tuple(stages.split(",")) if stages else None
-    spec = EpisodeSpec(seed=seed, stages=asked, limits=limits, in_process=True)
+    selected = tuple(stages.split(",")) if stages else None
+    spec = EpisodeSpec(seed=seed, stages=selected, limits=limits, in_process=True)
     conductor = Conductor(spec, say=lambda text: click.echo(f"... {text}", err=True))
     conductor.register_agent(LlmAgent(settings), "llm")
     conductor.init_problem(problem)
     result = asyncio.run(conductor.start_problem())
-    _track(result, {"problem": problem, "seed": seed, "limits": limits.as_document(), **told})
+    _track(result, {"problem": problem, "seed": seed, "limits": limits.as_document(), **agent_options})
     used = result["usage"]
     click.echo(f"Outcome: {result['outcome']}. {result['reason']}".rstrip())
     for stage in result["stages"]:
@@ -109,7 +111,7 @@ def _one(problem: str, told: dict[str, str], limits: Limits, seed: int, stages: 
 
 
 def _track(result: dict[str, Any], config: dict[str, Any]) -> None:
-    """Tell W&B of it, where `USE_WANDB` asks for that."""
+    """Log the result to Weights & Biases if `USE_WANDB` is set."""
     variables = environment()
     if is_enabled(variables):
         folder = results_root() / result["run"]

@@ -1,4 +1,4 @@
-"""The do-nothing agent: answers every stage as if all were well. The floor of every table."""
+"""The do-nothing agent: answers every stage as if the system were healthy. The baseline of every table."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ _ANSWERS = {
 
 
 class NothingAgent:
+    """Submits the answers for a healthy system."""
+
     async def get_action(self, state: str) -> str:
         for words, answer in _ANSWERS.items():
             if words in state:

@@ -1,6 +1,6 @@
-"""The rule-based agent: no model, only what any agent may use. It knows Kubernetes, and no application and no problem.
+"""The rule-based agent: no model, and the same actions as any agent. Its rules are about Kubernetes in general.
 
-`observations` says what to ask and reads the answers, `findings` draws conclusions, `agent` goes through the stages.
+`observations` has the queries and parses their output, `findings` has the rules, `agent` handles the stages.
 """
 
 from clients.rules.agent import RulesAgent

@@ -1,4 +1,4 @@
-"""The agent itself: look, answer, repair, look again. A generator that yields actions and receives states."""
+"""The agent's loop: observe, answer, repair, observe again. A generator that yields actions and receives states."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 from clients.rules.direct import Direct
 from clients.rules.findings import Finding, conclude, trouble
-from clients.rules.observations import QUESTIONS, World, command, namespace_in, read_alerts
+from clients.rules.observations import QUERIES, World, command, namespace_in, read_alerts
 
-_ROUNDS = 2
+_ROUNDS = 2  # of repairs; chosen: a second round handles what the first one uncovers
 Dialogue = Generator[str, str, None]
 
 
@@ -20,7 +20,7 @@ def block(text: str) -> str:
 
 
 class RulesAgent:
-    """Rules in place of a model: general runbooks, no knowledge of any application or problem."""
+    """An agent with general runbooks instead of a model; independent of applications and problems."""
 
     def __init__(self) -> None:
         self._namespace = "default"
@@ -45,43 +45,44 @@ class RulesAgent:
         return self._dialogue.send(state)
 
     def _work(self, question: str) -> Dialogue:
-        """Answer questions as they come, until there are no more."""
+        """Answer the questions of all stages."""
         world = World(self._namespace)
-        yield from self._look(world)
-        found = conclude(world)
+        yield from self._observe(world)
+        findings = conclude(world)
         while True:
             if "Yes or No" in question:
-                suspicious = trouble(world) or any(finding.rank >= 2 for finding in found)
+                suspicious = trouble(world) or any(finding.rank >= 2 for finding in findings)
                 question = yield block('submit("Yes")' if suspicious else 'submit("No")')
-                if "Yes or No" in question:  # asked again: something may have changed
-                    yield from self._look(world)
-                    found = conclude(world)
+                if "Yes or No" in question:  # the same question again: the system may have changed
+                    yield from self._observe(world)
+                    findings = conclude(world)
             elif "Which components" in question:
-                question = yield block(f"submit({json.dumps([finding.component for finding in found])})")
+                question = yield block(f"submit({json.dumps([finding.component for finding in findings])})")
             elif "What kind of fault" in question:
-                kind = found[0].kind if found else "None"
-                answer = {"system_level": "Virtualization" if found else "None", "fault_type": kind}
+                kind = findings[0].kind if findings else "None"
+                answer = {"system_level": "Virtualization" if findings else "None", "fault_type": kind}
                 question = yield block(f"submit({json.dumps(answer)})")
             elif "What happened" in question:
                 entities = [
-                    {"name": f"{self._namespace}/Deployment/{f.component}", "contributing_factor": True} for f in found
+                    {"name": f"{self._namespace}/Deployment/{f.component}", "contributing_factor": True}
+                    for f in findings
                 ]
                 question = yield block(f"submit({json.dumps({'entities': entities}).replace('true', 'True')})")
             else:
-                yield from self._repair(world, found)
+                yield from self._repair(world, findings)
                 question = yield block("submit()")
 
-    def _look(self, world: World) -> Dialogue:
-        for template, read in QUESTIONS:
+    def _observe(self, world: World) -> Dialogue:
+        for template, read in QUERIES:
             if self._direct is not None:
-                read(world, self._direct.answer(template, world.namespace))
+                read(world, self._direct.query(template, world.namespace))
             else:
                 read(world, (yield command(template, world.namespace)))
         read_alerts(world, (yield block("get_alerts()")))
 
-    def _repair(self, world: World, found: list[Finding]) -> Dialogue:
+    def _repair(self, world: World, findings: list[Finding]) -> Dialogue:
         for _ in range(_ROUNDS):
-            repairs = list(dict.fromkeys(repair for finding in found for repair in finding.repairs))
+            repairs = list(dict.fromkeys(repair for finding in findings for repair in finding.repairs))
             if not repairs:
                 return
             for repair in repairs[:6]:
@@ -90,5 +91,5 @@ class RulesAgent:
                 else:
                     yield block(repair)
             yield block("wait(60)")
-            yield from self._look(world)
-            found = [finding for finding in conclude(world) if finding.rank >= 2]
+            yield from self._observe(world)
+            findings = [finding for finding in conclude(world) if finding.rank >= 2]

@@ -1,7 +1,7 @@
-"""The same questions and repairs without kubectl: straight to the API, with the kubeconfig that the agent is given.
+"""The same queries and repairs without kubectl: requests to the API with the agent's kubeconfig.
 
-What `observations` asks kubectl to print is printed here, row by row, so that everything behind it is the same on
-machines with and without the program. Repairs are the kubectl commands that `findings` proposes, and no others.
+Each query returns the same rows as the kubectl command in `observations`, so that the rules work the same on machines
+with and without kubectl. Repairs are the kubectl commands that `findings` proposes, and no others.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from clients.rules import observations as asked
+from clients.rules import observations
 from srearena.service.errors import ServiceError
 from srearena.service.kubernetes import Kubernetes, Obj
 
@@ -21,7 +21,7 @@ _EVENTS = 60
 
 
 class Direct:
-    """Hands of the agent where there is no kubectl."""
+    """A replacement for kubectl."""
 
     def __init__(self, kubeconfig: Path) -> None:
         self._api = Kubernetes(kubeconfig)
@@ -29,20 +29,20 @@ class Direct:
     def close(self) -> None:
         self._api.close()
 
-    def answer(self, question: str, namespace: str) -> str:
-        """What kubectl would have printed for one of the questions in `observations`."""
+    def query(self, question: str, namespace: str) -> str:
+        """The output of kubectl for one of the queries in `observations`."""
         try:
-            return "\n".join(_ANSWERS[question](self._api, namespace))
+            return "\n".join(_QUERIES[question](self._api, namespace))
         except ServiceError as problem:
             return f"Error: {problem}"
 
     def repair(self, command: str) -> str:
-        """Do what a kubectl command says."""
+        """Execute a kubectl command of `findings`."""
         words = shlex.split(command)[1:]
         namespace = words[1] if words[0] == "-n" else None
-        verb, *rest = words[2:] if namespace else words
-        options = dict(word.lstrip("-").partition("=")[::2] for word in rest if word.startswith("--"))
-        names = [word for word in rest if not word.startswith("-")]
+        verb, *arguments = words[2:] if namespace else words
+        options = dict(word.lstrip("-").partition("=")[::2] for word in arguments if word.startswith("--"))
+        names = [word for word in arguments if not word.startswith("-")]
         try:
             _REPAIRS[verb](self._api, names, options, namespace)
         except ServiceError as problem:
@@ -50,7 +50,7 @@ class Direct:
         return "done"
 
 
-# Questions
+# Queries
 
 
 def _at(obj: Any, *path: str) -> Any:
@@ -135,14 +135,14 @@ def _policies(api: Kubernetes, namespace: str) -> Iterable[str]:
         yield _row(policy["metadata"]["name"], spec.get("podSelector"), spec.get("ingress"), spec.get("egress"))
 
 
-_ANSWERS: dict[str, Callable[[Kubernetes, str], Iterable[str]]] = {
-    asked.WORKLOADS: _workloads,
-    asked.SERVICES: _services,
-    asked.ENDPOINTS: _endpoints,
-    asked.PODS: _pods,
-    asked.EVENTS: _events,
-    asked.QUOTAS: _quotas,
-    asked.POLICIES: _policies,
+_QUERIES: dict[str, Callable[[Kubernetes, str], Iterable[str]]] = {
+    observations.WORKLOADS: _workloads,
+    observations.SERVICES: _services,
+    observations.ENDPOINTS: _endpoints,
+    observations.PODS: _pods,
+    observations.EVENTS: _events,
+    observations.QUOTAS: _quotas,
+    observations.POLICIES: _policies,
 }
 
 
@@ -183,7 +183,7 @@ def _rollout(api: Kubernetes, names: Names, options: Options, namespace: str | N
 
 
 def _undo(api: Kubernetes, name: str, namespace: str | None) -> None:
-    """Back to the template of the revision before the present one, as `kubectl rollout undo` goes."""
+    """Restore the template of the previous revision, like `kubectl rollout undo`."""
     deployment = api.get("deployments", name, namespace)
     sets = [
         obj
@@ -210,7 +210,7 @@ def _label(api: Kubernetes, names: Names, options: Options, namespace: str | Non
 
 
 def _taint(api: Kubernetes, names: Names, options: Options, namespace: str | None) -> None:
-    """Take a taint off all nodes: `key=value:effect-`, or `key-` for any."""
+    """Remove a taint from all nodes: `key=value:effect-`, or `key-` for any."""
     key, _, rest = names[1].rstrip("-").partition("=")
     value, _, effect = rest.partition(":")
     for node in api.list("nodes"):

@@ -1,7 +1,7 @@
-"""From what was seen to what is wrong, where it comes from, and what an engineer would do about it.
+"""Rules that turn observations into findings: what is wrong, where it originates, and how to repair it.
 
-Every rule is general: about Services, selectors, ports, scheduling, admission, probes and rollouts. A finding that
-names a cause outranks one that only names a symptom; of causes, only those of the highest rank are reported.
+Every rule is general: about Services, selectors, ports, scheduling, admission, probes and rollouts. A finding with a
+cause outranks one with a symptom only; of all findings, only those of the highest rank are reported.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from clients.rules.observations import World
 
 @dataclass(slots=True)
 class Finding:
+    """A component that is at fault, and how to repair it."""
+
     component: str
     why: str
     rank: int
-    """3: a cause, seen in the object itself; 2: a cause, told by the cluster; 1: a symptom."""
+    """3: a cause, visible in the object itself; 2: a cause, reported by the cluster; 1: a symptom."""
     repairs: list[str] = field(default_factory=list)
     """kubectl commands."""
     kind: str = "Misconfiguration"
@@ -28,9 +30,9 @@ class Finding:
 Rule = Callable[[World], Iterator[Finding]]
 
 
-def scaled_to_nothing(world: World) -> Iterator[Finding]:
+def scaled_to_zero(world: World) -> Iterator[Finding]:
     for workload in world.workloads.values():
-        if workload.wanted == 0 and workload.kind != "DaemonSet":
+        if workload.desired == 0 and workload.kind != "DaemonSet":
             kind = workload.kind.lower()
             repair = f"kubectl -n {world.namespace} scale {kind} {workload.name} --replicas=1"
             yield Finding(workload.name, "is scaled to nothing", 3, [repair], "Operation Error")
@@ -38,7 +40,7 @@ def scaled_to_nothing(world: World) -> Iterator[Finding]:
 
 def selector_without_pods(world: World) -> Iterator[Finding]:
     for service in world.services.values():
-        if not service.selector or service.name in world.served:
+        if not service.selector or service.name in world.ready_services:
             continue
         if any(service.selector.items() <= workload.labels.items() for workload in world.workloads.values()):
             continue
@@ -48,15 +50,15 @@ def selector_without_pods(world: World) -> Iterator[Finding]:
             if any(workload.labels.get(key) == value for key, value in service.selector.items())
         ]
         if len(near) == 1:
-            strange = [key for key, value in service.selector.items() if near[0].labels.get(key) != value]
-            operations = [{"op": "remove", "path": f"/spec/selector/{key.replace('/', '~1')}"} for key in strange]
+            wrong_keys = [key for key, value in service.selector.items() if near[0].labels.get(key) != value]
+            operations = [{"op": "remove", "path": f"/spec/selector/{key.replace('/', '~1')}"} for key in wrong_keys]
             repair = (
                 f"kubectl -n {world.namespace} patch service {service.name} --type=json -p '{json.dumps(operations)}'"
             )
             yield Finding(near[0].name, "its Service asks for labels that its pods do not have", 3, [repair])
 
 
-def port_nobody_listens_on(world: World) -> Iterator[Finding]:
+def undeclared_target_port(world: World) -> Iterator[Finding]:
     for service in world.services.values():
         behind = [
             w for w in world.workloads.values() if service.selector and service.selector.items() <= w.labels.items()
@@ -73,7 +75,7 @@ def port_nobody_listens_on(world: World) -> Iterator[Finding]:
             repair = (
                 f"kubectl -n {world.namespace} patch service {service.name} --type=json -p '{json.dumps(operation)}'"
             )
-            # What containers declare is not what they open: only with somebody else's word is it a cause.
+            # Containers may listen on undeclared ports: only together with an alert is it a cause.
             rank = 3 if any(f"'{service.name}'" in line for line in world.alerts) else 1
             yield Finding(
                 behind[0].name, f"its Service forwards to port {target}, which it does not declare", rank, [repair]
@@ -81,16 +83,16 @@ def port_nobody_listens_on(world: World) -> Iterator[Finding]:
 
 
 def workload_without_service(world: World) -> Iterator[Finding]:
-    """A workload with ports that no Service leads to, in a namespace where its peers all have one, and some fail."""
+    """A workload with ports but without a Service, in a namespace where all others have one, and some fail."""
     covered = {
         workload.name
         for workload in world.workloads.values()
         for service in world.services.values()
         if service.name == workload.name or (service.selector and service.selector.items() <= workload.labels.items())
     }
-    bare = [w for w in world.workloads.values() if w.name not in covered and w.ports and w.kind == "Deployment"]
-    if len(bare) == 1 and len(covered) > 2 and trouble(world):
-        workload = bare[0]
+    uncovered = [w for w in world.workloads.values() if w.name not in covered and w.ports and w.kind == "Deployment"]
+    if len(uncovered) == 1 and len(covered) > 2 and trouble(world):
+        workload = uncovered[0]
         port = workload.ports[0]
         yield Finding(
             workload.name,
@@ -112,27 +114,27 @@ def foreign_name_server(world: World) -> Iterator[Finding]:
 
 
 def pods_not_admitted(world: World) -> Iterator[Finding]:
-    for _, name, reason, said in world.events:
+    for _, name, reason, message in world.events:
         owner = world.owner_of(name)
         if reason != "FailedCreate" or not owner or not world.workloads[owner].unready:
             continue
         restart = f"kubectl -n {world.namespace} rollout restart deployment/{owner}"
-        quota = re.search(r"(?:failed|exceeded) quota: ([\w.-]+)", said)
+        quota = re.search(r"(?:failed|exceeded) quota: ([\w.-]+)", message)
         if quota:
             delete = f"kubectl -n {world.namespace} delete resourcequota {quota.group(1)}"
             yield Finding(owner, f"quota {quota.group(1)} admits no pod of it", 2, [delete, restart])
-        elif "violates PodSecurity" in said:
+        elif "violates PodSecurity" in message:
             unlabel = f"kubectl label namespace {world.namespace} pod-security.kubernetes.io/enforce-"
             yield Finding(owner, "pod security admits no pod of it", 2, [unlabel, restart])
 
 
 def pods_not_scheduled(world: World) -> Iterator[Finding]:
-    for _, name, reason, said in world.events:
+    for _, name, reason, message in world.events:
         owner = world.owner_of(name)
         if reason != "FailedScheduling" or not owner or not world.workloads[owner].unready:
             continue
         repairs = []
-        for key, value in re.findall(r"untolerated taint \{([^:}]+): ?([^}]*)\}", said):
+        for key, value in re.findall(r"untolerated taint \{([^:}]+): ?([^}]*)\}", message):
             if not key.startswith(("node-role.kubernetes.io", "node.kubernetes.io")):
                 repairs.append(
                     f"kubectl taint nodes --all {key}={value}:NoSchedule-"
@@ -141,9 +143,9 @@ def pods_not_scheduled(world: World) -> Iterator[Finding]:
                 )
         if not repairs:
             repairs = [f"kubectl -n {world.namespace} rollout undo deployment/{owner}"]
-            if "anti-affinity" in said or world.workloads[owner].wanted > 1:
+            if "anti-affinity" in message or world.workloads[owner].desired > 1:
                 repairs.append(f"kubectl -n {world.namespace} scale deployment {owner} --replicas=1")
-        yield Finding(owner, said[:120], 2, repairs)
+        yield Finding(owner, message[:120], 2, repairs)
 
 
 def denying_policy(world: World) -> Iterator[Finding]:
@@ -162,14 +164,14 @@ def _match_labels(selector: str) -> dict[str, str]:
         return {}
 
 
-def not_up(world: World) -> Iterator[Finding]:
-    """A workload that is not ready: the last change is the first suspect."""
+def not_ready(world: World) -> Iterator[Finding]:
+    """A workload that is not ready: undo the last change first."""
     for workload in world.workloads.values():
         if not workload.unready or workload.kind != "Deployment":
             continue
         changed = workload.revision > 1
         repair = "undo" if changed else "restart"
-        why = f"{workload.available} of {workload.wanted} pods are available"
+        why = f"{workload.available} of {workload.desired} pods are available"
         command = f"kubectl -n {world.namespace} rollout {repair} deployment/{workload.name}"
         yield Finding(workload.name, why, 2 if changed else 1, [command])
 
@@ -178,7 +180,7 @@ _ALERTS_OF_ORIGINS = ("ServiceEndpointDown", "DeploymentNotReady", "PodStatusErr
 
 
 def alerted(world: World) -> Iterator[Finding]:
-    """Alerts about a workload itself point at the origin; those about its calls may be about what it calls."""
+    """Alerts about a workload itself point to the origin; those about its calls may concern a dependency."""
     for line in world.alerts:
         for label in ("deployment", "service", "pod", "service_name"):
             match = re.search(rf"'{label}': '([^']+)'", line)
@@ -193,34 +195,34 @@ def alerted(world: World) -> Iterator[Finding]:
 
 
 RULES: tuple[Rule, ...] = (
-    scaled_to_nothing,
+    scaled_to_zero,
     selector_without_pods,
-    port_nobody_listens_on,
+    undeclared_target_port,
     workload_without_service,
     foreign_name_server,
     denying_policy,
     pods_not_admitted,
     pods_not_scheduled,
-    not_up,
+    not_ready,
     alerted,
 )
 
 
 def trouble(world: World) -> bool:
-    """Whether anything is visibly wrong."""
+    """Whether the system is visibly unhealthy."""
     return (
         any(workload.unready for workload in world.workloads.values())
-        or any(service.selector and service.name not in world.served for service in world.services.values())
+        or any(service.selector and service.name not in world.ready_services for service in world.services.values())
         or bool(world.alerts)
     )
 
 
 def conclude(world: World) -> list[Finding]:
-    """The findings of the highest rank there is, one per component."""
-    found = [finding for rule in RULES for finding in rule(world)]
-    highest = max((finding.rank for finding in found), default=0)
-    chosen: dict[str, Finding] = {}
-    for finding in found:
+    """The findings of the highest rank, one per component."""
+    findings = [finding for rule in RULES for finding in rule(world)]
+    highest = max((finding.rank for finding in findings), default=0)
+    by_component: dict[str, Finding] = {}
+    for finding in findings:
         if finding.rank == highest:
-            chosen.setdefault(finding.component, finding)
-    return list(chosen.values())
+            by_component.setdefault(finding.component, finding)
+    return list(by_component.values())

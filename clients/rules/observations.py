@@ -1,6 +1,6 @@
-"""What the agent asks of a namespace, one kubectl command each, and how it reads the answers.
+"""The agent's queries of a namespace, one kubectl command each, and parsers of their output.
 
-Answers are bounded, so that each command prints only what is looked at: lines of fields between bars.
+The output of actions is limited, so each command prints only the fields that are used, separated by bars.
 """
 
 from __future__ import annotations
@@ -44,9 +44,11 @@ POLICIES = (
 
 @dataclass(slots=True)
 class Workload:
+    """A Deployment, StatefulSet or DaemonSet."""
+
     kind: str
     name: str
-    wanted: int
+    desired: int
     available: int
     updated: int
     labels: Mapping[str, str]
@@ -56,11 +58,13 @@ class Workload:
 
     @property
     def unready(self) -> bool:
-        return self.available < self.wanted or self.updated < self.wanted
+        return self.available < self.desired or self.updated < self.desired
 
 
 @dataclass(slots=True)
 class Service:
+    """A Service."""
+
     name: str
     selector: Mapping[str, str]
     ports: list[dict[str, Any]]
@@ -68,6 +72,8 @@ class Service:
 
 @dataclass(slots=True)
 class Pod:
+    """A Pod."""
+
     name: str
     owner: str
     phase: str
@@ -78,12 +84,12 @@ class Pod:
 
 @dataclass(slots=True)
 class World:
-    """All that was seen."""
+    """All observations of a namespace."""
 
     namespace: str
     workloads: dict[str, Workload] = field(default_factory=dict)
     services: dict[str, Service] = field(default_factory=dict)
-    served: set[str] = field(default_factory=set)
+    ready_services: set[str] = field(default_factory=set)
     """Services with at least one ready endpoint."""
     pods: list[Pod] = field(default_factory=list)
     events: list[tuple[str, str, str, str]] = field(default_factory=list)
@@ -92,7 +98,7 @@ class World:
     policies: list[tuple[str, str, str, str]] = field(default_factory=list)
 
     def owner_of(self, pod: str) -> str:
-        """The workload a pod or replica set belongs to, by name."""
+        """The workload of a pod or ReplicaSet, by name prefix."""
         return next(
             (
                 name
@@ -122,8 +128,8 @@ def _mapping(text: str) -> dict[str, str]:
 
 def read_workloads(world: World, text: str) -> None:
     world.workloads = {}
-    for kind, name, wanted, available, updated, labels, ports, dns, _, revision in _rows(text, 10):
-        replicas = _number(wanted) if wanted.strip() else (0 if kind == "Deployment" else 1)
+    for kind, name, desired, available, updated, labels, ports, dns, _, revision in _rows(text, 10):
+        replicas = _number(desired) if desired.strip() else (0 if kind == "Deployment" else 1)
         if kind == "DaemonSet":
             replicas = 0
         world.workloads[name] = Workload(
@@ -150,7 +156,7 @@ def read_services(world: World, text: str) -> None:
 
 
 def read_endpoints(world: World, text: str) -> None:
-    world.served = {service for service, ready in _rows(text, 2) if "true" in ready}
+    world.ready_services = {service for service, ready in _rows(text, 2) if "true" in ready}
 
 
 def read_pods(world: World, text: str) -> None:
@@ -168,7 +174,7 @@ def read_pods(world: World, text: str) -> None:
 
 
 def read_events(world: World, text: str) -> None:
-    world.events = [(kind, name, reason, said) for kind, name, reason, said in _rows(text, 4)]
+    world.events = [(kind, name, reason, message) for kind, name, reason, message in _rows(text, 4)]
 
 
 def read_alerts(world: World, text: str) -> None:
@@ -183,7 +189,7 @@ def read_policies(world: World, text: str) -> None:
     world.policies = [(row[0], row[1], row[2], row[3]) for row in _rows(text, 4)]
 
 
-QUESTIONS = (
+QUERIES = (
     (WORKLOADS, read_workloads),
     (SERVICES, read_services),
     (ENDPOINTS, read_endpoints),
@@ -195,11 +201,11 @@ QUESTIONS = (
 
 
 def command(template: str, namespace: str) -> str:
-    """A question as an action."""
+    """A query as an action."""
     return f"```\n{template.replace('{ns}', namespace)}\n```"
 
 
 def namespace_in(text: str) -> str:
-    """The namespace that a task's description names."""
-    found = re.search(r"namespace '([a-z0-9-]+)'", text)
-    return found.group(1) if found else "default"
+    """The namespace in a task's description."""
+    match = re.search(r"namespace '([a-z0-9-]+)'", text)
+    return match.group(1) if match else "default"
