@@ -1,8 +1,7 @@
 """Results on disk: one JSON document per trial with a versioned schema, and a CSV of all trials of a run.
 
-`data/results/<run>/trials/<problem>/<number>/{result.json,session.jsonl}`, `summary.csv` and
-`run.json` in the run's folder. A trial's folder is created after the last submission: until then nothing on disk names
-the problem.
+`data/results/<run>/trials/<problem>/<number>/{result.json,session.jsonl}`, and `summary.csv` in the run's folder. A
+trial's folder is created after the last submission: until then nothing on disk names the problem.
 """
 
 from __future__ import annotations
