@@ -24,9 +24,9 @@ def microseconds(action: Callable[[], object], times: int) -> float:
 def main() -> None:
     assembly = assemble(ClusterOptions(start=1_700_000_000.0))
     network = assembly.network
-    source = network.fabric.stations.nodes["worker-1"]
-    stations = network.fabric.stations.pods.values()
-    pod = next(station for station in stations if station.pod_name.startswith("metrics-server"))
+    source = network.fabric.hosts.nodes["worker-1"]
+    hosts = network.fabric.hosts.pods.values()
+    pod = next(host for host in hosts if host.pod_name.startswith("metrics-server"))
 
     def anew() -> None:
         network.fabric.move_epoch()

@@ -10,8 +10,8 @@ from srearena.cluster.embedded.machine.networking.sockets import NetworkNamespac
 from srearena.cluster.embedded.network import Network, Reach, start
 from srearena.cluster.embedded.network.dns.coredns import CoreDns
 from srearena.cluster.embedded.network.dns.corefile import DEFAULT_COREFILE, load
-from srearena.cluster.embedded.network.facade import StationNetwork
-from srearena.cluster.embedded.network.outside import Daemon
+from srearena.cluster.embedded.network.external_hosts import Daemon
+from srearena.cluster.embedded.network.network_client import NetworkClient
 from srearena.cluster.embedded.network.resolv import HOST_RESOLV_CONF
 from srearena.cluster.embedded.objects import Obj, copy_of, dig, name_of, namespace_of
 from srearena.cluster.embedded.world import World
@@ -65,8 +65,8 @@ class Bench:
     ) -> Obj:
         self._numbers += 1
         host_network = bool((spec or {}).get("hostNetwork"))
-        station = self.network.fabric.stations.nodes[node]
-        address = station.address if host_network else f"10.244.{node.rpartition('-')[2]}.{self._numbers + 1}"
+        host = self.network.fabric.hosts.nodes[node]
+        address = host.address if host_network else f"10.244.{node.rpartition('-')[2]}.{self._numbers + 1}"
         containers = [{"name": "main", "ports": [{"containerPort": port, "name": f"port-{port}"} for port in ports]}]
         pod = {
             "apiVersion": "v1",
@@ -81,7 +81,7 @@ class Bench:
             "status": {"podIP": address, "phase": "Running"},
         }
         self.store.put("pods", pod)
-        sockets = station.sockets if host_network else NetworkNamespace(self.clock, (address,))
+        sockets = host.sockets if host_network else NetworkNamespace(self.clock, (address,))
         self.network.attach_pod(pod, sockets)
         for port in ports:
             self.listen(pod, port, bind=bind, protocol=protocol)
@@ -94,11 +94,11 @@ class Bench:
         async def echo(data: bytes, peer: str) -> bytes:
             return data
 
-        sockets = self.station(pod).sockets
+        sockets = self.host(pod).sockets
         sockets.listen(Daemon(self.clock, "server"), port, address=bind, protocol=protocol, http=hello, datagram=echo)
 
     def stop_listening(self, pod: Obj, port: int) -> None:
-        for listener in self.station(pod).sockets.listeners():
+        for listener in self.host(pod).sockets.listeners():
             if listener.port == port:
                 listener.close()
 
@@ -175,25 +175,25 @@ class Bench:
         return self.store.put(POLICIES, {"metadata": {"name": name, "namespace": namespace}, "spec": spec})
 
     def run_dns(self, pod: Obj, corefile: str) -> CoreDns:
-        station = self.station(pod)
+        host = self.host(pod)
         configuration = load(corefile, read={"/etc/resolv.conf": HOST_RESOLV_CONF}.get)
-        server = self.network.name_server(station, configuration)
+        server = self.network.name_server(host, configuration)
         for port in configuration.ports:
-            listener = station.sockets.listen(Daemon(self.clock, "coredns"), port, protocol="UDP")
+            listener = host.sockets.listen(Daemon(self.clock, "coredns"), port, protocol="UDP")
             self.network.name_servers.serve(listener, server.name_server(port))
         self.coredns[name_of(pod)] = server
         return server
 
     # Questions
 
-    def station(self, pod: Obj) -> Any:
-        return self.network.fabric.stations.pods[pod["metadata"]["uid"]]
+    def host(self, pod: Obj) -> Any:
+        return self.network.fabric.hosts.pods[pod["metadata"]["uid"]]
 
-    def facade(self, pod: Obj) -> StationNetwork:
-        return self.network.facade_of(self.station(pod))
+    def facade(self, pod: Obj) -> NetworkClient:
+        return self.network.client_of(self.host(pod))
 
     def reach(self, pod: Obj, host: str, port: int = 80, protocol: str = "TCP", timeout: float | None = None) -> Reach:
-        return self.network.reach(self.station(pod), host, port, protocol, timeout=timeout)
+        return self.network.reach(self.host(pod), host, port, protocol, timeout=timeout)
 
     def run(self, coroutine: Coroutine[Any, Any, T], limit: float = 1000.0) -> T:
         """Live through a coroutine on the virtual clock."""

@@ -184,12 +184,12 @@ def test_kubeadms_corefile_does_not_cache_the_cluster() -> None:
 def test_forecasts_end_with_the_cached_answer_they_stand_on() -> None:
     bench = served(f"{KUBERNETES}\ncache 30")
     web, client = bench.pod("web"), bench.pod("client", ports=())
-    station = bench.station(client)
-    assert not bench.network.forecast(station, "late", 80).paths
+    host = bench.host(client)
+    assert not bench.network.forecast(host, "late", 80).paths
     bench.service("late", pods=[web])
-    assert not bench.network.forecast(station, "late", 80).paths
+    assert not bench.network.forecast(host, "late", 80).paths
     bench.clock.advance(31)
-    assert bench.network.forecast(station, "late", 80).paths
+    assert bench.network.forecast(host, "late", 80).paths
 
 
 # What a broken file says

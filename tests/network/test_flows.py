@@ -23,11 +23,11 @@ def test_flows_that_somebody_carries_fill_the_table_too(bench: Bench) -> None:
     flows = bench.network.fabric.flows
     flows.set_limit("node-1", 1000)
     flows.carry("node-1", "load", 5000)
-    found = bench.network.forecast(bench.station(client), web["status"]["podIP"], 80)
+    found = bench.network.forecast(bench.host(client), web["status"]["podIP"], 80)
     assert found.outcome is Outcome.TIMEOUT
     assert "tracking" in found.paths[0].reason
     flows.carry("node-1", "load", 10)
-    assert bench.network.forecast(bench.station(client), web["status"]["podIP"], 80).outcome is Outcome.CONNECTED
+    assert bench.network.forecast(bench.host(client), web["status"]["podIP"], 80).outcome is Outcome.CONNECTED
 
 
 def test_a_narrow_port_range_runs_out_towards_one_peer_and_recovers(bench: Bench) -> None:

@@ -71,7 +71,7 @@ class Story:
         return self.known()
 
     def known(self) -> list[tuple[Outcome, str]]:
-        forecast = self.bench.network.forecast(self.bench.station(self.client), "web", 80)
+        forecast = self.bench.network.forecast(self.bench.host(self.client), "web", 80)
         return [(path.outcome, path.reason) for path in forecast.paths] or [(forecast.outcome, "")]
 
 
@@ -145,5 +145,5 @@ def test_only_asking_uses_nothing_up(bench: Bench) -> None:
         assert bench.reach(client, web["status"]["podIP"]).ok
     flows, now = bench.network.fabric.flows, bench.clock.now
     assert flows.table("node-1").count(now) == flows.table("node-2").count(now) == 0
-    ports = flows.ports(bench.station(client))
+    ports = flows.ports(bench.host(client))
     assert ports.free((web["status"]["podIP"], 80, "TCP"), now) == ports.size

@@ -128,7 +128,7 @@ def test_the_forecast_tells_of_delay_and_loss(bench: Bench) -> None:
     bench.network.links.impair(
         Impairment(Quality(delay=0.1, loss=0.25), Scope.of(pods=["default/client"]), Scope.of(pods=["default/web"]))
     )
-    forecast = bench.network.forecast(bench.station(client), "web", 80)
+    forecast = bench.network.forecast(bench.host(client), "web", 80)
     assert forecast.outcome is Outcome.CONNECTED
     assert forecast.paths[0].there.delay == 0.1
     assert forecast.paths[0].lost == 0.25

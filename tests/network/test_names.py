@@ -147,7 +147,7 @@ def test_one_dead_name_server_of_two_slows_half_of_the_lookups(bench: Bench) -> 
     bench.network.links.partition(Scope.of(pods=["kube-system/coredns-2"]))
     times = [round(timed(bench, client, "web")[1]) for _ in range(40)]
     assert set(times) >= {0, 5}
-    lookup = bench.network.forecast(bench.station(client), "web", 80).lookup
+    lookup = bench.network.forecast(bench.host(client), "web", 80).lookup
     assert lookup.outcome is Outcome.CONNECTED
     assert lookup.failing == pytest.approx(0.25)
     assert 1 < lookup.seconds < 5

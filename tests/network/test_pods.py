@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from srearena.cluster.embedded.machine.networking.reachability import Outcome
-from srearena.cluster.embedded.network.outside import Daemon
+from srearena.cluster.embedded.network.external_hosts import Daemon
 from tests.network.bench import Bench
 
 
@@ -89,7 +89,7 @@ def test_the_api_server_can_be_given_a_place_in_the_simulation(bench: Bench) -> 
     async def version(request: HttpRequest) -> HttpResponse:
         return HttpResponse.text('{"gitVersion": "v1.34.0"}')
 
-    host = bench.network.fabric.stations.nodes["node-1"]
+    host = bench.network.fabric.hosts.nodes["node-1"]
     host.sockets.listen(Daemon(bench.network.clock, "kube-apiserver"), 6443, http=version)
     service = bench.service("kubernetes", pods=[], port=443, ip="10.96.0.1")
     node = {"metadata": {"name": "x", "namespace": "x"}, "spec": {"nodeName": "node-1"}}

@@ -127,7 +127,7 @@ def test_the_node_reaches_its_own_pods_whatever_the_policy(bench: Bench) -> None
     web = bench.pod("web", node="node-1")
     bench.policy("deny", "default", DENY_ALL)
     address = web["status"]["podIP"]
-    nodes = bench.network.fabric.stations.nodes
+    nodes = bench.network.fabric.hosts.nodes
     assert bench.network.reach(nodes["node-1"], address, 80).ok, "or probes would fail"
     assert bench.network.reach(nodes["node-2"], address, 80, timeout=1).outcome is Outcome.TIMEOUT
 
@@ -186,7 +186,7 @@ def reachable(bench: Bench, pods: list[Obj]) -> set[tuple[str, str]]:
     found = set()
     for source in pods:
         for target in pods:
-            route = bench.network.fabric.routes.find(bench.station(source), target["status"]["podIP"], 80)
+            route = bench.network.fabric.routes.find(bench.host(source), target["status"]["podIP"], 80)
             if route.paths[0].outcome is Outcome.CONNECTED:
                 found.add((source["metadata"]["name"], target["metadata"]["name"]))
     return found

@@ -83,8 +83,8 @@ def assemble(options: ClusterOptions, root_certificate: str = "") -> Assembly:
     autoscaler = running[HorizontalAutoscaler.name]
     assert isinstance(autoscaler, HorizontalAutoscaler)
     autoscaler.metrics = nodes.agent
-    here = network.fabric.stations.nodes[CONTROL_PLANE]
-    webhooks.caller = WebhookCalls(world.clock, world.store, network.facade_of(here))
+    here = network.fabric.hosts.nodes[CONTROL_PLANE]
+    webhooks.caller = WebhookCalls(world.clock, world.store, network.client_of(here))
     world.clock.advance(_SYSTEM_AFTER)
     objects.create_api_service(world, nodes.address_of(CONTROL_PLANE))
     objects.create_system(world)

@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 from srearena.cluster.embedded.clock import Clock
 from srearena.cluster.embedded.network.flows import Flows
+from srearena.cluster.embedded.network.hosts import Hosts
 from srearena.cluster.embedded.network.links import Links
 from srearena.cluster.embedded.network.policies import NAMESPACES, PODS, POLICIES, Policies
 from srearena.cluster.embedded.network.proxies import Proxies
 from srearena.cluster.embedded.network.routes import Routes
 from srearena.cluster.embedded.network.services import SERVICES, SLICES, Services
-from srearena.cluster.embedded.network.stations import Stations
 from srearena.cluster.embedded.objects import Obj, dig, labels_of
 from srearena.cluster.embedded.store import Change, Store
 
@@ -27,7 +27,7 @@ class Fabric:
         self.clock = clock
         self.store = store
         self.epoch = 0
-        self.stations = Stations(self._stations_changed)
+        self.hosts = Hosts(self._hosts_changed)
         self.links = Links(self.move_epoch)
         self.services = Services(store)
         self.proxies = Proxies(self.services, self.move_epoch)
@@ -49,7 +49,7 @@ class Fabric:
         """Something changed that may change an answer."""
         self.epoch += 1
 
-    def _stations_changed(self) -> None:
+    def _hosts_changed(self) -> None:
         self.policies.note_pods()
         self.epoch += 1
 

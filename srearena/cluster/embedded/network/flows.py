@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from srearena.cluster.embedded.clock import Clock
 from srearena.cluster.embedded.machine.networking.sockets import NetworkNamespace
-from srearena.cluster.embedded.network.stations import Station
+from srearena.cluster.embedded.network.hosts import Host
 from srearena.cluster.embedded.objects import Obj, dig
 
 DEFAULT_TRACKED = 131_072
@@ -106,7 +106,7 @@ class Flow:
     """One connection's claim on tables and ports; `end` gives it back, once."""
 
     flows: Flows
-    source: Station
+    source: Host
     peer: Destination
     local_port: int
     nodes: tuple[str, ...] = ()
@@ -131,7 +131,7 @@ class Flows:
         self._clock = clock
         self._changed = changed
         self._tables: dict[str, Tracking] = {}
-        self._ports: dict[NetworkNamespace, tuple[Station, LocalPorts]] = {}
+        self._ports: dict[NetworkNamespace, tuple[Host, LocalPorts]] = {}
 
     # Connection tracking
 
@@ -166,34 +166,34 @@ class Flows:
 
     # Local ports
 
-    def ports(self, station: Station) -> LocalPorts:
-        """The ports of a station; those that share a network namespace share them."""
-        found = self._ports.get(station.sockets)
+    def ports(self, host: Host) -> LocalPorts:
+        """The ports of a host; those that share a network namespace share them."""
+        found = self._ports.get(host.sockets)
         if found is None:
-            found = self._ports[station.sockets] = (station, LocalPorts())
+            found = self._ports[host.sockets] = (host, LocalPorts())
         return found[1]
 
-    def set_port_range(self, station: Station, first: int, last: int) -> None:
-        ports = self.ports(station)
+    def set_port_range(self, host: Host, first: int, last: int) -> None:
+        ports = self.ports(host)
         ports.first, ports.last = first, last
         self._changed()
 
-    def configure(self, station: Station, pod: Obj) -> None:
+    def configure(self, host: Host, pod: Obj) -> None:
         """Apply the sysctls a pod asks for."""
         for setting in dig(pod, "spec", "securityContext", "sysctls", default=()):
             if setting.get("name") == PORT_RANGE_SYSCTL:
                 numbers = [int(word) for word in str(setting.get("value", "")).split() if word.isdigit()]
                 if len(numbers) == 2:
-                    self.set_port_range(station, *numbers)
+                    self.set_port_range(host, *numbers)
 
-    def forget(self, station: Station) -> None:
-        kept = self._ports.get(station.sockets)
-        if kept is not None and kept[0] is station:
-            del self._ports[station.sockets]
+    def forget(self, host: Host) -> None:
+        kept = self._ports.get(host.sockets)
+        if kept is not None and kept[0] is host:
+            del self._ports[host.sockets]
 
     # Flows
 
-    def begin(self, source: Station, peer: Destination) -> Flow | None:
+    def begin(self, source: Host, peer: Destination) -> Flow | None:
         """Claim a local port for a new connection; None where the source has none left for that peer."""
         port = self.ports(source).take(peer, self._clock.now)
         return Flow(self, source, peer, port) if port is not None else None

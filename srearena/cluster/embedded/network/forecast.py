@@ -13,10 +13,10 @@ from srearena.cluster.embedded.machine.networking.sockets import Listener
 from srearena.cluster.embedded.network.addresses import is_address
 from srearena.cluster.embedded.network.dns.messages import NOERROR, NXDOMAIN, Question, Reply, is_name
 from srearena.cluster.embedded.network.fabric import Fabric
+from srearena.cluster.embedded.network.hosts import Host
 from srearena.cluster.embedded.network.resolv import ResolverSettings
 from srearena.cluster.embedded.network.resolver import DNS_PORT, SERVER_TIME, NameServers
 from srearena.cluster.embedded.network.routes import Path, Route
-from srearena.cluster.embedded.network.stations import Station
 
 FOREVER = float("inf")
 
@@ -59,11 +59,11 @@ class Forecasts:
     def __init__(self, fabric: Fabric, servers: NameServers) -> None:
         self._fabric = fabric
         self._servers = servers
-        self._known: dict[tuple[Station, str, int, str], Forecast] = {}
+        self._known: dict[tuple[Host, str, int, str], Forecast] = {}
         self._replies: dict[tuple[Listener, Question], Reply] = {}
         self._epoch = -1
 
-    def known(self, source: Station, host: str, port: int, protocol: str) -> Forecast | None:
+    def known(self, source: Host, host: str, port: int, protocol: str) -> Forecast | None:
         """A forecast made before that still holds."""
         fabric = self._fabric
         if self._epoch != fabric.epoch:
@@ -76,7 +76,7 @@ class Forecasts:
 
     def make(
         self,
-        source: Station,
+        source: Host,
         host: str,
         port: int,
         protocol: str,
@@ -88,7 +88,7 @@ class Forecasts:
         self._known[(source, host, port, protocol)] = found
         return found
 
-    def _made(self, source: Station, host: str, port: int, protocol: str, lookup: Lookup) -> Forecast:
+    def _made(self, source: Host, host: str, port: int, protocol: str, lookup: Lookup) -> Forecast:
         if not lookup.addresses:
             return Forecast(lookup, (), None, lookup.expires)
         routes = [self._fabric.routes.find(source, address, port, protocol) for address in lookup.addresses]
@@ -96,9 +96,7 @@ class Forecasts:
         expires = min(lookup.expires, *(route.expires for route in routes))
         return Forecast(lookup, paths, routes[0], expires)
 
-    def lookup(
-        self, source: Station, name: str, settings: ResolverSettings, hosts: dict[str, tuple[str, ...]]
-    ) -> Lookup:
+    def lookup(self, source: Host, name: str, settings: ResolverSettings, hosts: dict[str, tuple[str, ...]]) -> Lookup:
         if is_address(name):
             return Lookup(Outcome.CONNECTED, (name,), 0.0)
         known = hosts.get(name.lower().rstrip("."))
@@ -135,9 +133,7 @@ class Forecasts:
                 self._replies[key] = found
         return found
 
-    def _asked(
-        self, source: Station, settings: ResolverSettings, question: Question
-    ) -> tuple[Reply | None, float, float]:
+    def _asked(self, source: Host, settings: ResolverSettings, question: Question) -> tuple[Reply | None, float, float]:
         """The answer of the first server that has one, the mean time it takes, and the share that gets none."""
         silent, seconds = 1.0, 0.0
         answer: Reply | None = None

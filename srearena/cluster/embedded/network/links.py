@@ -1,6 +1,6 @@
-"""Links between stations and what can be wrong with them, as `tc netem` and a pulled cable would have it.
+"""Links between hosts and what can be wrong with them, as `tc netem` and a pulled cable would have it.
 
-An `Impairment` says what happens to packets that go from one set of stations to another. It is state, set and taken
+An `Impairment` says what happens to packets that go from one set of hosts to another. It is state, set and taken
 away by whoever injects faults; what a client sees of it (slow answers, retransmissions, timeouts) is worked out
 where packets travel. Impairments on one way add up.
 """
@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from srearena.cluster.embedded.network.addresses import within
-from srearena.cluster.embedded.network.stations import Station, StationKind
+from srearena.cluster.embedded.network.hosts import Host, HostKind
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A set of stations: everything that one of the lists names; with all lists empty, everything there is."""
+    """A set of hosts: everything that one of the lists names; with all lists empty, everything there is."""
 
     pods: frozenset[str] = frozenset()
     """`namespace/name`."""
@@ -34,14 +34,14 @@ class Scope:
     def is_everything(self) -> bool:
         return not (self.pods or self.nodes or self.ranges)
 
-    def holds(self, station: Station | None, address: str) -> bool:
-        """Whether a station, or an address where no station is, belongs to the set."""
+    def holds(self, host: Host | None, address: str) -> bool:
+        """Whether a host, or an address where no host is, belongs to the set."""
         if self.is_everything:
             return True
-        if station is not None:
-            if station.node and station.node in self.nodes:
+        if host is not None:
+            if host.node and host.node in self.nodes:
                 return True
-            if station.kind is StationKind.POD and f"{station.pod_namespace}/{station.pod_name}" in self.pods:
+            if host.kind is HostKind.POD and f"{host.pod_namespace}/{host.pod_name}" in self.pods:
                 return True
         return any(within(address, cidr) for cidr in self.ranges)
 
@@ -108,7 +108,7 @@ class Impairment:
     """Only flows to one of these ports are hit; empty for all."""
     protocol: str = ""
 
-    def applies(self, source: Station | None, source_address: str, target: Station | None, address: str) -> bool:
+    def applies(self, source: Host | None, source_address: str, target: Host | None, address: str) -> bool:
         if self.source.holds(source, source_address) and self.target.holds(target, address):
             return True
         return self.both_ways and self.source.holds(target, address) and self.target.holds(source, source_address)
@@ -139,11 +139,11 @@ class Links:
             self.changed()
 
     def qualities(
-        self, source: Station, target: Station | None, address: str, port: int, protocol: str
+        self, source: Host, target: Host | None, address: str, port: int, protocol: str
     ) -> tuple[Quality, Quality]:
-        """How packets of a flow fare from a station to another (or to an address), and how the answers fare.
+        """How packets of a flow fare from a host to another (or to an address), and how the answers fare.
 
-        Nothing disturbs a station's talk to itself.
+        Nothing disturbs a host's talk to itself.
         """
         there = back = HEALTHY
         if source is target or not self._impairments:

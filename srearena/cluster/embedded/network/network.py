@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from srearena.cluster.embedded.machine.networking.reachability import DnsStatus, Outcome, Resolution
 from srearena.cluster.embedded.machine.networking.resolver_files import hosts_file, resolver_file
 from srearena.cluster.embedded.machine.networking.sockets import NetworkNamespace
-from srearena.cluster.embedded.network.dialling import Dialler, Waits, elapse
+from srearena.cluster.embedded.network.dialer import Dialer, Waits, elapse
 from srearena.cluster.embedded.network.dns.coredns import CoreDns
 from srearena.cluster.embedded.network.dns.corefile import Configuration
 from srearena.cluster.embedded.network.dns.records import ClusterRecords
+from srearena.cluster.embedded.network.external_hosts import ExternalHosts
 from srearena.cluster.embedded.network.fabric import Fabric
-from srearena.cluster.embedded.network.facade import StationNetwork
 from srearena.cluster.embedded.network.forecast import Forecast, Forecasts
+from srearena.cluster.embedded.network.hosts import Host
 from srearena.cluster.embedded.network.links import Impairment, Links, Quality, Scope
-from srearena.cluster.embedded.network.outside import Outside
+from srearena.cluster.embedded.network.network_client import NetworkClient
 from srearena.cluster.embedded.network.resolv import HOST_HOSTS, HOST_RESOLV_CONF
 from srearena.cluster.embedded.network.resolver import NameServers, Resolver
 from srearena.cluster.embedded.network.routes import Path, Route
-from srearena.cluster.embedded.network.stations import Station
 from srearena.cluster.embedded.objects import Obj, dig, name_of, uid_of
 from srearena.cluster.embedded.registry.identity import User
 from srearena.cluster.embedded.world import World
@@ -58,18 +58,18 @@ class Network:
         self.clock = world.clock
         self.fabric = Fabric(world.clock, world.store)
         random = world.randomness.stream("network")
-        self.dialler = Dialler(self.fabric, random)
+        self.dialer = Dialer(self.fabric, random)
         self.name_servers = NameServers()
-        self.resolver = Resolver(self.dialler, self.name_servers)
+        self.resolver = Resolver(self.dialer, self.name_servers)
         self.records = ClusterRecords(world.store)
-        self.outside = Outside(world.clock, self.fabric.stations, self.name_servers.serve)
+        self.outside = ExternalHosts(world.clock, self.fabric.hosts, self.name_servers.serve)
         self._forecasts = Forecasts(self.fabric, self.name_servers)
-        self._facades: dict[Station, StationNetwork] = {}
+        self._clients: dict[Host, NetworkClient] = {}
         self._shaped: dict[tuple[str, str], int] = {}
         self.permits: Permits = lambda user, verb, group, resource: True
         """Whether the API lets somebody do something cluster-wide; components of the network ask before they watch."""
         outside = self.outside.host
-        self._facades[outside] = StationNetwork(self, outside, HOST_RESOLV_CONF, HOST_HOSTS)
+        self._clients[outside] = NetworkClient(self, outside, HOST_RESOLV_CONF, HOST_HOSTS)
 
     @property
     def links(self) -> Links:
@@ -82,23 +82,23 @@ class Network:
 
     # Plugging in
 
-    def attach_node(self, name: str, sockets: NetworkNamespace, pod_cidr: str = "") -> StationNetwork:
+    def attach_node(self, name: str, sockets: NetworkNamespace, pod_cidr: str = "") -> NetworkClient:
         """A machine joins the network; its facade is for what runs on it outside of pods (the kubelet's probes)."""
         self.detach_node(name)
-        station = self.fabric.stations.attach_node(name, sockets, pod_cidr)
-        facade = self._facades[station] = StationNetwork(self, station, HOST_RESOLV_CONF, HOST_HOSTS)
+        host = self.fabric.hosts.attach_node(name, sockets, pod_cidr)
+        facade = self._clients[host] = NetworkClient(self, host, HOST_RESOLV_CONF, HOST_HOSTS)
         return facade
 
     def detach_node(self, name: str) -> None:
-        station = self.fabric.stations.nodes.get(name)
-        self.fabric.stations.detach_node(name)
-        if station is not None:
-            self._facades.pop(station, None)
-            self.fabric.flows.forget(station)
+        host = self.fabric.hosts.nodes.get(name)
+        self.fabric.hosts.detach_node(name)
+        if host is not None:
+            self._clients.pop(host, None)
+            self.fabric.flows.forget(host)
 
     def set_node_up(self, name: str, up: bool) -> None:
         """A machine lost, or got back, power or its link."""
-        self.fabric.stations.set_node_up(name, up)
+        self.fabric.hosts.set_node_up(name, up)
 
     def shape(
         self, node: str, pod: str, *, delay: float, jitter: float, loss: float, corruption: float, bandwidth: float
@@ -113,41 +113,41 @@ class Network:
         scope = Scope.of(pods=[pod]) if pod else Scope.of(nodes=[node])
         self._shaped[node, pod] = self.links.impair(Impairment(quality, scope))
 
-    def attach_pod(self, pod: Obj, sockets: NetworkNamespace) -> StationNetwork:
+    def attach_pod(self, pod: Obj, sockets: NetworkNamespace) -> NetworkClient:
         """A pod's sandbox is ready; the facade is what its containers see of the network.
 
         Containers whose own /etc/resolv.conf and /etc/hosts shall count use the facade's `with_files`.
         """
         self.detach_pod(uid_of(pod))
-        station = self.fabric.stations.attach_pod(pod, sockets)
-        if not station.host_network:
-            self.fabric.flows.configure(station, pod)
-        hosts = hosts_file(pod, station.address, dig(pod, "spec", "hostname") or name_of(pod))
-        facade = self._facades[station] = StationNetwork(self, station, resolver_file(pod), hosts)
+        host = self.fabric.hosts.attach_pod(pod, sockets)
+        if not host.host_network:
+            self.fabric.flows.configure(host, pod)
+        hosts = hosts_file(pod, host.address, dig(pod, "spec", "hostname") or name_of(pod))
+        facade = self._clients[host] = NetworkClient(self, host, resolver_file(pod), hosts)
         return facade
 
     def detach_pod(self, uid: str) -> None:
         """The sandbox is gone, and its address with it."""
-        station = self.fabric.stations.pods.get(uid)
-        self.fabric.stations.detach_pod(uid)
-        if station is not None:
-            self._facades.pop(station, None)
-            self.fabric.flows.forget(station)
+        host = self.fabric.hosts.pods.get(uid)
+        self.fabric.hosts.detach_pod(uid)
+        if host is not None:
+            self._clients.pop(host, None)
+            self.fabric.flows.forget(host)
 
-    def facade_of(self, station: Station) -> StationNetwork:
-        return self._facades[station]
+    def client_of(self, host: Host) -> NetworkClient:
+        return self._clients[host]
 
     def name_server(
-        self, station: Station, configuration: Configuration, log: Callable[[str], object] = lambda line: None
+        self, host: Host, configuration: Configuration, log: Callable[[str], object] = lambda line: None
     ) -> CoreDns:
-        """A CoreDNS at that station; its listeners are made name servers with `name_servers.serve`."""
-        random = self.world.randomness.stream(f"coredns/{station}")
+        """A CoreDNS at that host; its listeners are made name servers with `name_servers.serve`."""
+        random = self.world.randomness.stream(f"coredns/{host}")
         return CoreDns(
             self.fabric,
             self.records,
-            self.dialler,
+            self.dialer,
             self.name_servers,
-            station,
+            host,
             configuration,
             random,
             log,
@@ -156,7 +156,7 @@ class Network:
     # Asking
 
     def reach(
-        self, source: Station, host: str, port: int, protocol: str = "TCP", *, timeout: float | None = None
+        self, source: Host, host: str, port: int, protocol: str = "TCP", *, timeout: float | None = None
     ) -> Reach:
         """Would `source` reach that name or address and port now, how long until it knows, and if not, why not?
 
@@ -164,7 +164,7 @@ class Network:
         attempt would use up is given back.
         """
         limit = float("inf") if timeout is None else timeout
-        facade = self._facades[source]
+        facade = self._clients[source]
         resolution, spent = elapse(facade.resolving(host), limit)
         if resolution is None:
             return Reach(Outcome.TIMEOUT, limit, Resolution(DnsStatus.TIMEOUT, host))
@@ -183,19 +183,19 @@ class Network:
                 break
         return answer
 
-    def _dialled(self, source: Station, address: str, port: int, protocol: str) -> Waits[tuple[Outcome, Path, Route]]:
+    def _dialled(self, source: Host, address: str, port: int, protocol: str) -> Waits[tuple[Outcome, Path, Route]]:
         if protocol != "TCP":
-            found = self.dialler.associated(source, address, port)
+            found = self.dialer.associated(source, address, port)
             return found.path.outcome, found.path, found.route
-        dialled = yield from self.dialler.dial(source, address, port)
+        dialled = yield from self.dialer.dial(source, address, port)
         if dialled.flow is not None:
             dialled.flow.undo()
         return dialled.outcome, dialled.path, dialled.route
 
-    def forecast(self, source: Station, host: str, port: int, protocol: str = "TCP") -> Forecast:
+    def forecast(self, source: Host, host: str, port: int, protocol: str = "TCP") -> Forecast:
         """The same question for many connections at once, kept until something changes."""
         found = self._forecasts.known(source, host, port, protocol)
         if found is not None:
             return found
-        facade = self._facades[source]
+        facade = self._clients[source]
         return self._forecasts.make(source, host, port, protocol, facade.settings, facade.hosts)

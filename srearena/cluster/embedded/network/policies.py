@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from srearena.cluster.embedded.network.addresses import within
-from srearena.cluster.embedded.network.stations import Station
+from srearena.cluster.embedded.network.hosts import Host
 from srearena.cluster.embedded.objects import Obj, dig, labels_of, name_of, namespace_of
 from srearena.cluster.embedded.registry.errors import ApiError
 from srearena.cluster.embedded.registry.selectors import NOTHING, LabelSelector, label_selector_of
@@ -54,7 +54,7 @@ class Policy:
 
 
 class Policies:
-    """The policies of a cluster, compiled when they change, and the verdict on each pair of stations."""
+    """The policies of a cluster, compiled when they change, and the verdict on each pair of hosts."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -71,14 +71,14 @@ class Policies:
 
     def allows(
         self,
-        source: Station | None,
+        source: Host | None,
         source_address: str,
-        target: Station | None,
+        target: Host | None,
         address: str,
         port: int,
         protocol: str,
     ) -> bool:
-        """Whether a packet may leave its source and enter its target (None for what is no station of ours)."""
+        """Whether a packet may leave its source and enter its target (None for what is no host of ours)."""
         if source is target or not self._policies():
             return True
         if (
@@ -93,23 +93,23 @@ class Policies:
             return True
         return self._verdict(target, "ingress", source, source_address, target, port, protocol)
 
-    def selecting(self, station: Station) -> list[Policy]:
+    def selecting(self, host: Host) -> list[Policy]:
         """The policies that hold a pod."""
-        found = self._selected.get(station.uid)
+        found = self._selected.get(host.uid)
         if found is None:
-            labels = self._labels(station)
-            policies = self._policies().get(station.pod_namespace, ())
+            labels = self._labels(host)
+            policies = self._policies().get(host.pod_namespace, ())
             found = [policy for policy in policies if labels is not None and policy.selector.matches(labels)]
-            self._selected[station.uid] = found
+            self._selected[host.uid] = found
         return found
 
     def _verdict(
         self,
-        held: Station,
+        held: Host,
         direction: str,
-        other: Station | None,
+        other: Host | None,
         other_address: str,
-        target: Station | None,
+        target: Host | None,
         port: int,
         protocol: str,
     ) -> bool:
@@ -124,7 +124,7 @@ class Policies:
                     return True
         return not isolated
 
-    def _port_matches(self, gate: Gate, target: Station | None, port: int, protocol: str) -> bool:
+    def _port_matches(self, gate: Gate, target: Host | None, port: int, protocol: str) -> bool:
         if not gate.ports:
             return True
         for wanted_protocol, first, last in gate.ports:
@@ -139,7 +139,7 @@ class Policies:
                 return True
         return False
 
-    def _named_ports(self, target: Station | None, name: str, protocol: str) -> list[int]:
+    def _named_ports(self, target: Host | None, name: str, protocol: str) -> list[int]:
         """A named port means what the target pod's containers call so."""
         pod = self._pod(target)
         return [
@@ -149,7 +149,7 @@ class Policies:
             if port.get("name") == name and (port.get("protocol") or "TCP") == protocol
         ]
 
-    def _peer_matches(self, gate: Gate, other: Station | None, address: str) -> bool:
+    def _peer_matches(self, gate: Gate, other: Host | None, address: str) -> bool:
         if not gate.peers:
             return True
         labels = self._labels(other) if other is not None and other.is_isolable else None
@@ -169,13 +169,13 @@ class Policies:
                 return True
         return False
 
-    def _pod(self, station: Station | None) -> Obj | None:
-        if station is None or not station.pod_name:
+    def _pod(self, host: Host | None) -> Obj | None:
+        if host is None or not host.pod_name:
             return None
-        return self._store.get(PODS, station.pod_namespace, station.pod_name)
+        return self._store.get(PODS, host.pod_namespace, host.pod_name)
 
-    def _labels(self, station: Station) -> dict[str, str] | None:
-        pod = self._pod(station)
+    def _labels(self, host: Host) -> dict[str, str] | None:
+        pod = self._pod(host)
         return labels_of(pod) if pod is not None else None
 
     def _namespace_labels(self, name: str) -> dict[str, str]:

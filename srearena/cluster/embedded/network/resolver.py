@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from srearena.cluster.embedded.machine.networking.reachability import DnsRecord, DnsStatus, Outcome, Resolution
 from srearena.cluster.embedded.machine.networking.sockets import Listener
 from srearena.cluster.embedded.network.addresses import is_address
-from srearena.cluster.embedded.network.dialling import Dialler, Waits
+from srearena.cluster.embedded.network.dialer import Dialer, Waits
 from srearena.cluster.embedded.network.dns.messages import (
     NOERROR,
     NXDOMAIN,
@@ -22,8 +22,8 @@ from srearena.cluster.embedded.network.dns.messages import (
     is_name,
     qualified,
 )
+from srearena.cluster.embedded.network.hosts import Host
 from srearena.cluster.embedded.network.resolv import ResolverSettings
-from srearena.cluster.embedded.network.stations import Station
 
 DNS_PORT = 53
 SERVER_TIME = 0.0002
@@ -58,13 +58,13 @@ class Answered:
 
 
 class Resolver:
-    def __init__(self, dialler: Dialler, servers: NameServers) -> None:
-        self._dialler = dialler
+    def __init__(self, dialer: Dialer, servers: NameServers) -> None:
+        self._dialer = dialer
         self._servers = servers
 
     def resolve(
         self,
-        source: Station,
+        source: Host,
         name: str,
         kind: str,
         settings: ResolverSettings,
@@ -113,7 +113,7 @@ class Resolver:
         return failing or Resolution(DnsStatus.NXDOMAIN, qualified(name))
 
     def ask(
-        self, source: Station, servers: tuple[str, ...], question: Question, settings: ResolverSettings
+        self, source: Host, servers: tuple[str, ...], question: Question, settings: ResolverSettings
     ) -> Waits[Answered]:
         """Put one question to the servers, in turn, as often as the settings say."""
         last = Answered(None, servers[-1] if servers else "", Outcome.TIMEOUT)
@@ -127,8 +127,8 @@ class Resolver:
                     return last
         return last
 
-    def _ask_one(self, source: Station, address: str, question: Question, patience: float) -> Waits[Answered]:
-        path, arrived = yield from self._dialler.send(source, address, DNS_PORT)
+    def _ask_one(self, source: Host, address: str, question: Question, patience: float) -> Waits[Answered]:
+        path, arrived = yield from self._dialer.send(source, address, DNS_PORT)
         if not arrived and path.outcome not in (Outcome.TIMEOUT, Outcome.CONNECTED):
             return Answered(None, address, path.outcome)
         server = self._servers.at(path.listener) if arrived else None

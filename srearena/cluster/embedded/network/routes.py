@@ -1,4 +1,4 @@
-"""Where a packet goes: from a station to an address and port, through every rule on its way.
+"""Where a packet goes: from a host to an address and port, through every rule on its way.
 
 A `Route` is what the cluster's state of this moment makes of a question, with nothing left to chance: the paths a
 new connection may take, one of them to be drawn, each with its outcome. Routes are compiled once and kept until
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from srearena.cluster.embedded.machine.networking.reachability import Outcome
 from srearena.cluster.embedded.machine.networking.sockets import Listener
 from srearena.cluster.embedded.network.addresses import LOOPBACK, NODE_RANGE, is_ipv6, is_loopback, within
+from srearena.cluster.embedded.network.hosts import Host, HostKind
 from srearena.cluster.embedded.network.links import HEALTHY, Quality
 from srearena.cluster.embedded.network.services import Backend, Rule
-from srearena.cluster.embedded.network.stations import Station, StationKind
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.network.fabric import Fabric
@@ -43,7 +43,7 @@ class Path:
     port: int
     source: str
     """The client's address as the other end sees it."""
-    station: Station | None = None
+    host: Host | None = None
     listener: Listener | None = field(default=None, repr=False)
     round_trip: float = 0.0
     there: Quality = HEALTHY
@@ -79,14 +79,14 @@ class Route:
 
 
 class Routes:
-    """Routes from any station to any address, compiled on demand."""
+    """Routes from any host to any address, compiled on demand."""
 
     def __init__(self, fabric: Fabric) -> None:
         self._fabric = fabric
-        self._known: dict[tuple[Station, str, int, str], Route] = {}
+        self._known: dict[tuple[Host, str, int, str], Route] = {}
         self._epoch = -1
 
-    def find(self, source: Station, address: str, port: int, protocol: str = "TCP") -> Route:
+    def find(self, source: Host, address: str, port: int, protocol: str = "TCP") -> Route:
         if self._epoch != self._fabric.epoch:
             self._known.clear()
             self._epoch = self._fabric.epoch
@@ -96,11 +96,11 @@ class Routes:
             found = self._known[key] = self._compile(source, address, port, protocol)
         return found
 
-    def again(self, source: Station, path: Path, protocol: str, *, established: bool = True) -> Path:
+    def again(self, source: Host, path: Path, protocol: str, *, established: bool = True) -> Path:
         """The same path, as it is now: what a packet of a flow that was translated once meets."""
         return self._deliver(
             source,
-            self._fabric.stations.by_address.get(path.source, source),
+            self._fabric.hosts.by_address.get(path.source, source),
             path.source,
             path.address,
             path.port,
@@ -112,7 +112,7 @@ class Routes:
 
     # Compilation
 
-    def _compile(self, source: Station, address: str, port: int, protocol: str) -> Route:
+    def _compile(self, source: Host, address: str, port: int, protocol: str) -> Route:
         fabric = self._fabric
         if is_ipv6(address) and not is_loopback(address):
             return _dead_end(Outcome.UNREACHABLE, address, port, source, "the cluster has no IPv6")
@@ -124,41 +124,41 @@ class Routes:
             if found is not None:
                 rule, external = found
                 return self._through_rule(source, source.node, rule, address, external=external)
-            if address in table.virtual_addresses and address not in fabric.stations.by_address:
+            if address in table.virtual_addresses and address not in fabric.hosts.by_address:
                 return _dead_end(Outcome.TIMEOUT, address, port, source, "the Service has no such port")
-        if source.kind is StationKind.OUTSIDE and (entry := self._announced(address, port, protocol)) is not None:
+        if source.kind is HostKind.OUTSIDE and (entry := self._announced(address, port, protocol)) is not None:
             return self._through_rule(source, entry[0].node, entry[1], address, external=True, entered=entry[0])
         node = self._node_at(source, address)
         if node is not None:
             return self._at_node(source, node, address, port, protocol)
         return self._alone(self._deliver(source, source, source.address, address, port, protocol))
 
-    def _announced(self, address: str, port: int, protocol: str) -> tuple[Station, Rule] | None:
+    def _announced(self, address: str, port: int, protocol: str) -> tuple[Host, Rule] | None:
         """The first node that answers for an external address of a Service, as a load balancer would find it."""
-        for node in self._fabric.stations.nodes.values():
+        for node in self._fabric.hosts.nodes.values():
             table = self._fabric.proxies.table(node.node) if node.up else None
             found = table.at_address.get((address, port, protocol)) if table is not None else None
             if found is not None and found[1]:
                 return node, found[0]
         return None
 
-    def _node_at(self, source: Station, address: str) -> Station | None:
+    def _node_at(self, source: Host, address: str) -> Host | None:
         """The node an address belongs to, if it is a node's."""
         if is_loopback(address):
-            shares = source.host_network or source.kind is StationKind.NODE
-            return self._fabric.stations.nodes.get(source.node) if shares else None
-        station = self._fabric.stations.by_address.get(address)
-        return station if station is not None and station.kind is StationKind.NODE else None
+            shares = source.host_network or source.kind is HostKind.NODE
+            return self._fabric.hosts.nodes.get(source.node) if shares else None
+        host = self._fabric.hosts.by_address.get(address)
+        return host if host is not None and host.kind is HostKind.NODE else None
 
-    def _at_node(self, source: Station, node: Station, address: str, port: int, protocol: str) -> Route:
+    def _at_node(self, source: Host, node: Host, address: str, port: int, protocol: str) -> Route:
         """A packet for a node's own address: node ports and host ports come before sockets."""
         fabric = self._fabric
-        if fabric.stations.is_up(node.node):
+        if fabric.hosts.is_up(node.node):
             table = fabric.proxies.table(node.node)
             rule = table.at_node_port.get((port, protocol)) if table is not None else None
             if rule is not None:
                 return self._through_rule(source, node.node, rule, address, external=True, entered=node)
-            published = fabric.stations.host_port(node.node, address, port, protocol)
+            published = fabric.hosts.host_port(node.node, address, port, protocol)
             if published is not None:
                 pod, target = published
                 path = self._deliver(source, source, source.address, pod.address, target, protocol, translated=True)
@@ -167,13 +167,13 @@ class Routes:
 
     def _through_rule(
         self,
-        source: Station,
+        source: Host,
         proxy_node: str,
         rule: Rule,
         address: str,
         *,
         external: bool,
-        entered: Station | None = None,
+        entered: Host | None = None,
     ) -> Route:
         port = rule.node_port if entered is not None else rule.port
         if entered is not None and source is not entered:
@@ -186,7 +186,7 @@ class Routes:
             rtt = OTHER_NODE if entered is not None and source.node != proxy_node else ITSELF
             refusal = Path(Outcome.REFUSED, address, port, source.address, round_trip=rtt, reason=reason)
             return Route((refusal,), rule, proxy_node)
-        from_inside = source.kind is not StationKind.OUTSIDE
+        from_inside = source.kind is not HostKind.OUTSIDE
         local = rule.external_local if external else rule.internal_local
         if external and local and from_inside and source.node == proxy_node:
             local = False  # what starts on the node itself is treated like traffic to the cluster address
@@ -204,8 +204,8 @@ class Routes:
 
     def _deliver(
         self,
-        origin: Station,
-        sender: Station,
+        origin: Host,
+        sender: Host,
         source_address: str,
         address: str,
         port: int,
@@ -216,8 +216,8 @@ class Routes:
         established: bool = False,
     ) -> Path:
         """The last leg: an address that is nobody's rule any more. `sender` is who the packet says it is from."""
-        stations, links = self._fabric.stations, self._fabric.links
-        target = origin if is_loopback(address) else stations.by_address.get(address)
+        hosts, links = self._fabric.hosts, self._fabric.links
+        target = origin if is_loopback(address) else hosts.by_address.get(address)
         if target is not None and target.sockets is origin.sockets:
             own = LOOPBACK if target is origin and is_loopback(address) else source_address
             return self._at_socket(target, protocol, address, port, own, ITSELF, HEALTHY, HEALTHY, backend)
@@ -235,10 +235,10 @@ class Routes:
 
     def _obstacle(
         self,
-        origin: Station,
-        sender: Station,
+        origin: Host,
+        sender: Host,
         source_address: str,
-        target: Station | None,
+        target: Host | None,
         address: str,
         port: int,
         protocol: str,
@@ -246,23 +246,23 @@ class Routes:
         back: Quality,
     ) -> _Obstacle | None:
         """What on the way keeps a packet from its target, if anything does."""
-        stations = self._fabric.stations
+        hosts = self._fabric.hosts
         same_node = target is not None and bool(origin.node) and target.node == origin.node
-        if not same_node and not stations.is_up(origin.node):
+        if not same_node and not hosts.is_up(origin.node):
             return Outcome.TIMEOUT, 0.0, "the node's own link is down"
         if there.cut or back.cut:
             return Outcome.TIMEOUT, 0.0, f"the link to {target or address} is cut"
         if not self._fabric.policies.allows(sender, source_address, target, address, port, protocol):
             return Outcome.TIMEOUT, 0.0, "a network policy drops it"
-        if target is not None and not same_node and not stations.is_up(target.node):
+        if target is not None and not same_node and not hosts.is_up(target.node):
             # The node itself is a neighbour that no longer answers; behind it, packets just vanish.
             why = f"node {target.node} is down"
-            if target.kind is StationKind.NODE:
+            if target.kind is HostKind.NODE:
                 return Outcome.NO_ROUTE, NEIGHBOUR_GIVEN_UP, why
             return Outcome.TIMEOUT, 0.0, why
         return None
 
-    def _no_room(self, origin: Station, target: Station) -> _Obstacle | None:
+    def _no_room(self, origin: Host, target: Host) -> _Obstacle | None:
         """A node on the way that can keep track of no further flow drops its first packet."""
         for node in dict.fromkeys((origin.node, target.node)):
             if node and not self._fabric.flows.admits(node):
@@ -271,8 +271,8 @@ class Routes:
 
     def _nobody(self, address: str) -> _Obstacle:
         """An address that nobody has."""
-        owner = self._fabric.stations.owner_of_range(address)
-        if owner is not None and not self._fabric.stations.is_up(owner):
+        owner = self._fabric.hosts.owner_of_range(address)
+        if owner is not None and not self._fabric.hosts.is_up(owner):
             return Outcome.TIMEOUT, 0.0, f"node {owner} is down"
         if owner is not None or within(address, NODE_RANGE):
             return Outcome.NO_ROUTE, NEIGHBOUR_GIVEN_UP, f"nobody has the address {address}"
@@ -280,7 +280,7 @@ class Routes:
 
     @staticmethod
     def _at_socket(
-        target: Station,
+        target: Host,
         protocol: str,
         address: str,
         port: int,
@@ -298,12 +298,12 @@ class Routes:
         return Path(outcome, address, port, source_address, target, listener, distance, there, back, backend, why)
 
     def _alone(self, path: Path) -> Route:
-        nodes = {path.station.node} if path.station is not None else set()
+        nodes = {path.host.node} if path.host is not None else set()
         full = path.outcome is Outcome.TIMEOUT
         return Route((path,), expires=self._fabric.flows.relief_at(*nodes) if full else float("inf"))
 
     def _relief(self, node: str, paths: tuple[Path, ...]) -> float:
-        stuck = {path.station.node for path in paths if path.outcome is Outcome.TIMEOUT and path.station is not None}
+        stuck = {path.host.node for path in paths if path.outcome is Outcome.TIMEOUT and path.host is not None}
         return self._fabric.flows.relief_at(node, *stuck) if stuck else float("inf")
 
     def _zone(self, node: str) -> str:
@@ -311,17 +311,17 @@ class Routes:
         return str(((found or {}).get("metadata") or {}).get("labels", {}).get(ZONE_LABEL, ""))
 
 
-def _distance(source: Station, target: Station) -> float:
-    if StationKind.OUTSIDE in (source.kind, target.kind):
+def _distance(source: Host, target: Host) -> float:
+    if HostKind.OUTSIDE in (source.kind, target.kind):
         return OUTSIDE
     return SAME_NODE if source.node == target.node else OTHER_NODE
 
 
-def _not_routed(origin: Station, target: Station) -> _Obstacle | None:
-    if origin.kind is StationKind.OUTSIDE and target.is_isolable:
+def _not_routed(origin: Host, target: Host) -> _Obstacle | None:
+    if origin.kind is HostKind.OUTSIDE and target.is_isolable:
         return Outcome.TIMEOUT, 0.0, "pod addresses are not routed outside the cluster"
     return None
 
 
-def _dead_end(outcome: Outcome, address: str, port: int, source: Station, reason: str) -> Route:
+def _dead_end(outcome: Outcome, address: str, port: int, source: Host, reason: str) -> Route:
     return Route((Path(outcome, address, port, source.address, reason=reason),))

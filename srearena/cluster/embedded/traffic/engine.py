@@ -277,7 +277,7 @@ class Traffic:
         for index, server in enumerate(servers):
             if server.process.done.is_set:
                 continue
-            server.station.sockets.carried.add(*volumes[index])
+            server.host.sockets.carried.add(*volumes[index])
             if isinstance(server, Instance):
                 busy = float(in_flight[index] + waiting[index])
                 self._account_instance(server, float(work[index]), busy, fluid, seconds)

@@ -327,7 +327,7 @@ class GraphBuilder:
     def _paths_of(
         self, instance: Instance, dependency: Dependency, host: str, port: int, share: float
     ) -> list[tuple[float, Path | Failure]]:
-        forecast = self.network.forecast(instance.station, host, port)
+        forecast = self.network.forecast(instance.host, host, port)
         connect_timeout = instance.settings.seconds(
             dependency.connect_timeout,
             instance.settings.seconds(dependency.timeout, CONNECT_TIMEOUT) or CONNECT_TIMEOUT,
@@ -409,7 +409,7 @@ class GraphBuilder:
     def _at_store(self, call: Call, model: Datastore | Broker, path: Path) -> Node | Failure:
         target = call.target
         protocol = target.dependency.protocol
-        assert path.listener is not None and path.station is not None
+        assert path.listener is not None and path.host is not None
         self._watch(model)
         login = None
         if target.dependency.login is not None:
@@ -426,7 +426,7 @@ class GraphBuilder:
         assert isinstance(owner, Process)
         store = self.stores.get(owner)
         if store is None:
-            store = self.stores[owner] = Store(owner, path.station, model, protocol)
+            store = self.stores[owner] = Store(owner, path.host, model, protocol)
         verb = call.operation.split(None, 1)[0]
         key = (store.key, verb, "")
         found = self._nodes.get(key)

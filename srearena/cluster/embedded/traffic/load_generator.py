@@ -35,8 +35,8 @@ def load_driver(traffic: Traffic, process: Process, name: str, address: str, mix
     model = ProgramModel(
         name=name, runtime="cpp", traced=False, dependencies={"target": target}, drives=driving, memory=12 * 1024**2
     )
-    station = traffic.network.fabric.stations.pods[str(process.container.host.pod["metadata"]["uid"])]
-    instance = Instance(main, station, model, Settings({}))
+    host = traffic.network.fabric.hosts.pods[str(process.container.host.pod["metadata"]["uid"])]
+    instance = Instance(main, host, model, Settings({}))
     driver = Driver(instance, driving, process.clock, process.clock.now, address=address, paused=True)
     traffic.add_driver(driver)
     return driver

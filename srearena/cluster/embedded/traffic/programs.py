@@ -78,16 +78,16 @@ class ProgramRun:
         process, model = self.process, self.model
         stop = stop_signal(process)
         process.set_memory(model.memory)
-        station = self.traffic.network.fabric.stations.pods[str(process.container.host.pod["metadata"]["uid"])]
+        host = self.traffic.network.fabric.hosts.pods[str(process.container.host.pod["metadata"]["uid"])]
         try:
             settings = read_settings(
                 model.settings, model.config, process.env, process.argv, process.files, process.cwd or self.workdir
             )
         except ConfigurationMissing as problem:
-            instance = Instance(process, station, model, Settings({}))
+            instance = Instance(process, host, model, Settings({}))
             instance.write_log((model.config.missing if model.config is not None else "") or "{error}", error=problem)
             return 1
-        instance = Instance(process, station, model, settings)
+        instance = Instance(process, host, model, settings)
         listeners: list[Listener] = []
         startup = Startup(instance, self.traffic.network)
         early = next((number for number, step in enumerate(model.start) if step.listen), len(model.start))

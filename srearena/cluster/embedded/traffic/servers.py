@@ -15,7 +15,7 @@ from srearena.cluster.embedded.traffic.spans import Resource
 
 if TYPE_CHECKING:
     from srearena.application_model.schema import ProgramModel
-    from srearena.cluster.embedded.network.stations import Station
+    from srearena.cluster.embedded.network.hosts import Host
 
 _SINGLE_THREADED = frozenset(("node", "python", "ruby", "lua"))
 """Runtimes that use one processor, however many there are: an interpreter lock or an event loop."""
@@ -39,6 +39,7 @@ class Server:
         "busy",
         "container",
         "cpu_backlog",
+        "host",
         "index",
         "key",
         "leaked_bytes",
@@ -49,11 +50,10 @@ class Server:
         "pod",
         "process",
         "resource",
-        "station",
         "thread_backlog",
     )
 
-    def __init__(self, process: Process, station: Station, name: str) -> None:
+    def __init__(self, process: Process, host: Host, name: str) -> None:
         self.process = process
         self.container = process.container
         self.meter = process.container.meter
@@ -62,7 +62,7 @@ class Server:
         self.pod = name_of(pod)
         self.namespace = namespace_of(pod)
         self.node = process.container.host.node_name
-        self.station = station
+        self.host = host
         self.name = name
         self.index = -1
         self.cpu_backlog = 0.0
@@ -113,8 +113,8 @@ class Store(Server):
 
     __slots__ = ("model", "protocol", "warm_shares")
 
-    def __init__(self, process: Process, station: Station, model: object, protocol: str) -> None:
-        super().__init__(process, station, process.container.config.name)
+    def __init__(self, process: Process, host: Host, model: object, protocol: str) -> None:
+        super().__init__(process, host, process.container.config.name)
         self.model = model
         self.protocol = protocol
         self.warm_shares: dict[str, float] = {}
@@ -137,9 +137,9 @@ class Instance(Server):
         "unsent",
     )
 
-    def __init__(self, process: Process, station: Station, program: ProgramModel, settings: Settings) -> None:
+    def __init__(self, process: Process, host: Host, program: ProgramModel, settings: Settings) -> None:
         self.program = program
-        super().__init__(process, station, program.name)
+        super().__init__(process, host, program.name)
         self.settings = settings
         self.ready = False
         """Whether it has started and serves."""

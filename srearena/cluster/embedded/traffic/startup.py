@@ -109,7 +109,7 @@ class Startup:
         return (listener.server if listener is not None else None), None
 
     def _listener(self, host: str, port: int) -> Listener | None:
-        forecast = self._cluster.forecast(self.instance.station, host, port)  # type: ignore[attr-defined]
+        forecast = self._cluster.forecast(self.instance.host, host, port)  # type: ignore[attr-defined]
         return next((path.listener for path in forecast.paths if path.listener is not None), None)
 
     def _login(self, name: str) -> Login | None:
@@ -175,7 +175,7 @@ class Startup:
     def _registration(self, step: StartStep) -> tuple[str, str, int]:
         instance = self.instance
         port = int(instance.settings.fill(str(instance.program.listen[0].port)) or 0)
-        return instance.settings.fill(step.name), instance.station.address, port
+        return instance.settings.fill(step.name), instance.host.address, port
 
     def _registry(self, step: StartStep) -> Discovery | None:
         assert step.register_in is not None

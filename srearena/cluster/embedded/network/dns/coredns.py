@@ -9,15 +9,15 @@ from random import Random
 from srearena.cluster.embedded.clock import Clock
 from srearena.cluster.embedded.machine.exporter import Sample
 from srearena.cluster.embedded.machine.networking.reachability import Outcome
-from srearena.cluster.embedded.network.dialling import Dialler, elapse
+from srearena.cluster.embedded.network.dialer import Dialer, elapse
 from srearena.cluster.embedded.network.dns.chain import Exchange, Unanswered
 from srearena.cluster.embedded.network.dns.corefile import Configuration
 from srearena.cluster.embedded.network.dns.forwarding import Forwards
 from srearena.cluster.embedded.network.dns.messages import Question, Reply, is_name
 from srearena.cluster.embedded.network.dns.records import ClusterRecords
 from srearena.cluster.embedded.network.fabric import Fabric
+from srearena.cluster.embedded.network.hosts import Host
 from srearena.cluster.embedded.network.resolver import SERVER_TIME, NameServers
-from srearena.cluster.embedded.network.stations import Station
 
 MAX_NESTING = 8
 """Servers may ask each other; who is asked for the eighth time over the same question keeps silent."""
@@ -31,18 +31,18 @@ class CoreDns:
         self,
         fabric: Fabric,
         records: ClusterRecords,
-        dialler: Dialler,
+        dialer: Dialer,
         servers: NameServers,
-        station: Station,
+        host: Host,
         configuration: Configuration,
         random: Random,
         log: Callable[[str], object] = lambda line: None,
     ) -> None:
         self._fabric = fabric
         self._records = records
-        self._dialler = dialler
+        self._dialer = dialer
         self._servers = servers
-        self._station = station
+        self._station = host
         self._configuration = configuration
         self._random = random
         self._log = log
@@ -87,7 +87,7 @@ class CoreDns:
         self._log(line)
 
     def ask(self, server: str, port: int, question: Question) -> Reply | Unanswered:
-        outcome, seconds = elapse(self._dialler.send(self._station, server, port))
+        outcome, seconds = elapse(self._dialer.send(self._station, server, port))
         assert outcome is not None
         path, arrived = outcome
         if not arrived:
@@ -143,6 +143,6 @@ class CoreDns:
             for forward in forwards.forwards:
                 for address, port in forward.targets:
                     route = self._fabric.routes.find(self._station, address, port, "UDP")
-                    if any(path.station is self._station and path.listener is not None for path in route.paths):
+                    if any(path.host is self._station and path.listener is not None for path in route.paths):
                         return server.zone
         return None

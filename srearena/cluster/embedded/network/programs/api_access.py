@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from srearena.cluster.embedded.machine.networking.reachability import Outcome
+from srearena.cluster.embedded.network.hosts import Host
 from srearena.cluster.embedded.network.network import Network
-from srearena.cluster.embedded.network.stations import Station
 from srearena.cluster.embedded.objects import Obj, dig, namespace_of
 from srearena.cluster.embedded.registry.identity import User, service_account
 
@@ -12,26 +12,26 @@ API_SERVICE = ("default", "kubernetes")
 _OPEN = (Outcome.CONNECTED, Outcome.REFUSED)
 
 
-def through_service(network: Network, station: Station) -> Outcome:
+def through_service(network: Network, host: Host) -> Outcome:
     """What a client of the `kubernetes` Service meets. Who answers behind its endpoint is not for us to judge."""
     service = network.world.store.get("services", *API_SERVICE)
     address = dig(service, "spec", "clusterIP")
     if not address:
         return Outcome.CONNECTED
     port = int(dig(service, "spec", "ports", 0, "port", default=443))
-    path = network.fabric.routes.find(station, address, port).paths[0]
+    path = network.fabric.routes.find(host, address, port).paths[0]
     reached = path.backend is not None and path.outcome in _OPEN
     return Outcome.CONNECTED if reached else path.outcome
 
 
-def directly(network: Network, station: Station) -> Outcome:
+def directly(network: Network, host: Host) -> Outcome:
     """What a client of the API server's own address meets."""
     slices = network.fabric.services.slices(*API_SERVICE)
     address = dig(slices[0], "endpoints", 0, "addresses", 0) if slices else None
     if not address:
         return Outcome.CONNECTED
     port = int(dig(slices[0], "ports", 0, "port", default=6443))
-    path = network.fabric.routes.find(station, address, port).paths[0]
+    path = network.fabric.routes.find(host, address, port).paths[0]
     return Outcome.CONNECTED if path.outcome in _OPEN else path.outcome
 
 

@@ -19,7 +19,7 @@ from srearena.cluster.embedded.network.dns.answering import Kubernetes
 from srearena.cluster.embedded.network.dns.coredns import CoreDns
 from srearena.cluster.embedded.network.dns.corefile import Configuration, CorefileError, load, syntax_digest
 from srearena.cluster.embedded.network.dns.messages import Question, Reply
-from srearena.cluster.embedded.network.facade import StationNetwork
+from srearena.cluster.embedded.network.network_client import NetworkClient
 from srearena.cluster.embedded.network.programs.api_access import identity, through_service
 from srearena.cluster.embedded.programs.base import Program
 from srearena.cluster.embedded.programs.registry import program
@@ -55,7 +55,7 @@ class _Run:
         self.version = version
         self.file = _option(process.argv, "conf") or "Corefile"
         facade = process.container.network
-        self.facade = facade if isinstance(facade, StationNetwork) else None
+        self.facade = facade if isinstance(facade, NetworkClient) else None
         self.server: CoreDns | None = None
         self.listeners: list[Listener] = []
         self.going_down = False
@@ -86,7 +86,7 @@ class _Run:
         stop = process.catch(Signals.SIGTERM, Signals.SIGINT)
         process.spawn_thread(self.reloading(configuration))
         if self.facade is not None:
-            self.server = self.facade.network.name_server(self.facade.station, configuration, self.log)
+            self.server = self.facade.network.name_server(self.facade.host, configuration, self.log)
             self.server.synced = not configuration.plugins(Kubernetes)
             if not self.server.synced and not await self.learn_cluster(stop):
                 process.spawn_thread(self.keep_learning())
@@ -131,7 +131,7 @@ class _Run:
         assert self.facade is not None and self.server is not None
         network = self.facade.network
         user = identity(self.process.container.host.pod)
-        if through_service(network, self.facade.station) is not Outcome.CONNECTED:
+        if through_service(network, self.facade.host) is not Outcome.CONNECTED:
             return False
         if not all(network.permits(user, "list", group, resource) for group, resource in WATCHED):
             return False
@@ -143,7 +143,7 @@ class _Run:
         assert self.facade is not None
         network = self.facade.network
         while not self.synced_now():
-            reached = through_service(network, self.facade.station)
+            reached = through_service(network, self.facade.host)
             user = identity(self.process.container.host.pod)
             for group, resource in WATCHED:
                 if reached is not Outcome.CONNECTED:

@@ -14,7 +14,7 @@ from srearena.cluster.embedded.machine.networking.connections import Connection
 from srearena.cluster.embedded.machine.networking.reachability import Outcome
 from srearena.cluster.embedded.machine.networking.sockets import HttpRequest, HttpResponse
 from srearena.cluster.embedded.machine.processes.process import Process
-from srearena.cluster.embedded.network.facade import StationNetwork
+from srearena.cluster.embedded.network.network_client import NetworkClient
 from srearena.cluster.embedded.programs.base import Program
 from srearena.cluster.embedded.programs.registry import program
 from srearena.cluster.embedded.programs.serving import Flags, go_bind_error, stop_signal, until_stopped
@@ -69,7 +69,7 @@ async def _load(process: Process, flags: Flags) -> int:
     facade = process.container.network
     url = urlsplit(flags.operands[-1] if flags.operands else "")
     wanted = int(flags.get("c", "4")) if flags.get("c", "4").isdigit() else 4
-    if not isinstance(facade, StationNetwork) or not url.hostname:
+    if not isinstance(facade, NetworkClient) or not url.hostname:
         await process.error("Error: need a url\n")
         return 1
     stop = stop_signal(process)
@@ -83,11 +83,11 @@ async def _load(process: Process, flags: Flags) -> int:
         tried.connection.close()
         return 0
     network = facade.network
-    flows, path = network.fabric.flows, network.reach(facade.station, host, port).path
-    held = min(wanted, flows.ports(facade.station).size)
-    server = path.station.node if path is not None and path.station is not None else ""
+    flows, path = network.fabric.flows, network.reach(facade.host, host, port).path
+    held = min(wanted, flows.ports(facade.host).size)
+    server = path.host.node if path is not None and path.host is not None else ""
     nodes = {node for node in (process.container.host.node_name, server) if node}
-    purpose = f"{facade.station.address}:{process.pid}"
+    purpose = f"{facade.host.address}:{process.pid}"
     process.set_memory(_MEMORY + held * _PER_CONNECTION)
     await process.error(f"{_when(process)} [INF] Starting at {flags.get('qps', '8')} qps with {held} thread(s)\n")
     try:
@@ -102,7 +102,7 @@ async def _load(process: Process, flags: Flags) -> int:
 
 
 async def _hold(
-    process: Process, facade: StationNetwork, server: tuple[str, int], wanted: int, stop: Signal[int]
+    process: Process, facade: NetworkClient, server: tuple[str, int], wanted: int, stop: Signal[int]
 ) -> None:
     """Keep so many connections open until told to stop."""
     await process.error(f"{_when(process)} [INF] Starting with {wanted} thread(s)\n")

@@ -10,7 +10,6 @@ from srearena.cluster.embedded.machine.networking.certificates import TlsIdentit
 from srearena.cluster.embedded.machine.networking.reachability import Outcome
 from srearena.cluster.embedded.machine.networking.sockets import HttpRequest, HttpResponse
 from srearena.cluster.embedded.machine.processes.process import Process
-from srearena.cluster.embedded.network.facade import StationNetwork
 from srearena.cluster.embedded.network.host_certificates import OWN, SECRETS, shown, warnings
 from srearena.cluster.embedded.network.ingress import (
     CLASSES,
@@ -20,6 +19,7 @@ from srearena.cluster.embedded.network.ingress import (
     Routed,
     ingresses_of_class,
 )
+from srearena.cluster.embedded.network.network_client import NetworkClient
 from srearena.cluster.embedded.objects import dig, name_of, namespace_of
 from srearena.cluster.embedded.programs.base import Program
 from srearena.cluster.embedded.programs.registry import program
@@ -64,7 +64,7 @@ class _Run:
     def __init__(self, process: Process) -> None:
         self.process = process
         facade = process.container.network
-        self.facade = facade if isinstance(facade, StationNetwork) else None
+        self.facade = facade if isinstance(facade, NetworkClient) else None
         self.table = IngressTable(())
         self.stale = True
         self.news = Changed(process.clock)

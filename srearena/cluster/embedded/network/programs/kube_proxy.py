@@ -12,7 +12,7 @@ from srearena.cluster.embedded.durations import format_micro_time
 from srearena.cluster.embedded.machine.networking.reachability import Outcome
 from srearena.cluster.embedded.machine.networking.sockets import HttpRequest, HttpResponse
 from srearena.cluster.embedded.machine.processes.process import Process
-from srearena.cluster.embedded.network.facade import StationNetwork
+from srearena.cluster.embedded.network.network_client import NetworkClient
 from srearena.cluster.embedded.network.programs.api_access import directly
 from srearena.cluster.embedded.objects import dig
 from srearena.cluster.embedded.programs.base import Program
@@ -45,7 +45,7 @@ class _Run:
         self.process = process
         self.version = version if version.startswith("v") else f"v{version}"
         facade = process.container.network
-        self.facade = facade if isinstance(facade, StationNetwork) else None
+        self.facade = facade if isinstance(facade, NetworkClient) else None
         self.live = False
 
     def log(self, level: str, place: str, text: str) -> None:
@@ -126,7 +126,7 @@ class _Run:
         """Follow the cluster while the API can be heard, keep what there is while it cannot."""
         assert self.facade is not None
         network = self.facade.network
-        outcome = directly(network, self.facade.station)
+        outcome = directly(network, self.facade.host)
         heard = outcome is Outcome.CONNECTED and not self.process.stopped
         if heard and not self.live:
             for name in ("service config", "endpoint slice config", "node config"):

@@ -14,7 +14,7 @@ from srearena.cluster.embedded.clock import Clock, Task
 from srearena.cluster.embedded.machine.networking.certificates import TlsIdentity
 from srearena.cluster.embedded.machine.networking.http_message import HttpRequest
 from srearena.cluster.embedded.machine.networking.reachability import HttpResult
-from srearena.cluster.embedded.network.facade import StationNetwork
+from srearena.cluster.embedded.network.network_client import NetworkClient
 from srearena.cluster.embedded.objects import Obj, dig, name_of, namespace_of
 from srearena.cluster.embedded.telemetry.collectors.blackbox import EXPORTER, TIMEOUT
 from srearena.cluster.embedded.telemetry.collectors.collector import Target
@@ -44,7 +44,7 @@ class IngressEndpoint:
 class IngressProbeCollector:
     job = "blackbox-http"
 
-    def __init__(self, world: World, facade: StationNetwork, store: MetricStore) -> None:
+    def __init__(self, world: World, facade: NetworkClient, store: MetricStore) -> None:
         self._clock: Clock = world.clock
         self._objects = world.store
         self._facade = facade

@@ -51,7 +51,7 @@ class Scraper:
             "spec": {"nodeName": node, "dnsPolicy": "ClusterFirst", "containers": []},
         }
         sockets = NetworkNamespace(network.clock, (ADDRESS,))
-        self.station = network.attach_pod(pod, sockets).station
+        self.host = network.attach_pod(pod, sockets).host
 
     @property
     def epoch(self) -> int:
@@ -73,7 +73,7 @@ class Scraper:
         return self._check(path, address, port)
 
     def _path(self, address: str, port: int) -> Path:
-        return self._network.fabric.routes.find(self.station, address, port).paths[0]
+        return self._network.fabric.routes.find(self.host, address, port).paths[0]
 
     @staticmethod
     def _check(path: Path, address: str, port: int) -> ReachabilityCheck:
@@ -89,4 +89,4 @@ class Scraper:
 
     def forecast(self, host: str, port: int) -> Forecast:
         """Return the forecast for connections to a name and port."""
-        return self._network.forecast(self.station, host, port)
+        return self._network.forecast(self.host, host, port)

@@ -41,5 +41,5 @@ def standard_collectors(
         *control_plane_collectors(world, nodes, scheduler, controllers, scraper, store),
         ProgramCollector(nodes, scraper, store),
         BlackboxCollector(world, scraper, store),
-        IngressProbeCollector(world, network.facade_of(scraper.station), store),
+        IngressProbeCollector(world, network.client_of(scraper.host), store),
     ]

@@ -1,6 +1,6 @@
 """The world outside the cluster: a name server, a handful of well-known sites, and the machine that hosts it all.
 
-Every site is a station like any other, so that links can be cut and policies can forbid it. A name that is not in
+Every site is a host like any other, so that links can be cut and policies can forbid it. A name that is not in
 the table does not exist, an address that is not in it does not answer.
 """
 
@@ -24,8 +24,8 @@ from srearena.cluster.embedded.network.dns.messages import (
     qualified,
     reverse_name,
 )
+from srearena.cluster.embedded.network.hosts import Host, HostKind, Hosts
 from srearena.cluster.embedded.network.resolver import DNS_PORT, NameServer
-from srearena.cluster.embedded.network.stations import Station, StationKind, Stations
 
 SITE_TTL = 300
 NEGATIVE_TTL = 900
@@ -86,41 +86,41 @@ class Daemon:
         """There are always enough."""
 
 
-class Outside:
+class ExternalHosts:
     """Names and sites outside; `serve_dns` makes a listener a name server."""
 
     def __init__(
         self,
         clock: Clock,
-        stations: Stations,
+        hosts: Hosts,
         serve_dns: Callable[[Listener, NameServer], object],
     ) -> None:
         self._clock = clock
-        self._stations = stations
+        self._hosts = hosts
         self._serve_dns = serve_dns
         self.names: dict[str, tuple[str, ...]] = {}
         self.aliases = {qualified(name): qualified(target) for name, target in ALIASES.items()}
         self._reverse: dict[str, str] = {}
-        self.host = self._station((GATEWAY,))
+        self.host = self._attach((GATEWAY,))
         """The machine the cluster runs on; the operator's own requests come from here."""
         self._resolver(self.host)
         for name, addresses in SITES.items():
             self.add_site(name, addresses)
 
-    def add_site(self, name: str, addresses: tuple[str, ...], http: HttpHandler | None = None) -> Station:
+    def add_site(self, name: str, addresses: tuple[str, ...], http: HttpHandler | None = None) -> Host:
         """Put a site on the internet that answers on ports 80 and 443, politely or with `http`."""
         full = qualified(name)
         self.names[full] = addresses
         for address in addresses:
             self._reverse.setdefault(reverse_name(address), full)
-        station = self._station(addresses)
+        host = self._attach(addresses)
         owner = Daemon(self._clock, name)
         identity = TlsIdentity((name, f"*.{name}"), "Let's Encrypt")
-        station.sockets.listen(owner, 80, http=http or _greeting)
-        station.sockets.listen(owner, 443, http=http or _greeting, tls=identity)
+        host.sockets.listen(owner, 80, http=http or _greeting)
+        host.sockets.listen(owner, 443, http=http or _greeting, tls=identity)
         if RESOLVERS.intersection(addresses):
-            self._resolver(station)
-        return station
+            self._resolver(host)
+        return host
 
     def answer(self, question: Question, client: str) -> Reply:
         """What a public name server says."""
@@ -144,12 +144,12 @@ class Outside:
         ]
         return Reply(NOERROR, tuple(records), seconds=0.002, negative_ttl=NEGATIVE_TTL)
 
-    def _station(self, addresses: tuple[str, ...]) -> Station:
+    def _attach(self, addresses: tuple[str, ...]) -> Host:
         sockets = NetworkNamespace(self._clock, addresses)
-        return self._stations.attach_outside(Station(StationKind.OUTSIDE, "", sockets, addresses))
+        return self._hosts.attach_external(Host(HostKind.OUTSIDE, "", sockets, addresses))
 
-    def _resolver(self, station: Station) -> None:
-        listener = station.sockets.listen(Daemon(self._clock, "named"), DNS_PORT, protocol="UDP")
+    def _resolver(self, host: Host) -> None:
+        listener = host.sockets.listen(Daemon(self._clock, "named"), DNS_PORT, protocol="UDP")
         self._serve_dns(listener, self.answer)
 
 

@@ -1,4 +1,4 @@
-"""The network as one station sees it: implements the `NetworkFacade` that programs and shells are given.
+"""The network as one host sees it: implements the `NetworkFacade` that programs and shells are given.
 
 Everything is lived through: names are looked up, packets are sent again, and while a client waits the cluster goes
 on and may change the outcome.
@@ -20,11 +20,11 @@ from srearena.cluster.embedded.machine.networking.reachability import (
     PingResult,
     Resolution,
 )
-from srearena.cluster.embedded.network.dialling import Dialled, Waits
+from srearena.cluster.embedded.network.dialer import ConnectAttempt, Waits
 from srearena.cluster.embedded.network.flows import Flow
+from srearena.cluster.embedded.network.hosts import Host
 from srearena.cluster.embedded.network.resolv import ResolverSettings, parsed_hosts, parsed_settings
-from srearena.cluster.embedded.network.stations import Station
-from srearena.cluster.embedded.network.wire import carried
+from srearena.cluster.embedded.network.tcp_connections import carried
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.network.network import Network
@@ -34,24 +34,24 @@ RESOLV_CONF = "/etc/resolv.conf"
 HOSTS = "/etc/hosts"
 
 
-class StationNetwork:
-    """One station's way to everybody else.
+class NetworkClient:
+    """One host's way to everybody else.
 
-    `read` gives the station's own /etc/resolv.conf and /etc/hosts as they are now; the texts given at first hold
+    `read` gives the host's own /etc/resolv.conf and /etc/hosts as they are now; the texts given at first hold
     where it has none.
     """
 
     def __init__(
-        self, network: Network, station: Station, resolv_conf: str, hosts: str, read: FileReader | None = None
+        self, network: Network, host: Host, resolv_conf: str, hosts: str, read: FileReader | None = None
     ) -> None:
         self.network = network
-        self.station = station
+        self.host = host
         self._resolv_conf = resolv_conf
         self._hosts = hosts
         self._read = read
 
-    def with_files(self, read: FileReader) -> StationNetwork:
-        return StationNetwork(self.network, self.station, self._resolv_conf, self._hosts, read)
+    def with_files(self, read: FileReader) -> NetworkClient:
+        return NetworkClient(self.network, self.host, self._resolv_conf, self._hosts, read)
 
     @property
     def settings(self) -> ResolverSettings:
@@ -85,7 +85,7 @@ class StationNetwork:
         listener, flow = reached.path.listener, reached.flow
         if listener is None or flow is None:
             return ConnectResult(reached.outcome, address, seconds=seconds)
-        connection = carried(self.network, self.station, reached.path, listener, (address, port), flow)
+        connection = carried(self.network, self.host, reached.path, listener, (address, port), flow)
         return ConnectResult(Outcome.CONNECTED, address, connection, seconds)
 
     async def http(
@@ -114,18 +114,18 @@ class StationNetwork:
         result.address, result.connect_seconds, result.seconds = address, connect_seconds, clock.now - started
         return result
 
-    async def _exchange(self, reached: Dialled, server: tuple[str, int], request: HttpRequest) -> HttpResult:
+    async def _exchange(self, reached: ConnectAttempt, server: tuple[str, int], request: HttpRequest) -> HttpResult:
         """Request there, response back, over an open connection."""
-        dialler, path = self.network.dialler, reached.path
+        dialer, path = self.network.dialer, reached.path
         listener, flow = path.listener, reached.flow
         assert listener is not None and flow is not None
-        if not await self._lived(dialler.transfer(self.station, path, len(request.body) + 200)):
+        if not await self._lived(dialer.transfer(self.host, path, len(request.body) + 200)):
             return HttpResult(Outcome.TIMEOUT, connected=True)
         request.peer = path.source
         result = await listener.answer_http(request, (path.source, flow.local_port), server)
         size = len(result.response.body) + 200 if result.response is not None else 40
-        now = self.network.fabric.routes.again(self.station, path, "TCP")
-        if not await self._lived(dialler.transfer(self.station, now, size, back=True)):
+        now = self.network.fabric.routes.again(self.host, path, "TCP")
+        if not await self._lived(dialer.transfer(self.host, now, size, back=True)):
             return HttpResult(Outcome.TIMEOUT, connected=True)
         return result
 
@@ -144,13 +144,13 @@ class StationNetwork:
         result.address = address
         return result
 
-    async def _checked(self, reached: Dialled, service: str) -> GrpcResult:
-        dialler, listener = self.network.dialler, reached.path.listener
+    async def _checked(self, reached: ConnectAttempt, service: str) -> GrpcResult:
+        dialer, listener = self.network.dialer, reached.path.listener
         assert listener is not None
-        if not await self._lived(dialler.transfer(self.station, reached.path, 200)):
+        if not await self._lived(dialer.transfer(self.host, reached.path, 200)):
             return GrpcResult(Outcome.TIMEOUT, connected=True)
         result = await listener.answer_grpc_health(service)
-        if not await self._lived(dialler.transfer(self.station, reached.path, 200, back=True)):
+        if not await self._lived(dialer.transfer(self.host, reached.path, 200, back=True)):
             return GrpcResult(Outcome.TIMEOUT, connected=True)
         return result
 
@@ -160,7 +160,7 @@ class StationNetwork:
         resolution = await self._within(self.resolving(host), timeout)
         if resolution is None or not resolution.addresses:
             return None
-        path, arrived = await self._lived(self.network.dialler.send(self.station, resolution.addresses[0], port))
+        path, arrived = await self._lived(self.network.dialer.send(self.host, resolution.addresses[0], port))
         if not arrived and path.outcome not in (Outcome.TIMEOUT, Outcome.CONNECTED):
             return None
         listener = path.listener
@@ -182,7 +182,7 @@ class StationNetwork:
         if not resolution.addresses:
             return PingResult(resolution.outcome)
         address = resolution.addresses[0]
-        outcome, seconds = self.network.dialler.echo(self.station, address)
+        outcome, seconds = self.network.dialer.echo(self.host, address)
         if outcome is Outcome.TIMEOUT:
             seconds = max(0.0, timeout - (clock.now - started))
         await clock.sleep(seconds)
@@ -194,20 +194,20 @@ class StationNetwork:
         self, name: str, kind: str = "A", search: bool = True, server: str | None = None
     ) -> Waits[Resolution]:
         return self.network.resolver.resolve(
-            self.station, name, kind, self.settings, self.hosts, search=search, server=server
+            self.host, name, kind, self.settings, self.hosts, search=search, server=server
         )
 
-    def _dialling(self, host: str, port: int, protocol: str) -> Waits[tuple[str, Dialled | Outcome]]:
+    def _dialling(self, host: str, port: int, protocol: str) -> Waits[tuple[str, ConnectAttempt | Outcome]]:
         """Resolve, then try the addresses in turn until one can be reached."""
         resolution = yield from self.resolving(host)
         addresses = resolution.addresses
         if not addresses:
             return "", resolution.outcome
-        dialler = self.network.dialler
+        dialer = self.network.dialer
         for address in addresses:
             if protocol == "UDP":
-                return address, dialler.associated(self.station, address, port)
-            reached = yield from dialler.dial(self.station, address, port)
+                return address, dialer.associated(self.host, address, port)
+            reached = yield from dialer.dial(self.host, address, port)
             if reached.outcome is Outcome.CONNECTED or address == addresses[-1]:
                 return address, reached
         return "", Outcome.NXDOMAIN

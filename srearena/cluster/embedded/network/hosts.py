@@ -1,6 +1,6 @@
 """Who is on the network: pod sandboxes, nodes, and the world outside, each with its sockets and addresses.
 
-A `Station` stands for one network namespace as others see it. Pods on the host network have a station of their own
+A `Host` stands for one network namespace as others see it. Pods on the host network have a host of their own
 (they are asked about as pods) but share the sockets and the addresses of their node. Every change moves the epoch.
 """
 
@@ -15,15 +15,15 @@ from srearena.cluster.embedded.network.addresses import within
 from srearena.cluster.embedded.objects import Obj, dig, name_of, namespace_of, uid_of
 
 
-class StationKind(StrEnum):
+class HostKind(StrEnum):
     POD = "pod"
     NODE = "node"
     OUTSIDE = "outside"
 
 
 @dataclass(eq=False, slots=True, repr=False)
-class Station:
-    kind: StationKind
+class Host:
+    kind: HostKind
     node: str
     """Name of the node it is on; empty outside the cluster."""
     sockets: NetworkNamespace
@@ -41,71 +41,71 @@ class Station:
     @property
     def is_isolable(self) -> bool:
         """Whether network policies can hold it: only pods with a namespace of their own."""
-        return self.kind is StationKind.POD and not self.host_network
+        return self.kind is HostKind.POD and not self.host_network
 
     def __repr__(self) -> str:
-        if self.kind is StationKind.POD:
+        if self.kind is HostKind.POD:
             return f"pod {self.pod_namespace}/{self.pod_name}"
-        return f"node {self.node}" if self.kind is StationKind.NODE else "outside"
+        return f"node {self.node}" if self.kind is HostKind.NODE else "outside"
 
 
-class Stations:
-    """All stations of a cluster, by address, pod and node."""
+class Hosts:
+    """All hosts of a cluster, by address, pod and node."""
 
     def __init__(self, changed: Callable[[], object]) -> None:
         self._changed = changed
-        self.by_address: dict[str, Station] = {}
-        self.nodes: dict[str, Station] = {}
-        self.pods: dict[str, Station] = {}
+        self.by_address: dict[str, Host] = {}
+        self.nodes: dict[str, Host] = {}
+        self.pods: dict[str, Host] = {}
         """By UID."""
         self._pod_ranges: dict[str, str] = {}
-        self._host_ports: dict[tuple[str, int, str], list[tuple[str, Station, int]]] = {}
+        self._host_ports: dict[tuple[str, int, str], list[tuple[str, Host, int]]] = {}
 
     # Nodes
 
-    def attach_node(self, name: str, sockets: NetworkNamespace, pod_cidr: str = "") -> Station:
+    def attach_node(self, name: str, sockets: NetworkNamespace, pod_cidr: str = "") -> Host:
         """A node appears, with its address or addresses in `sockets`; the gateway of its pod range is one of them."""
-        station = Station(StationKind.NODE, name, sockets, sockets.addresses)
+        host = Host(HostKind.NODE, name, sockets, sockets.addresses)
         self.detach_node(name)
-        self.nodes[name] = station
+        self.nodes[name] = host
         for address in sockets.addresses:
-            self.by_address[address] = station
+            self.by_address[address] = host
         if pod_cidr:
             self._pod_ranges[pod_cidr] = name
         sockets.changed = self._changed
         self._changed()
-        return station
+        return host
 
     def detach_node(self, name: str) -> None:
-        station = self.nodes.pop(name, None)
-        if station is None:
+        host = self.nodes.pop(name, None)
+        if host is None:
             return
-        self._forget_addresses(station)
+        self._forget_addresses(host)
         self._pod_ranges = {cidr: node for cidr, node in self._pod_ranges.items() if node != name}
-        station.sockets.changed = None
+        host.sockets.changed = None
         self._changed()
 
     def set_node_up(self, name: str, up: bool) -> None:
         """Whether a node is powered and plugged in. A node that is not answers nobody, and nobody on it hears."""
-        station = self.nodes.get(name)
-        if station is not None and station.up != up:
-            station.up = up
+        host = self.nodes.get(name)
+        if host is not None and host.up != up:
+            host.up = up
             self._changed()
 
     def is_up(self, node: str) -> bool:
         """Whether what is on that node has a network at all (nodes nobody attached are taken to be fine)."""
-        station = self.nodes.get(node)
-        return station is None or station.up
+        host = self.nodes.get(node)
+        return host is None or host.up
 
     # Pods
 
-    def attach_pod(self, pod: Obj, sockets: NetworkNamespace) -> Station:
+    def attach_pod(self, pod: Obj, sockets: NetworkNamespace) -> Host:
         """A pod's sandbox is up. Its address is in `sockets`; a host-network pod brings the sockets of its node."""
         self.detach_pod(uid_of(pod))
         host_network = bool(dig(pod, "spec", "hostNetwork", default=False))
         node = str(dig(pod, "spec", "nodeName", default=""))
-        station = Station(
-            StationKind.POD,
+        host = Host(
+            HostKind.POD,
             node,
             sockets,
             sockets.addresses,
@@ -114,45 +114,45 @@ class Stations:
             uid_of(pod),
             host_network,
         )
-        self.pods[station.uid] = station
+        self.pods[host.uid] = host
         if not host_network:
             for address in sockets.addresses:
-                self.by_address[address] = station
+                self.by_address[address] = host
             sockets.changed = self._changed
             for host_ip, port, protocol, target in _host_ports(pod):
-                self._host_ports.setdefault((node, port, protocol), []).append((host_ip, station, target))
+                self._host_ports.setdefault((node, port, protocol), []).append((host_ip, host, target))
         self._changed()
-        return station
+        return host
 
     def detach_pod(self, uid: str) -> None:
-        station = self.pods.pop(uid, None)
-        if station is None:
+        host = self.pods.pop(uid, None)
+        if host is None:
             return
-        if not station.host_network:
-            self._forget_addresses(station)
-            station.sockets.changed = None
+        if not host.host_network:
+            self._forget_addresses(host)
+            host.sockets.changed = None
             for place, entries in list(self._host_ports.items()):
-                rest = [entry for entry in entries if entry[1] is not station]
+                rest = [entry for entry in entries if entry[1] is not host]
                 if len(rest) != len(entries):
                     self._host_ports[place] = rest
                 if not rest:
                     del self._host_ports[place]
         self._changed()
 
-    def attach_outside(self, station: Station) -> Station:
-        for address in station.addresses:
-            self.by_address[address] = station
-        station.sockets.changed = self._changed
+    def attach_external(self, host: Host) -> Host:
+        for address in host.addresses:
+            self.by_address[address] = host
+        host.sockets.changed = self._changed
         self._changed()
-        return station
+        return host
 
     # Questions
 
-    def host_port(self, node: str, address: str, port: int, protocol: str) -> tuple[Station, int] | None:
+    def host_port(self, node: str, address: str, port: int, protocol: str) -> tuple[Host, int] | None:
         """The pod, and its port, behind a hostPort of that node."""
-        for host_ip, station, target in self._host_ports.get((node, port, protocol), ()):
+        for host_ip, host, target in self._host_ports.get((node, port, protocol), ()):
             if host_ip in ("", "0.0.0.0", "::", address):
-                return station, target
+                return host, target
         return None
 
     def owner_of_range(self, address: str) -> str | None:
@@ -162,9 +162,9 @@ class Stations:
                 return node
         return None
 
-    def _forget_addresses(self, station: Station) -> None:
-        for address in station.addresses:
-            if self.by_address.get(address) is station:
+    def _forget_addresses(self, host: Host) -> None:
+        for address in host.addresses:
+            if self.by_address.get(address) is host:
                 del self.by_address[address]
 
 

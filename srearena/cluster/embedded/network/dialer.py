@@ -15,8 +15,8 @@ from typing import TypeVar
 from srearena.cluster.embedded.machine.networking.reachability import Outcome
 from srearena.cluster.embedded.network.fabric import Fabric
 from srearena.cluster.embedded.network.flows import Flow
+from srearena.cluster.embedded.network.hosts import Host
 from srearena.cluster.embedded.network.routes import Path, Route
-from srearena.cluster.embedded.network.stations import Station
 
 T = TypeVar("T")
 Waits = Generator[float, None, T]
@@ -33,7 +33,7 @@ _SPREAD = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Dialled:
+class ConnectAttempt:
     """How an attempt to open a flow ended; where it stands, `flow` must be ended by whoever asked."""
 
     outcome: Outcome
@@ -55,12 +55,12 @@ def elapse(waits: Waits[T], limit: float = float("inf")) -> tuple[T | None, floa
             return None, limit
 
 
-class Dialler:
+class Dialer:
     def __init__(self, fabric: Fabric, random: Random) -> None:
         self._fabric = fabric
         self._random = random
 
-    def choose(self, source: Station, route: Route) -> Path:
+    def choose(self, source: Host, route: Route) -> Path:
         """The path of a new flow: any of the route's, unless the Service keeps clients with their backend."""
         paths, rule = route.paths, route.rule
         if rule is not None and rule.affinity_seconds and paths[0].backend is not None:
@@ -76,14 +76,14 @@ class Dialler:
     def _any(self, paths: tuple[Path, ...]) -> Path:
         return paths[self._random.randrange(len(paths))]
 
-    def dial(self, source: Station, address: str, port: int) -> Waits[Dialled]:
+    def dial(self, source: Host, address: str, port: int) -> Waits[ConnectAttempt]:
         """Open a TCP connection, for as long as the kernel tries."""
         fabric = self._fabric
         route = fabric.routes.find(source, address, port, "TCP")
         path = self.choose(source, route)
         flow = fabric.flows.begin(source, (address, port, "TCP"))
         if flow is None:
-            return Dialled(Outcome.NO_PORT, path, route)
+            return ConnectAttempt(Outcome.NO_PORT, path, route)
         connected = False
         try:
             for wait in SYN_WAITS:
@@ -93,21 +93,21 @@ class Dialler:
                     continue
                 yield self.round_trip(path)
                 connected = path.outcome is Outcome.CONNECTED
-                if path.station is not None and path.station.sockets is not source.sockets:
-                    fabric.flows.track(flow, source.node, path.station.node)
-                return Dialled(path.outcome, path, route, flow if connected else None)
-            return Dialled(Outcome.TIMEOUT, path, route)
+                if path.host is not None and path.host.sockets is not source.sockets:
+                    fabric.flows.track(flow, source.node, path.host.node)
+                return ConnectAttempt(path.outcome, path, route, flow if connected else None)
+            return ConnectAttempt(Outcome.TIMEOUT, path, route)
         finally:
             if not connected:
                 flow.end(linger=False)
 
-    def _repeated(self, source: Station, address: str, port: int, path: Path) -> Path:
+    def _repeated(self, source: Host, address: str, port: int, path: Path) -> Path:
         """What the next packet of the same attempt meets: a translation made once stays."""
-        if path.backend is not None and path.station is not None:
+        if path.backend is not None and path.host is not None:
             return self._fabric.routes.again(source, path, "TCP", established=False)
         return self.choose(source, self._fabric.routes.find(source, address, port, "TCP"))
 
-    def send(self, source: Station, address: str, port: int) -> Waits[tuple[Path, bool]]:
+    def send(self, source: Host, address: str, port: int) -> Waits[tuple[Path, bool]]:
         """Send one UDP datagram: the path it took, and whether it got there and an answer could come back.
 
         Where it is refused the news takes a round trip; where it is lost, none ever comes.
@@ -119,14 +119,14 @@ class Dialler:
         yield self.round_trip(path)
         return path, path.outcome is Outcome.CONNECTED
 
-    def associated(self, source: Station, address: str, port: int) -> Dialled:
+    def associated(self, source: Host, address: str, port: int) -> ConnectAttempt:
         """Connect a UDP socket, which asks nobody; only what an immediate refusal tells is known."""
         route = self._fabric.routes.find(source, address, port, "UDP")
         path = self.choose(source, route)
         silent = path.outcome is Outcome.TIMEOUT
-        return Dialled(Outcome.CONNECTED if silent else path.outcome, path, route)
+        return ConnectAttempt(Outcome.CONNECTED if silent else path.outcome, path, route)
 
-    def echo(self, source: Station, address: str) -> tuple[Outcome, float]:
+    def echo(self, source: Host, address: str) -> tuple[Outcome, float]:
         """What a ping of an address gives, and after how long. Service addresses do not answer pings."""
         path = self._fabric.routes.find(source, address, 0, "ICMP").paths[0]
         if path.outcome is Outcome.TIMEOUT or self._goes_missing(path):
@@ -134,7 +134,7 @@ class Dialler:
         alive = path.outcome in (Outcome.REFUSED, Outcome.CONNECTED)
         return (Outcome.CONNECTED if alive else path.outcome), self.round_trip(path)
 
-    def transfer(self, source: Station, path: Path, size: int, *, back: bool = False) -> Waits[bool]:
+    def transfer(self, source: Host, path: Path, size: int, *, back: bool = False) -> Waits[bool]:
         """Carry bytes over an open connection; False once TCP gives up on it."""
         tries = 0
         here = path
@@ -157,7 +157,7 @@ class Dialler:
         if quality.lost:
             delay += self._resending(packets, quality.lost, here.round_trip + quality.delay)
         yield delay
-        target = path.station
+        target = path.host
         if target is not None and target.sockets is not source.sockets:
             here_counts, there_counts = source.sockets.carried, target.sockets.carried
             sender, receiver = (there_counts, here_counts) if back else (here_counts, there_counts)

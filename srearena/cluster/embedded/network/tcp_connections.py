@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING
 
 from srearena.cluster.embedded.machine.networking.sockets import Connection, Listener, connection_pair
 from srearena.cluster.embedded.network.flows import Flow
+from srearena.cluster.embedded.network.hosts import Host
 from srearena.cluster.embedded.network.routes import Path
-from srearena.cluster.embedded.network.stations import Station
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.network.network import Network
 
 
 def carried(
-    network: Network, source: Station, path: Path, listener: Listener, server: tuple[str, int], flow: Flow
+    network: Network, source: Host, path: Path, listener: Listener, server: tuple[str, int], flow: Flow
 ) -> Connection:
     """Connect to a listener over a path; the client's end. The flow ends with the connection."""
     client = (path.source, flow.local_port)
     far = listener.connect(client, server)
-    if path.station is not None and path.station.sockets is source.sockets:
+    if path.host is not None and path.host.sockets is source.sockets:
         flow.end(linger=False)
         return far
     near, middle = connection_pair(network.clock, client, server)
@@ -39,7 +39,7 @@ class _Wire:
     def __init__(
         self,
         network: Network,
-        source: Station,
+        source: Host,
         path: Path,
         near: Connection,
         middle: Connection,
@@ -78,7 +78,7 @@ class _Wire:
     async def _travel(self, size: int, back: bool) -> bool:
         network = self._network
         path = network.fabric.routes.again(self._source, self._path, "TCP")
-        steps = network.dialler.transfer(self._source, path, size, back=back)
+        steps = network.dialer.transfer(self._source, path, size, back=back)
         while True:
             try:
                 seconds = next(steps)
