@@ -1,6 +1,6 @@
 """The server as an ASGI application: authenticate, authorize, find the handler, and turn every refusal into a Status.
 
-The order is the real server's: nobody learns what exists before it is settled who asks and whether they may.
+The order is the real server's: authentication and authorization come before the lookup of resources.
 """
 
 from __future__ import annotations
@@ -92,15 +92,15 @@ SOCKETS: Final[Mapping[str, Callable[[Backend, sockets.WebSocket], Awaitable[Non
 
 
 class NoSuchPath(Exception):
-    """Nothing is served there; said in plain text, as Go's mux says it."""
+    """Unknown path; a plain-text response, as by Go's mux."""
 
 
 class ServerAway(Exception):
-    """Somebody else serves that group and version, and cannot be reached; said in plain text, by the aggregator."""
+    """The server of that group and version is unavailable; a plain-text response, as by the aggregator."""
 
 
 class NoSuchMethod(Exception):
-    """Something is served there, but not with this method."""
+    """The path exists, but not with this method."""
 
 
 class Application:
@@ -308,8 +308,8 @@ class Application:
         if document is None:
             raise NoSuchPath
         fingerprint = self._backend.open_api.fingerprint(group, version)
-        asked = request.query.text("hash")
-        if asked and asked != fingerprint:
+        requested_hash = request.query.text("hash")
+        if requested_hash and requested_hash != fingerprint:
             await request.reply(301, b"", headers=[("location", f"{request.path}?hash={fingerprint}")])
             return
         headers = [("etag", f'"{fingerprint}"'), ("vary", "Accept")]
@@ -329,7 +329,7 @@ class Application:
 
 
 async def refuse(request: Request, error: ApiError) -> None:
-    """Tell the client why not; a stream that has begun can only be cut."""
+    """Send an error response; a stream that has begun can only be closed."""
     if request.started:
         if request.connection is not None:
             request.connection.abort()
@@ -344,7 +344,7 @@ async def refuse(request: Request, error: ApiError) -> None:
 
 
 def _impersonations(user: User) -> list[Attributes]:
-    """What somebody must be allowed to, to act as this user."""
+    """The permissions needed to impersonate this user."""
     wanted: list[Attributes] = []
     parts = user.name.split(":")
     if user.name.startswith("system:serviceaccount:") and len(parts) == 4:

@@ -59,12 +59,12 @@ async def apply(backend: Backend, request: Request, row: Resource, wish: WriteWi
         except NotFound:
             if part:
                 raise
-        made = applied(None)
-        uid = meta(made).get("uid")
+        new_object = applied(None)
+        uid = meta(new_object).get("uid")
         if uid:
             why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             raise Conflict(row.group_resource, name, why)
-        return backend.registry.create(row, namespace, made, options), 201
+        return backend.registry.create(row, namespace, new_object, options), 201
 
     obj, status = await settled(write)
     await show_view(backend, request, row, view, obj, status)

@@ -1,4 +1,4 @@
-"""Who is asking: client certificates, bearer tokens, and users that another one may speak for.
+"""Authentication: client certificates, bearer tokens, and impersonation.
 
 Anonymous requests are refused. A credential that does not hold is never replaced by a weaker one: a bad token is
 a 401 even on a connection with a good certificate.
@@ -85,7 +85,7 @@ class Authenticator:
         self._issuer = issuer
 
     def authenticate(self, request: Request) -> User:
-        """The user of a request; Unauthorized where nobody is."""
+        """The user of a request; Unauthorized without valid credentials."""
         header = request.header("authorization")
         scheme, _, token = header.partition(" ")
         token = token.strip() if scheme.lower() == "bearer" else _socket_token(request)
@@ -132,9 +132,9 @@ def impersonated(request: Request) -> User | None:
         if key.startswith("impersonate-extra-"):
             extra[unquote(key.removeprefix("impersonate-extra-"))] = tuple(request.header_values(key))
     if not name:
-        asked = [*(f"Group {group}" for group in groups), *([f"UID {uid}"] if uid else []), *extra]
-        if asked:
-            raise BadRequest(f"requested [{' '.join(asked)}] without impersonating a user")
+        requested = [*(f"Group {group}" for group in groups), *([f"UID {uid}"] if uid else []), *extra]
+        if requested:
+            raise BadRequest(f"requested [{' '.join(requested)}] without impersonating a user")
         return None
     if name.startswith("system:serviceaccount:") and not groups:
         groups = ["system:serviceaccounts", f"system:serviceaccounts:{name.split(':')[2]}"]

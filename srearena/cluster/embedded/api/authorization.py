@@ -28,7 +28,7 @@ _CACHED_USERS: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """One thing somebody wants to do."""
+    """The attributes of a request."""
 
     verb: str
     group: str = ""
@@ -60,21 +60,21 @@ class Rule:
     source: str
     wire: Obj
 
-    def allows(self, wanted: Attributes) -> bool:
-        if "*" not in self.verbs and wanted.verb not in self.verbs:
+    def allows(self, attributes: Attributes) -> bool:
+        if "*" not in self.verbs and attributes.verb not in self.verbs:
             return False
-        if wanted.path:
-            return any(_url_matches(url, wanted.path) for url in self.urls)
-        if "*" not in self.groups and wanted.group not in self.groups:
+        if attributes.path:
+            return any(_url_matches(url, attributes.path) for url in self.urls)
+        if "*" not in self.groups and attributes.group not in self.groups:
             return False
-        if self.names and wanted.name not in self.names:
+        if self.names and attributes.name not in self.names:
             return False
         if "*" in self.resources:
             return True
-        if wanted.subresource:
-            full = f"{wanted.resource}/{wanted.subresource}"
-            return full in self.resources or f"*/{wanted.subresource}" in self.resources
-        return wanted.resource in self.resources
+        if attributes.subresource:
+            full = f"{attributes.resource}/{attributes.subresource}"
+            return full in self.resources or f"*/{attributes.subresource}" in self.resources
+        return attributes.resource in self.resources
 
 
 def _url_matches(rule: str, path: str) -> bool:
@@ -89,7 +89,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """All that one user holds in one namespace (or at the cluster scope, for the empty one)."""
+    """All rules of one user in one namespace (or at the cluster scope, for the empty one)."""
 
     rules: tuple[Rule, ...]
     errors: tuple[str, ...]
@@ -105,25 +105,25 @@ class Authorizer:
     def _changed(self, change: Change) -> None:
         self._grants.clear()
 
-    def decide(self, user: User, wanted: Attributes) -> Decision:
+    def decide(self, user: User, attributes: Attributes) -> Decision:
         if SUPERUSERS in user.groups:
             return Decision(True)
-        grants = self.grants(user, wanted.namespace)
+        grants = self.grants(user, attributes.namespace)
         for rule in grants.rules:
-            if rule.allows(wanted):
+            if rule.allows(attributes):
                 return Decision(True, f"RBAC: allowed by {rule.source}")
         return Decision(False, f"RBAC: {_joined(grants.errors)}" if grants.errors else "")
 
-    def check(self, user: User, wanted: Attributes) -> None:
+    def check(self, user: User, attributes: Attributes) -> None:
         """Forbidden, in the server's words, unless the user may do this."""
-        decision = self.decide(user, wanted)
+        decision = self.decide(user, attributes)
         if decision.allowed:
             return
-        resource = f"{wanted.resource}.{wanted.group}" if wanted.group else wanted.resource
-        why = wanted.message(user)
+        resource = f"{attributes.resource}.{attributes.group}" if attributes.group else attributes.resource
+        why = attributes.message(user)
         if decision.reason:
             why = f"{why}: {decision.reason}"
-        raise Forbidden("" if wanted.path else resource, "" if wanted.path else wanted.name, why)
+        raise Forbidden("" if attributes.path else resource, "" if attributes.path else attributes.name, why)
 
     def grants(self, user: User, namespace: str) -> Grants:
         key = (user.name, user.groups, namespace)

@@ -1,9 +1,9 @@
 """What is particular to a client's connection: who it proved to be in TLS, how slow it may be, when it is gone.
 
-uvicorn's protocols parse and write; the subclasses here add what they leave to the deployment. A client that dawdles
-over its request, or stops reading what it asked for, is disconnected; headers are bounded; whoever serves a long
-response can hear that the client vanished (`Connection.on_lost`) without keeping a task for it. Nothing is logged:
-what clients do wrong is told to them, not to the operator's terminal.
+uvicorn's protocols parse and write; the subclasses here add what they leave to the deployment. A client that is slow
+to send its request or stops reading the response is disconnected; headers are bounded; handlers of long responses
+can be notified of a disconnect (`Connection.on_lost`) without a task of their own. Nothing is logged: errors of
+clients are reported to the clients only.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class Discovery:
 
     def aggregated(self, *, core: bool, version: str) -> tuple[bytes, str]:
         """The document for `/api` or `/apis`, and its ETag."""
-        return self._kept(("aggregated", core, version), lambda: self._aggregated(core, version))
+        return self._cached(("aggregated", core, version), lambda: self._aggregated(core, version))
 
     def versions(self) -> Obj:
         """`/api`."""
@@ -79,7 +79,7 @@ class Discovery:
         """`/api/v1` or `/apis/<group>/<version>`."""
         if not self._table.rows(group, version):
             return None
-        return self._kept(("resources", group, version), lambda: self._resources(group, version))[0]
+        return self._cached(("resources", group, version), lambda: self._resources(group, version))[0]
 
     def paths(self) -> list[str]:
         """What `/` lists of the API itself."""
@@ -89,7 +89,7 @@ class Discovery:
                 found += [f"/apis/{group}", *(f"/apis/{group}/{version}" for version in versions)]
         return found
 
-    def _kept(self, key: Any, build: Callable[[], Obj]) -> tuple[bytes, str]:
+    def _cached(self, key: Any, build: Callable[[], Obj]) -> tuple[bytes, str]:
         if self._serial != self._table.serial:
             self._serial = self._table.serial
             self._documents.clear()

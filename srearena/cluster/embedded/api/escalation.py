@@ -1,4 +1,4 @@
-"""Nobody grants what they do not hold: the check on writing roles and bindings.
+"""Privilege escalation check on writing roles and bindings: users cannot grant rules they do not have.
 
 Writing a role is allowed to who has all its rules (or may `escalate`), binding one to who has all rules of the role
 bound (or may `bind` it). What is missing is named in the refusal, in the real server's compact notation.
@@ -38,7 +38,7 @@ _FIELDS: Final = (
 
 
 def check(authorizer: Authorizer, row: Resource, user: User, namespace: str, new: Obj, old: Obj | None) -> None:
-    """Forbidden if writing `new` would give somebody more than the user has."""
+    """Forbidden if writing `new` would grant more than the user has."""
     if SUPERUSERS in user.groups or row.group_resource not in GUARDED:
         return
     if row.group_resource in (ROLES, CLUSTER_ROLES):
@@ -56,7 +56,7 @@ def _check_role(authorizer: Authorizer, row: Resource, user: User, namespace: st
         return
     rules = list(new.get("rules") or ())
     if new.get("aggregationRule"):
-        # Whoever lets others fill a role in must hold everything that could come.
+        # An aggregation rule can add any rule, so the user must have them all.
         rules = [
             {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
             {"nonResourceURLs": ["*"], "verbs": ["*"]},
@@ -85,7 +85,7 @@ def _check_binding(
 
 def _check_held(authorizer: Authorizer, row: Resource, user: User, namespace: str, name: str, rules: list[Obj]) -> None:
     grants = authorizer.grants(user, namespace)
-    missing = [rule for rule in _broken_down(rules) if not _covered(rule, (held.wire for held in grants.rules))]
+    missing = [rule for rule in _broken_down(rules) if not _covered(rule, (granted.wire for granted in grants.rules))]
     if not missing:
         return
     groups = " ".join(quoted(group) for group in user.groups)
@@ -111,8 +111,8 @@ def _broken_down(rules: Iterable[Obj]) -> Iterator[Obj]:
             yield from ({**single, "resourceNames": [name]} for name in names) if names else (single,)
 
 
-def _covered(single: Obj, held: Iterable[Obj]) -> bool:
-    return any(_covers(rule, single) for rule in held)
+def _covered(single: Obj, granted: Iterable[Obj]) -> bool:
+    return any(_covers(rule, single) for rule in granted)
 
 
 def _covers(rule: Obj, single: Obj) -> bool:

@@ -112,7 +112,7 @@ def _charge(backend: Backend, pod: Obj, options: WriteOptions) -> None:
 
 
 def _unhealthy_may_go(pod: Obj, budget: Obj) -> bool:
-    """A pod that serves nobody may leave, if the budget says so or nobody is missed."""
+    """Whether an unhealthy pod may be evicted: by unhealthyPodEvictionPolicy, or because the budget is satisfied."""
     if condition_is(pod, "Ready"):
         return False
     if dig(budget, "spec", "unhealthyPodEvictionPolicy") == "AlwaysAllow":

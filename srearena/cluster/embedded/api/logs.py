@@ -1,4 +1,4 @@
-"""What containers said: `pods/log`, once or as it goes on.
+"""Container logs: `pods/log`, once or with follow.
 
 Which attempt of a container is shown follows from the pod's status, as the kubelet chooses it, and so do the words
 for a container that has nothing to show yet. Time stamps and `since` are in virtual time, like the lines themselves.
@@ -54,7 +54,7 @@ async def get(backend: Backend, request: Request, row: Resource) -> None:
     options = log_options(request, name_of(pod), backend.world.clock.now)
     container = chosen_container(pod, request.query.text("container"))
     if not dig(pod, "spec", "nodeName"):
-        await request.reply(204, b"", TEXT)  # nobody has run it, so nobody has said anything
+        await request.reply(204, b"", TEXT)  # never started, so there is no log
         return
     action = f"/containerLogs/{request.info.namespace}/{name_of(pod)}/{container}"
     agent = reachable_agent(backend, pod, action)

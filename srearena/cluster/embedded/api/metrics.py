@@ -1,4 +1,4 @@
-"""metrics.k8s.io: what nodes and pods use, computed when somebody asks, as metrics-server would answer.
+"""metrics.k8s.io: usage of nodes and pods, computed on request, as metrics-server returns it.
 
 A node or pod that has not been measured yet is not there, and so are pods that do not run.
 """

@@ -109,8 +109,8 @@ def _add(paths: Obj, path: str, row: Resource, verbs: list[str], *, everywhere: 
     item = _path_item(path)
     for verb in verbs:
         name = definition_of(row)
-        shown = f"{name}List" if verb in ("list", "deletecollection") else name
-        item[_VERBS[verb][0]] = _operation(row, verb, shown, name, everywhere=everywhere)
+        response_kind = f"{name}List" if verb in ("list", "deletecollection") else name
+        item[_VERBS[verb][0]] = _operation(row, verb, response_kind, name, everywhere=everywhere)
     paths[path] = item
 
 
@@ -133,11 +133,17 @@ def _path_item(path: str) -> Obj:
 
 
 def _operation(
-    row: Resource, verb: str, shown: str, taken: str, *, sub: Subresource | None = None, everywhere: bool = False
+    row: Resource,
+    verb: str,
+    response_kind: str,
+    body_kind: str,
+    *,
+    sub: Subresource | None = None,
+    everywhere: bool = False,
 ) -> Obj:
     method, action, word, parameters = _VERBS[verb]
     status = verb == "delete"
-    answer = {"description": "OK", "content": _content(_RESPONSE_TYPES, STATUS if status else shown)}
+    answer = {"description": "OK", "content": _content(_RESPONSE_TYPES, STATUS if status else response_kind)}
     responses: Obj = {"200": answer}
     if verb in ("create", "update", "patch"):
         responses["201"] = {**answer, "description": "Created"}
@@ -157,7 +163,7 @@ def _operation(
         types = _PATCH_TYPES[:-1] if row.custom else _PATCH_TYPES
         operation["requestBody"] = {"content": _content(types, PATCH), "required": True}
     elif verb in ("create", "update"):
-        operation["requestBody"] = {"content": _content(("*/*",), taken), "required": True}
+        operation["requestBody"] = {"content": _content(("*/*",), body_kind), "required": True}
     elif method == "delete":
         operation["requestBody"] = {"content": _content(("*/*",), DELETE_OPTIONS)}
     return operation

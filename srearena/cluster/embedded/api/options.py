@@ -56,7 +56,7 @@ def write_wish(request: Request, kind: str) -> WriteWish:
 
 
 def manager_of(user_agent: str) -> str:
-    """Whoever does not name itself is known by the program it says it is."""
+    """The default field manager: the program name of the User-Agent header."""
     program = user_agent.partition("/")[0][:_MANAGER_LIMIT]
     return "".join(char for char in program if char.isprintable()) or "unknown"
 

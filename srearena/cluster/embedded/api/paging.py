@@ -1,8 +1,8 @@
 """Lists in pieces, and lists of the past: continue tokens, and the objects as they were at an earlier revision.
 
 A token names the revision of the first page and the place where the next one starts. The past is rebuilt by undoing
-the changes since; where those are no longer kept the client is told so, and given a token to go on without the
-promise of consistency.
+the changes since; where those are no longer kept the client gets an error with a token to continue without
+consistency.
 """
 
 from __future__ import annotations

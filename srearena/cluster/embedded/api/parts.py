@@ -12,29 +12,29 @@ Mask = Callable[[Obj, Obj], Obj]
 """(current, wanted): what is to be stored; `current` is a copy of its own and may be changed."""
 
 
-def _with_identity(current: Obj, wanted: Obj) -> Obj:
+def _with_identity(current: Obj, requested: Obj) -> Obj:
     """What the client says about identity and version is checked by the write itself."""
     for key in ("resourceVersion", "uid", "managedFields"):
-        if key in meta(wanted):
-            current["metadata"][key] = meta(wanted)[key]
+        if key in meta(requested):
+            current["metadata"][key] = meta(requested)[key]
         elif key == "resourceVersion":
             current["metadata"].pop(key, None)
     return current
 
 
-def _ephemeral_containers(current: Obj, wanted: Obj) -> Obj:
-    asked = dig(wanted, "spec", "ephemeralContainers", default=[])
-    if asked:
-        current["spec"]["ephemeralContainers"] = asked
+def _ephemeral_containers(current: Obj, requested: Obj) -> Obj:
+    ephemeral = dig(requested, "spec", "ephemeralContainers", default=[])
+    if ephemeral:
+        current["spec"]["ephemeralContainers"] = ephemeral
     else:
         current["spec"].pop("ephemeralContainers", None)
-    return _with_identity(current, wanted)
+    return _with_identity(current, requested)
 
 
-def _resize(current: Obj, wanted: Obj) -> Obj:
+def _resize(current: Obj, requested: Obj) -> Obj:
     """Only the resources of containers, found by name, and what is decided about resizing them."""
     for key in ("containers", "initContainers"):
-        sizes = {c.get("name"): c for c in dig(wanted, "spec", key, default=()) if isinstance(c, dict)}
+        sizes = {c.get("name"): c for c in dig(requested, "spec", key, default=()) if isinstance(c, dict)}
         if len(sizes) != len(dig(current, "spec", key, default=())):
             problem = FieldError.forbidden(f"spec.{key}", "pod may not be resized by adding or removing containers")
             raise Invalid("Pod", meta(current)["name"], [problem])
@@ -43,18 +43,18 @@ def _resize(current: Obj, wanted: Obj) -> Obj:
             for field in ("resources", "resizePolicy"):
                 if field in other:
                     container[field] = other[field]
-    return _with_identity(current, wanted)
+    return _with_identity(current, requested)
 
 
-def _finalize(current: Obj, wanted: Obj) -> Obj:
-    current.setdefault("spec", {})["finalizers"] = dig(wanted, "spec", "finalizers", default=[])
-    return _with_identity(current, wanted)
+def _finalize(current: Obj, requested: Obj) -> Obj:
+    current.setdefault("spec", {})["finalizers"] = dig(requested, "spec", "finalizers", default=[])
+    return _with_identity(current, requested)
 
 
-def _approval(current: Obj, wanted: Obj) -> Obj:
-    conditions = dig(wanted, "status", "conditions", default=[])
+def _approval(current: Obj, requested: Obj) -> Obj:
+    conditions = dig(requested, "status", "conditions", default=[])
     current["status"] = {**(current.get("status") or {}), "conditions": conditions}
-    return _with_identity(current, wanted)
+    return _with_identity(current, requested)
 
 
 MASKS: Final[Mapping[str, Mask]] = {

@@ -22,12 +22,12 @@ def stored_pod(backend: Backend, namespace: str, name: str) -> Obj:
     return pod
 
 
-def chosen_container(pod: Obj, asked: str) -> str:
-    """The container a request is about; a pod with several must be told which."""
-    if asked:
-        if not any(c.get("name") == asked for key in _LISTS for c in dig(pod, "spec", key, default=())):
-            raise BadRequest(f"container {asked} is not valid for pod {name_of(pod)}")
-        return asked
+def chosen_container(pod: Obj, requested: str) -> str:
+    """The container of a request; required for a pod with several."""
+    if requested:
+        if not any(c.get("name") == requested for key in _LISTS for c in dig(pod, "spec", key, default=())):
+            raise BadRequest(f"container {requested} is not valid for pod {name_of(pod)}")
+        return requested
     names = _names(pod, "containers")
     if len(names) == 1:
         return names[0]

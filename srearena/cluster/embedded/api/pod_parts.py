@@ -53,14 +53,14 @@ async def create_token(backend: Backend, request: Request, row: Resource) -> Non
     """`serviceaccounts/token`: a TokenRequest, answered."""
     wish = write_wish(request, "CreateOptions")
     view = view_of_kind("authentication.k8s.io/v1", "TokenRequest")
-    asked = object_in(await request.body(), request, view, wish)
+    requested = object_in(await request.body(), request, view, wish)
     namespace, name = request.info.namespace, request.info.name
     account = backend.store.get("serviceaccounts", namespace, name)
     if account is None:
         raise NotFound("serviceaccounts", name)
-    if name_of(asked) not in ("", name) or namespace_of(asked) not in ("", namespace):
+    if name_of(requested) not in ("", name) or namespace_of(requested) not in ("", namespace):
         raise BadRequest("the name of the TokenRequest does not match the name on the URL")
-    spec = asked.get("spec") or {}
+    spec = requested.get("spec") or {}
     audiences = spec.get("audiences") or []
     seconds = _lifetime(spec.get("expirationSeconds"))
     bound = _bound(backend, namespace, spec.get("boundObjectRef"), account)
@@ -87,18 +87,18 @@ async def create_token(backend: Backend, request: Request, row: Resource) -> Non
     await show(request, answer, 201)
 
 
-def _lifetime(asked: int | None) -> int:
-    if asked is None:
+def _lifetime(requested: int | None) -> int:
+    if requested is None:
         return _DEFAULT_SECONDS
     why = ""
-    if asked < _SHORTEST:
+    if requested < _SHORTEST:
         why = "may not specify a duration less than 10 minutes"
-    elif asked > _LONGEST:
+    elif requested > _LONGEST:
         why = "may not specify a duration larger than 2^32 seconds"
     if why:
-        problem = FieldError.invalid("spec.expirationSeconds", asked, why)
+        problem = FieldError.invalid("spec.expirationSeconds", requested, why)
         raise Invalid("TokenRequest.authentication.k8s.io", "", [problem])
-    return asked
+    return requested
 
 
 def _bound(backend: Backend, namespace: str, reference: Obj | None, account: Obj) -> Obj | None:

@@ -102,11 +102,11 @@ def _check_running(backend: Backend, pod: Obj, request: Request) -> None:
 
 
 def _ports(request: Request) -> list[int]:
-    given = [text for value in request.query.all("ports") for text in value.split(",")]
-    if not given:
+    port_texts = [text for value in request.query.all("ports") for text in value.split(",")]
+    if not port_texts:
         raise BadRequest('query parameter "port" is required')
     ports = []
-    for text in given:
+    for text in port_texts:
         if not (text.isascii() and text.isdigit() and len(text) < 6 and 0 < int(text) < 65536):
             raise BadRequest(f"port {text[:20]!r} cannot be forwarded: must be between 1 and 65535")
         ports.append(int(text))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from srearena.cluster.embedded.api.backend import Backend
 
 
-def wanted(request: Request) -> Accepted:
+def accepted_format(request: Request) -> Accepted:
     return accepted(request.header("accept"))
 
 
@@ -45,7 +45,7 @@ async def show(request: Request, document: Any, status: int = 200) -> None:
 
 async def show_object(backend: Backend, request: Request, row: Resource, obj: Obj, status: int = 200) -> None:
     """Answer with one object, given in the version of the row."""
-    choice = wanted(request)
+    choice = accepted_format(request)
     if choice.plain_json and not pretty(request):
         await request.reply(status, backend.store.encoded(row.storage_key, obj) + b"\n")
         return
@@ -55,7 +55,7 @@ async def show_object(backend: Backend, request: Request, row: Resource, obj: Ob
 
 async def show_computed(backend: Backend, request: Request, row: Resource, obj: Obj) -> None:
     """Answer with one object that is computed rather than stored."""
-    choice = wanted(request)
+    choice = accepted_format(request)
     shaped = shape(backend, request, row, obj, choice)
     await request.reply(200, choice.encode(shaped, pretty(request)), choice.content_type)
 
@@ -84,7 +84,7 @@ async def show_list(
     backend: Backend, request: Request, row: Resource, stored: list[Obj], metadata: Obj, *, computed: bool = False
 ) -> None:
     """Answer with a list of objects as the store holds them (or `computed` ones, which it does not hold)."""
-    choice = wanted(request)
+    choice = accepted_format(request)
     if choice.plain_json and not pretty(request):
         await request.reply(200, _joined(backend, row, stored, metadata, computed))
         return

@@ -125,10 +125,10 @@ async def _call(backend: Backend, request: Request, pod: Obj, port: int, *, tls:
     target = "/" + "/".join(request.info.parts[3:]) + (f"?{query}" if query else "")
     body = await request.body()
     headers = {key: value for key, value in request.headers.items() if key not in _DROPPED}
-    asked = HttpRequest(request.method, target, headers, body, _CALLER, tls)
+    forwarded = HttpRequest(request.method, target, headers, body, _CALLER, tls)
     result = HttpResult(Outcome.REFUSED)
     if listener is not None:
-        result = await _awaited(backend, listener.answer_http(asked, (_CALLER, 40000), (address, port)))
+        result = await _awaited(backend, listener.answer_http(forwarded, (_CALLER, 40000), (address, port)))
     if result.response is None:
         why = _FAILURES.get(result.outcome, str(result.outcome)).format(address=f"{address}:{port}")
         raise ServiceUnavailable(f"error trying to reach service: {why}")

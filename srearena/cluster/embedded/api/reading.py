@@ -78,9 +78,9 @@ def parse_revision(text: str, prefix: str = "invalid resource version: ", refusa
     if not text:
         return 0
     if not (text.isascii() and text.isdigit() and len(text) <= 20):
-        given = f'"{text[:100]}"'
-        problem = f"strconv.ParseUint: parsing {given}: invalid syntax"
-        raise refusal(f"{prefix}resourceVersion: Invalid value: {given}: {problem}")
+        quoted_text = f'"{text[:100]}"'
+        problem = f"strconv.ParseUint: parsing {quoted_text}: invalid syntax"
+        raise refusal(f"{prefix}resourceVersion: Invalid value: {quoted_text}: {problem}")
     return int(text)
 
 
@@ -93,8 +93,8 @@ def check_not_future(backend: Backend, revision: int) -> None:
 class TooLargeVersion(Timeout):
     """The client has seen a revision that this server has not reached."""
 
-    def __init__(self, asked: int, current: int) -> None:
-        message = f"Too large resource version: {asked}, current: {current}"
+    def __init__(self, requested: int, current: int) -> None:
+        message = f"Too large resource version: {requested}, current: {current}"
         cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
         ApiError.__init__(self, f"Timeout: {message}", details={"causes": [cause], "retryAfterSeconds": 1})
 

@@ -1,4 +1,4 @@
-"""A request as handlers see it: what it is about, who asks, and the means to answer.
+"""A request as handlers see it: its target, its user, and methods to respond.
 
 `RequestInfo` is read off the method and path alone, as the real server does before it knows whether such a resource
 exists, because authorization comes first.
@@ -31,7 +31,7 @@ Headers = Iterable[tuple[str, str]]
 
 
 class Disconnected(Exception):
-    """The client went away while it was being answered; there is nobody left to tell."""
+    """The client disconnected during the response."""
 
 
 @dataclass(slots=True)

@@ -56,9 +56,9 @@ def _local_access(backend: Backend, request: Request, row: Resource, review: Obj
     namespace = request.info.namespace
     if namespace_of(review) not in ("", namespace):
         raise BadRequest(f"namespace does not match: {namespace_of(review)} vs {namespace}")
-    asked = dig(review, "spec", "resourceAttributes", "namespace", default="")
-    if asked != namespace:
-        problem = FieldError.invalid("spec.resourceAttributes.namespace", asked, "must match metadata.namespace")
+    attribute_ns = dig(review, "spec", "resourceAttributes", "namespace", default="")
+    if attribute_ns != namespace:
+        problem = FieldError.invalid("spec.resourceAttributes.namespace", attribute_ns, "must match metadata.namespace")
         raise Invalid(row.group_kind, "", [problem])
     return _access(backend, request, row, review)
 
@@ -89,14 +89,14 @@ def _self_rules(backend: Backend, request: Request, row: Resource, review: Obj) 
     if not namespace:
         raise BadRequest("no namespace on request")
     user = request.user
-    held = [dict(rule) for rule in _EVERYTHING] if SUPERUSERS in user.groups else []
+    granted = [dict(rule) for rule in _EVERYTHING] if SUPERUSERS in user.groups else []
     grants = backend.authorizer.grants(user, namespace)
-    held += [rule.wire for rule in grants.rules]
+    granted += [rule.wire for rule in grants.rules]
     status: Obj = {
-        "resourceRules": [_resource_rule(rule) for rule in held if rule.get("resources")],
+        "resourceRules": [_resource_rule(rule) for rule in granted if rule.get("resources")],
         "nonResourceRules": [
             {"verbs": rule.get("verbs") or [], "nonResourceURLs": rule["nonResourceURLs"]}
-            for rule in held
+            for rule in granted
             if rule.get("nonResourceURLs")
         ],
         "incomplete": bool(grants.errors),

@@ -1,7 +1,7 @@
 """The API server: a socket on the loopback interface, TLS, and the application behind it.
 
-It lives in the asyncio loop that starts it. Whoever owns that loop decides how virtual time flows; `before_request`
-is its chance to let time catch up with the wall before a request looks at the world.
+It runs in the asyncio loop that starts it. The owner of that loop controls virtual time; `before_request` lets it
+advance to the present before a request is handled.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class ApiServer:
         )
 
     async def stop(self) -> None:
-        """Stop listening and drop every client, also those in the middle of something."""
+        """Stop accepting connections and close the open ones, also those with requests in progress."""
         await self._listener.stop()
 
     async def __aenter__(self) -> ApiServer:

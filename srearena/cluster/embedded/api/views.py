@@ -26,7 +26,7 @@ class View:
     kind: str
     schema: Schema | None
     show: Callable[[Obj], Obj] = lambda obj: obj
-    take: Callable[[Obj, Obj], Obj] = lambda current, wanted: wanted
+    take: Callable[[Obj, Obj], Obj] = lambda current, requested: requested
     """(current, wanted): the object to store; both may be used up."""
     whole: bool = True
     """Whether it shows objects of the resource itself."""
@@ -42,7 +42,7 @@ def view_of(backend: Backend, row: Resource, subresource: str) -> View:
             scaling.KIND,
             schemas.for_kind("autoscaling", "v1", "Scale"),
             lambda obj: scaling.scale_of(obj, paths),
-            lambda current, wanted: scaling.scaled(current, wanted, paths, row),
+            lambda current, requested: scaling.scaled(current, requested, paths, row),
             whole=False,
         )
     schema = backend.registry.schema(row)

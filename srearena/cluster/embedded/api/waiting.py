@@ -68,7 +68,7 @@ class VirtualWake:
 
 
 async def answered(signal: Signal[T]) -> None:
-    """Wait for it on behalf of a client outside: where somebody is in a hurry, time flies until then."""
+    """Wait on behalf of an external client: with fast-forwarding on, time jumps to the event."""
     if IN_WORLD.get() or signal.is_set:
         await happened(signal)
         return

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import orjson
 
 from srearena.cluster.embedded.api.negotiation import Accepted
-from srearena.cluster.embedded.api.presenting import shape, wanted
+from srearena.cluster.embedded.api.presenting import accepted_format, shape
 from srearena.cluster.embedded.api.reading import check_not_future, parse_revision
 from srearena.cluster.embedded.api.requests import Disconnected, Request
 from srearena.cluster.embedded.api.selection import Selection, selection_of
@@ -109,7 +109,7 @@ class Watcher:
 
 
 class Feeds:
-    """The feeds of all watched resources; a feed exists while somebody watches it."""
+    """The feeds of all watched resources; a feed exists while it has watchers."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -142,7 +142,7 @@ async def watch(backend: Backend, request: Request, row: Resource) -> None:
     check_not_future(backend, revision)
     wake = VirtualWake(backend.world.clock) if IN_WORLD.get() else asyncio.Event()
     watcher = Watcher(selection_of(request, row, backend.store), wake)
-    stream = _Stream(backend, request, row, wanted(request))
+    stream = _Stream(backend, request, row, accepted_format(request))
     backend.feeds.join(row.storage_key, watcher)
     try:
         # Between joining and here nothing has run, so the past ends exactly where the feed begins.
@@ -222,14 +222,14 @@ class _Stream:
 def _first_lines(
     backend: Backend, request: Request, watcher: Watcher, stream: _Stream, revision: int
 ) -> list[bytes] | Expired:
-    """What the client is told before anything new happens; Expired if it comes back too late."""
+    """The initial events of a watch; Expired where the revision is too old."""
     selection, store = watcher.selection, backend.store
-    asked = request.query.has("sendInitialEvents")
-    initial = request.query.flag("sendInitialEvents") if asked else revision == 0
+    initial_events_requested = request.query.has("sendInitialEvents")
+    initial = request.query.flag("sendInitialEvents") if initial_events_requested else revision == 0
     key = stream._row.storage_key
     if initial:
         lines = [stream.addition(obj) for obj in selection.of(store.objects(key, selection.namespace))]
-        if asked and stream.bookmarks:
+        if initial_events_requested and stream.bookmarks:
             lines.append(stream.bookmark(initial_end=True))
         return lines
     if revision == 0:

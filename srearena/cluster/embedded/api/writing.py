@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Resources whose last state is shown when they are deleted at once; of others only name and UID are told.
+# Resources whose last state is shown when they are deleted at once; for others only name and UID are returned.
 _SHOWN_WHEN_GONE: Final = frozenset(
     {
         "pods",
@@ -168,7 +168,7 @@ async def deletecollection(backend: Backend, request: Request, row: Resource) ->
         try:
             deleted.append((await settled(write))[0])
         except NotFound:
-            continue  # somebody else was faster
+            continue  # a concurrent write succeeded first
     await show_list(backend, request, row, deleted, {"resourceVersion": str(backend.store.revision)})
 
 

@@ -56,9 +56,9 @@ BINDINGS: Final = printer(
 
 
 def _request_state(obj: Obj, now: float) -> str:
-    held = {text(entry, "type") for entry in items(obj, "status", "conditions")}
-    states = ["Denied" if "Denied" in held else "Approved" if "Approved" in held else "Pending"]
-    if "Failed" in held:
+    condition_types = {text(entry, "type") for entry in items(obj, "status", "conditions")}
+    states = ["Denied" if "Denied" in condition_types else "Approved" if "Approved" in condition_types else "Pending"]
+    if "Failed" in condition_types:
         states.append("Failed")
     if dig(obj, "status", "certificate"):
         states.append("Issued")

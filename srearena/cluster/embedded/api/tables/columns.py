@@ -211,9 +211,9 @@ def selector_text(selector: Any, *, empty: str = NONE, wrong: str = "<error>") -
         return wrong
 
 
-def more(shown: Iterable[str], *, at_most: int, separator: str = ",") -> str:
+def more(texts: Iterable[str], *, at_most: int, separator: str = ",") -> str:
     """The first few, and how many are left out."""
-    listed = list(shown)
+    listed = list(texts)
     line = separator.join(listed[:at_most])
     return f"{line} + {len(listed) - at_most} more..." if len(listed) > at_most else line
 

@@ -63,7 +63,7 @@ class _Restarts:
             if ended is not None and (self.last is None or ended > self.last):
                 self.last = ended
 
-    def shown(self, now: float) -> str:
+    def text_at(self, now: float) -> str:
         if self.total and self.last is not None:
             return f"{self.total} ({human_duration(now - self.last)} ago)"
         return str(self.total)
@@ -81,10 +81,10 @@ def _ending(terminated: Any) -> str:
 def _row(pod: Obj, now: float) -> list[Any]:
     metadata, spec, status = as_map(pod.get("metadata")), as_map(pod.get("spec")), as_map(pod.get("status"))
     conditions = _dicts(status.get("conditions"))
-    held = {entry.get("type"): entry for entry in reversed(conditions) if isinstance(entry.get("type"), str)}
+    by_type = {entry.get("type"): entry for entry in reversed(conditions) if isinstance(entry.get("type"), str)}
     phase = text(status, "phase")
     reason = text(status, "reason") or phase
-    scheduled = held.get("PodScheduled")
+    scheduled = by_type.get("PodScheduled")
     if scheduled is not None and scheduled.get("reason") == "SchedulingGated":
         reason = "SchedulingGated"
 
@@ -117,7 +117,7 @@ def _row(pod: Obj, now: float) -> list[Any]:
         initializing = True
         break
 
-    initialized = held.get("Initialized")
+    initialized = by_type.get("Initialized")
     if not initializing or (initialized is not None and initialized.get("status") == "True"):
         restarts = sidecar_restarts
         running = False
@@ -133,7 +133,7 @@ def _row(pod: Obj, now: float) -> list[Any]:
                 running = True
                 ready += 1
         if reason == "Completed" and running:
-            is_ready = held.get("Ready")
+            is_ready = by_type.get("Ready")
             reason = "Running" if is_ready is not None and is_ready.get("status") == "True" else "NotReady"
 
     if metadata.get("deletionTimestamp"):
@@ -146,20 +146,20 @@ def _row(pod: Obj, now: float) -> list[Any]:
         text(metadata, "name"),
         f"{ready}/{total}",
         reason,
-        restarts.shown(now),
+        restarts.text_at(now),
         age(metadata.get("creationTimestamp"), now),
         text(status, "podIPs", 0, "ip") or text(status, "podIP", missing=NONE),
         text(spec, "nodeName", missing=NONE),
         text(status, "nominatedNodeName", missing=NONE),
-        _gates(_dicts(spec.get("readinessGates")), held),
+        _gates(_dicts(spec.get("readinessGates")), by_type),
     ]
 
 
-def _gates(gates: list[Obj] | tuple[Obj, ...], held: dict[Any, Obj]) -> str:
+def _gates(gates: list[Obj] | tuple[Obj, ...], by_type: dict[Any, Obj]) -> str:
     if not gates:
         return NONE
     wanted = [gate.get("conditionType") for gate in gates]
-    true = sum(1 for kind in wanted if isinstance(kind, str) and held.get(kind, {}).get("status") == "True")
+    true = sum(1 for kind in wanted if isinstance(kind, str) and by_type.get(kind, {}).get("status") == "True")
     return f"{true}/{len(gates)}"
 
 

@@ -38,8 +38,8 @@ _DEFAULT_CLASS: Final = (
 
 
 def _access_modes(obj: Obj, *path: str) -> str:
-    held = strings(obj, *path)
-    return ",".join(short for mode, short in _ACCESS_MODES.items() if mode in held)
+    values = strings(obj, *path)
+    return ",".join(short for mode, short in _ACCESS_MODES.items() if mode in values)
 
 
 def _phase(obj: Obj, now: float) -> str:
@@ -127,9 +127,9 @@ PERSISTENT_VOLUME_CLAIMS: Final = printer(
 
 def _name_if_default(*annotations: str) -> Column:
     def cell(obj: Obj, now: float) -> str:
-        held = mapping(obj, "metadata", "annotations")
+        values = mapping(obj, "metadata", "annotations")
         name = text(obj, "metadata", "name")
-        return f"{name} (default)" if any(held.get(key) == "true" for key in annotations) else name
+        return f"{name} (default)" if any(values.get(key) == "true" for key in annotations) else name
 
     return Column(NAME.name, NAME.type, NAME.description, cell, format=NAME.format)
 

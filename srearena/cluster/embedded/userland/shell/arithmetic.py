@@ -181,12 +181,12 @@ class _Evaluation:
         other = self._maybe(not condition, self._assignment)
         return chosen if condition else other
 
-    def _maybe(self, wanted: bool, evaluate: Callable[[], int]) -> int:
-        self._skipping += not wanted
+    def _maybe(self, evaluated: bool, evaluate: Callable[[], int]) -> int:
+        self._skipping += not evaluated
         try:
             return evaluate()
         finally:
-            self._skipping -= not wanted
+            self._skipping -= not evaluated
 
     def _binary(self, least: int) -> int:
         left = self._unary()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class Leave(Exception):
-    """Something ends early; whoever it concerns catches it."""
+    """Base of the exceptions for early exit (break, return, exit)."""
 
 
 class BreakLoop(Leave):

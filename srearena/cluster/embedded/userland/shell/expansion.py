@@ -52,7 +52,7 @@ class Expander:
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
         self.weight = 0
-        """Characters handled since somebody last accounted for the work."""
+        """Characters processed since the CPU cost was last charged."""
 
     # --- what the interpreter asks for -----------------------------------------------------------------------
 

@@ -142,7 +142,7 @@ class Shell:
         return f"{text.rstrip()} {command}: "
 
     async def print(self, command: str, data: bytes) -> int:
-        """Write what a builtin has to say; 1 where nobody takes it."""
+        """Write the output of a builtin; 1 where the write fails."""
         try:
             await self.process.fd(1).write(data)
         except BrokenPipeError:
@@ -265,7 +265,7 @@ class Shell:
         return _HANDLERS[type(node)](self, node, tail)
 
     def checked(self, status: int) -> int:
-        """A failure that nobody looks at ends the shell, if it was told so."""
+        """With `set -e`, end the shell after an unchecked failure."""
         if status and "e" in self.options and not self.unchecked:
             self.status = status
             raise ExitShell(status)
@@ -299,7 +299,7 @@ class Shell:
         raise ExitShell(self.status)
 
     async def refuse(self, error: ReadOnlyVariable) -> NoReturn:
-        """Somebody tried to change what must not change."""
+        """Report an assignment to a read-only variable."""
         await self._complain_readonly(error)
         self.give_up()
 

@@ -68,7 +68,7 @@ class Parser:
 
     @property
     def awaits_document(self) -> bool:
-        """The text ended inside a here-document: whoever can read more, should."""
+        """The text ended inside a here-document: read more input if possible."""
         return self.lexer.awaits_document
 
     def next_command(self) -> Node | None:

@@ -104,7 +104,7 @@ async def _copy(process: Process, source: str, target: str, options: Options, *,
 
 
 async def _copy_binary(process: Process, found: FileStat, target: str) -> None:
-    """A program stays one: whoever runs the copy runs the same code."""
+    """A copied program remains executable and runs the same code."""
     files = process.files
     files.write_bytes(target, b"", found.node.mode)
     place = files.filesystem.resolve(target, process)
@@ -272,7 +272,7 @@ def _amount(text: str, name: str) -> int:
 
 @tool("dd")
 async def dd(process: Process, args: list[str]) -> int:
-    given: dict[str, str] = {}
+    operands: dict[str, str] = {}
     for arg in args:
         name, equals, value = arg.partition("=")
         if not equals or name not in (
@@ -290,26 +290,27 @@ async def dd(process: Process, args: list[str]) -> int:
             "iflag",
         ):
             raise UsageError(f"unrecognized operand '{arg}'")
-        given[name] = value
-    size = min(_amount(given.get("bs", given.get("ibs", "512")), "bs"), 64 * 1024 * 1024)
+        operands[name] = value
+    size = min(_amount(operands.get("bs", operands.get("ibs", "512")), "bs"), 64 * 1024 * 1024)
     if size == 0:
         raise UsageError("invalid number: '0'")
-    count = _amount(given["count"], "count") if "count" in given else None
+    count = _amount(operands["count"], "count") if "count" in operands else None
     reader: OpenFile | None = None
     writer: OpenFile | None = None
     try:
         try:
-            reader = process.open(given["if"], "r") if "if" in given else process.fd(0).retain()
+            reader = process.open(operands["if"], "r") if "if" in operands else process.fd(0).retain()
         except OSError as error:
-            await complain(process, "dd", given["if"], error)
+            await complain(process, "dd", operands["if"], error)
             return 1
         try:
-            append = "notrunc" in given.get("conv", "") or "append" in given.get("oflag", "")
-            writer = process.open(given["of"], "a" if append else "w") if "of" in given else process.fd(1).retain()
+            append = "notrunc" in operands.get("conv", "") or "append" in operands.get("oflag", "")
+            mode = "a" if append else "w"
+            writer = process.open(operands["of"], mode) if "of" in operands else process.fd(1).retain()
         except OSError as error:
-            await complain(process, "dd", given["of"], error)
+            await complain(process, "dd", operands["of"], error)
             return 1
-        return await _transfer(process, reader, writer, given, size, count)
+        return await _transfer(process, reader, writer, operands, size, count)
     finally:
         for file in (reader, writer):
             if file is not None:
@@ -317,10 +318,10 @@ async def dd(process: Process, args: list[str]) -> int:
 
 
 async def _transfer(
-    process: Process, reader: OpenFile, writer: OpenFile, given: dict[str, str], size: int, count: int | None
+    process: Process, reader: OpenFile, writer: OpenFile, operands: dict[str, str], size: int, count: int | None
 ) -> int:
     started = process.clock.now
-    for _ in range(_amount(given.get("skip", "0"), "skip")):
+    for _ in range(_amount(operands.get("skip", "0"), "skip")):
         if not await reader.read(size):
             break
     full = partial = total = 0
@@ -346,12 +347,11 @@ async def _transfer(
             waiting = 0.0
         await process.spend()
     if problem:
-        name = given.get("of", "standard output")
+        name = operands.get("of", "standard output")
         await process.error(f"dd: error writing '{name}': {problem}\n")
-    if given.get("status") != "none":
-        await process.error(
-            _summary(process, full, partial, total, process.clock.now - started, given.get("status", ""), bool(problem))
-        )
+    if operands.get("status") != "none":
+        status, seconds = operands.get("status", ""), process.clock.now - started
+        await process.error(_summary(process, full, partial, total, seconds, status, bool(problem)))
     return int(bool(problem))
 
 

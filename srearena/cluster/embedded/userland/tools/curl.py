@@ -11,7 +11,7 @@ from srearena.cluster.embedded.machine.networking.certificates import Flaw, TlsI
 from srearena.cluster.embedded.machine.networking.reachability import HttpResult, Outcome
 from srearena.cluster.embedded.machine.networking.sockets import HttpRequest, HttpResponse
 from srearena.cluster.embedded.machine.processes.process import Process
-from srearena.cluster.embedded.userland.tools.handshakes import refusal_with_help, told
+from srearena.cluster.embedded.userland.tools.handshakes import handshake_text, refusal_with_help
 from srearena.cluster.embedded.userland.tools.options import Options, UsageError, parse
 from srearena.cluster.embedded.userland.tools.registry import tool
 from srearena.cluster.embedded.userland.tools.urls import Url, parse_url
@@ -247,8 +247,8 @@ class _Transfer:
         if self.verbose and (result.connected or result.outcome is Outcome.CONNECTED):
             await self.process.error(f"* Connected to {url.host} ({result.address}) port {url.port}\n")
             if result.identity is not None and flaws:
-                given = options.value("cacert")
-                text = told(result.identity, url.host, flaws[-1], authorities=given, insecure=insecure)
+                bundle_path = options.value("cacert")
+                text = handshake_text(result.identity, url.host, flaws[-1], authorities=bundle_path, insecure=insecure)
                 await self.process.error(text)
         if flaws and flaws[-1] is not None and not insecure:
             raise CurlFailure(60, refusal_with_help(flaws[-1], url.host))
@@ -274,13 +274,13 @@ class _Transfer:
         await self.process.error("".join(f"> {line}\n" for line in lines))
 
     def _authorities(self) -> bytes:
-        """Whom it trusts: the file it is given, and nobody without one."""
-        given = self.options.value("cacert")
-        if not given:
+        """The trusted authorities: those of --cacert; none without it."""
+        bundle_path = self.options.value("cacert")
+        if not bundle_path:
             return b""
-        if not self.process.files.is_file(given):
-            raise CurlFailure(77, f"error setting certificate file: {given}")
-        return self.process.files.read_bytes(given)
+        if not self.process.files.is_file(bundle_path):
+            raise CurlFailure(77, f"error setting certificate file: {bundle_path}")
+        return self.process.files.read_bytes(bundle_path)
 
     def _failure(self, url: Url, result: HttpResult, elapsed: int) -> CurlFailure:
         place = f"{url.host} port {url.port}"

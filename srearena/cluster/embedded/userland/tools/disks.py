@@ -103,13 +103,13 @@ async def du(process: Process, args: list[str]) -> int:
         rows: list[tuple[int, str]] = []
         total += await _measure(process, path, 0, depth, "a" in options, "b" in options, rows)
         for size, name in rows:
-            await process.write(f"{_shown(size, options.flags)}\t{name}\n")
+            await process.write(f"{_size_text(size, options.flags)}\t{name}\n")
     if "c" in options:
-        await process.write(f"{_shown(total, options.flags)}\ttotal\n")
+        await process.write(f"{_size_text(total, options.flags)}\ttotal\n")
     return status
 
 
-def _shown(size: int, flags: set[str]) -> str:
+def _size_text(size: int, flags: set[str]) -> str:
     if "b" in flags:
         return str(size)
     if "h" in flags:

@@ -288,20 +288,20 @@ def _matching(pattern: str, ignore_case: bool, part: Callable[[str], str]) -> Te
     return _plain(lambda path, found: compiled.matches(part(path).lower() if ignore_case else part(path)))
 
 
-def _numeric(sign: str, wanted: int, measure: Callable[[FileStat], int]) -> Test:
+def _numeric(sign: str, expected: int, measure: Callable[[FileStat], int]) -> Test:
     if sign == "+":
-        return _plain(lambda path, found: measure(found) > wanted)
+        return _plain(lambda path, found: measure(found) > expected)
     if sign == "-":
-        return _plain(lambda path, found: measure(found) < wanted)
-    return _plain(lambda path, found: measure(found) == wanted)
+        return _plain(lambda path, found: measure(found) < expected)
+    return _plain(lambda path, found: measure(found) == expected)
 
 
-def _permissions(sign: str, wanted: int) -> Test:
+def _permissions(sign: str, expected: int) -> Test:
     if sign == "-":
-        return _plain(lambda path, found: found.node.mode & wanted == wanted)
+        return _plain(lambda path, found: found.node.mode & expected == expected)
     if sign == "/":
-        return _plain(lambda path, found: bool(found.node.mode & wanted))
-    return _plain(lambda path, found: found.node.mode == wanted)
+        return _plain(lambda path, found: bool(found.node.mode & expected))
+    return _plain(lambda path, found: found.node.mode == expected)
 
 
 def _kind(found: FileStat) -> str:

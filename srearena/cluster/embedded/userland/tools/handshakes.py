@@ -26,7 +26,9 @@ def refusal_with_help(flaw: Flaw, host: str) -> str:
     return refusal(flaw, host) + _HELP
 
 
-def told(identity: TlsIdentity, host: str, flaw: Flaw | None, *, authorities: str = "", insecure: bool = False) -> str:
+def handshake_text(
+    identity: TlsIdentity, host: str, flaw: Flaw | None, *, authorities: str = "", insecure: bool = False
+) -> str:
     """The lines of -v between the connection and the request; `authorities` is the file given for them."""
     lines = ["ALPN: curl offers h2,http/1.1", _out("handshake, Client hello (1)")]
     if not insecure:

@@ -56,16 +56,16 @@ async def whole(process: Process, file: OpenFile, limit: int = MAX_HELD) -> byte
 
 async def ending(process: Process, file: OpenFile, lines: int) -> bytes:
     """At least the last `lines` lines. An endless line is held until memory ends, as a real tool would hold it."""
-    before, chunks, held, newlines = process.memory, deque[bytes](), 0, 0
+    before, chunks, buffered, newlines = process.memory, deque[bytes](), 0, 0
     while data := await file.read(CHUNK):
-        held += len(data)
+        buffered += len(data)
         newlines += data.count(b"\n")
-        if held <= MAX_HELD:
+        if buffered <= MAX_HELD:
             chunks.append(data)
         while chunks and newlines - (first := chunks[0].count(b"\n")) > lines:
             newlines -= first
-            held -= len(chunks.popleft())
-        process.set_memory(before + held)
+            buffered -= len(chunks.popleft())
+        process.set_memory(before + buffered)
         await process.spend()
         await process.heed_signals()
     process.set_memory(before)

@@ -1,4 +1,4 @@
-"""awk and sed: commands with a language of their own, which is loaded by whoever first speaks it."""
+"""awk and sed: commands with a language of their own, imported at first use."""
 
 from __future__ import annotations
 

@@ -283,12 +283,12 @@ async def seq(process: Process, args: list[str]) -> int:
         )
         return 1
     digits = max((len(text.partition(".")[2]) for text in numbers[:-1]), default=0)
-    width = max(len(_shown(first, digits, 0)), len(_shown(last, digits, 0))) if equal_width else 0
+    width = max(len(_number_text(first, digits, 0)), len(_number_text(last, digits, 0))) if equal_width else 0
     await _count(process, first, step, last, digits, width, separator)
     return 0
 
 
-def _shown(value: float, digits: int, width: int) -> str:
+def _number_text(value: float, digits: int, width: int) -> str:
     text = f"{value:.{digits}f}" if digits else str(int(value))
     return text.rjust(width, "0")
 
@@ -296,14 +296,14 @@ def _shown(value: float, digits: int, width: int) -> str:
 async def _count(
     process: Process, first: float, step: float, last: float, digits: int, width: int, separator: str
 ) -> None:
-    """Print in blocks, so that a long count gives way to whoever reads it."""
+    """Print in blocks, so that a long sequence yields to its reader."""
     index = 0
     block: list[str] = []
     value = first
     margin = abs(step) * 1e-9 if isinstance(step, float) else 0
     started = False
     while value <= last + margin if step > 0 else value >= last - margin:
-        block.append((separator if started else "") + _shown(value, digits, width))
+        block.append((separator if started else "") + _number_text(value, digits, width))
         started = True
         index += 1
         value = first + index * step

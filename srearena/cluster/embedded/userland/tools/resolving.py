@@ -82,12 +82,12 @@ async def nslookup(process: Process, args: list[str]) -> int:
         names = [name] if "." in name or not search else [f"{name}.{domain}" for domain in search]
     else:
         names = [name]
-    asked = server if len(words) > 1 else None
+    queried = server if len(words) > 1 else None
     head = f"Server:\t\t{server}\nAddress:\t{server}{':' if busybox else '#'}53\n\n"
     answers: list[tuple[str, Resolution]] = []
     for full in names:
         for kind in kinds or (["A", "AAAA"] if busybox else ["A"]):
-            answer = await process.container.network.resolve(full, kind, search=not busybox, server=asked)
+            answer = await process.container.network.resolve(full, kind, search=not busybox, server=queried)
             if answer.status is DnsStatus.TIMEOUT:
                 await process.write(_TIMED_OUT if not busybox else f"{_TIMED_OUT}\n")
                 return 1
@@ -129,12 +129,12 @@ async def dig(process: Process, args: list[str]) -> int:
             kind = word.upper()
         elif not word.startswith("-"):
             name = word
-    asked = server or _resolv_conf(process)[0][0]
+    queried = server or _resolv_conf(process)[0][0]
     started = process.clock.now
     answer = await process.container.network.resolve(name, kind, search=search, server=server)
     elapsed = int((process.clock.now - started) * 1000)
     if answer.status is DnsStatus.TIMEOUT:
-        await process.write(f";; communications error to {asked}#53: timed out\n" * 3 + "\n")
+        await process.write(f";; communications error to {queried}#53: timed out\n" * 3 + "\n")
         await process.write(
             f"; <<>> DiG 9.18.24 <<>> {' '.join(args)}\n;; global options: +cmd\n;; no servers could be reached\n"
         )
@@ -160,7 +160,7 @@ async def dig(process: Process, args: list[str]) -> int:
         lines += [f"{r.name.rstrip('.')}.\t{r.ttl}\tIN\t{r.kind}\t{r.value}" for r in answer.records]
         lines.append("")
     when = datetime.fromtimestamp(process.clock.now, UTC).strftime("%a %b %d %H:%M:%S UTC %Y")
-    lines += [f";; Query time: {elapsed} msec", f";; SERVER: {asked}#53({asked}) (UDP)", f";; WHEN: {when}", ""]
+    lines += [f";; Query time: {elapsed} msec", f";; SERVER: {queried}#53({queried}) (UDP)", f";; WHEN: {when}", ""]
     await process.write("\n".join(lines) + "\n")
     return 0
 

@@ -161,7 +161,7 @@ async def _run_stdin(shell: Shell) -> int:
 
 
 def _prompt(shell: Shell) -> str:
-    given = shell.variables.get("PS1")
+    prompt = shell.variables.get("PS1")
     process = shell.process
     root = process.credentials.uid == 0
     home = shell.variables.get("HOME") or ""
@@ -182,9 +182,9 @@ def _prompt(shell: Shell) -> str:
         "[": "",
         "]": "",
     }
-    template = given if given is not None else shell.dialect.prompt
+    template = prompt if prompt is not None else shell.dialect.prompt
     if shell.dialect.name == "dash":
-        return template.replace("\\$", values["$"]) if given is None else given
+        return template.replace("\\$", values["$"]) if prompt is None else prompt
     text: list[str] = []
     index = 0
     while index < len(template):

@@ -186,7 +186,7 @@ async def uniq(process: Process, args: list[str]) -> int:
     skip_fields = max(0, options.number("f", 0, "number of fields to skip"))
     skip_chars = max(0, options.number("s", 0, "number of bytes to skip"))
 
-    def shown(line: str) -> str:
+    def visible(line: str) -> str:
         if skip_fields:
             line = re.sub(rf"^(?:\s*\S+){{0,{min(skip_fields, 100)}}}", "", line)
         line = line[skip_chars:]
@@ -194,7 +194,7 @@ async def uniq(process: Process, args: list[str]) -> int:
 
     groups: list[tuple[str, int]] = []
     for line in lines:
-        if groups and shown(groups[-1][0]) == shown(line):
+        if groups and visible(groups[-1][0]) == visible(line):
             groups[-1] = (groups[-1][0], groups[-1][1] + 1)
         else:
             groups.append((line, 1))

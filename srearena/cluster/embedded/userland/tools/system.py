@@ -55,8 +55,8 @@ async def show_id(process: Process, args: list[str]) -> int:
         text = " ".join(accounts.group_name(group) if named else str(group) for group in groups)
     else:
         user = accounts.by_uid(uid).name
-        shown = ",".join(_labelled(group, accounts.group_name(group)) for group in groups)
-        text = f"uid={uid}{f'({user})' if user else ''} gid={_labelled(gid, accounts.group_name(gid))} groups={shown}"
+        labels = ",".join(_labelled(group, accounts.group_name(group)) for group in groups)
+        text = f"uid={uid}{f'({user})' if user else ''} gid={_labelled(gid, accounts.group_name(gid))} groups={labels}"
     await process.write(f"{text}\n")
     return 0
 
@@ -155,7 +155,7 @@ async def free(process: Process, args: list[str]) -> int:
     unused = max(0, available - cache)
     unit = next((size for letter, size in (("b", 1), ("m", 1024**2), ("g", 1024**3)) if letter in options), 1024)
 
-    def shown(value: int) -> str:
+    def size_text(value: int) -> str:
         return (
             human_size(value) + ("i" if not speaks_busybox(process) else "") if "h" in options else str(value // unit)
         )
@@ -167,7 +167,7 @@ async def free(process: Process, args: list[str]) -> int:
     heads = ("total", "used", "free", "shared", "buff/cache", "available")
     text = " " * 15 + "".join(f"{head:>12}" for head in heads)[3:] + "\n"
     for name, *values in rows:
-        text += f"{name:<8}" + "".join(f"{shown(int(value)):>12}" for value in values) + "\n"
+        text += f"{name:<8}" + "".join(f"{size_text(int(value)):>12}" for value in values) + "\n"
     await process.write(text)
     return 0
 

@@ -120,14 +120,14 @@ class _Wget:
         )
 
     def _accepting(self, url: Url) -> Callable[[TlsIdentity], bool]:
-        """BusyBox's looks at no certificate unless it is told whom to trust."""
+        """BusyBox wget verifies certificates only with a CA file."""
         options, files = self.options, self.process.files
-        given = "ca" in options and files.is_file(options.value("ca"))
+        has_bundle = "ca" in options and files.is_file(options.value("ca"))
 
         def accepts(identity: TlsIdentity) -> bool:
-            if "insecure" in options or (speaks_busybox(self.process) and not given):
+            if "insecure" in options or (speaks_busybox(self.process) and not has_bundle):
                 return True
-            bundle = files.read_bytes(options.value("ca")) if given else b""
+            bundle = files.read_bytes(options.value("ca")) if has_bundle else b""
             return identity.flaw(url.host, self.process.date, bundle) is None
 
         return accepts

@@ -412,8 +412,8 @@ async def getopts(shell: Shell, args: list[str]) -> int:
     if len(args) < 2:
         await shell.complain("getopts: usage: getopts optstring var [arg]")
         return 2
-    spec, name, *given = args
-    words = given or shell.arguments
+    spec, name, *operands = args
+    words = operands or shell.arguments
     index = int(shell.variables.get("OPTIND") or "1")
     offset = (
         int(shell.variables.get("_OPTOFFSET") or "1") if index == int(shell.variables.get("_OPTLAST") or "0") else 1

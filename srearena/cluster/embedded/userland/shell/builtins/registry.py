@@ -22,7 +22,7 @@ SPECIAL = frozenset(
         *("readonly", "return", "set", "shift", "times", "trap", "unset"),
     )
 )
-"""POSIX's special builtins: an error in one ends a shell that nobody types at."""
+"""POSIX's special builtins: an error in one ends a non-interactive shell."""
 
 _builtins: dict[str, tuple[BuiltinFunction, bool]] = {}
 
