@@ -1,7 +1,6 @@
 """The Service through which users reach an application, with sample requests, and its service level objectives.
 
-Both come from the application's metadata (`Front Door`, `Objectives`). The agent sees the same metadata that oracles
-judge by.
+Both come from the application's metadata, so that the agent sees the same values that oracles judge by.
 """
 
 from __future__ import annotations

@@ -27,6 +27,10 @@ PLANTED = {
         ("srearena/cluster/planted.py", "import srearena.service.errors"),
         ("srearena/unlisted/__init__.py", ""),
     ],
+    "Inside the service package, modules import only from layers below": [
+        ("srearena/service/products/planted.py", "import srearena.service.apps.base"),
+        ("srearena/service/unlisted.py", ""),
+    ],
     "Inside the embedded cluster, packages import only from layers below": [
         ("srearena/cluster/embedded/machine/planted.py", "import srearena.cluster.embedded.programs.base"),
         ("srearena/cluster/embedded/network/planted.py", "import srearena.cluster.embedded.kubelet.nodes"),
