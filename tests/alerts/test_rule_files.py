@@ -94,7 +94,7 @@ def test_a_mistake_is_named_with_its_place(text: str, complaint: str) -> None:
     ],
 )
 def test_templates(template: str, text: str) -> None:
-    assert Template(template).filled({"pod": "api-0"}, 0.1234) == text
+    assert Template(template).render({"pod": "api-0"}, 0.1234) == text
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
-from srearena.cluster.embedded.telemetry.answers import QueryApi
+from srearena.cluster.embedded.telemetry.query_api import QueryApi
 
 
 @contextlib.contextmanager

@@ -24,7 +24,7 @@ INSTANTS = (START + 31 * 60_000, START + 3_001_500)
 RANGE = (START + 17 * 60_000, START + 62 * 60_000, 195_000)
 """Start, end and step of every range query; the step is no multiple of the scrape interval's minute."""
 
-Answer = dict[str, Any]
+Response = dict[str, Any]
 """The data of an answer, or its error: {"type", "result"} or {"error"}. Numbers as strings, as on the wire."""
 
 
@@ -59,7 +59,7 @@ def questions() -> list[Question]:
     return [Question(query, at) for query in queries() for at in (*INSTANTS, None)]
 
 
-def compact(answer: dict[str, Any], ordered: bool) -> Answer:
+def compact(answer: dict[str, Any], ordered: bool) -> Response:
     """What of an answer is worth recording. Only that of a sorting function has an order."""
     if answer["status"] == "error":
         return {"error": answer["error"]}
@@ -83,21 +83,21 @@ def _number(text: str) -> str:
         return text
 
 
-def recorded() -> dict[str, list[Answer]]:
+def recorded() -> dict[str, list[Response]]:
     """Per query: the answers at the two instants and over the range."""
     with gzip.open(RECORD, "rt") as file:
-        found: dict[str, list[Answer]] = json.load(file)
+        found: dict[str, list[Response]] = json.load(file)
     return found
 
 
-def asked(server: RealPrometheus, question: Question) -> Answer:
+def asked(server: RealPrometheus, question: Question) -> Response:
     return compact(server.ask(question.path, **question.parameters), question.is_ordered)
 
 
 def record() -> None:
     with tempfile.TemporaryDirectory() as directory, running(Path(directory)) as server:
         server.write(dataset())
-        answers: dict[str, list[Answer]] = {}
+        answers: dict[str, list[Response]] = {}
         for question in questions():
             answers.setdefault(question.query, []).append(asked(server, question))
         found = {query: server.ask("query", query=query, time="1") for query in json.loads(MISTAKES.read_text())}
@@ -107,7 +107,7 @@ def record() -> None:
         file.write(json.dumps(answers, separators=(",", ":"), sort_keys=True).encode())
 
 
-def differences(ours: Answer, real: Answer) -> str:
+def differences(ours: Response, real: Response) -> str:
     """What is not the same, in a line; nothing where all is."""
     if "error" in ours or "error" in real:
         ours_error, real_error = ours.get("error"), real.get("error")

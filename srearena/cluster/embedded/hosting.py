@@ -25,7 +25,7 @@ from srearena.cluster.embedded.pacing import Pacer, wall_now
 from srearena.cluster.embedded.programs.system.control_plane import API_PORT
 from srearena.cluster.embedded.registry.identity import User
 from srearena.cluster.embedded.telemetry.apis import query_apis
-from srearena.cluster.embedded.telemetry.serving import TelemetryServer
+from srearena.cluster.embedded.telemetry.server import TelemetryServer
 
 T = TypeVar("T")
 

@@ -1,1 +1,1 @@
-"""What the cluster shows of itself: metrics, logs, traces and alerts, and the HTTP APIs people read them through."""
+"""Telemetry of the cluster: metrics, logs, traces and alerts, and the HTTP APIs that serve them."""

@@ -1,6 +1,6 @@
-"""The query APIs over one cluster's telemetry, by the name of the program each stands for.
+"""The query APIs over one cluster's telemetry, by the name of the program that each simulates.
 
-A cluster is often started for its objects alone: a query language is loaded when the first question comes in it.
+A cluster is often started for its objects alone: a query language is loaded with the first query in it.
 """
 
 from __future__ import annotations
@@ -9,21 +9,21 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
-from srearena.cluster.embedded.telemetry.answers import Answer, Params, QueryApi
 from srearena.cluster.embedded.telemetry.pipeline import Telemetry
+from srearena.cluster.embedded.telemetry.query_api import Params, QueryApi, Response
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.telemetry.alerts.evaluation import Rules
 
 
-class _Later:
-    """An API that is made when it is first asked."""
+class _LazyApi:
+    """An API that is created at its first request."""
 
     def __init__(self, make: Callable[[], QueryApi]) -> None:
-        self._made = cache(make)
+        self._api = cache(make)
 
-    def handle(self, method: str, path: str, params: Params) -> Answer:
-        return self._made().handle(method, path, params)
+    def handle(self, method: str, path: str, params: Params) -> Response:
+        return self._api().handle(method, path, params)
 
 
 def query_apis(telemetry: Telemetry) -> dict[str, QueryApi]:
@@ -53,4 +53,4 @@ def query_apis(telemetry: Telemetry) -> dict[str, QueryApi]:
 
         return JaegerApi(telemetry.spans, telemetry.clock)
 
-    return {make.__name__: _Later(make) for make in (prometheus, alertmanager, loki, jaeger)}
+    return {make.__name__: _LazyApi(make) for make in (prometheus, alertmanager, loki, jaeger)}

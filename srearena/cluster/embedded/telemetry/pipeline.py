@@ -1,7 +1,7 @@
-"""The telemetry of one cluster: what is gathered, where it is kept, and the rounds that gather it.
+"""The telemetry pipeline of one cluster: stores, collectors, and the scrape rounds.
 
-Metrics are scraped and logs are shipped at fixed intervals of virtual time; spans and events come by themselves.
-Every round happens at one instant, in the order in which the collectors were added.
+Metrics are scraped and logs are shipped at fixed intervals of virtual time; spans and events are pushed. Every round
+happens at one instant, in the order in which the collectors were added.
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ from srearena.cluster.embedded.telemetry.logs.events import EventLog
 from srearena.cluster.embedded.telemetry.logs.shipper import Shipper
 from srearena.cluster.embedded.telemetry.logs.store import LogStore
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
-from srearena.cluster.embedded.telemetry.own_metrics import own_collectors
+from srearena.cluster.embedded.telemetry.self_metrics import self_metrics_collectors
 from srearena.cluster.embedded.telemetry.traces.store import SpanStore
 from srearena.cluster.embedded.world import World
 
 SCRAPE_SECONDS = 15.0
+"""Scrape interval; common in practice, and that of the packaged alert rules."""
 _ROUNDS_BETWEEN_SWEEPS = 40
+"""Rounds between removals of expired samples. Chosen: every ten minutes, since a removal visits all series."""
 
 
 class Telemetry:
-    """Stores and their sources. Made before the first machine is switched on, since it follows every container."""
+    """Stores and their sources. Created before the first machine starts, since it follows every container."""
 
     def __init__(self, world: World, nodes: Nodes) -> None:
         self.clock = world.clock
@@ -32,7 +34,7 @@ class Telemetry:
         self.logs = LogStore()
         self.shipper = Shipper(self.logs, world.clock)
         self.events = EventLog(world, self.logs)
-        self.collectors: list[Collector] = [*own_collectors(self.metrics, self.logs, self.spans)]
+        self.collectors: list[Collector] = [*self_metrics_collectors(self.metrics, self.logs, self.spans)]
         self._rounds = 0
         nodes.on_container = self.shipper.follow
 
@@ -44,7 +46,7 @@ class Telemetry:
             yield from collector.targets()
 
     def start(self) -> None:
-        """Begin the rounds, the first at the next multiple of the interval."""
+        """Start the rounds, the first at the next multiple of the interval."""
         self.clock.at((self.clock.now // SCRAPE_SECONDS + 1) * SCRAPE_SECONDS, self._round)
 
     def _round(self) -> None:

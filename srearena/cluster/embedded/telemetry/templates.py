@@ -1,7 +1,7 @@
-"""Go's text templates, as far as queries and rules use them: read into a tree, carried out without any way to do harm.
+"""Go's text templates, as far as queries and rules use them: parsed into a tree and executed safely.
 
-Actions: pipelines, variables, `if`, `with`, `range`, trimming and comments. A template reaches nothing but the value
-it is given and the functions it is given by name. What it writes is bounded.
+Actions: pipelines, variables, `if`, `with`, `range`, trimming and comments. A template has access only to its input
+value and to the functions it may call. The size of its output is bounded.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Functions = Mapping[str, Function]
 
 
 class TemplateError(ValueError):
-    """The template cannot be read, or cannot be carried out with these values."""
+    """The template cannot be parsed, or fails with these values."""
 
 
 _ACTION = re.compile(r"\{\{(-(?=\s))?((?:[^}\"`]|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|\}(?!\}))*?)((?<=\s)-)?\}\}", re.DOTALL)
@@ -39,7 +39,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "'": "'", "\\": "\\", "a"
 
 
 class _Scope:
-    """Where a template is being carried out: the dot, the variables, the functions, the text so far."""
+    """State of an execution: the dot, the variables, the functions, the text so far."""
 
     __slots__ = ("dot", "functions", "size", "text", "variables")
 
@@ -58,18 +58,18 @@ class _Scope:
 
 
 _Evaluate = Callable[[_Scope], Any]
-_Perform = Callable[[_Scope], None]
+_Execute = Callable[[_Scope], None]
 
 
 class Template:
-    """A template that was read; `known` are the names it may call."""
+    """A parsed template; `functions` are those it may call."""
 
-    def __init__(self, text: str, known: Functions) -> None:
-        reader = _Reader(text, known)
+    def __init__(self, text: str, functions: Functions) -> None:
+        reader = _Reader(text, functions)
         self._body = reader.block(())
 
     def render(self, dot: Any, functions: Functions) -> str:
-        """Carry it out. `functions` holds all it knows, possibly bound to what it is used on."""
+        """Execute it. `functions` holds those it may call, possibly bound to the input."""
         scope = _Scope(dot, functions)
         try:
             self._body(scope)
@@ -108,19 +108,19 @@ def _pieces(text: str) -> Iterator[_Piece]:
 
 
 class _Reader:
-    def __init__(self, text: str, known: Functions) -> None:
+    def __init__(self, text: str, functions: Functions) -> None:
         self._pieces = list(_pieces(text))
         self._at = 0
-        self._known = known
+        self._functions = functions
         self._depth = 0
         self.ended_by = ""
 
-    def block(self, enders: Sequence[str]) -> _Perform:
-        """What stands up to an action that begins with one of these words."""
+    def block(self, enders: Sequence[str]) -> _Execute:
+        """Parse up to an action that begins with one of these words."""
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise TemplateError("the template is nested too deeply")
-        steps: list[_Perform] = []
+        steps: list[_Execute] = []
         while self._at < len(self._pieces):
             piece = self._pieces[self._at]
             self._at += 1
@@ -140,25 +140,25 @@ class _Reader:
                 raise TemplateError("unexpected EOF")
         self._depth -= 1
 
-        def perform(scope: _Scope) -> None:
+        def execute(scope: _Scope) -> None:
             for step in steps:
                 step(scope)
 
-        return perform
+        return execute
 
-    def _action(self, word: str, text: str) -> _Perform:
+    def _action(self, word: str, text: str) -> _Execute:
         if word in ("if", "with"):
             return self._branch(word, text[len(word) :])
         if word == "range":
             return self._range(text[len(word) :])
         if word in ("template", "block", "define", "break", "continue"):
             raise TemplateError(f"{word} is not supported here")
-        return _statement(text, self._known)
+        return _statement(text, self._functions)
 
-    def _branch(self, word: str, text: str) -> _Perform:
-        condition = _expression(text, self._known)
+    def _branch(self, word: str, text: str) -> _Execute:
+        condition = _expression(text, self._functions)
         then = self.block(("else", "end"))
-        otherwise: _Perform | None = None
+        otherwise: _Execute | None = None
         ended_by = self.ended_by
         if ended_by.startswith("else"):
             rest = ended_by[4:].strip()
@@ -168,7 +168,7 @@ class _Reader:
                 otherwise = self.block(("end",))
         is_with = word == "with"
 
-        def perform(scope: _Scope) -> None:
+        def execute(scope: _Scope) -> None:
             value = condition(scope)
             if is_true(value):
                 before = scope.dot
@@ -179,31 +179,31 @@ class _Reader:
             elif otherwise is not None:
                 otherwise(scope)
 
-        return perform
+        return execute
 
-    def _range(self, text: str) -> _Perform:
+    def _range(self, text: str) -> _Execute:
         names, _, source = text.rpartition(":=")
         variables = [name.strip() for name in names.split(",")] if names else []
         if len(variables) > 2 or any(not name.startswith("$") for name in variables):
             raise TemplateError("range can only initialize variables")
-        over = _expression(source, self._known)
+        over = _expression(source, self._functions)
         body = self.block(("else", "end"))
         otherwise = self.block(("end",)) if self.ended_by.startswith("else") else None
 
-        def perform(scope: _Scope) -> None:
+        def execute(scope: _Scope) -> None:
             value = over(scope)
             pairs = list(_pairs(value))
             before = scope.dot
             for key, item in pairs:
                 scope.dot = item
-                for name, held in zip(reversed(variables), (item, key), strict=False):
-                    scope.variables[name] = held
+                for name, value in zip(reversed(variables), (item, key), strict=False):
+                    scope.variables[name] = value
                 body(scope)
             scope.dot = before
             if not pairs and otherwise is not None:
                 otherwise(scope)
 
-        return perform
+        return execute
 
 
 def _pairs(value: Any) -> Iterator[tuple[Any, Any]]:
@@ -216,22 +216,22 @@ def _pairs(value: Any) -> Iterator[tuple[Any, Any]]:
     raise TemplateError(f"range can't iterate over {value}")
 
 
-def _statement(text: str, known: Functions) -> _Perform:
+def _statement(text: str, functions: Functions) -> _Execute:
     found = re.match(r"(\$\w+)\s*(:?=)(?!=)", text)
     if found is not None:
-        name, value = found[1], _expression(text[found.end() :], known)
+        name, value = found[1], _expression(text[found.end() :], functions)
 
         def assign(scope: _Scope) -> None:
             scope.variables[name] = value(scope)
 
         return assign
-    evaluate = _expression(text, known)
+    evaluate = _expression(text, functions)
     return lambda scope: scope.write(printed(evaluate(scope)))
 
 
-def _expression(text: str, known: Functions) -> _Evaluate:
+def _expression(text: str, functions: Functions) -> _Evaluate:
     tokens = _Tokens(text)
-    found = _pipeline(tokens, known, 0)
+    found = _pipeline(tokens, functions, 0)
     if tokens.kind:
         raise TemplateError(f"unexpected {tokens.text!r} in operand")
     return found
@@ -239,7 +239,7 @@ def _expression(text: str, known: Functions) -> _Evaluate:
 
 class _Tokens:
     def __init__(self, text: str) -> None:
-        self._found: list[tuple[str, str, bool]] = []
+        self._tokens: list[tuple[str, str, bool]] = []
         at = 0
         text = text.rstrip()
         while at < len(text):
@@ -247,23 +247,23 @@ class _Tokens:
             if found is None or found.lastgroup is None:
                 raise TemplateError(f"unexpected {text[at:].strip()[:20]!r} in command")
             value = found[found.lastgroup]
-            apart = found.start(found.lastgroup) > at or at == 0
-            self._found.append((found.lastgroup, value, apart))
+            after_space = found.start(found.lastgroup) > at or at == 0
+            self._tokens.append((found.lastgroup, value, after_space))
             at = found.end()
         self._at = 0
 
     @property
     def kind(self) -> str:
-        return self._found[self._at][0] if self._at < len(self._found) else ""
+        return self._tokens[self._at][0] if self._at < len(self._tokens) else ""
 
     @property
     def text(self) -> str:
-        return self._found[self._at][1] if self._at < len(self._found) else ""
+        return self._tokens[self._at][1] if self._at < len(self._tokens) else ""
 
     @property
-    def apart(self) -> bool:
+    def after_space(self) -> bool:
         """Whether there is space before this token."""
-        return self._found[self._at][2]
+        return self._tokens[self._at][2]
 
     def next(self) -> str:
         text = self.text
@@ -271,25 +271,25 @@ class _Tokens:
         return text
 
 
-def _pipeline(tokens: _Tokens, known: Functions, depth: int) -> _Evaluate:
+def _pipeline(tokens: _Tokens, functions: Functions, depth: int) -> _Evaluate:
     if depth > _MAX_DEPTH:
         raise TemplateError("the template is nested too deeply")
-    value = _command(tokens, known, None, depth)
+    value = _command(tokens, functions, None, depth)
     while tokens.text == "|" and tokens.kind == "mark":
         tokens.next()
-        value = _command(tokens, known, value, depth)
+        value = _command(tokens, functions, value, depth)
     return value
 
 
-def _command(tokens: _Tokens, known: Functions, piped: _Evaluate | None, depth: int) -> _Evaluate:
+def _command(tokens: _Tokens, functions: Functions, piped: _Evaluate | None, depth: int) -> _Evaluate:
     name = ""
     if tokens.kind == "name" and tokens.text not in ("true", "false", "nil"):
         name = tokens.next()
-        if name not in known:
+        if name not in functions:
             raise TemplateError(f'function "{name}" not defined')
     operands: list[_Evaluate] = []
     while tokens.kind and tokens.text not in ("|", ")"):
-        operands.append(_operand(tokens, known, depth))
+        operands.append(_operand(tokens, functions, depth))
     if piped is not None:
         operands.append(piped)
     if name:
@@ -301,7 +301,7 @@ def _command(tokens: _Tokens, known: Functions, piped: _Evaluate | None, depth: 
     return operands[0]
 
 
-def _operand(tokens: _Tokens, known: Functions, depth: int) -> _Evaluate:
+def _operand(tokens: _Tokens, functions: Functions, depth: int) -> _Evaluate:
     kind = tokens.kind
     text = tokens.next()
     value: _Evaluate
@@ -320,18 +320,18 @@ def _operand(tokens: _Tokens, known: Functions, depth: int) -> _Evaluate:
             constant = {"true": True, "false": False}.get(text)
             return lambda scope: constant
         case "name":
-            if text not in known:
+            if text not in functions:
                 raise TemplateError(f'function "{text}" not defined')
             return lambda scope: scope.functions[text]()
         case _ if text == ".":
             return lambda scope: scope.dot
         case _ if text == "(":
-            value = _pipeline(tokens, known, depth + 1)
+            value = _pipeline(tokens, functions, depth + 1)
             if tokens.next() != ")":
                 raise TemplateError("unclosed left paren")
         case _:
             raise TemplateError(f"unexpected {text!r} in operand")
-    while tokens.kind == "field" and not tokens.apart:
+    while tokens.kind == "field" and not tokens.after_space:
         value = _member(value, tokens.next()[1:])
     return value
 
@@ -370,12 +370,12 @@ def _number(text: str) -> int | float:
 
 
 def is_true(value: Any) -> bool:
-    """What Go's templates take for true."""
+    """Return the truth of a value in Go's templates."""
     return bool(value)
 
 
 def printed(value: Any) -> str:
-    """A value as fmt.Print shows it."""
+    """Return a value as fmt.Print writes it."""
     if value is None:
         return "<no value>"
     if isinstance(value, bool):

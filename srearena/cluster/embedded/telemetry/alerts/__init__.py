@@ -1,1 +1,1 @@
-"""Alerts: rule files, what they say about the stored samples, and Alertmanager's view of it."""
+"""Alerts: rule files, their evaluation over the stored samples, and Alertmanager's API."""

@@ -1,4 +1,4 @@
-"""One alert: the element of a rule's result it stands for, its state, and the series that record it."""
+"""One alert: an element of a rule's result, its state, and the series that record it."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ State = Literal["inactive", "pending", "firing"]
 
 
 class AlertRecord:
-    """ALERTS and ALERTS_FOR_STATE of one alert, from when it becomes active until it no longer is."""
+    """The series ALERTS and ALERTS_FOR_STATE of one alert, while it is active."""
 
     def __init__(self, store: MetricStore, labels: Labels) -> None:
-        own = dict(labels)
+        alert_labels = dict(labels)
         self._block: Block = store.block(
             [
-                {**own, "__name__": "ALERTS", "alertstate": "pending"},
-                {**own, "__name__": "ALERTS", "alertstate": "firing"},
-                {**own, "__name__": "ALERTS_FOR_STATE"},
+                {**alert_labels, "__name__": "ALERTS", "alertstate": "pending"},
+                {**alert_labels, "__name__": "ALERTS", "alertstate": "firing"},
+                {**alert_labels, "__name__": "ALERTS_FOR_STATE"},
             ]
         )
 
@@ -42,9 +42,9 @@ class Alert:
     rule: Rule
     labels: Labels
     series: Labels
-    """The labels of the element itself, which templates see."""
+    """The labels of the element itself, for templates."""
     active: int
-    """Since when the expression has held, in milliseconds."""
+    """Time since which the expression has been true, in milliseconds."""
     state: State = "pending"
     value: float = 0.0
     fired: int | None = None
@@ -59,8 +59,8 @@ class Alert:
 
     @property
     def annotations(self) -> dict[str, str]:
-        seen = dict(self.series)
-        return {name: template.filled(seen, self.value) for name, template in self.rule.annotations.items()}
+        labels = dict(self.series)
+        return {name: template.render(labels, self.value) for name, template in self.rule.annotations.items()}
 
     def json(self) -> dict[str, Any]:
         return {

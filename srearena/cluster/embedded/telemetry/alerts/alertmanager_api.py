@@ -1,7 +1,7 @@
 """Alertmanager's v2 API, read-only, over the alerts that fire now.
 
-There is one receiver, and nothing is silenced or inhibited. Writing is refused: an agent cannot make an alert go away
-other than by mending what it is about.
+There is one receiver, and nothing is silenced or inhibited. Writing is refused: an agent can resolve an alert only by
+fixing its cause.
 """
 
 from __future__ import annotations
@@ -13,15 +13,22 @@ from typing import Any
 from srearena.cluster.embedded.durations import format_micro_time
 from srearena.cluster.embedded.telemetry.alerts.alert import Alert
 from srearena.cluster.embedded.telemetry.alerts.evaluation import Rules
-from srearena.cluster.embedded.telemetry.answers import Answer, Params, first, json_answer, no_such_path, text_answer
 from srearena.cluster.embedded.telemetry.metrics.api import Now
 from srearena.cluster.embedded.telemetry.metrics.labels import Labels, keeping, value_of
 from srearena.cluster.embedded.telemetry.metrics.matchers import Matcher, PatternError, anchored
+from srearena.cluster.embedded.telemetry.query_api import (
+    Params,
+    Response,
+    first,
+    json_response,
+    not_found,
+    text_response,
+)
 
 RECEIVER = "on-call"
 GROUP_BY = frozenset(("alertname", "namespace"))
 _VALID_FOR = 240.0
-"""How long an alert counts after the last evaluation that found it, in seconds: four resends of a minute."""
+"""Seconds until an alert ends without a further evaluation: Prometheus' four resend delays of a minute."""
 _MATCHER = re.compile(r'\s*([a-zA-Z_:][\w:]*)\s*(=~|!~|!=|=)\s*(?:"((?:[^"\\]|\\.)*)"|(.*?))\s*', re.DOTALL)
 _CONFIG = f"""route:
   receiver: {RECEIVER}
@@ -37,37 +44,37 @@ class AlertmanagerApi:
         self._clock = clock
         self._started = clock.now
 
-    def handle(self, method: str, path: str, params: Params) -> Answer:
+    def handle(self, method: str, path: str, params: Params) -> Response:
         if path in ("/-/healthy", "/-/ready"):
-            return text_answer("OK")
+            return text_response("OK")
         name = path.removeprefix("/api/v2/") if path.startswith("/api/v2/") else ""
         if method != "GET":
             served = name in ("alerts", "silences") or name.startswith("silence/")
             return (
-                json_answer({"code": 405, "message": f"method {method} is not allowed: read-only"}, 405)
+                json_response({"code": 405, "message": f"method {method} is not allowed: read-only"}, 405)
                 if served
-                else no_such_path()
+                else not_found()
             )
         try:
             match name:
                 case "alerts":
-                    return json_answer([self._alert(alert) for alert in self._chosen(params)])
+                    return json_response([self._alert(alert) for alert in self._filtered(params)])
                 case "alerts/groups":
-                    return json_answer(self._groups(params))
+                    return json_response(self._groups(params))
                 case "status":
-                    return json_answer(self._status())
+                    return json_response(self._status())
                 case "receivers":
-                    return json_answer([{"name": RECEIVER}])
+                    return json_response([{"name": RECEIVER}])
                 case "silences":
-                    return json_answer([])
+                    return json_response([])
                 case _:
                     if name.startswith("silence/"):
-                        return json_answer({"code": 404, "message": "silence not found"}, 404)
-                    return no_such_path()
+                        return json_response({"code": 404, "message": "silence not found"}, 404)
+                    return not_found()
         except (PatternError, ValueError) as error:
-            return json_answer(f"bad matcher format: {error}", 400)
+            return json_response(f"bad matcher format: {error}", 400)
 
-    def _chosen(self, params: Params) -> list[Alert]:
+    def _filtered(self, params: Params) -> list[Alert]:
         matchers = [_matcher(text) for text in params.get("filter", ())]
         receiver = first(params, "receiver")
         if receiver and not anchored(receiver).matches(RECEIVER):
@@ -94,7 +101,7 @@ class AlertmanagerApi:
 
     def _groups(self, params: Params) -> list[dict[str, Any]]:
         groups: dict[Labels, list[Alert]] = {}
-        for alert in self._chosen(params):
+        for alert in self._filtered(params):
             groups.setdefault(keeping(alert.labels, GROUP_BY), []).append(alert)
         return [
             {"labels": dict(labels), "receiver": {"name": RECEIVER}, "alerts": [self._alert(alert) for alert in alerts]}
@@ -127,12 +134,12 @@ def _matcher(text: str) -> Matcher:
 
 
 def _time(moment: float) -> str:
-    """Milliseconds, UTC."""
+    """Format a time in UTC with milliseconds."""
     return f"{format_micro_time(moment)[:-4]}Z"
 
 
 def fingerprint(labels: Iterable[tuple[str, str]]) -> str:
-    """FNV-1a over the sorted labels, as Prometheus' data model has it."""
+    """Return the FNV-1a hash of the sorted labels, as in Prometheus' data model."""
     total = 0xCBF29CE484222325
     for name, value in sorted(labels):
         for byte in name.encode() + b"\xff" + value.encode() + b"\xff":

@@ -1,12 +1,12 @@
-"""Alert states, worked out when somebody asks.
+"""Lazy evaluation of alerting and recording rules.
 
-Simulating time costs nothing for rules: when alerts, rules or what they record are asked for, each group is evaluated
-over all its instants since the last time, with one range query per rule, and what the real server would have done at
-each instant is done then, in the same order: an alert becomes pending, fires, keeps firing, resolves. Evaluation
-happens seven and a half seconds after a multiple of the interval, so that it never falls on the instant of a scrape.
+The passage of virtual time costs nothing for rules: when alerts, rules or recorded series are queried, each group is
+evaluated at all instants since the last evaluation, with one range query per rule. The transitions of the real server
+are applied at each instant, in the same order: an alert becomes pending, fires, keeps firing, resolves. Instants are
+seven and a half seconds after a multiple of the interval, so that none coincides with a scrape.
 
-A rule sees what rules before it recorded, at every instant. What rules after it recorded it sees only up to the
-stretch evaluated last; no rule file should rely on that.
+A rule reads series recorded by earlier rules at every instant. Series recorded by later rules are available to it only
+up to the previous evaluation; no rule file should rely on that.
 """
 
 from __future__ import annotations
@@ -27,8 +27,11 @@ from srearena.cluster.embedded.telemetry.metrics.promql.values import Vector, na
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
 
 _STEPS_AT_ONCE = 240
+"""Instants per range query. Chosen: an hour at the usual interval, which bounds the memory of a query."""
 _PHASE = 7500
-_KEPT_AFTER_RESOLVED = 15 * 60_000
+"""Milliseconds after a multiple of the interval: half of the scrape interval."""
+_RESOLVED_RETENTION = 15 * 60_000
+"""Milliseconds: Prometheus' `resolvedRetention`."""
 SAME_LABELS = "vector contains metrics with the same labelset after applying alert labels"
 
 
@@ -48,7 +51,7 @@ class GroupState:
     """The last instant evaluated, in milliseconds."""
 
     def pending_instants(self, since: int, now: int) -> tuple[int, int] | None:
-        """First and last instant that are still to be evaluated."""
+        """Return the first and last instant to evaluate."""
         interval = self.group.interval
         phase = _PHASE % interval
         first = since if self.evaluated is None else max(self.evaluated + 1, since)
@@ -106,7 +109,7 @@ class Rules:
             state.error = str(error)
 
     def active(self, now: float) -> Iterator[tuple[Rule, Alert]]:
-        """Alerts that are pending or firing."""
+        """Yield pending and firing alerts."""
         self.catch_up(now)
         for group in self.groups:
             for state in group.rules:
@@ -123,48 +126,48 @@ class Rules:
 
 
 def _advance(state: RuleState, vector: Vector, times: Integers) -> None:
-    """Live through the instants, with what the expression gave at each."""
+    """Advance the alerts of a rule through the instants, with the results of its expression."""
     rule = state.rule
     values = vector.values
-    known: dict[int, Labels] = {}
+    labels_by_row: dict[int, Labels] = {}
     by_step: list[list[int]] = [[] for _ in range(len(times))]
     for row, where in enumerate(vector.present):
         for step in where.nonzero()[0].tolist():
             by_step[step].append(row)
     templated = any(template.uses_value for template in rule.labels.values())
     for step, at in enumerate(times.tolist()):
-        seen: dict[Labels, tuple[int, float]] = {}
+        elements: dict[Labels, tuple[int, float]] = {}
         for row in by_step[step]:
             value = float(values[row, step])
-            labels = known.get(row)
+            labels = labels_by_row.get(row)
             if labels is None or templated:
-                labels = known[row] = _alert_labels(rule, vector.series[row], value)
-            if labels in seen:
+                labels = labels_by_row[row] = _alert_labels(rule, vector.series[row], value)
+            if labels in elements:
                 raise QueryError(SAME_LABELS)
-            seen[labels] = (row, value)
-        if not seen and not state.alerts:
+            elements[labels] = (row, value)
+        if not elements and not state.alerts:
             continue
-        for labels, (row, value) in seen.items():
+        for labels, (row, value) in elements.items():
             alert = state.alerts.get(labels)
             if alert is None or alert.state == "inactive":
                 alert = state.alerts[labels] = Alert(rule, labels, nameless(vector.series[row]), at)
             alert.value = value
             alert.keep_firing_since = None
         for labels, alert in list(state.alerts.items()):
-            _live(state, labels, alert, at, labels in seen)
+            _advance_alert(state, labels, alert, at, labels in elements)
 
 
-def _live(state: RuleState, labels: Labels, alert: Alert, at: int, seen: bool) -> None:
-    """One alert at one instant."""
+def _advance_alert(state: RuleState, labels: Labels, alert: Alert, at: int, present: bool) -> None:
+    """Advance one alert by one instant; `present` says whether the expression gave its element."""
     rule = state.rule
-    if not seen and alert.state == "firing" and rule.keep_firing:
+    if not present and alert.state == "firing" and rule.keep_firing:
         if alert.keep_firing_since is None:
             alert.keep_firing_since = at
-        seen = at - alert.keep_firing_since < rule.keep_firing
-    if not seen:
+        present = at - alert.keep_firing_since < rule.keep_firing
+    if not present:
         if alert.state != "inactive":
             alert.record(state.recording.store).end(at)
-        if alert.state == "pending" or (alert.resolved is not None and at - alert.resolved > _KEPT_AFTER_RESOLVED):
+        if alert.state == "pending" or (alert.resolved is not None and at - alert.resolved > _RESOLVED_RETENTION):
             del state.alerts[labels]
         elif alert.state == "firing":
             alert.state, alert.resolved = "inactive", at
@@ -175,14 +178,14 @@ def _live(state: RuleState, labels: Labels, alert: Alert, at: int, seen: bool) -
 
 
 def _alert_labels(rule: Rule, series: Labels, value: float) -> Labels:
-    own = dict(nameless(series))
-    extra = {name: template.filled(own, value) for name, template in rule.labels.items()}
-    return labels_of({**own, **extra, "alertname": rule.name})
+    series_labels = dict(nameless(series))
+    extra = {name: template.render(series_labels, value) for name, template in rule.labels.items()}
+    return labels_of({**series_labels, **extra, "alertname": rule.name})
 
 
 def _group_json(state: GroupState, kind: str) -> dict[str, Any]:
     evaluated = "0001-01-01T00:00:00Z" if state.evaluated is None else format_micro_time(state.evaluated / 1000)
-    wanted = {"": (True, False), "alert": (True,), "record": (False,)}[kind]
+    kinds = {"": (True, False), "alert": (True,), "record": (False,)}[kind]
     return {
         "name": state.group.name,
         "file": state.group.file,
@@ -190,13 +193,13 @@ def _group_json(state: GroupState, kind: str) -> dict[str, Any]:
         "limit": 0,
         "evaluationTime": 0,
         "lastEvaluation": evaluated,
-        "rules": [_rule_json(rule, evaluated) for rule in state.rules if rule.rule.alerting in wanted],
+        "rules": [_rule_json(rule, evaluated) for rule in state.rules if rule.rule.alerting in kinds],
     }
 
 
 def _rule_json(state: RuleState, evaluated: str) -> dict[str, Any]:
     rule = state.rule
-    shown: dict[str, Any] = {
+    document: dict[str, Any] = {
         "name": rule.name,
         "query": rule.text,
         "health": "err" if state.error else "unknown" if evaluated.startswith("0001") else "ok",
@@ -205,19 +208,19 @@ def _rule_json(state: RuleState, evaluated: str) -> dict[str, Any]:
         "type": "alerting" if rule.alerting else "recording",
     }
     if rule.labels or rule.alerting:
-        shown["labels"] = {name: template.source for name, template in rule.labels.items()}
+        document["labels"] = {name: template.source for name, template in rule.labels.items()}
     if state.error:
-        shown["lastError"] = state.error
+        document["lastError"] = state.error
     if rule.alerting:
         active = [alert for alert in state.alerts.values() if alert.state != "inactive"]
-        shown |= {
+        document |= {
             "state": _worst(alert.state for alert in active),
             "duration": rule.hold / 1000,
             "keepFiringFor": rule.keep_firing / 1000,
             "annotations": {name: template.source for name, template in rule.annotations.items()},
             "alerts": [alert.json() for alert in active],
         }
-    return shown
+    return document
 
 
 def _worst(states: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""What a recording rule leaves behind: its results as series of their own."""
+"""Results of recording rules, stored as series."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rule files in Prometheus' format, read and checked as a whole before any of them counts."""
+"""Rule files in Prometheus' format, validated as a whole before any rule is used."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _RULE_FIELDS = frozenset(("alert", "record", "expr", "for", "keep_firing_for", "
 
 
 class RuleFileError(SreArenaError):
-    """A rule file cannot be used; nothing of it was."""
+    """A rule file is invalid; none of its rules is used."""
 
 
 @dataclass(frozen=True)
 class Rule:
     name: str
-    """Of the alert, or of the metric recorded."""
+    """Name of the alert, or of the recorded metric."""
     expression: Node
     text: str
     labels: Mapping[str, Template]
     alerting: bool
     hold: int = 0
-    """For how long an alert is pending, in milliseconds."""
+    """How long an alert is pending, in milliseconds."""
     keep_firing: int = 0
     annotations: Mapping[str, Template] = ()  # type: ignore[assignment]
 
@@ -54,7 +54,7 @@ class RuleGroup:
 
 @lru_cache(maxsize=1)
 def packaged_groups() -> tuple[RuleGroup, ...]:
-    """The rules that come with the cluster."""
+    """Return the rules that come with the cluster."""
     folder = resources.files(__package__) / "rules"
     groups: list[RuleGroup] = []
     for entry in sorted(folder.iterdir(), key=lambda each: each.name):
@@ -126,10 +126,10 @@ def _rule(entry: Any, where: str) -> Rule:
     )
 
 
-def _check_fields(entry: Mapping[str, Any], known: frozenset[str], where: str) -> None:
+def _check_fields(entry: Mapping[str, Any], allowed: frozenset[str], where: str) -> None:
     for field in entry:
-        if field not in known:
-            raise RuleFileError(f"{where}: unknown field {field!r}; known are {', '.join(sorted(known))}")
+        if field not in allowed:
+            raise RuleFileError(f"{where}: unknown field {field!r}; known are {', '.join(sorted(allowed))}")
 
 
 def _duration(entry: Mapping[str, Any], field: str, where: str) -> int:
@@ -142,11 +142,11 @@ def _duration(entry: Mapping[str, Any], field: str, where: str) -> int:
 
 
 def _templates(entry: Mapping[str, Any], field: str, where: str) -> dict[str, Template]:
-    given = entry.get(field) or {}
-    if not isinstance(given, dict):
+    texts = entry.get(field) or {}
+    if not isinstance(texts, dict):
         raise RuleFileError(f"{where}: `{field}` is a mapping")
     templates = {}
-    for name, text in given.items():
+    for name, text in texts.items():
         if not _LABEL.fullmatch(str(name)) or (field == "labels" and name == NAME):
             raise RuleFileError(
                 f"{where}: invalid label name: {name}"

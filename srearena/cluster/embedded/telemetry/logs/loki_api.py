@@ -9,7 +9,6 @@ from typing import Any
 from srearena.cluster.embedded.clock import Clock
 from srearena.cluster.embedded.durations import TimeError, parse_time
 from srearena.cluster.embedded.go_text import quoted
-from srearena.cluster.embedded.telemetry.answers import Answer, Params, first, json_answer, no_such_path, text_answer
 from srearena.cluster.embedded.telemetry.logs.logql.amounts import number, prometheus_duration
 from srearena.cluster.embedded.telemetry.logs.logql.engine import Entries, Read, evaluate, find_lines, select
 from srearena.cluster.embedded.telemetry.logs.logql.errors import QueryError
@@ -19,6 +18,14 @@ from srearena.cluster.embedded.telemetry.logs.logql.vectors import Series
 from srearena.cluster.embedded.telemetry.logs.store import LogStore, LogStream, nanos
 from srearena.cluster.embedded.telemetry.logs.volume import volumes
 from srearena.cluster.embedded.telemetry.metrics.rendering import go_float
+from srearena.cluster.embedded.telemetry.query_api import (
+    Params,
+    Response,
+    first,
+    json_response,
+    not_found,
+    text_response,
+)
 
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 5000
@@ -43,18 +50,18 @@ class LokiApi:
         self._store = store
         self._clock = clock
 
-    def handle(self, method: str, path: str, params: Params) -> Answer:
+    def handle(self, method: str, path: str, params: Params) -> Response:
         if method not in ("GET", "HEAD", "POST"):
-            return text_answer("", 405)
+            return text_response("", 405)
         try:
             return self._route(path.rstrip("/"), params)
         except QueryError as problem:
-            return text_answer(str(problem), 400)
+            return text_response(str(problem), 400)
 
-    def _route(self, path: str, params: Params) -> Answer:
+    def _route(self, path: str, params: Params) -> Response:
         match path.removeprefix("/").split("/"):
             case ["ready"]:
-                return text_answer("ready\n")
+                return text_response("ready\n")
             case ["loki", "api", "v1", "query_range"]:
                 return self._query_range(params)
             case ["loki", "api", "v1", "query"]:
@@ -72,11 +79,11 @@ class LokiApi:
             case ["loki", "api", "v1", "status", "buildinfo"]:
                 return _loki_json(_BUILD)
             case _:
-                return no_such_path()
+                return not_found()
 
     # Queries
 
-    def _query_range(self, params: Params) -> Answer:
+    def _query_range(self, params: Params) -> Response:
         start, end = self._window(params, DEFAULT_WINDOW)
         if end < start:
             raise QueryError("end timestamp must not be before or equal to start time")
@@ -101,7 +108,7 @@ class LokiApi:
         ordered = sorted(result, key=lambda series: series.key)
         return _answer("matrix", [_matrix(series, steps) for series in ordered], read, len(ordered))
 
-    def _query(self, params: Params) -> Answer:
+    def _query(self, params: Params) -> Response:
         moment = _moment(params, "time", nanos(self._clock.now))
         _limit(params)
         query = parse(first(params, "query"))
@@ -124,20 +131,20 @@ class LokiApi:
 
     # What there is
 
-    def _labels(self, params: Params) -> Answer:
+    def _labels(self, params: Params) -> Response:
         names = {name for stream in self._within(params, _matched(params, "query")) for name in stream.labels}
         return _listing(sorted(names))
 
-    def _label_values(self, name: str, params: Params) -> Answer:
+    def _label_values(self, name: str, params: Params) -> Response:
         streams = self._within(params, _matched(params, "query"))
         return _listing(sorted({stream.labels[name] for stream in streams if name in stream.labels}))
 
-    def _series(self, params: Params) -> Answer:
+    def _series(self, params: Params) -> Response:
         selectors = _matched(params, "match[]", "match")
         found = {tuple(stream.labels.items()): stream.labels for stream in self._within(params, selectors)}
         return _loki_json({"status": "success", "data": [found[key] for key in sorted(found)]})
 
-    def _stats(self, params: Params) -> Answer:
+    def _stats(self, params: Params) -> Response:
         start, end = self._window(params, DEFAULT_WINDOW)
         streams = chunks = entries = size = 0
         for stream in select(self._store, parse_selector(first(params, "query"))):
@@ -147,7 +154,7 @@ class LokiApi:
                 size += sum(map(len, stream.lines[low:high]))
         return _loki_json({"streams": streams, "chunks": chunks, "bytes": size, "entries": entries})
 
-    def _volume(self, params: Params) -> Answer:
+    def _volume(self, params: Params) -> Response:
         start, end = self._window(params, DEFAULT_WINDOW)
         matchers = parse_selector(first(params, "query", "{}"))
         targets = [name for name in first(params, "targetLabels").split(",") if name]
@@ -264,12 +271,12 @@ def _matrix(series: Series, steps: range) -> Any:
     return {"metric": dict(series.labels), "values": points}
 
 
-def _listing(data: list[Any]) -> Answer:
+def _listing(data: list[Any]) -> Response:
     """Loki leaves an empty list out."""
     return _loki_json({"status": "success", "data": data} if data else {"status": "success"})
 
 
-def _answer(kind: str, result: Any, read: Read, returned: int) -> Answer:
+def _answer(kind: str, result: Any, read: Read, returned: int) -> Response:
     summary = {
         "bytesProcessedPerSecond": 0,
         "linesProcessedPerSecond": 0,
@@ -284,6 +291,6 @@ def _answer(kind: str, result: Any, read: Read, returned: int) -> Answer:
     return _loki_json({"status": "success", "data": data})
 
 
-def _loki_json(body: Any) -> Answer:
-    status, _, encoded = json_answer(body)
+def _loki_json(body: Any) -> Response:
+    status, _, encoded = json_response(body)
     return status, {"content-type": "application/json; charset=UTF-8"}, encoded

@@ -12,7 +12,6 @@ from typing import Any, Protocol
 import orjson
 
 from srearena.cluster.embedded.durations import format_time
-from srearena.cluster.embedded.telemetry.answers import JSON, TEXT, Answer, Params, first, no_such_path, text_answer
 from srearena.cluster.embedded.telemetry.collectors.collector import Target
 from srearena.cluster.embedded.telemetry.metrics import catalogue, parameters, status
 from srearena.cluster.embedded.telemetry.metrics.blocks import milliseconds
@@ -31,6 +30,7 @@ from srearena.cluster.embedded.telemetry.metrics.rendering import (
     time_prefixes,
 )
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
+from srearena.cluster.embedded.telemetry.query_api import JSON, TEXT, Params, Response, first, not_found, text_response
 
 MAX_POINTS = 11_000
 _STATUS = {"bad_data": 400, "execution": 422, "timeout": 503, "not_found": 404}
@@ -77,21 +77,21 @@ class PrometheusApi:
         self.engine = Engine(store)
         self.started = clock.now
 
-    def handle(self, method: str, path: str, params: Params) -> Answer:
+    def handle(self, method: str, path: str, params: Params) -> Response:
         if path in ("/-/healthy", "/-/ready"):
-            return text_answer(f"Prometheus Server is {'Healthy' if path == '/-/healthy' else 'Ready'}.\n")
+            return text_response(f"Prometheus Server is {'Healthy' if path == '/-/healthy' else 'Ready'}.\n")
         if path == "/":
             return 302, {**TEXT, "location": "graph"}, b""
         if path == "/graph":
-            return text_answer("This Prometheus has no pages, only its API: see /api/v1/.\n")
+            return text_response("This Prometheus has no pages, only its API: see /api/v1/.\n")
         try:
             if path == "/federate" and method == "GET":
                 return 200, catalogue.TEXT_FORMAT, catalogue.federated(self.store, params, self._now)
             handler = self._handler(path)
             if handler is None:
-                return no_such_path()
+                return not_found()
             if method not in ("GET", "POST") or (method == "POST" and path not in _ALSO_POST):
-                return text_answer("Method Not Allowed\n", 405)
+                return text_response("Method Not Allowed\n", 405)
             return 200, JSON, self._enveloped(handler(self, params))
         except QueryError as error:
             body = {"status": "error", "errorType": error.kind, "error": str(error)}

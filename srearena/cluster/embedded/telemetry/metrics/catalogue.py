@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from srearena.cluster.embedded.go_text import quoted
-from srearena.cluster.embedded.telemetry.answers import Params, first
 from srearena.cluster.embedded.telemetry.metrics.blocks import missing
 from srearena.cluster.embedded.telemetry.metrics.labels import NAME, Labels, value_of
 from srearena.cluster.embedded.telemetry.metrics.matchers import Matcher
@@ -17,6 +16,7 @@ from srearena.cluster.embedded.telemetry.metrics.promql.engine import LOOKBACK
 from srearena.cluster.embedded.telemetry.metrics.promql.errors import BadQuery
 from srearena.cluster.embedded.telemetry.metrics.rendering import json_float
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore, Series
+from srearena.cluster.embedded.telemetry.query_api import Params, first
 
 LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*", re.ASCII)
 TEXT_FORMAT = {"content-type": "text/plain; version=0.0.4; charset=utf-8"}

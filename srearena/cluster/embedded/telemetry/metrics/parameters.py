@@ -7,11 +7,11 @@ import re
 
 from srearena.cluster.embedded.durations import TimeError, parse_time
 from srearena.cluster.embedded.go_text import quoted
-from srearena.cluster.embedded.telemetry.answers import Params, first
 from srearena.cluster.embedded.telemetry.metrics.matchers import Matcher
 from srearena.cluster.embedded.telemetry.metrics.promql.errors import BadQuery, QueryError
 from srearena.cluster.embedded.telemetry.metrics.promql.nodes import Selector
 from srearena.cluster.embedded.telemetry.metrics.promql.parsing import parse_selector
+from srearena.cluster.embedded.telemetry.query_api import Params, first
 
 _DURATION = re.compile(r"(?:(\d+)y)?(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?:(\d+)ms)?", re.ASCII)
 _UNITS = (365 * 86_400_000, 7 * 86_400_000, 86_400_000, 3_600_000, 60_000, 1000, 1)

@@ -12,7 +12,14 @@ from urllib.parse import unquote
 
 from srearena.cluster.embedded.clock import Clock
 from srearena.cluster.embedded.durations import DurationError, TimeError, parse_duration, parse_time
-from srearena.cluster.embedded.telemetry.answers import Answer, Params, first, json_answer, no_such_path, text_answer
+from srearena.cluster.embedded.telemetry.query_api import (
+    Params,
+    Response,
+    first,
+    json_response,
+    not_found,
+    text_response,
+)
 from srearena.cluster.embedded.telemetry.traces import otlp
 from srearena.cluster.embedded.telemetry.traces.jaeger_json import trace_id_text, trace_json
 from srearena.cluster.embedded.telemetry.traces.jaeger_query import (
@@ -33,9 +40,9 @@ class JaegerApi:
         self.store = store
         self._clock = clock
 
-    def handle(self, method: str, path: str, params: Params) -> Answer:
+    def handle(self, method: str, path: str, params: Params) -> Response:
         if method not in ("GET", "HEAD"):
-            return text_answer("", 405)
+            return text_response("", 405)
         match path.strip("/").split("/"):
             case ["api", "services"]:
                 return _structured(self._services())
@@ -49,11 +56,11 @@ class JaegerApi:
                 except BadQuery as problem:
                     return _error(400, str(problem))
             case [""] | ["status"]:
-                return text_answer("")
+                return text_response("")
             case _:
-                return no_such_path()
+                return not_found()
 
-    def _query(self, rest: list[str], params: Params) -> Answer:
+    def _query(self, rest: list[str], params: Params) -> Response:
         match rest:
             case ["operations"]:
                 return self._kinds_of_operations(params)
@@ -65,9 +72,9 @@ class JaegerApi:
             case ["dependencies"]:
                 return self._dependencies(params)
             case _:
-                return no_such_path()
+                return not_found()
 
-    def _search(self, params: Params) -> Answer:
+    def _search(self, params: Params) -> Response:
         identifiers = params.get("traceID", ())
         if not identifiers:
             found = read_query(params, self._clock.now).find(self.store)
@@ -91,14 +98,14 @@ class JaegerApi:
     def _operations(self, service: str) -> set[tuple[str, str]]:
         return {(span.name, span.kind) for span in self.store.all_spans() if span.resource.service == service}
 
-    def _kinds_of_operations(self, params: Params) -> Answer:
+    def _kinds_of_operations(self, params: Params) -> Response:
         service, kind = first(params, "service"), first(params, "spanKind")
         if not service:
             raise BadQuery("parameter 'service' is required")
         found = sorted(pair for pair in self._operations(service) if not kind or pair[1] == kind)
         return _structured([{"name": name, "spanKind": span_kind} for name, span_kind in found])
 
-    def _dependencies(self, params: Params) -> Answer:
+    def _dependencies(self, params: Params) -> Response:
         end = self._clock.now
         if text := first(params, "endTs"):
             end = read_integer(text, "endTs") / 1000
@@ -115,32 +122,32 @@ class JaegerApi:
 
     # The third API
 
-    def _v3(self, rest: list[str], params: Params) -> Answer:
+    def _v3(self, rest: list[str], params: Params) -> Response:
         try:
             match rest:
                 case ["services"]:
-                    return json_answer({"services": self._services()})
+                    return json_response({"services": self._services()})
                 case ["operations"]:
                     pairs = sorted(self._operations(first(params, "service")))
-                    return json_answer({"operations": [{"name": name, "spanKind": kind} for name, kind in pairs]})
+                    return json_response({"operations": [{"name": name, "spanKind": kind} for name, kind in pairs]})
                 case ["traces"]:
                     found = self._v3_query(params).find(self.store)
-                    return json_answer({"result": otlp.export(span for trace in found for span in trace.spans)})
+                    return json_response({"result": otlp.export(span for trace in found for span in trace.spans)})
                 case ["traces", trace_id]:
                     return self._v3_trace(trace_id)
                 case _:
-                    return no_such_path()
+                    return not_found()
         except BadQuery as problem:
             return _v3_error(400, str(problem))
 
-    def _v3_trace(self, trace_id: str) -> Answer:
+    def _v3_trace(self, trace_id: str) -> Response:
         try:
             trace = self.store.get(read_trace_id(trace_id))
         except BadQuery as problem:
             raise BadQuery(f"malformed parameter trace_id: {problem}") from problem
         if trace is None:
             return _v3_error(404, "trace not found")
-        return json_answer({"result": otlp.export(trace.spans)})
+        return json_response({"result": otlp.export(trace.spans)})
 
     def _v3_query(self, params: Params) -> TraceQuery:
         def value(name: str) -> str:
@@ -181,15 +188,15 @@ def _calls(trace: Trace) -> Iterable[tuple[str, str]]:
                 yield origin, span.resource.service
 
 
-def _structured(data: list[Any] | None, *, errors: list[Any] | None = None, total: int | None = None) -> Answer:
+def _structured(data: list[Any] | None, *, errors: list[Any] | None = None, total: int | None = None) -> Response:
     count = len(data or ()) if total is None else total
-    return json_answer({"data": data, "total": count, "limit": 0, "offset": 0, "errors": errors})
+    return json_response({"data": data, "total": count, "limit": 0, "offset": 0, "errors": errors})
 
 
-def _v3_error(status: int, message: str) -> Answer:
-    return json_answer({"error": {"httpCode": status, "message": message}}, status)
+def _v3_error(status: int, message: str) -> Response:
+    return json_response({"error": {"httpCode": status, "message": message}}, status)
 
 
-def _error(status: int, message: str) -> Answer:
+def _error(status: int, message: str) -> Response:
     body = {"data": None, "total": 0, "limit": 0, "offset": 0, "errors": [{"code": status, "msg": message}]}
-    return json_answer(body, status)
+    return json_response(body, status)

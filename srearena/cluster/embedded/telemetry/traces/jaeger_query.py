@@ -9,7 +9,7 @@ from itertools import islice
 
 from srearena.cluster.embedded.durations import DurationError, parse_duration
 from srearena.cluster.embedded.go_text import quoted
-from srearena.cluster.embedded.telemetry.answers import Params, first
+from srearena.cluster.embedded.telemetry.query_api import Params, first
 from srearena.cluster.embedded.telemetry.traces.jaeger_json import as_text, process_tags, tags
 from srearena.cluster.embedded.telemetry.traces.store import SpanStore, Trace
 from srearena.cluster.embedded.traffic.spans import Span

@@ -1,7 +1,7 @@
-"""The front door of the telemetry: Prometheus, Loki, Jaeger and Alertmanager, each on a loopback port of its own.
+"""HTTP server of the telemetry: Prometheus, Loki, Jaeger and Alertmanager, each on a loopback port of its own.
 
-All ask for the same token, as a bearer token or as the password of any user, so that `http://user:token@host:port`
-works with clients that know nothing else. `before_request` lets virtual time catch up before a query looks at it.
+All require the same token, as a bearer token or as the password of any user, so that `http://user:token@host:port`
+works with clients that support nothing else. `before_request` advances virtual time before a query is evaluated.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from urllib.parse import parse_qs
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from srearena.cluster.embedded.listening import HOST, Listener
-from srearena.cluster.embedded.telemetry.answers import Answer, QueryApi, text_answer
+from srearena.cluster.embedded.telemetry.query_api import QueryApi, Response, text_response
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -25,6 +25,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 MAX_BODY = 1 << 20
+"""Bytes. Chosen: far above any query."""
 KEEP_ALIVE_SECONDS = 60
 _FORM = b"application/x-www-form-urlencoded"
 _UNAUTHORIZED = "Unauthorized: send the telemetry token as a bearer token, or as the password of any user\n"
@@ -32,7 +33,7 @@ _log = logging.getLogger("srearena.telemetry")
 
 
 class TelemetryServer:
-    """Serves query APIs by name. The ports are known once it has started."""
+    """Serves query APIs by name. The ports are assigned at start."""
 
     def __init__(
         self,
@@ -43,26 +44,26 @@ class TelemetryServer:
         self.token = token
         self.before_request: Callable[[], object] = lambda: None
         self._connection = connection
-        self._doors = {
-            name: (_Door(api, token, lambda: self.before_request()), Listener()) for name, api in apis.items()
+        self._endpoints = {
+            name: (_Endpoint(api, token, lambda: self.before_request()), Listener()) for name, api in apis.items()
         }
 
     def url(self, name: str) -> str:
-        return f"http://{HOST}:{self._doors[name][1].port}"
+        return f"http://{HOST}:{self._endpoints[name][1].port}"
 
     def urls(self) -> dict[str, str]:
-        return {name: self.url(name) for name in self._doors}
+        return {name: self.url(name) for name in self._endpoints}
 
     async def start(self) -> None:
-        for door, listener in self._doors.values():
-            await listener.start(door, self._connection, timeout_keep_alive=KEEP_ALIVE_SECONDS, ws="none")
+        for endpoint, listener in self._endpoints.values():
+            await listener.start(endpoint, self._connection, timeout_keep_alive=KEEP_ALIVE_SECONDS, ws="none")
 
     async def stop(self) -> None:
-        for _, listener in self._doors.values():
+        for _, listener in self._endpoints.values():
             await listener.stop()
 
 
-class _Door:
+class _Endpoint:
     """One API as an ASGI application."""
 
     def __init__(self, api: QueryApi, token: str, before_request: Callable[[], object]) -> None:
@@ -73,7 +74,7 @@ class _Door:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        status, headers, body = await self._answer(scope, receive)
+        status, headers, body = await self._respond(scope, receive)
         names = {**headers, "content-length": str(len(body))}
         if status == 401:
             names["www-authenticate"] = 'Basic realm="telemetry"'
@@ -81,15 +82,15 @@ class _Door:
         await send({"type": "http.response.start", "status": status, "headers": wire})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 
-    async def _answer(self, scope: Scope, receive: Receive) -> Answer:
+    async def _respond(self, scope: Scope, receive: Receive) -> Response:
         headers: dict[bytes, bytes] = dict(scope["headers"])
         if not self._admits(headers.get(b"authorization", b"")):
-            return text_answer(_UNAUTHORIZED, 401)
+            return text_response(_UNAUTHORIZED, 401)
         params = _parameters(scope["query_string"])
         if scope["method"] == "POST":
             body = await _body(receive)
             if body is None:
-                return text_answer(f"request body is larger than {MAX_BODY} bytes\n", 413)
+                return text_response(f"request body is larger than {MAX_BODY} bytes\n", 413)
             if headers.get(b"content-type", b"").split(b";")[0].strip().lower() == _FORM:
                 params = _parameters(body) | params
         try:
@@ -97,19 +98,19 @@ class _Door:
             return self._api.handle(scope["method"], scope["path"], params)
         except Exception:
             _log.exception("a telemetry query failed: %s %s", scope["method"], scope["path"])
-            return text_answer("Internal Server Error\n", 500)
+            return text_response("Internal Server Error\n", 500)
 
     def _admits(self, authorization: bytes) -> bool:
         scheme, _, credentials = authorization.partition(b" ")
-        given = credentials.strip()
+        token = credentials.strip()
         if scheme.lower() == b"basic":
             try:
-                given = base64.b64decode(given, validate=True).partition(b":")[2]
+                token = base64.b64decode(token, validate=True).partition(b":")[2]
             except binascii.Error:
                 return False
         elif scheme.lower() != b"bearer":
             return False
-        return hmac.compare_digest(given, self._token)
+        return hmac.compare_digest(token, self._token)
 
 
 def _parameters(text: bytes) -> dict[str, list[str]]:

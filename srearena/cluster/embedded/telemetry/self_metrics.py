@@ -1,6 +1,6 @@
-"""What Loki, Jaeger and Prometheus say of themselves: how much they took in, keep, and had to let go.
+"""Metrics of Loki, Jaeger and Prometheus themselves: what they received, store and dropped.
 
-A flood of lines or spans is bounded by the stores; these counters are where it can be seen and alerted on.
+The stores bound a flood of lines or spans; these counters make it visible to queries and alerts.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
 from srearena.cluster.embedded.telemetry.traces.store import SpanStore
 
 Row = tuple[str, str, str, dict[str, str], Callable[[], float]]
-"""Name, type, help, labels, and where the value comes from."""
+"""Name, type, help, labels, and the source of the value."""
 
 LIMIT = "stream_limit"
 
 
-class OwnCollector:
-    """One program of the telemetry, scraped by itself or its neighbour."""
+class SelfMetricsCollector:
+    """Collector of one program of the telemetry stack."""
 
     def __init__(self, job: str, instance: str, store: MetricStore, rows: Sequence[Row]) -> None:
         self.job = job
@@ -32,7 +32,7 @@ class OwnCollector:
         self._reads = [read for *_, read in rows]
         for name, kind, help, _, _ in rows:
             store.describe(name, kind, help)
-        names = [{"__name__": name, **own} for name, _, _, own, _ in rows]
+        names = [{"__name__": name, **labels} for name, _, _, labels, _ in rows]
         self._buffer.put("", names, [0.0] * len(rows))
 
     def scrape(self, now: float) -> None:
@@ -44,16 +44,16 @@ class OwnCollector:
         return self._target_registry.targets()
 
 
-def own_collectors(metrics: MetricStore, logs: LogStore, spans: SpanStore) -> list[OwnCollector]:
+def self_metrics_collectors(metrics: MetricStore, logs: LogStore, spans: SpanStore) -> list[SelfMetricsCollector]:
     discarded = {"reason": LIMIT}
     return [
-        OwnCollector(
+        SelfMetricsCollector(
             "prometheus",
             "prometheus:9090",
             metrics,
             [("prometheus_tsdb_head_series", "gauge", "Series in the head block.", {}, lambda: len(metrics))],
         ),
-        OwnCollector(
+        SelfMetricsCollector(
             "loki",
             "loki:3100",
             metrics,
@@ -82,7 +82,7 @@ def own_collectors(metrics: MetricStore, logs: LogStore, spans: SpanStore) -> li
                 ),
             ],
         ),
-        OwnCollector(
+        SelfMetricsCollector(
             "jaeger",
             "jaeger:14269",
             metrics,
@@ -97,7 +97,7 @@ def own_collectors(metrics: MetricStore, logs: LogStore, spans: SpanStore) -> li
                 (
                     "jaeger_collector_spans_dropped_total",
                     "counter",
-                    "Spans that had to make room for younger ones.",
+                    "Spans dropped in favour of younger ones.",
                     {},
                     lambda: spans.dropped_spans,
                 ),

@@ -1,4 +1,4 @@
-"""Numbers for people, as the functions of Prometheus' templates write them."""
+"""The humanize functions of Prometheus' templates."""
 
 from __future__ import annotations
 
