@@ -102,7 +102,7 @@ def test_rewrite_target_uses_the_groups_of_the_path() -> None:
     table = IngressTable([ingress("r", ("h", "ImplementationSpecific", "/api(/|$)(.*)", "api"), **annotations)])
     rule = table.route("h", "/api/users/1").rule
     assert rule is not None
-    assert rule.asked_path("/api/users/1") == "/users/1"
+    assert rule.backend_path("/api/users/1") == "/users/1"
     assert table.route("h", "/other").rule is None
 
 

@@ -130,5 +130,5 @@ def test_the_forecast_tells_of_delay_and_loss(bench: Bench) -> None:
     )
     forecast = bench.network.forecast(bench.host(client), "web", 80)
     assert forecast.outcome is Outcome.CONNECTED
-    assert forecast.paths[0].there.delay == 0.1
+    assert forecast.paths[0].forward.delay == 0.1
     assert forecast.paths[0].lost == 0.25

@@ -1,4 +1,4 @@
-"""The network of the embedded cluster: names, services, policies, links, and who reaches whom."""
+"""The network of the embedded cluster: DNS, Services, policies, links and reachability."""
 
 from srearena.cluster.embedded.network import programs
 from srearena.cluster.embedded.network.network import Network, Reach

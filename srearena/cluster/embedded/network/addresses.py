@@ -1,7 +1,7 @@
-"""The address plan of a cluster: which range belongs to whom.
+"""The address plan of a cluster: the ranges of nodes, pods and Services.
 
-Nodes live in one flat network, every node owns a part of the pod range, Services have a range that exists only in
-the rules of kube-proxy. Addresses are text everywhere; the questions asked on every packet are answered from caches.
+Nodes share one flat network, every node owns a part of the pod range, and the Service range exists only in the rules
+of kube-proxy. Addresses are text everywhere; checks made for every packet are cached.
 """
 
 from __future__ import annotations

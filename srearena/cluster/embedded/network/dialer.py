@@ -1,8 +1,8 @@
-"""Getting through to an address: the packets a client's kernel sends until something answers or it gives up.
+"""Connection attempts: the packets a client's kernel sends until it gets a response or gives up.
 
-Everything that takes time is a generator of waits: it yields how many seconds pass before it goes on and returns its
-result. Somebody who lives through it (a shell) sleeps them one by one, so the world may change meanwhile; somebody
-who only wants to know (`elapse`) adds them up. Both therefore get the same answers.
+Everything that takes time is a generator of waits: it yields the seconds until its next step and returns its result.
+A simulated process sleeps them one by one, so the cluster may change meanwhile; a prediction (`elapse`) adds them up.
+Both therefore get the same results.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SPREAD = 0.1
 
 @dataclass(frozen=True, slots=True)
 class ConnectAttempt:
-    """How an attempt to open a flow ended; where it stands, `flow` must be ended by whoever asked."""
+    """The result of an attempt to open a flow. Where it succeeded, the caller must end `flow`."""
 
     outcome: Outcome
     path: Path
@@ -61,15 +61,15 @@ class Dialer:
         self._random = random
 
     def choose(self, source: Host, route: Route) -> Path:
-        """The path of a new flow: any of the route's, unless the Service keeps clients with their backend."""
+        """Choose the path of a new flow: a random one, unless the Service has session affinity."""
         paths, rule = route.paths, route.rule
         if rule is not None and rule.affinity_seconds and paths[0].backend is not None:
             proxies, now = self._fabric.proxies, self._fabric.clock.now
-            kept = proxies.kept(route.proxy_node, rule, source.address, now)
-            place = (kept.address, kept.port) if kept is not None else None
+            backend = proxies.affinity(route.proxy_node, rule, source.address, now)
+            place = (backend.address, backend.port) if backend is not None else None
             path = next((p for p in paths if (p.address, p.port) == place), None) or self._any(paths)
             if path.backend is not None:
-                proxies.keep(route.proxy_node, rule, source.address, path.backend, now)
+                proxies.set_affinity(route.proxy_node, rule, source.address, path.backend, now)
             return path
         return paths[0] if len(paths) == 1 else self._any(paths)
 
@@ -102,15 +102,15 @@ class Dialer:
                 flow.end(linger=False)
 
     def _repeated(self, source: Host, address: str, port: int, path: Path) -> Path:
-        """What the next packet of the same attempt meets: a translation made once stays."""
+        """The path of the next packet of the same attempt: an address translation, once made, stays."""
         if path.backend is not None and path.host is not None:
             return self._fabric.routes.again(source, path, "TCP", established=False)
         return self.choose(source, self._fabric.routes.find(source, address, port, "TCP"))
 
     def send(self, source: Host, address: str, port: int) -> Waits[tuple[Path, bool]]:
-        """Send one UDP datagram: the path it took, and whether it got there and an answer could come back.
+        """Send one UDP datagram: the path it took, and whether it arrived and a response can come back.
 
-        Where it is refused the news takes a round trip; where it is lost, none ever comes.
+        A refusal (ICMP) takes a round trip; a lost datagram causes no response.
         """
         route = self._fabric.routes.find(source, address, port, "UDP")
         path = self.choose(source, route)
@@ -119,15 +119,15 @@ class Dialer:
         yield self.round_trip(path)
         return path, path.outcome is Outcome.CONNECTED
 
-    def associated(self, source: Host, address: str, port: int) -> ConnectAttempt:
-        """Connect a UDP socket, which asks nobody; only what an immediate refusal tells is known."""
+    def connect_udp(self, source: Host, address: str, port: int) -> ConnectAttempt:
+        """Connect a UDP socket, which sends no packet: only an immediate refusal is detected."""
         route = self._fabric.routes.find(source, address, port, "UDP")
         path = self.choose(source, route)
         silent = path.outcome is Outcome.TIMEOUT
         return ConnectAttempt(Outcome.CONNECTED if silent else path.outcome, path, route)
 
     def echo(self, source: Host, address: str) -> tuple[Outcome, float]:
-        """What a ping of an address gives, and after how long. Service addresses do not answer pings."""
+        """Ping an address: the outcome and the round trip. Service addresses do not respond to pings."""
         path = self._fabric.routes.find(source, address, 0, "ICMP").paths[0]
         if path.outcome is Outcome.TIMEOUT or self._goes_missing(path):
             return Outcome.TIMEOUT, 0.0
@@ -135,32 +135,32 @@ class Dialer:
         return (Outcome.CONNECTED if alive else path.outcome), self.round_trip(path)
 
     def transfer(self, source: Host, path: Path, size: int, *, back: bool = False) -> Waits[bool]:
-        """Carry bytes over an open connection; False once TCP gives up on it."""
+        """Transfer bytes over an open connection; False once TCP gives up on it."""
         tries = 0
-        here = path
+        current = path
         while True:
-            quality = here.back if back else here.there
-            if here.outcome is not Outcome.TIMEOUT:
+            quality = current.reverse if back else current.forward
+            if current.outcome is not Outcome.TIMEOUT:
                 break
             tries += 1
             if tries > RESEND_LIMIT:
                 return False
             yield min(120.0, RESEND_AFTER * 2**tries)
-            here = self._fabric.routes.again(source, path, "TCP")
+            current = self._fabric.routes.again(source, path, "TCP")
         if quality.largest and min(size, PACKET) > quality.largest:
             yield sum(min(120.0, RESEND_AFTER * 2**number) for number in range(1, RESEND_LIMIT + 1))
             return False
         packets = max(1, -(-size // PACKET))
-        delay = self.one_way(here, back=back)
+        delay = self.one_way(current, back=back)
         if quality.bandwidth:
             delay += size / quality.bandwidth
         if quality.lost:
-            delay += self._resending(packets, quality.lost, here.round_trip + quality.delay)
+            delay += self._resending(packets, quality.lost, current.round_trip + quality.delay)
         yield delay
         target = path.host
         if target is not None and target.sockets is not source.sockets:
-            here_counts, there_counts = source.sockets.carried, target.sockets.carried
-            sender, receiver = (there_counts, here_counts) if back else (here_counts, there_counts)
+            local, remote = source.sockets.carried, target.sockets.carried
+            sender, receiver = (remote, local) if back else (local, remote)
             sender.sent_bytes += size
             sender.sent_packets += packets
             receiver.received_bytes += size
@@ -168,7 +168,7 @@ class Dialer:
         return True
 
     def _resending(self, packets: int, lost: float, round_trip: float) -> float:
-        """Seconds that lost packets cost: most are noticed by those behind them, the last ones only by a timer."""
+        """Seconds that lost packets cost: most are detected by the packets behind them, the last only by a timer."""
         drawn = min(packets, MOST_PACKETS_DRAWN)
         total = 0.0
         for number in range(drawn):
@@ -184,7 +184,7 @@ class Dialer:
         return self.one_way(path) + self.one_way(path, back=True)
 
     def one_way(self, path: Path, *, back: bool = False) -> float:
-        quality = path.back if back else path.there
+        quality = path.reverse if back else path.forward
         base = path.round_trip / 2 * self._random.uniform(1 - _SPREAD, 1 + _SPREAD)
         if not quality.delay and not quality.jitter:
             return base

@@ -1,7 +1,7 @@
-"""The world outside the cluster: a name server, a handful of well-known sites, and the machine that hosts it all.
+"""Hosts outside the cluster: a name server, some well-known sites, and the machine that the cluster runs on.
 
-Every site is a host like any other, so that links can be cut and policies can forbid it. A name that is not in
-the table does not exist, an address that is not in it does not answer.
+Every site is a `Host`, so that links to it can be cut and policies apply to it. A name that is not in the table does
+not exist; an address that is not in it does not respond.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ RESOLVERS = frozenset({GATEWAY, "8.8.8.8", "8.8.4.4", "1.1.1.1", "9.9.9.9"})
 
 
 class Daemon:
-    """A process that is no simulated one: it owns the sockets of what is outside, and of the control plane's host."""
+    """A stand-in for a process: owns the sockets of external hosts, and of the control plane's host."""
 
     def __init__(self, clock: Clock, name: str) -> None:
         self._clock = clock
@@ -83,11 +83,11 @@ class Daemon:
         return True
 
     def give_descriptor_back(self) -> None:
-        """There are always enough."""
+        """Descriptors are not counted."""
 
 
 class ExternalHosts:
-    """Names and sites outside; `serve_dns` makes a listener a name server."""
+    """Names and sites outside the cluster; `serve_dns` registers a listener as a name server."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class ExternalHosts:
             self.add_site(name, addresses)
 
     def add_site(self, name: str, addresses: tuple[str, ...], http: HttpHandler | None = None) -> Host:
-        """Put a site on the internet that answers on ports 80 and 443, politely or with `http`."""
+        """Add a site that responds on ports 80 and 443, with a greeting or with `http`."""
         full = qualified(name)
         self.names[full] = addresses
         for address in addresses:
@@ -123,7 +123,7 @@ class ExternalHosts:
         return host
 
     def answer(self, question: Question, client: str) -> Reply:
-        """What a public name server says."""
+        """The reply of a public name server."""
         name, records = question.name, []
         if question.kind == "PTR":
             found = self._reverse.get(name)

@@ -1,7 +1,7 @@
-"""The fabric: everything that decides where packets go, and the epoch that moves when any of it changes.
+"""The fabric: the state that decides where packets go, and the epoch that advances when it changes.
 
-Nothing here knows names or protocols above UDP and TCP. Caches built on the fabric compare epochs; so whatever could
-change an answer must move the epoch, and what cannot (heartbeats, statuses nobody routes by) must not.
+DNS and protocols above UDP and TCP are no part of it. Caches built on the fabric compare epochs: every change that may
+change a route must advance the epoch, and others (heartbeats, statuses without effect on routes) must not.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Fabric:
             store.subscribe(handler, resource)
 
     def move_epoch(self) -> None:
-        """Something changed that may change an answer."""
+        """Invalidate cached routes and forecasts."""
         self.epoch += 1
 
     def _hosts_changed(self) -> None:
@@ -74,5 +74,5 @@ class Fabric:
 
 
 def _as_routed(pod: Obj) -> tuple[object, object]:
-    """What routing and names depend on in a pod that exists already."""
+    """The parts of an existing pod that routing and DNS depend on."""
     return labels_of(pod), dig(pod, "status", "podIP")

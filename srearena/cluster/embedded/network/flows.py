@@ -1,8 +1,8 @@
-"""What connections use up: entries in a node's connection tracking table, and local ports of a client.
+"""Resources of connections: entries in a node's connection tracking table, and local ports of a client.
 
 Both are finite. A node whose table is full drops the first packet of every new flow; a client without a free port
-for a peer cannot even start. Entries outlive their connections as in the kernel. Whoever carries more flows than it
-opens one by one (a load model) declares them with `carry`.
+for a peer cannot connect. Entries outlive their connections as in the kernel. A load model, which does not open its
+flows one by one, declares their number with `carry`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Tracking:
     limit: int = DEFAULT_TRACKED
     open: int = 0
     dropped: int = 0
-    """Flows that were not let in."""
+    """Flows refused because the table was full."""
     carried: dict[str, int] = field(default_factory=dict)
     _fading: deque[tuple[float, int]] = field(default_factory=deque)
     _faded: int = 0
@@ -48,13 +48,13 @@ class Tracking:
         return self.count(now) >= self.limit
 
     def fade(self, until: float) -> None:
-        """A flow ended; its entry goes at `until`."""
+        """Let the entry of an ended flow expire at `until`."""
         self.open -= 1
         self._fading.append((until, 1))
         self._faded += 1
 
     def relief_at(self) -> float:
-        """The next instant at which an entry goes by itself."""
+        """The next time at which an entry expires."""
         return self._fading[0][0] if self._fading else float("inf")
 
 
@@ -91,7 +91,7 @@ class LocalPorts:
         self.next += 1
         return port
 
-    def give_back(self, peer: Destination, now: float, linger: float) -> None:
+    def release(self, peer: Destination, now: float, linger: float) -> None:
         left = self.used.get(peer, 0) - 1
         if left > 0:
             self.used[peer] = left
@@ -103,24 +103,24 @@ class LocalPorts:
 
 @dataclass(slots=True)
 class Flow:
-    """One connection's claim on tables and ports; `end` gives it back, once."""
+    """The table entries and the port of one connection; `end` releases them, once."""
 
     flows: Flows
     source: Host
     peer: Destination
     local_port: int
     nodes: tuple[str, ...] = ()
-    """Those that keep track of it."""
+    """Nodes with a tracking entry for it."""
     ended: bool = False
 
     def undo(self) -> None:
-        """It was only a question: leave no trace."""
+        """Release everything at once: the flow was a prediction."""
         if not self.ended:
             self.ended = True
             self.flows.undone(self)
 
     def end(self, *, linger: bool = True) -> None:
-        """The connection is over; with `linger` this side closed it, and its port waits."""
+        """Release a closed connection; with `linger` this side closed it, and its port stays in TIME_WAIT."""
         if not self.ended:
             self.ended = True
             self.flows.ended(self, linger)
@@ -147,7 +147,7 @@ class Flows:
         self._changed()
 
     def carry(self, node: str, purpose: str, flows: int) -> None:
-        """Declare how many entries of a node's table somebody keeps filled."""
+        """Declare how many entries of a node's table a load model occupies."""
         table = self.table(node)
         was_full = table.is_full(self._clock.now)
         if flows > 0:
@@ -179,7 +179,7 @@ class Flows:
         self._changed()
 
     def configure(self, host: Host, pod: Obj) -> None:
-        """Apply the sysctls a pod asks for."""
+        """Apply the sysctls of a pod."""
         for setting in dig(pod, "spec", "securityContext", "sysctls", default=()):
             if setting.get("name") == PORT_RANGE_SYSCTL:
                 numbers = [int(word) for word in str(setting.get("value", "")).split() if word.isdigit()]
@@ -187,19 +187,19 @@ class Flows:
                     self.set_port_range(host, *numbers)
 
     def forget(self, host: Host) -> None:
-        kept = self._ports.get(host.sockets)
-        if kept is not None and kept[0] is host:
+        entry = self._ports.get(host.sockets)
+        if entry is not None and entry[0] is host:
             del self._ports[host.sockets]
 
     # Flows
 
     def begin(self, source: Host, peer: Destination) -> Flow | None:
-        """Claim a local port for a new connection; None where the source has none left for that peer."""
+        """Allocate a local port for a new connection; None where the source has none left for that peer."""
         port = self.ports(source).take(peer, self._clock.now)
         return Flow(self, source, peer, port) if port is not None else None
 
     def track(self, flow: Flow, *nodes: str) -> None:
-        """The connection was let in; the nodes on its way keep track of it."""
+        """Add tracking entries on the nodes that the connection passes."""
         flow.nodes = tuple(dict.fromkeys(node for node in nodes if node))
         for node in flow.nodes:
             table = self.table(node)
@@ -208,7 +208,7 @@ class Flows:
                 self._changed()
 
     def undone(self, flow: Flow) -> None:
-        self.ports(flow.source).give_back(flow.peer, self._clock.now, 0)
+        self.ports(flow.source).release(flow.peer, self._clock.now, 0)
         for node in flow.nodes:
             table = self.table(node)
             was_full = table.is_full(self._clock.now)
@@ -218,6 +218,6 @@ class Flows:
 
     def ended(self, flow: Flow, linger: bool) -> None:
         now = self._clock.now
-        self.ports(flow.source).give_back(flow.peer, now, TIME_WAIT if linger and flow.peer[2] == "TCP" else 0)
+        self.ports(flow.source).release(flow.peer, now, TIME_WAIT if linger and flow.peer[2] == "TCP" else 0)
         for node in flow.nodes:
             self.table(node).fade(now + TRACKED_AFTER.get(flow.peer[2], 120.0))

@@ -1,7 +1,7 @@
-"""What would happen to connections from here to there, as numbers: for models that make thousands of them a second.
+"""Forecasts: the expected results of connections, for load models that open thousands of them a second.
 
-A forecast is kept until the epoch moves or time makes it untrue, and asking again costs one dictionary lookup. It
-holds every path with equal weight, and what resolving the name costs on average.
+A forecast is cached until the epoch advances or it expires; a cached one costs one dictionary lookup. It has every
+path with equal weight, and the mean cost of resolving the name.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ FOREVER = float("inf")
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """What resolving a name gives and takes."""
+    """The expected result and cost of resolving a name."""
 
     outcome: Outcome
     """CONNECTED where there are addresses."""
     addresses: tuple[str, ...]
     seconds: float
-    """Mean time until the answer, or until giving up."""
+    """Mean time until the response, or until the resolver gives up."""
     failing: float = 0.0
-    """Share of lookups that end without an answer although most get one."""
+    """Share of lookups that time out."""
     expires: float = FOREVER
 
 
@@ -59,19 +59,19 @@ class Forecasts:
     def __init__(self, fabric: Fabric, servers: NameServers) -> None:
         self._fabric = fabric
         self._servers = servers
-        self._known: dict[tuple[Host, str, int, str], Forecast] = {}
+        self._forecasts: dict[tuple[Host, str, int, str], Forecast] = {}
         self._replies: dict[tuple[Listener, Question], Reply] = {}
         self._epoch = -1
 
-    def known(self, source: Host, host: str, port: int, protocol: str) -> Forecast | None:
-        """A forecast made before that still holds."""
+    def cached(self, source: Host, host: str, port: int, protocol: str) -> Forecast | None:
+        """The cached forecast, where it is still valid."""
         fabric = self._fabric
         if self._epoch != fabric.epoch:
-            self._known.clear()
+            self._forecasts.clear()
             self._replies.clear()
             self._epoch = fabric.epoch
             return None
-        found = self._known.get((source, host, port, protocol))
+        found = self._forecasts.get((source, host, port, protocol))
         return found if found is not None and found.expires > fabric.clock.now else None
 
     def make(
@@ -83,12 +83,12 @@ class Forecasts:
         settings: ResolverSettings,
         hosts: dict[str, tuple[str, ...]],
     ) -> Forecast:
-        """Make a forecast and keep it."""
-        found = self._made(source, host, port, protocol, self.lookup(source, host, settings, hosts))
-        self._known[(source, host, port, protocol)] = found
+        """Compute a forecast and cache it."""
+        found = self._compute(source, host, port, protocol, self.lookup(source, host, settings, hosts))
+        self._forecasts[(source, host, port, protocol)] = found
         return found
 
-    def _made(self, source: Host, host: str, port: int, protocol: str, lookup: Lookup) -> Forecast:
+    def _compute(self, source: Host, host: str, port: int, protocol: str, lookup: Lookup) -> Forecast:
         if not lookup.addresses:
             return Forecast(lookup, (), None, lookup.expires)
         routes = [self._fabric.routes.find(source, address, port, protocol) for address in lookup.addresses]
@@ -99,15 +99,15 @@ class Forecasts:
     def lookup(self, source: Host, name: str, settings: ResolverSettings, hosts: dict[str, tuple[str, ...]]) -> Lookup:
         if is_address(name):
             return Lookup(Outcome.CONNECTED, (name,), 0.0)
-        known = hosts.get(name.lower().rstrip("."))
-        if known:
-            return Lookup(Outcome.CONNECTED, known[:1], 0.0)
+        addresses = hosts.get(name.lower().rstrip("."))
+        if addresses:
+            return Lookup(Outcome.CONNECTED, addresses[:1], 0.0)
         seconds, failing, expires = 0.0, 0.0, FOREVER
         outcome = Outcome.NXDOMAIN
         for full in settings.candidates(name):
             if not is_name(full):
                 continue
-            reply, cost, silent = self._asked(source, settings, Question(full.lower()))
+            reply, cost, silent = self._query(source, settings, Question(full.lower()))
             seconds += cost
             failing = 1 - (1 - failing) * (1 - silent)
             if reply is None:
@@ -121,7 +121,7 @@ class Forecasts:
         return Lookup(outcome, (), seconds, failing, expires)
 
     def _reply(self, path: Path, question: Question) -> Reply | None:
-        """What the server at the end of a path says; it need not be asked twice while nothing changes."""
+        """The reply of the server at the end of a path, cached while nothing changes."""
         server = self._servers.at(path.listener)
         if server is None or path.listener is None:
             return None
@@ -133,8 +133,8 @@ class Forecasts:
                 self._replies[key] = found
         return found
 
-    def _asked(self, source: Host, settings: ResolverSettings, question: Question) -> tuple[Reply | None, float, float]:
-        """The answer of the first server that has one, the mean time it takes, and the share that gets none."""
+    def _query(self, source: Host, settings: ResolverSettings, question: Question) -> tuple[Reply | None, float, float]:
+        """The first reply of a server, the mean time it takes, and the share of queries without reply."""
         silent, seconds = 1.0, 0.0
         answer: Reply | None = None
         for address in settings.nameservers:
@@ -146,7 +146,7 @@ class Forecasts:
                 gone = 1.0 if reply is None else path.lost
                 lost += gone / len(route.paths)
                 waits = settings.timeout if path.outcome in (Outcome.TIMEOUT, Outcome.CONNECTED) else path.round_trip
-                taken = path.round_trip + path.there.delay + path.back.delay + SERVER_TIME
+                taken = path.round_trip + path.forward.delay + path.reverse.delay + SERVER_TIME
                 cost += (gone * waits + (1 - gone) * taken) / len(route.paths)
             seconds += silent * cost
             silent *= lost

@@ -1,7 +1,7 @@
-"""The certificates an ingress controller shows: of each host that an Ingress gives a Secret, else its own.
+"""The certificates an ingress controller presents: for each host the one of its Ingress's Secret, else the default.
 
-A Secret that is not there, or holds no certificate for the host with its key, leaves the host with the controller's
-own certificate, which is made out to nobody's name. One that is out of date is shown all the same, as in life.
+Where the Secret is missing, or has no certificate with key for the host, the controller presents its self-signed
+default certificate. An expired certificate is presented all the same, as by the real controller.
 """
 
 from __future__ import annotations
@@ -16,40 +16,40 @@ from srearena.cluster.embedded.network.ingress import IngressTable
 from srearena.cluster.embedded.store import Store
 
 SECRETS = "secrets"
-OWN = TlsIdentity(
+DEFAULT_CERTIFICATE = TlsIdentity(
     ("ingress.local",),
     "O=Acme Co; CN=Kubernetes Ingress Controller Fake Certificate",
     subject="O=Acme Co; CN=Kubernetes Ingress Controller Fake Certificate",
     self_signed=True,
 )
-_SOON = 240 * 3600.0
+_EXPIRY_WARNING = 240 * 3600.0
 
 
-def shown(table: IngressTable, store: Store, host: str) -> TlsIdentity:
-    """Who the controller is for a client that wants this host."""
+def certificate_of(table: IngressTable, store: Store, host: str) -> TlsIdentity:
+    """The certificate presented to a client that requests this host."""
     secret = table.route(host, "/", tls=True).tls_secret
     try:
-        return _chosen(store, secret, host) if secret else OWN
+        return _secret_certificate(store, secret, host) if secret else DEFAULT_CERTIFICATE
     except BadCertificate:
-        return OWN
+        return DEFAULT_CERTIFICATE
 
 
 def warnings(table: IngressTable, store: Store, now: float) -> Iterator[str]:
-    """What the controller complains about when it has read its Ingresses."""
+    """The warnings the controller logs when it has read its Ingresses."""
     for host, (secret, _) in sorted(table.certificates.items()):
         try:
-            identity = _chosen(store, secret, host)
+            identity = _secret_certificate(store, secret, host)
         except BadCertificate as problem:
             yield f"{problem}. Using default certificate"
             continue
         until = datetime.fromtimestamp(identity.expires_at, UTC).strftime("%Y-%m-%d %H:%M:%S +0000 UTC")
         if identity.expires_at < now:
             yield f'SSL certificate for server "{host}" expired ({until})'
-        elif identity.expires_at < now + _SOON:
+        elif identity.expires_at < now + _EXPIRY_WARNING:
             yield f'SSL certificate for server "{host}" is about to expire ({until})'
 
 
-def _chosen(store: Store, secret: str, host: str) -> TlsIdentity:
+def _secret_certificate(store: Store, secret: str, host: str) -> TlsIdentity:
     try:
         identity = _identity(store, secret)
     except BadCertificate as problem:

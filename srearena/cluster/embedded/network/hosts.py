@@ -1,7 +1,8 @@
-"""Who is on the network: pod sandboxes, nodes, and the world outside, each with its sockets and addresses.
+"""The hosts of the network: pod sandboxes, nodes and external hosts, each with its sockets and addresses.
 
-A `Host` stands for one network namespace as others see it. Pods on the host network have a host of their own
-(they are asked about as pods) but share the sockets and the addresses of their node. Every change moves the epoch.
+A `Host` is one network namespace as seen from the network. A pod with `hostNetwork: true` has a `Host` of its own
+(policies and links refer to it as a pod) but shares the sockets and addresses of its node. Every change advances the
+epoch.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class HostKind(StrEnum):
 class Host:
     kind: HostKind
     node: str
-    """Name of the node it is on; empty outside the cluster."""
+    """Name of its node; empty outside the cluster."""
     sockets: NetworkNamespace
     addresses: tuple[str, ...]
     pod_namespace: str = ""
@@ -40,7 +41,7 @@ class Host:
 
     @property
     def is_isolable(self) -> bool:
-        """Whether network policies can hold it: only pods with a namespace of their own."""
+        """Whether network policies can select it: only pods with a network namespace of their own."""
         return self.kind is HostKind.POD and not self.host_network
 
     def __repr__(self) -> str:
@@ -64,7 +65,7 @@ class Hosts:
     # Nodes
 
     def attach_node(self, name: str, sockets: NetworkNamespace, pod_cidr: str = "") -> Host:
-        """A node appears, with its address or addresses in `sockets`; the gateway of its pod range is one of them."""
+        """Add a node. Its addresses, the gateway of its pod range among them, are those of `sockets`."""
         host = Host(HostKind.NODE, name, sockets, sockets.addresses)
         self.detach_node(name)
         self.nodes[name] = host
@@ -86,21 +87,21 @@ class Hosts:
         self._changed()
 
     def set_node_up(self, name: str, up: bool) -> None:
-        """Whether a node is powered and plugged in. A node that is not answers nobody, and nobody on it hears."""
+        """Set whether a node has power and a link. One without neither sends nor receives packets."""
         host = self.nodes.get(name)
         if host is not None and host.up != up:
             host.up = up
             self._changed()
 
     def is_up(self, node: str) -> bool:
-        """Whether what is on that node has a network at all (nodes nobody attached are taken to be fine)."""
+        """Whether a node has a network; nodes that were never attached count as up."""
         host = self.nodes.get(node)
         return host is None or host.up
 
     # Pods
 
     def attach_pod(self, pod: Obj, sockets: NetworkNamespace) -> Host:
-        """A pod's sandbox is up. Its address is in `sockets`; a host-network pod brings the sockets of its node."""
+        """Add a pod whose sandbox is ready. A pod on the host network passes the sockets of its node."""
         self.detach_pod(uid_of(pod))
         host_network = bool(dig(pod, "spec", "hostNetwork", default=False))
         node = str(dig(pod, "spec", "nodeName", default=""))
@@ -132,10 +133,10 @@ class Hosts:
             self._forget_addresses(host)
             host.sockets.changed = None
             for place, entries in list(self._host_ports.items()):
-                rest = [entry for entry in entries if entry[1] is not host]
-                if len(rest) != len(entries):
-                    self._host_ports[place] = rest
-                if not rest:
+                remaining = [entry for entry in entries if entry[1] is not host]
+                if len(remaining) != len(entries):
+                    self._host_ports[place] = remaining
+                if not remaining:
                     del self._host_ports[place]
         self._changed()
 
@@ -146,7 +147,7 @@ class Hosts:
         self._changed()
         return host
 
-    # Questions
+    # Lookups
 
     def host_port(self, node: str, address: str, port: int, protocol: str) -> tuple[Host, int] | None:
         """The pod, and its port, behind a hostPort of that node."""
@@ -169,7 +170,7 @@ class Hosts:
 
 
 def _host_ports(pod: Obj) -> list[tuple[str, int, str, int]]:
-    """Host address, host port, protocol and container port of everything a pod wants published on its node."""
+    """Host address, host port, protocol and container port of each hostPort of a pod."""
     found: list[tuple[str, int, str, int]] = []
     for container in dig(pod, "spec", "containers", default=()):
         for port in container.get("ports") or ():

@@ -1,8 +1,8 @@
-"""Ingress: which Service a host and a path lead to.
+"""Ingress routing: the Service for a host and a path.
 
-Only the routing is here, for an ingress controller that runs as a workload like any other: without one, an Ingress
-is a wish. Hosts match exactly before by wildcard before not at all; paths match exactly before by the longest prefix.
-Of two rules that say the same the older Ingress wins.
+The routing table of an ingress controller, which runs as a workload: without one, an Ingress has no effect. An exact
+host precedes a wildcard, and a wildcard a rule without host; an exact path precedes the longest prefix. Of two equal
+rules the one of the older Ingress wins.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Destination:
 class PathRule:
     path: str
     kind: str
-    """`Exact`, `Prefix`, `ImplementationSpecific`, or `Regex` where the Ingress asks for it."""
+    """`Exact`, `Prefix`, `ImplementationSpecific`, or `Regex` where the annotations say so."""
     destination: Destination
     rewrite: str = ""
-    """The path the backend is asked for; $1 stands for a group of the pattern."""
+    """The path requested from the backend; $1 is a group of the pattern."""
 
     def matches(self, path: str) -> bool:
         if self.kind == "Exact":
@@ -49,16 +49,16 @@ class PathRule:
             return pattern(f"(?i)^{self.path}").matches(path)
         if self.kind == "ImplementationSpecific":
             return path.startswith(self.path)
-        wanted = self.path.rstrip("/")
-        return not wanted or path == wanted or path.startswith(wanted + "/")
+        prefix = self.path.rstrip("/")
+        return not prefix or path == prefix or path.startswith(prefix + "/")
 
     @property
     def rank(self) -> tuple[int, int]:
         """Smaller goes first: exact ones, then longer ones."""
         return (0 if self.kind == "Exact" else 1, -len(self.path))
 
-    def asked_path(self, path: str) -> str:
-        """The path to ask the backend for."""
+    def backend_path(self, path: str) -> str:
+        """The path to request from the backend."""
         if not self.rewrite:
             return path
         found = pattern(f"(?i)^{self.path}").search(path) if self.kind == "Regex" else None
@@ -70,7 +70,7 @@ class PathRule:
 
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """What a request is to be done with."""
+    """The routing decision for a request."""
 
     rule: PathRule | None
     """None where nothing matches and there is no default backend."""
@@ -80,7 +80,7 @@ class Routed:
 
 
 class IngressTable:
-    """The rules of all Ingresses of one class, ready to be asked."""
+    """The rules of all Ingresses of one class."""
 
     def __init__(self, ingresses: Iterable[Obj]) -> None:
         self.hosts: dict[str, list[PathRule]] = {}
@@ -92,7 +92,7 @@ class IngressTable:
             rules.sort(key=lambda rule: rule.rank)
 
     def route(self, host: str, path: str, *, tls: bool = False) -> Routed:
-        """Where a request for that host (with or without port) and path goes."""
+        """Route a request for a host (with or without port) and a path."""
         name = host.partition(":")[0].lower().rstrip(".")
         secret, redirect = self._certificate(name)
         rules = self._rules(name)
@@ -126,7 +126,7 @@ class IngressTable:
             for host in entry.get("hosts") or ():
                 self.certificates.setdefault(host.lower(), (f"{namespace}/{entry.get('secretName', '')}", redirect))
         for rule in spec.get("rules") or ():
-            known = self.hosts.setdefault((rule.get("host") or "").lower(), [])
+            rules = self.hosts.setdefault((rule.get("host") or "").lower(), [])
             for path in dig(rule, "http", "paths", default=()):
                 destination = _destination(key, namespace, path.get("backend"))
                 kind, text = path.get("pathType") or "ImplementationSpecific", path.get("path") or "/"
@@ -134,20 +134,20 @@ class IngressTable:
                     kind = "Regex"
                 if destination is None or (kind == "Regex" and not _is_pattern(text)):
                     continue
-                if not any(other.path == text and other.kind == kind for other in known):
-                    known.append(PathRule(text, kind, destination, rewrite))
+                if not any(other.path == text and other.kind == kind for other in rules):
+                    rules.append(PathRule(text, kind, destination, rewrite))
             if fallback is not None:
-                known.append(PathRule("/", "Prefix", fallback))
+                rules.append(PathRule("/", "Prefix", fallback))
 
 
 def ingresses_of_class(store: Store, controller: str, *, classless: bool = False) -> list[Obj]:
-    """The Ingresses that a controller such as `k8s.io/ingress-nginx` has to serve."""
+    """The Ingresses that a controller such as `k8s.io/ingress-nginx` serves."""
     classes = {name_of(c): c for c in store.objects(CLASSES) if dig(c, "spec", "controller") == controller}
     is_default = any(annotations_of(c).get(DEFAULT_CLASS) == "true" for c in classes.values())
     found: list[Obj] = []
     for ingress in store.objects(INGRESSES):
-        wanted = dig(ingress, "spec", "ingressClassName") or annotations_of(ingress).get(CLASS_ANNOTATION)
-        if wanted in classes or (not wanted and (is_default or classless)):
+        class_name = dig(ingress, "spec", "ingressClassName") or annotations_of(ingress).get(CLASS_ANNOTATION)
+        if class_name in classes or (not class_name and (is_default or classless)):
             found.append(ingress)
     return found
 

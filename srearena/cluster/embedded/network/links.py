@@ -1,8 +1,7 @@
-"""Links between hosts and what can be wrong with them, as `tc netem` and a pulled cable would have it.
+"""Links between hosts and their impairments, like those of `tc netem` or an unplugged cable.
 
-An `Impairment` says what happens to packets that go from one set of hosts to another. It is state, set and taken
-away by whoever injects faults; what a client sees of it (slow answers, retransmissions, timeouts) is worked out
-where packets travel. Impairments on one way add up.
+An `Impairment` applies to packets from one set of hosts to another. Fault injection adds and removes it; its effects on
+clients (slow responses, retransmissions, timeouts) are computed where packets are sent. Impairments on one path add up.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from srearena.cluster.embedded.network.hosts import Host, HostKind
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A set of hosts: everything that one of the lists names; with all lists empty, everything there is."""
+    """A set of hosts: those that one of the lists names; with all lists empty, all hosts."""
 
     pods: frozenset[str] = frozenset()
     """`namespace/name`."""
     nodes: frozenset[str] = frozenset()
     """Nodes, with all that runs on them."""
     ranges: tuple[str, ...] = ()
-    """CIDRs; for what is outside the cluster these are the only names."""
+    """CIDRs; external hosts can only be named by them."""
 
     @classmethod
     def of(cls, *, pods: Iterable[str] = (), nodes: Iterable[str] = (), ranges: Iterable[str] = ()) -> Scope:
@@ -35,7 +34,7 @@ class Scope:
         return not (self.pods or self.nodes or self.ranges)
 
     def holds(self, host: Host | None, address: str) -> bool:
-        """Whether a host, or an address where no host is, belongs to the set."""
+        """Whether a host, or an address without host, belongs to the set."""
         if self.is_everything:
             return True
         if host is not None:
@@ -51,7 +50,7 @@ EVERYTHING = Scope()
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """How packets fare in one direction. The default is a healthy link."""
+    """The quality of one direction of a link. The default is a healthy link."""
 
     delay: float = 0.0
     """Seconds added to every packet."""
@@ -66,13 +65,13 @@ class Quality:
     bandwidth: float = 0.0
     """Bytes a second; 0 for no limit."""
     largest: int = 0
-    """Bytes that pass in one go; what is bigger vanishes, as in a black hole of path MTU discovery. 0 for no limit."""
+    """The largest packet in bytes; larger ones are dropped, as by a path MTU black hole. 0 for no limit."""
     cut: bool = False
     """Nothing passes."""
 
     @property
     def lost(self) -> float:
-        """Share of packets that do not arrive in one piece."""
+        """Share of packets that do not arrive intact."""
         return 1.0 if self.cut else 1 - (1 - self.loss) * (1 - self.corruption)
 
     @property
@@ -98,14 +97,14 @@ HEALTHY = Quality()
 
 @dataclass(frozen=True, slots=True)
 class Impairment:
-    """What happens to packets from `source` to `target`, and with `both_ways` also to those coming back."""
+    """The quality of packets from `source` to `target`, and with `both_ways` also of those in reverse."""
 
     quality: Quality
     source: Scope = EVERYTHING
     target: Scope = EVERYTHING
     both_ways: bool = False
     ports: frozenset[int] = frozenset()
-    """Only flows to one of these ports are hit; empty for all."""
+    """Only flows to one of these ports are affected; empty for all."""
     protocol: str = ""
 
     def applies(self, source: Host | None, source_address: str, target: Host | None, address: str) -> bool:
@@ -116,45 +115,45 @@ class Impairment:
 
 @dataclass(slots=True)
 class Links:
-    """Every impairment in force, by the number it was given."""
+    """The active impairments, by number."""
 
     changed: Callable[[], object]
     _impairments: dict[int, Impairment] = field(default_factory=dict)
     _numbers: count[int] = field(default_factory=lambda: count(1))
 
     def impair(self, impairment: Impairment) -> int:
-        """Put an impairment in force; the number takes it back."""
+        """Add an impairment; the number is for `repair`."""
         number = next(self._numbers)
         self._impairments[number] = impairment
         self.changed()
         return number
 
     def partition(self, one: Scope, other: Scope = EVERYTHING) -> int:
-        """Let nothing pass between two sets, either way."""
+        """Drop all packets between two sets, in both directions."""
         return self.impair(Impairment(replace(HEALTHY, cut=True), one, other, both_ways=True))
 
     def repair(self, number: int) -> None:
-        """Take an impairment away; one that is gone already is no error."""
+        """Remove an impairment; one already removed is no error."""
         if self._impairments.pop(number, None) is not None:
             self.changed()
 
     def qualities(
         self, source: Host, target: Host | None, address: str, port: int, protocol: str
     ) -> tuple[Quality, Quality]:
-        """How packets of a flow fare from a host to another (or to an address), and how the answers fare.
+        """The qualities of a flow from a host to another (or to an address), forward and in reverse.
 
-        Nothing disturbs a host's talk to itself.
+        Traffic of a host with itself is never impaired.
         """
-        there = back = HEALTHY
+        forward = reverse = HEALTHY
         if source is target or not self._impairments:
-            return there, back
+            return forward, reverse
         for impairment in self._impairments.values():
             if impairment.ports and port not in impairment.ports:
                 continue
             if impairment.protocol and impairment.protocol != protocol:
                 continue
             if impairment.applies(source, source.address, target, address):
-                there = there.and_then(impairment.quality)
+                forward = forward.and_then(impairment.quality)
             if impairment.applies(target, address, source, source.address):
-                back = back.and_then(impairment.quality)
-        return there, back
+                reverse = reverse.and_then(impairment.quality)
+        return forward, reverse

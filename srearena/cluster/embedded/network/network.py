@@ -1,7 +1,7 @@
-"""The network of one cluster, and the one question everything asks of it: who reaches whom, and how it fails.
+"""The network of one cluster: which host can reach which address, and how connections fail.
 
-Whoever runs containers plugs them in (`attach_node`, `attach_pod`) and gives programs the facade made for them;
-whoever injects faults sets `links` and `flows`; whoever models load asks `forecast`; everybody else asks `reach`.
+The kubelet attaches nodes and pods (`attach_node`, `attach_pod`) and passes the returned client to programs; fault
+injection sets `links` and `flows`; load models use `forecast`; all other callers use `reach`.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ Permits = Callable[[User, str, str, str], bool]
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What became of an attempt to reach somebody."""
+    """The predicted result of a connection attempt."""
 
     outcome: Outcome
     seconds: float
-    """Virtual time until the client knows."""
+    """Virtual time until the client has the result."""
     resolution: Resolution
     address: str = ""
-    """The address that was dialled."""
+    """The address that was tried."""
     path: Path | None = None
-    """The way the connection took; None where the name did not resolve."""
+    """The path of the connection; None where the name did not resolve."""
     route: Route | None = None
 
     @property
@@ -67,7 +67,7 @@ class Network:
         self._clients: dict[Host, NetworkClient] = {}
         self._shaped: dict[tuple[str, str], int] = {}
         self.permits: Permits = lambda user, verb, group, resource: True
-        """Whether the API lets somebody do something cluster-wide; components of the network ask before they watch."""
+        """Whether the API authorizes a cluster-wide request; network components check before they watch."""
         outside = self.outside.host
         self._clients[outside] = NetworkClient(self, outside, HOST_RESOLV_CONF, HOST_HOSTS)
 
@@ -77,17 +77,17 @@ class Network:
 
     @property
     def epoch(self) -> int:
-        """Moves whenever an answer may have changed."""
+        """Advances whenever a result may have changed."""
         return self.fabric.epoch
 
-    # Plugging in
+    # Attaching
 
     def attach_node(self, name: str, sockets: NetworkNamespace, pod_cidr: str = "") -> NetworkClient:
-        """A machine joins the network; its facade is for what runs on it outside of pods (the kubelet's probes)."""
+        """Attach a node; the client is for processes that run on it outside of pods (the kubelet's probes)."""
         self.detach_node(name)
         host = self.fabric.hosts.attach_node(name, sockets, pod_cidr)
-        facade = self._clients[host] = NetworkClient(self, host, HOST_RESOLV_CONF, HOST_HOSTS)
-        return facade
+        client = self._clients[host] = NetworkClient(self, host, HOST_RESOLV_CONF, HOST_HOSTS)
+        return client
 
     def detach_node(self, name: str) -> None:
         host = self.fabric.hosts.nodes.get(name)
@@ -97,13 +97,13 @@ class Network:
             self.fabric.flows.forget(host)
 
     def set_node_up(self, name: str, up: bool) -> None:
-        """A machine lost, or got back, power or its link."""
+        """Set whether a node has power and a link."""
         self.fabric.hosts.set_node_up(name, up)
 
     def shape(
         self, node: str, pod: str, *, delay: float, jitter: float, loss: float, corruption: float, bandwidth: float
     ) -> None:
-        """`tc netem` on what leaves a machine, or one of its pods. A new order replaces the old; zeros end it."""
+        """Apply `tc netem` to the egress of a node or pod. Replaces the previous setting; zeros end it."""
         before = self._shaped.pop((node, pod), None)
         if before is not None:
             self.links.repair(before)
@@ -114,20 +114,20 @@ class Network:
         self._shaped[node, pod] = self.links.impair(Impairment(quality, scope))
 
     def attach_pod(self, pod: Obj, sockets: NetworkNamespace) -> NetworkClient:
-        """A pod's sandbox is ready; the facade is what its containers see of the network.
+        """Attach a pod whose sandbox is ready; the client is the network interface of its containers.
 
-        Containers whose own /etc/resolv.conf and /etc/hosts shall count use the facade's `with_files`.
+        Containers with an /etc/resolv.conf and /etc/hosts of their own use the client's `with_files`.
         """
         self.detach_pod(uid_of(pod))
         host = self.fabric.hosts.attach_pod(pod, sockets)
         if not host.host_network:
             self.fabric.flows.configure(host, pod)
         hosts = hosts_file(pod, host.address, dig(pod, "spec", "hostname") or name_of(pod))
-        facade = self._clients[host] = NetworkClient(self, host, resolver_file(pod), hosts)
-        return facade
+        client = self._clients[host] = NetworkClient(self, host, resolver_file(pod), hosts)
+        return client
 
     def detach_pod(self, uid: str) -> None:
-        """The sandbox is gone, and its address with it."""
+        """Remove the sandbox and its address."""
         host = self.fabric.hosts.pods.get(uid)
         self.fabric.hosts.detach_pod(uid)
         if host is not None:
@@ -140,7 +140,7 @@ class Network:
     def name_server(
         self, host: Host, configuration: Configuration, log: Callable[[str], object] = lambda line: None
     ) -> CoreDns:
-        """A CoreDNS at that host; its listeners are made name servers with `name_servers.serve`."""
+        """Create a CoreDNS on a host; `name_servers.serve` registers its listeners."""
         random = self.world.randomness.stream(f"coredns/{host}")
         return CoreDns(
             self.fabric,
@@ -153,49 +153,49 @@ class Network:
             log,
         )
 
-    # Asking
+    # Reachability
 
     def reach(
         self, source: Host, host: str, port: int, protocol: str = "TCP", *, timeout: float | None = None
     ) -> Reach:
-        """Would `source` reach that name or address and port now, how long until it knows, and if not, why not?
+        """Predict a connection from `source` to a name or address and port: outcome, duration, and reason of failure.
 
-        Chance has its say (a Service picks an endpoint, a bad link loses packets), but no time passes, and what the
-        attempt would use up is given back.
+        Random choices (the endpoint of a Service, lost packets) are drawn, but no time passes, and the port and
+        table entries that the attempt uses are released.
         """
         limit = float("inf") if timeout is None else timeout
-        facade = self._clients[source]
-        resolution, spent = elapse(facade.resolving(host), limit)
+        client = self._clients[source]
+        resolution, spent = elapse(client.resolving(host), limit)
         if resolution is None:
             return Reach(Outcome.TIMEOUT, limit, Resolution(DnsStatus.TIMEOUT, host))
         if not resolution.addresses:
             return Reach(resolution.outcome, spent, resolution)
         answer = Reach(Outcome.NXDOMAIN, spent, resolution)
         for address in resolution.addresses:
-            dialled, more = elapse(self._dialled(source, address, port, protocol), limit - spent)
+            attempt, more = elapse(self._attempt(source, address, port, protocol), limit - spent)
             spent += more
-            if dialled is None:
+            if attempt is None:
                 route = self.fabric.routes.find(source, address, port, protocol)
                 return Reach(Outcome.TIMEOUT, limit, resolution, address, route.paths[0], route)
-            outcome, path, route = dialled
+            outcome, path, route = attempt
             answer = Reach(outcome, spent, resolution, address, path, route)
             if outcome is Outcome.CONNECTED:
                 break
         return answer
 
-    def _dialled(self, source: Host, address: str, port: int, protocol: str) -> Waits[tuple[Outcome, Path, Route]]:
+    def _attempt(self, source: Host, address: str, port: int, protocol: str) -> Waits[tuple[Outcome, Path, Route]]:
         if protocol != "TCP":
-            found = self.dialer.associated(source, address, port)
+            found = self.dialer.connect_udp(source, address, port)
             return found.path.outcome, found.path, found.route
-        dialled = yield from self.dialer.dial(source, address, port)
-        if dialled.flow is not None:
-            dialled.flow.undo()
-        return dialled.outcome, dialled.path, dialled.route
+        attempt = yield from self.dialer.dial(source, address, port)
+        if attempt.flow is not None:
+            attempt.flow.undo()
+        return attempt.outcome, attempt.path, attempt.route
 
     def forecast(self, source: Host, host: str, port: int, protocol: str = "TCP") -> Forecast:
-        """The same question for many connections at once, kept until something changes."""
-        found = self._forecasts.known(source, host, port, protocol)
+        """Predict many connections at once; cached until something changes."""
+        found = self._forecasts.cached(source, host, port, protocol)
         if found is not None:
             return found
-        facade = self._clients[source]
-        return self._forecasts.make(source, host, port, protocol, facade.settings, facade.hosts)
+        client = self._clients[source]
+        return self._forecasts.make(source, host, port, protocol, client.settings, client.hosts)

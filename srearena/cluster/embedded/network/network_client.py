@@ -1,7 +1,7 @@
-"""The network as one host sees it: implements the `NetworkFacade` that programs and shells are given.
+"""The network as seen from one host: implements the `NetworkFacade` that programs and shells use.
 
-Everything is lived through: names are looked up, packets are sent again, and while a client waits the cluster goes
-on and may change the outcome.
+Every step takes simulated time: names are resolved, packets are retransmitted, and the cluster may change while the
+client waits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from srearena.cluster.embedded.network.dialer import ConnectAttempt, Waits
 from srearena.cluster.embedded.network.flows import Flow
 from srearena.cluster.embedded.network.hosts import Host
 from srearena.cluster.embedded.network.resolv import ResolverSettings, parsed_hosts, parsed_settings
-from srearena.cluster.embedded.network.tcp_connections import carried
+from srearena.cluster.embedded.network.tcp_connections import open_connection
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.network.network import Network
@@ -35,9 +35,9 @@ HOSTS = "/etc/hosts"
 
 
 class NetworkClient:
-    """One host's way to everybody else.
+    """The connections of one host.
 
-    `read` gives the host's own /etc/resolv.conf and /etc/hosts as they are now; the texts given at first hold
+    `read` returns the current /etc/resolv.conf and /etc/hosts of the host; `resolv_conf` and `hosts` are the defaults
     where it has none.
     """
 
@@ -63,29 +63,29 @@ class NetworkClient:
         text = self._read(HOSTS) if self._read is not None else None
         return parsed_hosts(self._hosts if text is None else text)
 
-    # The facade
+    # NetworkFacade
 
     async def resolve(
         self, name: str, kind: str = "A", *, search: bool = True, server: str | None = None
     ) -> Resolution:
-        return await self._lived(self.resolving(name, kind, search, server))
+        return await self._run(self.resolving(name, kind, search, server))
 
     async def connect(
         self, host: str, port: int, protocol: str = "TCP", *, timeout: float | None = None
     ) -> ConnectResult:
         clock = self.network.clock
         started = clock.now
-        dialled = await self._within(self._dialling(host, port, protocol), timeout)
+        attempt = await self._run_within(self._connecting(host, port, protocol), timeout)
         seconds = clock.now - started
-        if dialled is None:
+        if attempt is None:
             return ConnectResult(Outcome.TIMEOUT, seconds=seconds)
-        address, reached = dialled
+        address, reached = attempt
         if isinstance(reached, Outcome):
             return ConnectResult(reached, address, seconds=seconds)
         listener, flow = reached.path.listener, reached.flow
         if listener is None or flow is None:
             return ConnectResult(reached.outcome, address, seconds=seconds)
-        connection = carried(self.network, self.host, reached.path, listener, (address, port), flow)
+        connection = open_connection(self.network, self.host, reached.path, listener, (address, port), flow)
         return ConnectResult(Outcome.CONNECTED, address, connection, seconds)
 
     async def http(
@@ -99,68 +99,68 @@ class NetworkClient:
     ) -> HttpResult:
         clock = self.network.clock
         started = clock.now
-        patience = min((limit for limit in (connect_timeout, timeout) if limit is not None), default=None)
-        dialled = await self._within(self._dialling(host, port, "TCP"), patience)
+        limit_seconds = min((limit for limit in (connect_timeout, timeout) if limit is not None), default=None)
+        attempt = await self._run_within(self._connecting(host, port, "TCP"), limit_seconds)
         connect_seconds = clock.now - started
-        if dialled is None:
+        if attempt is None:
             return HttpResult(Outcome.TIMEOUT, None, "", connect_seconds, connect_seconds)
-        address, reached = dialled
+        address, reached = attempt
         if isinstance(reached, Outcome) or reached.flow is None:
             outcome = reached if isinstance(reached, Outcome) else reached.outcome
             return HttpResult(outcome, None, address, connect_seconds, connect_seconds)
         left = None if timeout is None else max(0.0, timeout - connect_seconds)
-        answer = await self._answered(self._exchange(reached, (address, port), request), reached.flow, left)
+        answer = await self._await_response(self._exchange(reached, (address, port), request), reached.flow, left)
         result = answer or HttpResult(Outcome.TIMEOUT, connected=True)
         result.address, result.connect_seconds, result.seconds = address, connect_seconds, clock.now - started
         return result
 
     async def _exchange(self, reached: ConnectAttempt, server: tuple[str, int], request: HttpRequest) -> HttpResult:
-        """Request there, response back, over an open connection."""
+        """Send a request over an open connection and wait for the response."""
         dialer, path = self.network.dialer, reached.path
         listener, flow = path.listener, reached.flow
         assert listener is not None and flow is not None
-        if not await self._lived(dialer.transfer(self.host, path, len(request.body) + 200)):
+        if not await self._run(dialer.transfer(self.host, path, len(request.body) + 200)):
             return HttpResult(Outcome.TIMEOUT, connected=True)
         request.peer = path.source
         result = await listener.answer_http(request, (path.source, flow.local_port), server)
         size = len(result.response.body) + 200 if result.response is not None else 40
         now = self.network.fabric.routes.again(self.host, path, "TCP")
-        if not await self._lived(dialer.transfer(self.host, now, size, back=True)):
+        if not await self._run(dialer.transfer(self.host, now, size, back=True)):
             return HttpResult(Outcome.TIMEOUT, connected=True)
         return result
 
     async def grpc_health(self, host: str, port: int, service: str = "", *, timeout: float | None = None) -> GrpcResult:
         clock = self.network.clock
         started = clock.now
-        dialled = await self._within(self._dialling(host, port, "TCP"), timeout)
-        if dialled is None:
+        attempt = await self._run_within(self._connecting(host, port, "TCP"), timeout)
+        if attempt is None:
             return GrpcResult(Outcome.TIMEOUT)
-        address, reached = dialled
+        address, reached = attempt
         if isinstance(reached, Outcome) or reached.flow is None or reached.path.listener is None:
             return GrpcResult(reached if isinstance(reached, Outcome) else reached.outcome, address=address)
         left = None if timeout is None else max(0.0, timeout - (clock.now - started))
-        answer = await self._answered(self._checked(reached, service), reached.flow, left)
+        answer = await self._await_response(self._check_health(reached, service), reached.flow, left)
         result = answer or GrpcResult(Outcome.TIMEOUT, connected=True)
         result.address = address
         return result
 
-    async def _checked(self, reached: ConnectAttempt, service: str) -> GrpcResult:
+    async def _check_health(self, reached: ConnectAttempt, service: str) -> GrpcResult:
         dialer, listener = self.network.dialer, reached.path.listener
         assert listener is not None
-        if not await self._lived(dialer.transfer(self.host, reached.path, 200)):
+        if not await self._run(dialer.transfer(self.host, reached.path, 200)):
             return GrpcResult(Outcome.TIMEOUT, connected=True)
         result = await listener.answer_grpc_health(service)
-        if not await self._lived(dialer.transfer(self.host, reached.path, 200, back=True)):
+        if not await self._run(dialer.transfer(self.host, reached.path, 200, back=True)):
             return GrpcResult(Outcome.TIMEOUT, connected=True)
         return result
 
     async def datagram(self, host: str, port: int, data: bytes, *, timeout: float = 5.0) -> bytes | None:
         clock = self.network.clock
         deadline = clock.now + timeout
-        resolution = await self._within(self.resolving(host), timeout)
+        resolution = await self._run_within(self.resolving(host), timeout)
         if resolution is None or not resolution.addresses:
             return None
-        path, arrived = await self._lived(self.network.dialer.send(self.host, resolution.addresses[0], port))
+        path, arrived = await self._run(self.network.dialer.send(self.host, resolution.addresses[0], port))
         if not arrived and path.outcome not in (Outcome.TIMEOUT, Outcome.CONNECTED):
             return None
         listener = path.listener
@@ -176,7 +176,7 @@ class NetworkClient:
     async def ping(self, host: str, *, timeout: float = 10.0) -> PingResult:
         clock = self.network.clock
         started = clock.now
-        resolution = await self._within(self.resolving(host), timeout)
+        resolution = await self._run_within(self.resolving(host), timeout)
         if resolution is None:
             return PingResult(Outcome.DNS_FAILURE)
         if not resolution.addresses:
@@ -197,8 +197,8 @@ class NetworkClient:
             self.host, name, kind, self.settings, self.hosts, search=search, server=server
         )
 
-    def _dialling(self, host: str, port: int, protocol: str) -> Waits[tuple[str, ConnectAttempt | Outcome]]:
-        """Resolve, then try the addresses in turn until one can be reached."""
+    def _connecting(self, host: str, port: int, protocol: str) -> Waits[tuple[str, ConnectAttempt | Outcome]]:
+        """Resolve, then try the addresses in turn until one is reachable."""
         resolution = yield from self.resolving(host)
         addresses = resolution.addresses
         if not addresses:
@@ -206,15 +206,15 @@ class NetworkClient:
         dialer = self.network.dialer
         for address in addresses:
             if protocol == "UDP":
-                return address, dialer.associated(self.host, address, port)
+                return address, dialer.connect_udp(self.host, address, port)
             reached = yield from dialer.dial(self.host, address, port)
             if reached.outcome is Outcome.CONNECTED or address == addresses[-1]:
                 return address, reached
         return "", Outcome.NXDOMAIN
 
-    async def _answered(self, asking: Coroutine[Any, Any, T], flow: Flow, limit: float | None) -> T | None:
-        """What comes back over a connection, which ends with it; None where patience ends first."""
-        task = self.network.clock.spawn(asking)
+    async def _await_response(self, exchange: Coroutine[Any, Any, T], flow: Flow, limit: float | None) -> T | None:
+        """Wait for the response over a connection, then end it; None where the limit is exceeded."""
+        task = self.network.clock.spawn(exchange)
         try:
             await task.done.wait(limit)
         finally:
@@ -222,8 +222,8 @@ class NetworkClient:
             flow.end()
         return _outcome_of(task)
 
-    async def _lived(self, waits: Waits[T]) -> T:
-        """Go through something that takes time."""
+    async def _run(self, waits: Waits[T]) -> T:
+        """Run steps that take time, and return their result."""
         clock = self.network.clock
         while True:
             try:
@@ -233,8 +233,8 @@ class NetworkClient:
                 return value
             await clock.sleep(seconds)
 
-    async def _within(self, waits: Waits[T], limit: float | None) -> T | None:
-        """The same with a limit; None once it is exceeded."""
+    async def _run_within(self, waits: Waits[T], limit: float | None) -> T | None:
+        """Run steps with a time limit; None once it is exceeded."""
         clock = self.network.clock
         deadline = float("inf") if limit is None else clock.now + limit
         try:
@@ -253,5 +253,5 @@ class NetworkClient:
 
 
 def _outcome_of(task: Task[T]) -> T | None:
-    """What a task gave; None where it has not ended."""
+    """The result of a task; None where it has not ended."""
     return task.done.value if task.done.is_set else None

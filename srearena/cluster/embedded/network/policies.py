@@ -1,8 +1,9 @@
-"""NetworkPolicies: who may talk to whom.
+"""NetworkPolicies: which connections are allowed.
 
-A pod that no policy selects for a direction may talk that way with everybody. Once one selects it, only what some
-selecting policy allows passes; the rest is dropped, which a client sees as a timeout. Both ends must agree. Traffic
-of a pod with itself, and from a node to the pods on it, is never held up. Pods on the host network are no pods here.
+A pod that no policy selects for a direction is not isolated in it. Once one selects it, only traffic that some
+selecting policy allows passes; other packets are dropped, which a client sees as a timeout. Egress of the source and
+ingress of the target must both allow it. Traffic of a pod with itself, and from a node to the pods on it, is always
+allowed. Policies do not apply to pods on the host network.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ NAMESPACES = "namespaces"
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Whom a rule lets in or out: pods of certain namespaces, or a range of addresses."""
+    """A peer that a rule allows: pods of certain namespaces, or a range of addresses."""
 
     own_namespace: str
-    """Where `namespaces` is None, only pods of this namespace are meant."""
+    """Where `namespaces` is None, the peer is pods of this namespace."""
     pods: LabelSelector | None
     namespaces: LabelSelector | None
     cidr: str = ""
@@ -35,8 +36,8 @@ class Peer:
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
-    """One rule of a policy in one direction. No peers means everybody, no ports means all."""
+class PolicyRule:
+    """One rule of a policy in one direction. No peers means all, no ports means all."""
 
     peers: tuple[Peer, ...]
     ports: tuple[tuple[str, int | str | None, int | None], ...]
@@ -48,9 +49,9 @@ class Policy:
     name: str
     namespace: str
     selector: LabelSelector
-    ingress: tuple[Gate, ...] | None
-    """None where the policy does not speak of that direction."""
-    egress: tuple[Gate, ...] | None
+    ingress: tuple[PolicyRule, ...] | None
+    """None where the policy does not cover that direction."""
+    egress: tuple[PolicyRule, ...] | None
 
 
 class Policies:
@@ -66,7 +67,7 @@ class Policies:
         self._selected.clear()
 
     def note_pods(self) -> None:
-        """Labels of pods changed, or pods came and went."""
+        """Labels of pods changed, or pods were added or removed."""
         self._selected.clear()
 
     def allows(
@@ -78,7 +79,7 @@ class Policies:
         port: int,
         protocol: str,
     ) -> bool:
-        """Whether a packet may leave its source and enter its target (None for what is no host of ours)."""
+        """Whether a packet may leave its source and enter its target (None for an address without host)."""
         if source is target or not self._policies():
             return True
         if (
@@ -94,7 +95,7 @@ class Policies:
         return self._verdict(target, "ingress", source, source_address, target, port, protocol)
 
     def selecting(self, host: Host) -> list[Policy]:
-        """The policies that hold a pod."""
+        """The policies that select a pod."""
         found = self._selected.get(host.uid)
         if found is None:
             labels = self._labels(host)
@@ -105,7 +106,7 @@ class Policies:
 
     def _verdict(
         self,
-        held: Host,
+        isolated_host: Host,
         direction: str,
         other: Host | None,
         other_address: str,
@@ -114,20 +115,20 @@ class Policies:
         protocol: str,
     ) -> bool:
         isolated = False
-        for policy in self.selecting(held):
-            gates = policy.ingress if direction == "ingress" else policy.egress
-            if gates is None:
+        for policy in self.selecting(isolated_host):
+            rules = policy.ingress if direction == "ingress" else policy.egress
+            if rules is None:
                 continue
             isolated = True
-            for gate in gates:
-                if self._port_matches(gate, target, port, protocol) and self._peer_matches(gate, other, other_address):
+            for rule in rules:
+                if self._port_matches(rule, target, port, protocol) and self._peer_matches(rule, other, other_address):
                     return True
         return not isolated
 
-    def _port_matches(self, gate: Gate, target: Host | None, port: int, protocol: str) -> bool:
-        if not gate.ports:
+    def _port_matches(self, rule: PolicyRule, target: Host | None, port: int, protocol: str) -> bool:
+        if not rule.ports:
             return True
-        for wanted_protocol, first, last in gate.ports:
+        for wanted_protocol, first, last in rule.ports:
             if wanted_protocol != protocol:
                 continue
             if first is None:
@@ -140,7 +141,7 @@ class Policies:
         return False
 
     def _named_ports(self, target: Host | None, name: str, protocol: str) -> list[int]:
-        """A named port means what the target pod's containers call so."""
+        """The numbers of a named port in the target pod's containers."""
         pod = self._pod(target)
         return [
             int(port["containerPort"])
@@ -149,11 +150,11 @@ class Policies:
             if port.get("name") == name and (port.get("protocol") or "TCP") == protocol
         ]
 
-    def _peer_matches(self, gate: Gate, other: Host | None, address: str) -> bool:
-        if not gate.peers:
+    def _peer_matches(self, rule: PolicyRule, other: Host | None, address: str) -> bool:
+        if not rule.peers:
             return True
         labels = self._labels(other) if other is not None and other.is_isolable else None
-        for peer in gate.peers:
+        for peer in rule.peers:
             if peer.cidr:
                 if within(address, peer.cidr) and not any(within(address, cidr) for cidr in peer.exceptions):
                     return True
@@ -198,14 +199,14 @@ def compiled_policy(obj: Obj) -> Policy:
         name_of(obj),
         namespace,
         _selector(spec.get("podSelector") or {}),
-        _gates(spec.get("ingress"), "from", namespace) if "Ingress" in kinds else None,
-        _gates(spec.get("egress"), "to", namespace) if "Egress" in kinds else None,
+        _rules(spec.get("ingress"), "from", namespace) if "Ingress" in kinds else None,
+        _rules(spec.get("egress"), "to", namespace) if "Egress" in kinds else None,
     )
 
 
-def _gates(rules: Any, side: str, namespace: str) -> tuple[Gate, ...]:
+def _rules(rules: Any, side: str, namespace: str) -> tuple[PolicyRule, ...]:
     return tuple(
-        Gate(
+        PolicyRule(
             tuple(_peer(peer, namespace) for peer in rule.get(side) or ()),
             tuple(
                 (port.get("protocol") or "TCP", port.get("port"), port.get("endPort"))
@@ -229,7 +230,7 @@ def _peer(peer: Obj, namespace: str) -> Peer:
 
 
 def _selector(selector: Obj) -> LabelSelector:
-    """A selector that makes no sense selects nothing; validation keeps such out of the store."""
+    """An invalid selector selects nothing; validation keeps such out of the store."""
     try:
         return label_selector_of(selector)
     except ApiError:

@@ -1,4 +1,4 @@
-"""Files that tell how to resolve names, as a resolver reads them; the kubelet writes those of pods."""
+"""Parsers of /etc/resolv.conf and /etc/hosts; the kubelet writes those of pods."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_ATTEMPTS = 5
 
 @dataclass(slots=True)
 class ResolverSettings:
-    """What /etc/resolv.conf says. Never changed once made."""
+    """The settings in /etc/resolv.conf; immutable by convention."""
 
     nameservers: tuple[str, ...] = ()
     search: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class ResolverSettings:
 
 @lru_cache(maxsize=1024)
 def parsed_settings(text: str) -> ResolverSettings:
-    """Read a resolv.conf; what makes no sense is passed over. Without a name server, the machine itself is one."""
+    """Read a resolv.conf; invalid lines are ignored. Without a name server, localhost is one."""
     nameservers: list[str] = []
     search: tuple[str, ...] = ()
     options: list[str] = []
@@ -70,13 +70,13 @@ def parsed_settings(text: str) -> ResolverSettings:
 
 @lru_cache(maxsize=1024)
 def parsed_hosts(text: str) -> dict[str, tuple[str, ...]]:
-    """Read a hosts file: addresses by name, in lower case. Never change the result."""
+    """Read a hosts file: addresses by name, in lower case. Callers must not change the result."""
     found: dict[str, tuple[str, ...]] = {}
     for line in text.splitlines():
         words = line.partition("#")[0].split()
         if len(words) > 1 and is_address(words[0]):
             for name in words[1:]:
-                known = found.get(name.lower(), ())
-                if words[0] not in known:
-                    found[name.lower()] = (*known, words[0])
+                addresses = found.get(name.lower(), ())
+                if words[0] not in addresses:
+                    found[name.lower()] = (*addresses, words[0])
     return found

@@ -1,7 +1,7 @@
-"""The stub resolver of a pod: the questions its C library sends to name servers until one has an answer.
+"""The stub resolver of a pod: the queries its C library sends to name servers until one replies.
 
-Timeouts, attempts, search list and the order of name servers are those of resolv.conf; a server that cannot be
-reached costs what the network makes it cost.
+Timeouts, attempts, search list and the order of name servers are those of resolv.conf; the time a query takes is that
+of its packets on the network.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from srearena.cluster.embedded.network.resolv import ResolverSettings
 
 DNS_PORT = 53
 SERVER_TIME = 0.0002
-"""What a name server takes to answer from memory."""
+"""Seconds a name server needs to reply from memory (chosen: CoreDNS replies in a fraction of a millisecond)."""
 
 NameServer = Callable[[Question, str], "Reply | None"]
-"""Answers a question of a client; None where it keeps silent."""
+"""Replies to the question of a client; None where it does not reply."""
 _STATUS = {status.value: status for status in DnsStatus}
 
 
 class NameServers:
-    """Which listeners are name servers."""
+    """The listeners that are name servers."""
 
     def __init__(self) -> None:
         self._servers: dict[Listener, NameServer] = {}
 
     def serve(self, listener: Listener, server: NameServer) -> None:
-        self._servers = {known: kept for known, kept in self._servers.items() if known.open}
+        self._servers = {other: handler for other, handler in self._servers.items() if other.open}
         self._servers[listener] = server
 
     def at(self, listener: Listener | None) -> NameServer | None:
@@ -49,8 +49,8 @@ class NameServers:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """What became of one question to all servers: an answer, or how the last of them failed."""
+class QueryResult:
+    """The result of one question to all servers: a reply, or the failure of the last of them."""
 
     reply: Reply | None
     server: str
@@ -77,10 +77,10 @@ class Resolver:
             return Resolution(DnsStatus.NOERROR, name, (DnsRecord(name, address_kind(name), name, 0),))
         kind = kind.upper()
         if server is None and kind in ("A", "AAAA"):
-            known = [a for a in hosts.get(name.lower().rstrip("."), ()) if address_kind(a) == kind]
-            if known:
+            in_file = [a for a in hosts.get(name.lower().rstrip("."), ()) if address_kind(a) == kind]
+            if in_file:
                 full = name.rstrip(".")
-                return Resolution(DnsStatus.NOERROR, full, tuple(DnsRecord(full, kind, a, 0) for a in known))
+                return Resolution(DnsStatus.NOERROR, full, tuple(DnsRecord(full, kind, a, 0) for a in in_file))
         candidates = settings.candidates(name) if search else [qualified(name)]
         servers = (server,) if server is not None else settings.nameservers
         nothing: Resolution | None = None
@@ -89,17 +89,17 @@ class Resolver:
             if not is_name(full):
                 continue
             full = full.lower()
-            answered = yield from self.ask(source, servers, Question(full, kind), settings)
-            if answered.reply is None:
-                failing = Resolution(DnsStatus.TIMEOUT, full, (), answered.server, False, answered.failure)
-                if answered.failure is not Outcome.TIMEOUT or full == candidates[-1]:
+            result = yield from self.query(source, servers, Question(full, kind), settings)
+            if result.reply is None:
+                failing = Resolution(DnsStatus.TIMEOUT, full, (), result.server, False, result.failure)
+                if result.failure is not Outcome.TIMEOUT or full == candidates[-1]:
                     return failing
-                # After a timeout the search is over, but the name as it stands is still tried.
+                # After a timeout the search list is abandoned, but the name itself is still tried.
                 full = candidates[-1]
-                answered = yield from self.ask(source, servers, Question(full, kind), settings)
-                if answered.reply is None:
+                result = yield from self.query(source, servers, Question(full, kind), settings)
+                if result.reply is None:
                     return failing
-            found = _resolution(full, kind, answered)
+            found = _resolution(full, kind, result)
             if any(kind in (record.kind, "ANY") for record in found.records):
                 return found
             if found.status is DnsStatus.NOERROR:
@@ -112,41 +112,41 @@ class Resolver:
             return nothing
         return failing or Resolution(DnsStatus.NXDOMAIN, qualified(name))
 
-    def ask(
+    def query(
         self, source: Host, servers: tuple[str, ...], question: Question, settings: ResolverSettings
-    ) -> Waits[Answered]:
-        """Put one question to the servers, in turn, as often as the settings say."""
-        last = Answered(None, servers[-1] if servers else "", Outcome.TIMEOUT)
+    ) -> Waits[QueryResult]:
+        """Query the servers in turn, as often as the settings say."""
+        last = QueryResult(None, servers[-1] if servers else "", Outcome.TIMEOUT)
         for _ in range(settings.attempts):
             for number, address in enumerate(servers):
                 patience = settings.timeout
                 if number:
                     patience = max(1.0, settings.timeout * 2**number / len(servers))
-                last = yield from self._ask_one(source, address, question, patience)
+                last = yield from self._query_one(source, address, question, patience)
                 if last.reply is not None and last.reply.rcode in (NOERROR, NXDOMAIN):
                     return last
         return last
 
-    def _ask_one(self, source: Host, address: str, question: Question, patience: float) -> Waits[Answered]:
+    def _query_one(self, source: Host, address: str, question: Question, patience: float) -> Waits[QueryResult]:
         path, arrived = yield from self._dialer.send(source, address, DNS_PORT)
         if not arrived and path.outcome not in (Outcome.TIMEOUT, Outcome.CONNECTED):
-            return Answered(None, address, path.outcome)
+            return QueryResult(None, address, path.outcome)
         server = self._servers.at(path.listener) if arrived else None
         if server is not None:
             reply = server(question, path.source)
             if reply is not None and reply.seconds + SERVER_TIME <= 2 * patience:
-                # A late answer is still taken: the repeated question has the same number.
+                # A late reply is still accepted: the repeated query has the same ID.
                 yield reply.seconds + SERVER_TIME
-                return Answered(reply, address)
+                return QueryResult(reply, address)
         yield patience
-        return Answered(None, address, Outcome.TIMEOUT)
+        return QueryResult(None, address, Outcome.TIMEOUT)
 
 
-def _resolution(full: str, kind: str, answered: Answered) -> Resolution:
-    reply = answered.reply
+def _resolution(full: str, kind: str, result: QueryResult) -> Resolution:
+    reply = result.reply
     assert reply is not None
     status = _STATUS.get(reply.rcode, DnsStatus.SERVFAIL)
-    return Resolution(status, full, _chained(full, kind, reply), answered.server, reply.authoritative)
+    return Resolution(status, full, _chained(full, kind, reply), result.server, reply.authoritative)
 
 
 def _chained(name: str, kind: str, reply: Reply) -> tuple[DnsRecord, ...]:

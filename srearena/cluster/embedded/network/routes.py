@@ -1,8 +1,8 @@
-"""Where a packet goes: from a host to an address and port, through every rule on its way.
+"""Routes of packets: from a host to an address and port, through Service rules, policies and links.
 
-A `Route` is what the cluster's state of this moment makes of a question, with nothing left to chance: the paths a
-new connection may take, one of them to be drawn, each with its outcome. Routes are compiled once and kept until
-the epoch moves, so asking again costs a dictionary lookup.
+A `Route` is computed from the current state of the cluster without randomness: the paths a new connection may take
+(the dialer draws one), each with its outcome. Routes are cached until the epoch advances, so a repeated lookup costs a
+dictionary access.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ ITSELF = 0.00002
 SAME_NODE = 0.00006
 OTHER_NODE = 0.0003
 OUTSIDE = 0.018
-"""Round trips, in seconds, of a small packet and its answer."""
-NEIGHBOUR_GIVEN_UP = 3.07
-"""Seconds until the kernel stops asking who has an address of its own network."""
+"""Round trips of a small packet in seconds (chosen: typical of a cloud network and a distant site)."""
+NEIGHBOUR_TIMEOUT = 3.07
+"""Seconds until the kernel gives up resolving a neighbour (three ARP probes, one second apart)."""
 ZONE_LABEL = "topology.kubernetes.io/zone"
 
 _Obstacle = tuple[Outcome, float, str]
-"""How it ends, after how long, and why."""
+"""Outcome, seconds until it, and reason."""
 
 
 @dataclass(slots=True, eq=False)
 class Path:
-    """One way a connection can go, and how it ends. Never changed once made (not frozen only because that is slow)."""
+    """One path of a connection and its outcome. Immutable by convention (frozen dataclasses are slow to create)."""
 
     outcome: Outcome
     address: str
@@ -46,11 +46,11 @@ class Path:
     host: Host | None = None
     listener: Listener | None = field(default=None, repr=False)
     round_trip: float = 0.0
-    there: Quality = HEALTHY
-    back: Quality = HEALTHY
+    forward: Quality = HEALTHY
+    reverse: Quality = HEALTHY
     backend: Backend | None = None
     reason: str = ""
-    """What stands in the way, in words; empty where nothing does."""
+    """Why the connection fails; empty where it does not."""
 
     @property
     def container(self) -> str:
@@ -61,21 +61,21 @@ class Path:
 
     @property
     def lost(self) -> float:
-        """Share of packets whose answer never comes."""
-        return 1 - (1 - self.there.lost) * (1 - self.back.lost)
+        """Share of packets without response."""
+        return 1 - (1 - self.forward.lost) * (1 - self.reverse.lost)
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Every path a new connection may take. There is always one; what stands in the way of all is a path, too."""
+    """The paths a new connection may take: at least one, which may be one that fails."""
 
     paths: tuple[Path, ...]
     rule: Rule | None = None
-    """The Service that was asked for."""
+    """The rule of the Service, where the address belongs to one."""
     proxy_node: str = ""
-    """Whose kube-proxy chose."""
+    """The node whose kube-proxy chose the backend."""
     expires: float = float("inf")
-    """When, without any change in the cluster, the answer may become another."""
+    """When the route may change without a change in the cluster."""
 
 
 class Routes:
@@ -83,21 +83,21 @@ class Routes:
 
     def __init__(self, fabric: Fabric) -> None:
         self._fabric = fabric
-        self._known: dict[tuple[Host, str, int, str], Route] = {}
+        self._cache: dict[tuple[Host, str, int, str], Route] = {}
         self._epoch = -1
 
     def find(self, source: Host, address: str, port: int, protocol: str = "TCP") -> Route:
         if self._epoch != self._fabric.epoch:
-            self._known.clear()
+            self._cache.clear()
             self._epoch = self._fabric.epoch
         key = (source, address, port, protocol)
-        found = self._known.get(key)
+        found = self._cache.get(key)
         if found is None or found.expires <= self._fabric.clock.now:
-            found = self._known[key] = self._compile(source, address, port, protocol)
+            found = self._cache[key] = self._compile(source, address, port, protocol)
         return found
 
     def again(self, source: Host, path: Path, protocol: str, *, established: bool = True) -> Path:
-        """The same path, as it is now: what a packet of a flow that was translated once meets."""
+        """The current state of a path, for packets of a flow whose addresses are translated already."""
         return self._deliver(
             source,
             self._fabric.hosts.by_address.get(path.source, source),
@@ -131,10 +131,10 @@ class Routes:
         node = self._node_at(source, address)
         if node is not None:
             return self._at_node(source, node, address, port, protocol)
-        return self._alone(self._deliver(source, source, source.address, address, port, protocol))
+        return self._single(self._deliver(source, source, source.address, address, port, protocol))
 
     def _announced(self, address: str, port: int, protocol: str) -> tuple[Host, Rule] | None:
-        """The first node that answers for an external address of a Service, as a load balancer would find it."""
+        """The first node with a rule for an external address of a Service, as a load balancer would find it."""
         for node in self._fabric.hosts.nodes.values():
             table = self._fabric.proxies.table(node.node) if node.up else None
             found = table.at_address.get((address, port, protocol)) if table is not None else None
@@ -143,7 +143,7 @@ class Routes:
         return None
 
     def _node_at(self, source: Host, address: str) -> Host | None:
-        """The node an address belongs to, if it is a node's."""
+        """The node that has an address, if any."""
         if is_loopback(address):
             shares = source.host_network or source.kind is HostKind.NODE
             return self._fabric.hosts.nodes.get(source.node) if shares else None
@@ -162,8 +162,8 @@ class Routes:
             if published is not None:
                 pod, target = published
                 path = self._deliver(source, source, source.address, pod.address, target, protocol, translated=True)
-                return self._alone(path)
-        return self._alone(self._deliver(source, source, source.address, address, port, protocol))
+                return self._single(path)
+        return self._single(self._deliver(source, source, source.address, address, port, protocol))
 
     def _through_rule(
         self,
@@ -189,7 +189,7 @@ class Routes:
         from_inside = source.kind is not HostKind.OUTSIDE
         local = rule.external_local if external else rule.internal_local
         if external and local and from_inside and source.node == proxy_node:
-            local = False  # what starts on the node itself is treated like traffic to the cluster address
+            local = False  # what originates on the node itself is treated like traffic to the cluster address
         choices = rule.choices(local_node=proxy_node) if local else everywhere
         if not choices:
             reason = f"Service {rule.service} has no endpoints on node {proxy_node}"
@@ -215,23 +215,23 @@ class Routes:
         translated: bool = False,
         established: bool = False,
     ) -> Path:
-        """The last leg: an address that is nobody's rule any more. `sender` is who the packet says it is from."""
+        """Deliver to an address without Service rule. `sender` is the host of the packet's source address."""
         hosts, links = self._fabric.hosts, self._fabric.links
         target = origin if is_loopback(address) else hosts.by_address.get(address)
         if target is not None and target.sockets is origin.sockets:
-            own = LOOPBACK if target is origin and is_loopback(address) else source_address
-            return self._at_socket(target, protocol, address, port, own, ITSELF, HEALTHY, HEALTHY, backend)
-        there, back = links.qualities(origin, target, address, port, protocol)
-        obstacle = self._obstacle(origin, sender, source_address, target, address, port, protocol, there, back)
+            seen_from = LOOPBACK if target is origin and is_loopback(address) else source_address
+            return self._at_socket(target, protocol, address, port, seen_from, ITSELF, HEALTHY, HEALTHY, backend)
+        forward, reverse = links.qualities(origin, target, address, port, protocol)
+        obstacle = self._obstacle(origin, sender, source_address, target, address, port, protocol, forward, reverse)
         if obstacle is None and target is not None and not translated and backend is None:
             obstacle = _not_routed(origin, target)
         if obstacle is None and target is not None and not established:
             obstacle = self._no_room(origin, target)
         if obstacle is not None or target is None:
-            outcome, wait, why = obstacle or self._nobody(address)
-            return Path(outcome, address, port, source_address, target, None, wait, there, back, backend, why)
+            outcome, wait, why = obstacle or self._unassigned(address)
+            return Path(outcome, address, port, source_address, target, None, wait, forward, reverse, backend, why)
         distance = _distance(origin, target)
-        return self._at_socket(target, protocol, address, port, source_address, distance, there, back, backend)
+        return self._at_socket(target, protocol, address, port, source_address, distance, forward, reverse, backend)
 
     def _obstacle(
         self,
@@ -242,40 +242,40 @@ class Routes:
         address: str,
         port: int,
         protocol: str,
-        there: Quality,
-        back: Quality,
+        forward: Quality,
+        reverse: Quality,
     ) -> _Obstacle | None:
-        """What on the way keeps a packet from its target, if anything does."""
+        """What keeps a packet from its target, if anything does."""
         hosts = self._fabric.hosts
         same_node = target is not None and bool(origin.node) and target.node == origin.node
         if not same_node and not hosts.is_up(origin.node):
             return Outcome.TIMEOUT, 0.0, "the node's own link is down"
-        if there.cut or back.cut:
+        if forward.cut or reverse.cut:
             return Outcome.TIMEOUT, 0.0, f"the link to {target or address} is cut"
         if not self._fabric.policies.allows(sender, source_address, target, address, port, protocol):
             return Outcome.TIMEOUT, 0.0, "a network policy drops it"
         if target is not None and not same_node and not hosts.is_up(target.node):
-            # The node itself is a neighbour that no longer answers; behind it, packets just vanish.
+            # The node itself is a neighbour that does not respond to ARP; packets to its pods are lost.
             why = f"node {target.node} is down"
             if target.kind is HostKind.NODE:
-                return Outcome.NO_ROUTE, NEIGHBOUR_GIVEN_UP, why
+                return Outcome.NO_ROUTE, NEIGHBOUR_TIMEOUT, why
             return Outcome.TIMEOUT, 0.0, why
         return None
 
     def _no_room(self, origin: Host, target: Host) -> _Obstacle | None:
-        """A node on the way that can keep track of no further flow drops its first packet."""
+        """A node on the path whose connection tracking table is full drops the first packet."""
         for node in dict.fromkeys((origin.node, target.node)):
             if node and not self._fabric.flows.admits(node):
                 return Outcome.TIMEOUT, 0.0, f"the connection tracking table of {node} is full"
         return None
 
-    def _nobody(self, address: str) -> _Obstacle:
-        """An address that nobody has."""
+    def _unassigned(self, address: str) -> _Obstacle:
+        """The outcome for an address that no host has."""
         owner = self._fabric.hosts.owner_of_range(address)
         if owner is not None and not self._fabric.hosts.is_up(owner):
             return Outcome.TIMEOUT, 0.0, f"node {owner} is down"
         if owner is not None or within(address, NODE_RANGE):
-            return Outcome.NO_ROUTE, NEIGHBOUR_GIVEN_UP, f"nobody has the address {address}"
+            return Outcome.NO_ROUTE, NEIGHBOUR_TIMEOUT, f"nobody has the address {address}"
         return Outcome.TIMEOUT, 0.0, f"nothing answers at {address}"
 
     @staticmethod
@@ -286,18 +286,18 @@ class Routes:
         port: int,
         source_address: str,
         distance: float,
-        there: Quality,
-        back: Quality,
+        forward: Quality,
+        reverse: Quality,
         backend: Backend | None,
     ) -> Path:
-        """The packet is there; is anything listening?"""
+        """The packet arrived: connected where a socket listens, else refused."""
         listener = target.sockets.find(address, port, protocol)
         outcome, why = Outcome.CONNECTED, ""
         if listener is None:
             outcome, why = Outcome.REFUSED, f"nothing listens on {protocol} port {port} of {target}"
-        return Path(outcome, address, port, source_address, target, listener, distance, there, back, backend, why)
+        return Path(outcome, address, port, source_address, target, listener, distance, forward, reverse, backend, why)
 
-    def _alone(self, path: Path) -> Route:
+    def _single(self, path: Path) -> Route:
         nodes = {path.host.node} if path.host is not None else set()
         full = path.outcome is Outcome.TIMEOUT
         return Route((path,), expires=self._fabric.flows.relief_at(*nodes) if full else float("inf"))

@@ -1,7 +1,7 @@
-"""Services as kube-proxy sees them: addresses and ports that stand for sets of endpoints.
+"""Services as kube-proxy implements them: virtual addresses and ports that map to sets of endpoints.
 
-Rules are compiled from Services and their EndpointSlices, one Service at a time when something about it changed.
-A compiled rule is never altered, only replaced; whoever keeps an old one (a dead kube-proxy) keeps the old state.
+Rules are compiled from Services and their EndpointSlices, one Service at a time when it changes. A compiled rule is
+immutable: the rules a dead kube-proxy left on its node keep their state.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DEFAULT_AFFINITY_SECONDS = 10_800
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """One endpoint of a rule: an address and a port a packet can be sent on to."""
+    """One endpoint of a rule: an address and a port to forward packets to."""
 
     address: str
     port: int
@@ -45,12 +45,12 @@ class Rule:
     node_port: int
     backends: tuple[Backend, ...]
     affinity_seconds: float
-    """How long a client is kept with its backend; 0 for no affinity."""
+    """How long a client stays with its backend; 0 for no affinity."""
     internal_local: bool
     external_local: bool
 
     def choices(self, *, local_node: str | None = None, zone: str = "") -> tuple[Backend, ...]:
-        """Backends a packet may go to (all of them, or those on one node): the ready ones, else dying ones that serve.
+        """The backends (all, or those on one node) for a packet: the ready ones, else terminating ones that serve.
 
         Zone hints count only where every ready backend carries them and one of them names the zone.
         """
@@ -65,7 +65,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class ServiceRules:
-    """All rules of a Service, and the addresses they answer at."""
+    """All rules of a Service, by address and by node port."""
 
     by_address: tuple[tuple[tuple[str, int, str], Rule, bool], ...]
     """Address, port and protocol; the rule; whether the address is an external one."""
@@ -84,14 +84,14 @@ class RuleTable:
         self.at_address: dict[tuple[str, int, str], tuple[Rule, bool]] = {}
         self.at_node_port: dict[tuple[int, str], Rule] = {}
         self.virtual_addresses: dict[str, int] = {}
-        """Addresses that have rules, with how many."""
+        """Addresses with rules, and their number."""
 
     def copy(self) -> RuleTable:
-        made = RuleTable()
-        made.at_address = dict(self.at_address)
-        made.at_node_port = dict(self.at_node_port)
-        made.virtual_addresses = dict(self.virtual_addresses)
-        return made
+        table = RuleTable()
+        table.at_address = dict(self.at_address)
+        table.at_node_port = dict(self.at_node_port)
+        table.virtual_addresses = dict(self.virtual_addresses)
+        return table
 
     def replace(self, old: ServiceRules, new: ServiceRules) -> None:
         for place, _, _ in old.by_address:
@@ -112,7 +112,7 @@ class RuleTable:
 
 
 class Services:
-    """Keeps the rule table true to the store; `table` is up to date whenever it is asked for."""
+    """The rule table compiled from the store; `table` is always up to date."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -1,7 +1,7 @@
-"""Established TCP connections: bytes carried from one end to the other, as fast and as surely as the links allow.
+"""Established TCP connections: bytes transferred with the delay, bandwidth and loss of the links.
 
-A connection over a link that is cut later does not notice at once: bytes are sent again and again until the link is
-back or TCP gives up, and then both ends see a reset.
+A connection does not detect at once that its link was cut: TCP retransmits until the link is back or it gives up, and
+then both ends see a reset.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
     from srearena.cluster.embedded.network.network import Network
 
 
-def carried(
+def open_connection(
     network: Network, source: Host, path: Path, listener: Listener, server: tuple[str, int], flow: Flow
 ) -> Connection:
-    """Connect to a listener over a path; the client's end. The flow ends with the connection."""
+    """Connect to a listener over a path and return the client's end. The flow ends with the connection."""
     client = (path.source, flow.local_port)
     far = listener.connect(client, server)
     if path.host is not None and path.host.sockets is source.sockets:
         flow.end(linger=False)
         return far
     near, middle = connection_pair(network.clock, client, server)
-    wire = _Wire(network, source, path, near, middle, far, flow)
-    network.clock.spawn(wire.carry(middle, far, back=False))
-    network.clock.spawn(wire.carry(far, middle, back=True))
+    link = _TcpLink(network, source, path, near, middle, far, flow)
+    network.clock.spawn(link.copy(middle, far, back=False))
+    network.clock.spawn(link.copy(far, middle, back=True))
     return near
 
 
-class _Wire:
+class _TcpLink:
     """The link between the client's half (`near`, `middle`) and the server's (`far`)."""
 
     def __init__(
@@ -55,15 +55,15 @@ class _Wire:
         self._flow = flow
         self._directions = 2
 
-    async def carry(self, giver: Connection, taker: Connection, *, back: bool) -> None:
+    async def copy(self, reader: Connection, writer: Connection, *, back: bool) -> None:
         try:
-            while data := await giver.read():
-                if not await self._travel(len(data), back):
+            while data := await reader.read():
+                if not await self._transfer(len(data), back):
                     self._reset()
                     return
-                await taker.write(data)
-            if await self._travel(0, back):
-                taker.close_writing()
+                await writer.write(data)
+            if await self._transfer(0, back):
+                writer.close_writing()
             else:
                 self._reset()
         except OSError:
@@ -75,7 +75,7 @@ class _Wire:
                 self._far.close()
                 self._flow.end()
 
-    async def _travel(self, size: int, back: bool) -> bool:
+    async def _transfer(self, size: int, back: bool) -> bool:
         network = self._network
         path = network.fabric.routes.again(self._source, self._path, "TCP")
         steps = network.dialer.transfer(self._source, path, size, back=back)

@@ -357,8 +357,8 @@ class GraphBuilder:
     def _link(self, call: Call, weight: float, path: Path | Failure, pending: list[Node]) -> Link:
         if isinstance(path, Failure):
             return Link(weight, None, path, path.seconds)
-        round_trip = path.round_trip + path.there.delay + path.back.delay
-        variance = path.there.jitter**2 + path.back.jitter**2
+        round_trip = path.round_trip + path.forward.delay + path.reverse.delay
+        variance = path.forward.jitter**2 + path.reverse.jitter**2
         lost = path.lost
         if lost > 0:
             # A lost packet is sent again after RESEND, then after twice that (exponential backoff). A call is lost with

@@ -10,7 +10,7 @@ from srearena.cluster.embedded.machine.networking.certificates import TlsIdentit
 from srearena.cluster.embedded.machine.networking.reachability import Outcome
 from srearena.cluster.embedded.machine.networking.sockets import HttpRequest, HttpResponse
 from srearena.cluster.embedded.machine.processes.process import Process
-from srearena.cluster.embedded.network.host_certificates import OWN, SECRETS, shown, warnings
+from srearena.cluster.embedded.network.host_certificates import DEFAULT_CERTIFICATE, SECRETS, certificate_of, warnings
 from srearena.cluster.embedded.network.ingress import (
     CLASSES,
     INGRESSES,
@@ -78,7 +78,7 @@ class _Run:
         process.set_memory(_MEMORY)
         sockets = process.container.namespace
         sockets.listen(process, 80, http=self.plain)
-        sockets.listen(process, 443, http=self.secure, tls=OWN, identify=self.identity)
+        sockets.listen(process, 443, http=self.secure, tls=DEFAULT_CERTIFICATE, identify=self.identity)
         sockets.listen(process, HEALTH_PORT, http=self.health)
         await process.error("NGINX Ingress controller\n")
         if self.facade is None:
@@ -112,8 +112,8 @@ class _Run:
 
     def identity(self, server_name: str) -> TlsIdentity:
         if self.facade is None:
-            return OWN
-        return shown(self.rules(), self.facade.network.world.store, server_name)
+            return DEFAULT_CERTIFICATE
+        return certificate_of(self.rules(), self.facade.network.world.store, server_name)
 
     def rules(self) -> IngressTable:
         if self.stale and self.facade is not None:
@@ -157,7 +157,7 @@ class _Run:
             "X-Forwarded-Host": request.header("Host"),
             "X-Forwarded-Proto": "https" if tls else "http",
         }
-        target = f"{rule.asked_path(path)}{question}{query}"
+        target = f"{rule.backend_path(path)}{question}{query}"
         onward = replace(request, target=target, headers=headers, tls=False)
         status = 502
         for number in range(min(TRIES, len(endpoints))):

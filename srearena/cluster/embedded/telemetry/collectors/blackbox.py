@@ -135,7 +135,7 @@ def _probe(forecast: Forecast, random: Random) -> tuple[float, float, float]:
     path = forecast.paths[0] if len(forecast.paths) == 1 else random.choice(forecast.paths)
     if path.outcome is Outcome.TIMEOUT:
         return 0.0, TIMEOUT, lookup.seconds
-    seconds = lookup.seconds + path.round_trip + path.there.delay + path.back.delay
+    seconds = lookup.seconds + path.round_trip + path.forward.delay + path.reverse.delay
     lost = path.lost
     if lost:
         waited = 0.0

@@ -82,7 +82,7 @@ class Scraper:
             prefix = "" if path.outcome is Outcome.TIMEOUT else f"dial tcp {address}:{port}: "
             return ReachabilityCheck(min(TIMEOUT, path.round_trip or TIMEOUT), f"{prefix}{text}")
         # Two round trips: the TCP handshake, then request and response.
-        seconds = 2 * (path.round_trip + path.there.delay + path.back.delay)
+        seconds = 2 * (path.round_trip + path.forward.delay + path.reverse.delay)
         if path.lost >= 1 or seconds >= TIMEOUT:
             return ReachabilityCheck(TIMEOUT, _ERRORS[Outcome.TIMEOUT])
         return ReachabilityCheck(seconds)
