@@ -53,7 +53,7 @@ class Engineer:
         if not any(name.endswith("submit") for name in talk.tools):
             return Turn("ready")
         done = len(talk.results)
-        told = any("You are not done yet" in text for text in talk.said)
+        told = any("You are not done yet" in text for text in talk.messages)
         if done == 0:
             return Turn("I look at my own machine.", (Call("exec_command", {"cmd": "pwd; env; ls / /root /home"}),))
         if done == 1:

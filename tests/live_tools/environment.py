@@ -1,4 +1,4 @@
-"""An episode of the small shop behind its HTTP server, as `srearena serve` has it, for tools to work on."""
+"""An episode of the small shop behind its HTTP server, like `srearena serve` runs it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Served:
 
 @contextmanager
 def served_episode(stages: tuple[str, ...] = ("detection", "localization", "mitigation")) -> Iterator[Served]:
-    """The store is scaled to zero."""
+    """Serve an episode in which the store is scaled to zero."""
     with prepared_episode(shop_problem(ScalePodZero, "store"), stages=stages, limits=Limits(steps=None)) as episode:
         telemetry = episode.cluster.telemetry
         task = {

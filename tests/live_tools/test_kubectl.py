@@ -1,4 +1,4 @@
-"""kubectl's modes: every spelling is understood, readers change nothing, and what safe mode changes can be put back."""
+"""kubectl's modes: command lines are parsed, read-only commands change nothing, and safe mode can be rolled back."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ def words(line: str) -> list[str]:
 
 
 @pytest.mark.parametrize("line", READS)
-def test_what_only_reads_is_known(line: str) -> None:
+def test_commands_that_only_read_are_recognised(line: str) -> None:
     assert kubectl_modes.reads(kubectl_modes.parse(words(line)))
 
 
 @pytest.mark.parametrize("line", WRITES)
-def test_what_changes_something_is_known(line: str) -> None:
+def test_commands_that_change_something_are_recognised(line: str) -> None:
     found = kubectl_modes.parse(words(line))
     assert not kubectl_modes.reads(found)
     with pytest.raises(ToolError, match="only reads"):
@@ -119,12 +119,12 @@ def test_what_changes_something_is_known(line: str) -> None:
         ("auth reconcile -f -", "auth reconcile --filename=- --dry-run=client --output=json"),
     ],
 )
-def test_what_a_change_touches_is_asked_for_with_the_same_words(line: str, shown: str) -> None:
+def test_the_preview_of_a_change_uses_the_same_arguments(line: str, shown: str) -> None:
     assert kubectl_modes.preview(kubectl_modes.parse(words(line))) == shown.split()
 
 
 @pytest.mark.parametrize("line", ["exec x -- ls", "create token a", "debug x --image=b"])
-def test_what_touches_no_known_object_is_not_tried(line: str) -> None:
+def test_commands_without_known_objects_have_no_dry_run(line: str) -> None:
     found = kubectl_modes.parse(words(line))
     assert kubectl_modes.preview(found) is None and kubectl_modes.trial(found) is None
 
@@ -133,12 +133,12 @@ def test_what_touches_no_known_object_is_not_tried(line: str) -> None:
 def test_pages_lose_nothing(text: str, size: int) -> None:
     pages = Pages(size)
     page = pages.first(text)
-    seen = ""
+    collected = ""
     while "\n[" in page and page.endswith('"]'):
         body, _, rest = page.rpartition("\n[")
-        seen += body
+        collected += body
         page = pages.more(rest.rpartition('cursor "')[2].removesuffix('"]'))
-    assert seen + (page if page != "(nothing)" else "") == text or text == "(nothing)"
+    assert collected + (page if page != "(nothing)" else "") == text or text == "(nothing)"
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +169,7 @@ def without_addresses(found: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.kubectl
 @pytest.mark.parametrize("tools", ["read-only"], indirect=True)
-def test_every_spelling_runs_and_readers_change_nothing(tools: LiveToolset) -> None:
+def test_every_form_of_a_command_runs_and_read_only_mode_changes_nothing(tools: LiveToolset) -> None:
     for line in READS:
         assert kubectl(tools, line)
     for line in WRITES:
@@ -202,7 +202,7 @@ def test_every_spelling_runs_and_readers_change_nothing(tools: LiveToolset) -> N
         (f"delete deploy,svc --all -n {NS} --cascade=foreground --timeout=50s", "deploy/web"),
     ],
 )
-def test_a_change_in_safe_mode_can_be_put_back(tools: LiveToolset, command: str, what: str) -> None:
+def test_a_change_in_safe_mode_can_be_rolled_back(tools: LiveToolset, command: str, what: str) -> None:
     before = spec(tools, what)
     assert "`rollback` puts it back" in kubectl(tools, command)
     try:
@@ -221,10 +221,10 @@ def test_a_controller_that_writes_meanwhile_does_not_stop_a_rollback(
 ) -> None:
     before = spec(tools, "deploy/api")
     assert "change 1" in kubectl(tools, f"scale deploy/api --replicas=5 -n {NS}")
-    replace, others = Kubernetes.replace, iter(["first", "second"])
+    replace, writers = Kubernetes.replace, iter(["first", "second"])
 
     def late(self: Kubernetes, obj: Any, *where: Any, **how: Any) -> Any:
-        if other := next(others, None):
+        if other := next(writers, None):
             self.patch("deployments", "api", {"metadata": {"annotations": {"writer": other}}}, NS)
         return replace(self, obj, *where, **how)
 
@@ -234,7 +234,7 @@ def test_a_controller_that_writes_meanwhile_does_not_stop_a_rollback(
 
 
 @pytest.mark.kubectl
-def test_what_was_not_there_is_gone_again(tools: LiveToolset) -> None:
+def test_a_created_object_is_deleted_by_a_rollback(tools: LiveToolset) -> None:
     manifest = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: fresh, namespace: {NS}}}\ndata: {{a: b}}\n"
     assert "change 1" in kubectl(tools, "apply -f -", manifest)
     assert "fresh" in kubectl(tools, f"get cm -n {NS}")
@@ -244,41 +244,41 @@ def test_what_was_not_there_is_gone_again(tools: LiveToolset) -> None:
 
 
 @pytest.mark.kubectl
-def test_each_of_many_objects_is_put_back(tools: LiveToolset) -> None:
+def test_each_of_many_objects_is_rolled_back(tools: LiveToolset) -> None:
     def manifest(value: str) -> str:
         one = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME, namespace: SHOP}\ndata: {a: VALUE}\n"
         return "---\n".join(
             one.replace("NAME", name).replace("SHOP", NS).replace("VALUE", value) for name in ("one", "two")
         )
 
-    def held() -> str:
+    def stored_values() -> str:
         return kubectl(tools, f"get cm -n {NS} one two --ignore-not-found -o jsonpath={{.items[*].data.a}}")
 
     assert "change 1" in kubectl(tools, "create -f -", manifest("old"))
     assert "change 2" in tools.call("shell", {"command": f"kubectl apply -f - <<EOF\n{manifest('new')}\nEOF"})
     assert "change 3" in kubectl(tools, "replace --force -f -", manifest("forced"))
     assert "change 4" in kubectl(tools, "delete -f - --wait=false", manifest("forced"))
-    assert held() == "(nothing)"
+    assert stored_values() == "(nothing)"
     for expected in ("forced forced", "new new", "old old", "(nothing)"):
         tools.call("rollback", {})
-        assert held() == expected
+        assert stored_values() == expected
     with pytest.raises(ToolError, match="no such change"):
         tools.call("rollback", {})
 
 
 @pytest.mark.kubectl
-def test_input_reaches_commands_and_a_pod_may_be_run_for_one_answer(tools: LiveToolset) -> None:
+def test_input_reaches_commands_and_a_pod_may_run_once(tools: LiveToolset) -> None:
     tools.call("wait", {"seconds": 120})  # other tests have just replaced the pods
     assert kubectl(tools, f"exec -it -n {NS} deploy/api -- cat", "from here").startswith("from here")
-    said = kubectl(tools, f"run once -n {NS} --rm -it --restart=Never --image=busybox:1.36 -- echo hello")
-    assert "hello" in said and "deleted" in said
+    printed = kubectl(tools, f"run once -n {NS} --rm -it --restart=Never --image=busybox:1.36 -- echo hello")
+    assert "hello" in printed and "deleted" in printed
     manifest = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: other, namespace: {NS}}}\n"
     assert "+  name: other" in kubectl(tools, "diff -f -", manifest)
     assert "+  name: other" in tools.call("shell", {"command": f"kubectl diff -f - <<EOF\n{manifest}\nEOF"})
 
 
 @pytest.mark.kubectl
-def test_a_change_that_the_server_would_refuse_is_not_begun(tools: LiveToolset) -> None:
+def test_a_change_that_the_server_would_refuse_is_not_made(tools: LiveToolset) -> None:
     with pytest.raises(ToolError, match="nothing was changed"):
         kubectl(tools, f'patch deploy api -n {NS} -p \'{{"spec":{{"replicas":-1}}}}\'')
     with pytest.raises(ToolError, match="--raw cannot be tried"):
@@ -298,7 +298,7 @@ def test_full_mode_executes_in_pods(tools: LiveToolset) -> None:
 
 
 @pytest.mark.kubectl
-def test_a_command_that_would_never_end_is_ended(served: Served) -> None:
+def test_a_command_that_would_never_end_is_stopped(served: Served) -> None:
     process = KubectlProcess(served.episode.kubeconfig, timeout=5)
     try:
         status, printed = process.run(["get", "namespaces", "--watch"])
@@ -307,6 +307,6 @@ def test_a_command_that_would_never_end_is_ended(served: Served) -> None:
     assert status == 124 and NS in printed and "stopped after 5 s" in printed
 
 
-def test_an_address_that_is_no_episode_is_said() -> None:
+def test_an_address_without_an_episode_is_reported() -> None:
     with pytest.raises(SreArenaError, match="does not answer"):
         Connection("http://127.0.0.1:9", "x")

@@ -1,4 +1,4 @@
-"""The examples that bring an agent in: the third, with Claude Code, run as it is shown but for the model behind it."""
+"""The onboarding examples: the third one, with Claude Code, runs as documented except for the model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_there_are_three_and_each_is_short() -> None:
 
 @pytest.mark.kubectl
 @pytest.mark.timeout(600)
-def test_claude_code_comes_in_as_shown(coding_cli: Callable[[str], str], tmp_path: Path) -> None:
+def test_claude_code_works_as_documented(coding_cli: Callable[[str], str], tmp_path: Path) -> None:
     program = coding_cli("claude")
     with scripted(investigator) as model:
         environment = {

@@ -1,4 +1,4 @@
-"""`srearena serve` as an outsider meets it: what it prints is enough for the official SDK and for real coding CLIs."""
+"""`srearena serve` from outside: its output is sufficient for the official SDK and for real coding CLIs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ env_key = "SCRIPTED_KEY"
 
 @contextmanager
 def serving(folder: Path, *words: str) -> Iterator[tuple[dict[str, Any], subprocess.Popen[str]]]:
-    """What it says first, and the process."""
+    """The first line of its output, and the process."""
     environment = {**os.environ, "SREARENA_RESULTS": str(folder / "results")}
     command = [sys.executable, "-m", "srearena", "serve", PROBLEM, "--json", *words]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
@@ -70,7 +70,7 @@ def at_zero(shown: str) -> list[str]:
 
 
 def investigator(talk: Conversation) -> Turn:
-    """Looks once, then answers what it is asked."""
+    """Look once, then answer each question."""
     if not any(name.endswith("submit") for name in talk.tools):
         return Turn("A title")
     if not talk.results:
@@ -78,13 +78,13 @@ def investigator(talk: Conversation) -> Turn:
     if len(talk.results) == 1:
         return Turn("Something is.", (Call("submit", {"solution": "Yes"}),))
     if len(talk.results) == 2:
-        # A CLI may wrap what a tool said in JSON of its own.
+        # A CLI may wrap the reply of a tool in JSON.
         return Turn("There.", (Call("submit", {"solution": at_zero(talk.results[0].replace("\\n", "\n"))}),))
     return Turn("Done.")
 
 
-def claude(program: str, url: str, said: dict[str, Any], folder: Path) -> tuple[list[str], dict[str, str]]:
-    (folder / ".mcp.json").write_text(said["mcp"]["configurations"]["Claude Code (.mcp.json)"])
+def claude(program: str, url: str, announced: dict[str, Any], folder: Path) -> tuple[list[str], dict[str, str]]:
+    (folder / ".mcp.json").write_text(announced["mcp"]["configurations"]["Claude Code (.mcp.json)"])
     allowed = ["--mcp-config", ".mcp.json", "--strict-mcp-config", "--allowed-tools", "mcp__srearena"]
     variables = {
         "ANTHROPIC_BASE_URL": url,
@@ -97,32 +97,35 @@ def claude(program: str, url: str, said: dict[str, Any], folder: Path) -> tuple[
     return [program, "-p", "--model", "scripted-1", *allowed, "--", "You are on call. Go."], variables
 
 
-def codex(program: str, url: str, said: dict[str, Any], folder: Path) -> tuple[list[str], dict[str, str]]:
-    printed = said["mcp"]["configurations"]["Codex (~/.codex/config.toml)"]
-    assert tomllib.loads(printed)["mcp_servers"]["srearena"]["url"] == said["mcp"]["url"]
+def codex(program: str, url: str, announced: dict[str, Any], folder: Path) -> tuple[list[str], dict[str, str]]:
+    printed = announced["mcp"]["configurations"]["Codex (~/.codex/config.toml)"]
+    assert tomllib.loads(printed)["mcp_servers"]["srearena"]["url"] == announced["mcp"]["url"]
     (folder / "config.toml").write_text(CODEX.replace("{url}", url) + printed)
     command = [program, "exec", "--skip-git-repo-check", "--", "You are on call. Go."]
     return command, {"CODEX_HOME": str(folder), "SCRIPTED_KEY": KEY}
 
 
-def gemini(program: str, url: str, said: dict[str, Any], folder: Path) -> tuple[list[str], dict[str, str]]:
-    printed = json.loads(said["mcp"]["configurations"]["Gemini CLI (.gemini/settings.json)"])
+def gemini(program: str, url: str, announced: dict[str, Any], folder: Path) -> tuple[list[str], dict[str, str]]:
+    printed = json.loads(announced["mcp"]["configurations"]["Gemini CLI (.gemini/settings.json)"])
     (folder / ".gemini").mkdir()
-    own = {"security": {"auth": {"selectedType": "gemini-api-key"}}, "privacy": {"usageStatisticsEnabled": False}}
-    (folder / ".gemini" / "settings.json").write_text(json.dumps({**printed, **own}))
+    settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}, "privacy": {"usageStatisticsEnabled": False}}
+    (folder / ".gemini" / "settings.json").write_text(json.dumps({**printed, **settings}))
     variables = {"GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": url, "GEMINI_CLI_NO_RELAUNCH": "1"}
     return [program, "--skip-trust", "-m", "gemini-2.5-pro", "-p", "You are on call. Go."], variables
 
 
 @pytest.mark.parametrize("configured", [claude, codex, gemini], ids=["claude", "codex", "gemini"])
-def test_a_real_coding_cli_works_with_what_is_printed(
+def test_a_real_coding_cli_works_with_the_printed_configuration(
     configured: Callable[..., tuple[list[str], dict[str, str]]],
     coding_cli: Callable[[str], str],
     tmp_path: Path,
 ) -> None:
     program = coding_cli(configured.__name__)
-    with serving(tmp_path, "--stages", "detection,localization") as (said, process), scripted(investigator) as model:
-        command, variables = configured(program, model.url, said, tmp_path)
+    with (
+        serving(tmp_path, "--stages", "detection,localization") as (announced, process),
+        scripted(investigator) as model,
+    ):
+        command, variables = configured(program, model.url, announced, tmp_path)
         done = subprocess.run(
             command,
             cwd=tmp_path,
@@ -140,13 +143,13 @@ def test_a_real_coding_cli_works_with_what_is_printed(
 
 
 def test_traces_and_analysis_of_a_real_application(tmp_path: Path) -> None:
-    with serving(tmp_path, "--mcp", "read-only") as (said, _):
+    with serving(tmp_path, "--mcp", "read-only") as (announced, _):
 
         async def talk() -> None:
-            headers = {"authorization": f"Bearer {said['token']}"}
+            headers = {"authorization": f"Bearer {announced['token']}"}
             async with (
                 httpx2.AsyncClient(headers=headers, timeout=120) as http,
-                Client(streamable_http_client(said["mcp"]["url"], http_client=http)) as client,
+                Client(streamable_http_client(announced["mcp"]["url"], http_client=http)) as client,
             ):
 
                 async def ask(name: str, **arguments: Any) -> str:
@@ -166,7 +169,7 @@ def test_traces_and_analysis_of_a_real_application(tmp_path: Path) -> None:
                 assert json.loads(await ask("event_analysis"))["data"]
 
         anyio.run(talk)
-        configurations = said["mcp"]["configurations"]
+        configurations = announced["mcp"]["configurations"]
         assert [name.split(" (")[0] for name in configurations][:5] == [
             "Claude Code",
             "Codex",
@@ -174,13 +177,13 @@ def test_traces_and_analysis_of_a_real_application(tmp_path: Path) -> None:
             "Cursor",
             "VS Code",
         ]
-        assert PROBLEM not in json.dumps(said)
+        assert PROBLEM not in json.dumps(announced)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
-def test_the_tools_end_with_the_one_who_serves_them(tmp_path: Path, number: signal.Signals) -> None:
-    with serving(tmp_path) as (said, process):
-        place = urlsplit(said["mcp"]["url"])
+def test_the_tool_server_ends_with_its_parent(tmp_path: Path, number: signal.Signals) -> None:
+    with serving(tmp_path) as (announced, process):
+        place = urlsplit(announced["mcp"]["url"])
         assert place.hostname is not None
         socket.create_connection((place.hostname, place.port), 5).close()
         process.send_signal(number)
@@ -192,4 +195,4 @@ def test_the_tools_end_with_the_one_who_serves_them(tmp_path: Path, number: sign
                 break
             sleep(0.1)
         else:
-            pytest.fail("they go on serving")
+            pytest.fail("the server still runs")

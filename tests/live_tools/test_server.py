@@ -59,16 +59,16 @@ CALLS: list[tuple[str, dict[str, Any], str]] = [
 ]
 WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("kubectl", {"command": "edit deployment store"}, "there is no terminal"),
-    ("kubectl", {"command": "get pods --kubeconfig=/etc/passwd"}, "about this machine"),
+    ("kubectl", {"command": "get pods --kubeconfig=/etc/passwd"}, "it refers to this machine"),
     ("kubectl", {"command": "get 'pods"}, "cannot be read"),
     ("kubectl", {"command": "get pods; rm -rf /"}, "Error"),
     ("kubectl", {}, "command: field required"),
     ("shell", {"command": "cat /etc/passwd"}, "does not run here"),
     ("shell", {"command": "kubectl get pods > /tmp/x"}, "is not supported"),
-    ("prometheus_query", {"query": "sum("}, "prometheus answered 400"),
-    ("loki_query", {"query": "{"}, "loki answered 400"),
+    ("prometheus_query", {"query": "sum("}, "prometheus responded 400"),
+    ("loki_query", {"query": "{"}, "loki responded 400"),
     ("jaeger_traces", {}, "either service or trace_id"),
-    ("jaeger_traces", {"trace_id": "../../etc"}, "jaeger answered"),
+    ("jaeger_traces", {"trace_id": "../../etc"}, "jaeger responded"),
     ("more", {"cursor": "9:9"}, "not known"),
     ("kubectll", {}, "did you mean kubectl"),
     ("submit", {"solution": 5}, ""),
@@ -80,7 +80,7 @@ def _text(result: Any) -> str:
 
 
 async def _work(client: Client) -> None:
-    """Everything there is, for good and for ill; it ends with a repaired shop. No tool may be left out."""
+    """Call every tool with good and bad arguments, then repair the shop. No tool may be left out."""
     listed = {tool.name: tool for tool in (await client.list_tools()).tools}
     answered: set[str] = set()
 
@@ -93,8 +93,8 @@ async def _work(client: Client) -> None:
     assert listed["prometheus_query"].annotations.read_only_hint is True  # type: ignore[union-attr]
     assert listed["kubectl"].annotations.read_only_hint is False  # type: ignore[union-attr]
     for name, arguments, expected in CALLS:
-        said = await ask(name, **arguments)
-        assert expected in said, (name, arguments, said[:500])
+        reply = await ask(name, **arguments)
+        assert expected in reply, (name, arguments, reply[:500])
     for name, arguments, expected in WRONG:
         result = await client.call_tool(name, arguments)
         assert result.is_error and expected in _text(result), (name, arguments, _text(result)[:500])
@@ -136,7 +136,7 @@ def test_every_tool_works_over_stdio() -> None:
 
 @contextmanager
 def over_http(served: Served, *words: str) -> Iterator[dict[str, Any]]:
-    """The server's own words on where it is."""
+    """The announcement that the server prints."""
     with subprocess.Popen(
         served.command("--http", *words), env=served.environment, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -148,24 +148,24 @@ def over_http(served: Served, *words: str) -> Iterator[dict[str, Any]]:
             process.wait(10)
 
 
-def test_every_tool_works_over_http_for_who_has_the_token() -> None:
-    with served_episode() as served, over_http(served) as said:
+def test_every_tool_works_over_http_with_the_token() -> None:
+    with served_episode() as served, over_http(served) as announced:
 
         async def talk() -> None:
             async with (
                 httpx2.AsyncClient(headers={"authorization": f"Bearer {TOKEN}"}, timeout=60) as http,
-                Client(streamable_http_client(said["url"], http_client=http)) as client,
+                Client(streamable_http_client(announced["url"], http_client=http)) as client,
             ):
                 await _work(client)
 
         ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-        assert httpx2.post(said["url"], json=ping).status_code == 401
-        assert httpx2.post(said["url"], json=ping, headers={"authorization": "Bearer no"}).status_code == 401
+        assert httpx2.post(announced["url"], json=ping).status_code == 401
+        assert httpx2.post(announced["url"], json=ping, headers={"authorization": "Bearer no"}).status_code == 401
         anyio.run(talk)
         _check_record(served)
 
 
-def test_without_an_episode_it_says_so_in_one_line() -> None:
+def test_without_an_episode_it_prints_one_line() -> None:
     done = subprocess.run(
         Served.command(None, "--mode", "full"),  # type: ignore[arg-type]
         env={"PATH": "/usr/bin:/bin"},

@@ -1,4 +1,4 @@
-"""A small incident of our own, written in every layout: at 10:10 someone gives payment a bad image, at 10:11 it fails.
+"""A small incident, written in every layout: at 10:10 someone gives payment a bad image, at 10:11 it fails.
 
 frontend calls checkout, checkout calls payment. Everything is worked out by hand from the few constants here, so that
 tests can state the answers without asking the code under test.
@@ -68,7 +68,7 @@ def _meta(name: str, version: int, owner: tuple[str, str] | None = None, **more:
 
 
 def objects_at(minute: int) -> list[dict[str, Any]]:
-    """What one pull of all objects shows; only payment's image ever changes, resource versions always do."""
+    """One observation of all objects; only payment's image ever changes, resource versions always do."""
     image = "shop/payment:1.0" if minute < CHANGED else "shop/payment:broken"
     status = {"observedGeneration": minute, "conditions": [{"type": "Available", "lastUpdateTime": stamp(minute)}]}
     found: list[dict[str, Any]] = []
@@ -174,7 +174,7 @@ def logs() -> list[dict[str, Any]]:
 
 
 def spans() -> list[dict[str, Any]]:
-    """A trace a minute; durations in nanoseconds. After the failure payment is slow and everybody fails."""
+    """A trace a minute; durations in nanoseconds. After the failure payment is slow and its callers fail."""
     rows = []
     for minute in range(MINUTES):
         bad = minute >= FAILED
@@ -435,7 +435,7 @@ def write_nested(root: Path) -> Path:
 
 
 def write_loose(directory: Path) -> Path:
-    """One scenario in the wild: no alerts directory, recorder metadata beside a single capture in the root."""
+    """A scenario as published: no alerts directory, recorder metadata beside a single capture in the root."""
     write_raw(directory, spelling="go")
     for path in (directory / "alerts").iterdir():
         path.unlink()

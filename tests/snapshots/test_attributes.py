@@ -1,4 +1,4 @@
-"""Attribute maps: three spellings, one meaning; any text at all, never an exception."""
+"""Attribute maps in three formats; no text raises an exception."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WORDS = st.text(st.characters(whitelist_categories=("L", "N"), whitelist_charac
 
 
 @given(st.dictionaries(st.text(), _VALUES, min_size=1, max_size=4))
-def test_json_and_python_spellings_mean_the_same(value: dict[str, Any]) -> None:
+def test_json_and_python_formats_are_equivalent(value: dict[str, Any]) -> None:
     assert parse_attributes(json.dumps(value)) == value
     assert parse_attributes(repr(value)) == value
 
@@ -31,7 +31,7 @@ def test_go_maps_of_plain_words_are_read_back(value: dict[str, str]) -> None:
 
 
 @given(st.text())
-def test_any_text_is_parsed_or_stands_for_itself(text: str) -> None:
+def test_any_text_is_parsed_or_is_returned_unchanged(text: str) -> None:
     parse_value(text)
     parse_value("map[" + text)
     parse_value("{" + text)
@@ -43,7 +43,7 @@ def test_go_values_may_hold_spaces_colons_and_maps() -> None:
     assert parse_attributes(text) == {"a": "one two", "addr": "10.0.0.1:80", "inner": {"x": "1", "y": "2"}, "z": "3"}
 
 
-def test_nesting_without_end_is_text() -> None:
+def test_unbounded_nesting_is_text() -> None:
     assert parse_attributes("[" * 100_000) == {}
     assert parse_attributes("map[a:" * 10_000) == {}
 

@@ -1,4 +1,4 @@
-"""Columns on disk: made once, made again when the source changes, safe when two come at once, removable."""
+"""The column cache: built once, rebuilt when the source changes, safe for concurrent processes, removable."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ def _columns(tmp_path: Path, table: str) -> list[Path]:
     return sorted((tmp_path / "cache").glob(f"snapshots/*/{table}-*.parquet"))
 
 
-def test_a_table_is_made_when_first_touched_and_kept(directory: Path, tmp_path: Path) -> None:
+def test_a_table_is_built_on_first_use_and_cached(directory: Path, tmp_path: Path) -> None:
     with open_snapshot(directory, cache=tmp_path / "cache") as snapshot:
         assert _columns(tmp_path, "logs") == []
         assert snapshot.count("logs") == 29
-    made = [(path, path.stat().st_mtime_ns) for path in _columns(tmp_path, "logs")]
-    assert len(made) == 1
+    files = [(path, path.stat().st_mtime_ns) for path in _columns(tmp_path, "logs")]
+    assert len(files) == 1
     assert _columns(tmp_path, "spans") == []
     with open_snapshot(directory, cache=tmp_path / "cache") as snapshot:
         assert snapshot.count("logs") == 29
-    assert [(path, path.stat().st_mtime_ns) for path in _columns(tmp_path, "logs")] == made
+    assert [(path, path.stat().st_mtime_ns) for path in _columns(tmp_path, "logs")] == files
 
 
-def test_a_changed_source_is_read_again_and_its_old_columns_go(directory: Path, tmp_path: Path) -> None:
+def test_a_changed_source_is_read_again_and_its_old_columns_are_removed(directory: Path, tmp_path: Path) -> None:
     path = directory / "otel_logs_raw.tsv"
     with open_snapshot(directory, cache=tmp_path / "cache") as snapshot:
         assert snapshot.count("logs") == 29
@@ -58,7 +58,7 @@ def test_content_counts_even_where_size_and_time_are_the_same(directory: Path, t
         assert "9999" in (next(snapshot.logs()).body or "")
 
 
-def test_processes_that_come_at_once_all_get_the_whole_table(directory: Path, tmp_path: Path) -> None:
+def test_concurrent_processes_all_get_the_whole_table(directory: Path, tmp_path: Path) -> None:
     code = (
         "import sys; from srearena.snapshots import open_snapshot; "
         "s = open_snapshot(sys.argv[1], cache=sys.argv[2]); print(s.count('logs'), len(list(s.logs())))"
@@ -88,16 +88,16 @@ def test_the_snapshot_itself_is_never_written_to(directory: Path, tmp_path: Path
     assert sorted((path, path.stat().st_mtime_ns) for path in directory.rglob("*")) == before
 
 
-def test_what_is_worked_out_is_kept_while_its_tables_are_the_same(directory: Path, tmp_path: Path) -> None:
-    made = []
+def test_derived_results_are_cached_while_their_tables_are_unchanged(directory: Path, tmp_path: Path) -> None:
+    calls = []
 
     def services(snapshot: Snapshot) -> list[str]:
-        made.append(snapshot)
+        calls.append(snapshot)
         return [row["service"] for row in snapshot.rows("SELECT DISTINCT service FROM logs ORDER BY 1")]
 
     with open_snapshot(directory, cache=tmp_path / "cache") as snapshot:
         first = snapshot.derived(services, "logs")
-        assert snapshot.derived(services, "logs") is first and len(made) == 1
+        assert snapshot.derived(services, "logs") is first and len(calls) == 1
         row = {"Timestamp": samples.nanos(0), "ServiceName": "newcomer", "Body": "x"}
         samples.write_tsv(directory / "otel_logs_raw.tsv", samples.RAW_LOG, [row])
         assert snapshot.derived(services, "logs") == ["newcomer"] != first

@@ -1,4 +1,4 @@
-"""`srearena snapshot` from the outside."""
+"""The `srearena snapshot` command."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_info_shows_every_table(tmp_path: Path) -> None:
     assert "payment" not in shown.stdout, "the answer must not be shown"
 
 
-def test_check_tells_what_is_odd(tmp_path: Path) -> None:
+def test_check_reports_oddities(tmp_path: Path) -> None:
     directory = samples.write_raw(tmp_path / "Scenario-7", truth=False)
     (directory / "otel_traces_raw.tsv").unlink()
     checked = _run(tmp_path, "check", str(directory), "--json")

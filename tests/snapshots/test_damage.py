@@ -1,4 +1,4 @@
-"""Files as they really arrive: cut off, half empty, in mixed precisions, with fields of megabytes."""
+"""Damaged files: truncated, partly empty, with mixed precisions, with fields of megabytes."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_missing_empty_and_headless_files_leave_empty_tables(directory: Path, tm
     assert {"no spans", "otel_logs_raw.tsv: empty", "events: no rows"} <= set(oddities)
 
 
-def test_an_object_whose_body_is_no_json_is_told_and_the_others_are_read(directory: Path, tmp_path: Path) -> None:
+def test_an_object_whose_body_is_no_json_is_reported_and_the_others_are_read(directory: Path, tmp_path: Path) -> None:
     path = directory / "k8s_objects_raw.tsv"
     path.write_text(path.read_text().replace('"{""apiVersion"": ""v1"", ""kind"": ""ConfigMap""', '"{broken', 1))
     with open_snapshot(directory, cache=tmp_path / "cache") as snapshot:
@@ -93,7 +93,7 @@ def test_an_object_whose_body_is_no_json_is_told_and_the_others_are_read(directo
         assert any("objects: 1 rows without kind or name" in line for line in inspect(snapshot).oddities)
 
 
-def test_an_alert_file_that_is_no_json_is_told_and_the_others_count(directory: Path, tmp_path: Path) -> None:
+def test_an_alert_file_that_is_no_json_is_reported_and_the_others_count(directory: Path, tmp_path: Path) -> None:
     (directory / "alerts" / "alerts_at_2025-06-01T10-30-00.000000.json").write_text('[{"labels":')
     with open_snapshot(directory, cache=tmp_path / "cache") as snapshot:
         assert sum(1 for _ in snapshot.alerts()) == 23

@@ -1,4 +1,4 @@
-"""How many rows a file has: counted in blocks, the same as row by row."""
+"""Row counts of files: counting in blocks equals counting row by row."""
 
 from __future__ import annotations
 

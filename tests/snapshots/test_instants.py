@@ -1,4 +1,4 @@
-"""Times in every spelling of the wild: the same instant, whatever the precision and the zone; all else is no time."""
+"""Time formats: the same instant for every precision and zone; other text is no time."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ def test_times_with_a_zone_mean_that_zone(
 
 @FEW
 @given(time=TIMES, unit=st.sampled_from([1, 1000, 1_000_000, 1_000_000_000]))
-def test_epochs_tell_their_unit_by_their_length(database: duckdb.DuckDBPyConnection, time: datetime, unit: int) -> None:
+def test_the_length_of_an_epoch_determines_its_unit(
+    database: duckdb.DuckDBPyConnection, time: datetime, unit: int
+) -> None:
     whole = time.replace(microsecond=0)
     assert _read(database, str(int(whole.replace(tzinfo=UTC).timestamp()) * unit)) == whole
 

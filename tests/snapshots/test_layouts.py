@@ -1,4 +1,4 @@
-"""Every layout in the wild gives the same view of the same incident."""
+"""Every layout gives the same view of the same incident."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def snapshot(request: pytest.FixtureRequest, tmp_path: Path) -> Snapshot:
     return opened
 
 
-def test_alerts_know_when_they_were_seen_and_what_they_are_about(snapshot: Snapshot) -> None:
+def test_alerts_have_a_capture_time_and_an_entity(snapshot: Snapshot) -> None:
     alerts = [alert for alert in snapshot.alerts() if alert.alertname == "RequestErrorRate"]
     assert len(alerts) == samples.MINUTES - samples.FAILED - 1
     first = alerts[0]
@@ -117,7 +117,7 @@ def test_links_out_of_the_snapshot_are_not_followed(tmp_path: Path) -> None:
     assert any("link out of the snapshot" in line for line in layout.oddities)
 
 
-def test_what_is_no_snapshot_says_so(tmp_path: Path) -> None:
+def test_a_directory_without_a_snapshot_is_reported(tmp_path: Path) -> None:
     with pytest.raises(SnapshotError, match="no snapshot at"):
         open_snapshot(tmp_path / "nowhere")
     file = tmp_path / "file"

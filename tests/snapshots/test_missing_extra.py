@@ -1,4 +1,4 @@
-"""Without the extra `tools` the rest still works, and what needs it says so in one line."""
+"""Without the extra `tools` other parts work, and commands that need it print one line."""
 
 from __future__ import annotations
 

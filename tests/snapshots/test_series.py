@@ -1,4 +1,4 @@
-"""Samples kept as series: nothing is lost, points are in order, and summaries are what one would work out by hand."""
+"""Samples stored as series: none is lost, points are sorted, and summaries equal those computed from the samples."""
 
 from __future__ import annotations
 
@@ -57,24 +57,26 @@ def _number(text: str) -> float | None:
 def test_no_sample_is_lost_and_summaries_hold(tmp_path_factory: pytest.TempPathFactory, rows: Any) -> None:
     place = tmp_path_factory.mktemp("series")
     with open_snapshot(_write(place / "Scenario-1", rows), cache=place / "cache") as snapshot:
-        kept = sorted(
+        stored = sorted(
             (s.metric, str(s.labels["container"]), s.time.isoformat() if s.time else "", repr(s.value))
             for s in snapshot.metrics()
         )
-        told = {(row["metric"], row["labels"]): row for row in snapshot.rows("SELECT * FROM series")}
+        series = {(row["metric"], row["labels"]): row for row in snapshot.rows("SELECT * FROM series")}
         assert snapshot.count("metrics") == len(rows)
     written = sorted(
         (m, label, (START + timedelta(seconds=t)).isoformat() if t is not None else "", repr(_number(v)))
         for m, label, t, v in rows
     )
-    assert kept == written
-    for (metric, labels), row in told.items():
-        own = [r for r in rows if (r[0], repr({"container": r[1]})) == (metric, labels)]
-        assert row["samples"] == len(own)
-        usable = [(t, n) for _, _, t, v in own if t is not None and (n := _number(v)) is not None and math.isfinite(n)]
+    assert stored == written
+    for (metric, labels), row in series.items():
+        expected = [r for r in rows if (r[0], repr({"container": r[1]})) == (metric, labels)]
+        assert row["samples"] == len(expected)
+        usable = [
+            (t, n) for _, _, t, v in expected if t is not None and (n := _number(v)) is not None and math.isfinite(n)
+        ]
         # Of several points at one moment the file does not say which is first: any of them may count.
         assert row["points"] <= len(usable)
-        if len({t for t, _ in usable}) == len(usable) == len(own):
+        if len({t for t, _ in usable}) == len(usable) == len(expected):
             values = [n for _, n in sorted(usable)]
             steps = pairwise(values)
             assert row["points"] == len(values)
@@ -98,7 +100,7 @@ def test_a_file_too_large_for_one_round_is_read_in_several(tmp_path: Path, monke
 
 
 @pytest.mark.parametrize("spelling", sorted(samples.SPELLINGS))
-def test_resources_say_the_same_looked_up_or_read_row_by_row(
+def test_resource_attributes_are_equal_from_the_lookup_table_and_from_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spelling: str
 ) -> None:
     place = samples.write_raw(tmp_path / "Scenario-1", spelling=spelling)

@@ -1,4 +1,4 @@
-"""Bad snapshots and bad arguments: a clear answer, never a crash, never a hang."""
+"""Bad snapshots and bad arguments: a clear error, never a crash or a hang."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAMED: dict[str, Any] = {"k8_object_name": "Deployment/payment", "entity": "paym
 TABLES = ["k8s_events_raw.tsv", "k8s_objects_raw.tsv", "otel_logs_raw.tsv", "otel_traces_raw.tsv", "metrics", "alerts"]
 
 
-def _ask_everything(directory: Path, tmp_path: Path) -> None:
+def _call_every_tool(directory: Path, tmp_path: Path) -> None:
     """Every tool answers or explains."""
     with Workspace(directory, cache=tmp_path / "cache") as workspace:
         for name, tool in all_tools().items():
@@ -40,21 +40,21 @@ def test_a_snapshot_without_a_table(directory: Path, tmp_path: Path, missing: st
         place.rmdir()
     else:
         place.unlink()
-    _ask_everything(directory, tmp_path)
+    _call_every_tool(directory, tmp_path)
 
 
 def test_an_empty_snapshot(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     (empty / "alerts").mkdir(parents=True)
     (empty / "alerts" / "alerts_at_2025-06-01T10-00-00.000000.json").write_text("[]")
-    _ask_everything(empty, tmp_path)
+    _call_every_tool(empty, tmp_path)
 
 
 def test_a_corrupt_snapshot(directory: Path, tmp_path: Path) -> None:
     for path in [p for p in directory.rglob("*") if p.is_file()]:
         content = path.read_bytes()
         path.write_bytes(content[: len(content) // 3] + b'\xff\x00"\t"\n' + content[len(content) // 2 : -7])
-    _ask_everything(directory, tmp_path)
+    _call_every_tool(directory, tmp_path)
 
 
 def test_files_that_are_something_else(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_files_that_are_something_else(tmp_path: Path) -> None:
     (directory / "metrics").mkdir(parents=True)
     for name in (*TABLES[:4], "metrics/pod_x_raw.tsv"):
         (directory / name).write_text("a\tb\n1\t2\n")
-    _ask_everything(directory, tmp_path)
+    _call_every_tool(directory, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -98,12 +98,12 @@ def _by_hand(spans: list[tuple[str, int, bool, int]]) -> dict[str, tuple[int, in
     for number, (_, _, failed, millis) in enumerate(spans):
         path: list[str] = []
         seen: set[int] = set()
-        here = number
-        while 0 <= here < len(spans) and here not in seen:
-            seen.add(here)
-            path.insert(0, spans[here][0])
-            here = spans[here][1]
-        if here in seen:
+        current = number
+        while 0 <= current < len(spans) and current not in seen:
+            seen.add(current)
+            path.insert(0, spans[current][0])
+            current = spans[current][1]
+        if current in seen:
             continue  # in a circle: no root leads there
         short = [service for index, service in enumerate(path) if index == 0 or path[index - 1] != service]
         children = [span for index, span in enumerate(spans) if span[1] == number and index != number]

@@ -1,4 +1,4 @@
-"""What the documents say is so: their commands and code run, their tools and flags exist."""
+"""The documents: their commands and code run, their tools and flags exist."""
 
 from __future__ import annotations
 

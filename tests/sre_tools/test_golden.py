@@ -1,4 +1,4 @@
-"""Each tool's answer about the sample incident, worked out by hand from the story in tests/snapshots/samples.py."""
+"""Each tool's answer about the sample incident, computed by hand from the scenario in tests/snapshots/samples.py."""
 
 from __future__ import annotations
 
@@ -207,8 +207,8 @@ def test_change_impact_blames_the_change_before_the_first_symptom(ask_any: Ask) 
     assert ask_any("change_impact", symptom_time="2025-06-01T10:05:00Z")["data"] == []
 
 
-def test_changes_are_timed_by_the_object_or_by_the_look_that_showed_them(ask: Ask) -> None:
-    made = ask("k8s_spec_change_analysis")["data"][0]
-    assert (made["timestamp"], made["time_exact"]) == ("2025-06-01T10:10:00Z", True)
-    seen = ask("k8s_spec_change_analysis", time_basis="observation")["data"][0]
-    assert (seen["timestamp"], seen["time_exact"]) == ("2025-06-01T10:10:00.123Z", False)
+def test_changes_are_timed_by_the_object_or_by_the_first_observation(ask: Ask) -> None:
+    effective = ask("k8s_spec_change_analysis")["data"][0]
+    assert (effective["timestamp"], effective["time_exact"]) == ("2025-06-01T10:10:00Z", True)
+    observed = ask("k8s_spec_change_analysis", time_basis="observation")["data"][0]
+    assert (observed["timestamp"], observed["time_exact"]) == ("2025-06-01T10:10:00.123Z", False)

@@ -67,7 +67,7 @@ async def _session(client: Client) -> None:
         assert failed.is_error
         assert failed.content[0].text.startswith("Error: ")  # type: ignore[union-attr]
     again = await client.call_tool("alert_summary", {})
-    assert again.structured_content["total_count"] == 2, "the server lives on"
+    assert again.structured_content["total_count"] == 2, "the server keeps running"
 
 
 def test_a_client_lists_and_calls_every_tool_over_stdio(directory: Path, tmp_path: Path) -> None:

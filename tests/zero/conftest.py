@@ -1,4 +1,4 @@
-"""What Zero's tests stand on: a small recorded incident, real coding CLIs, and agents of a few lines."""
+"""Fixtures of Zero's tests: a small recorded incident, real coding CLIs, and agents of a few lines."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def workspace(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def zero(workspace: Path) -> Zero:
-    """Run the command as a user does; `after` is what stands after `--`."""
+    """Run the command as a user does; `after` are the arguments after `--`."""
 
     def run(*options: str, after: tuple[str, ...] = (), timeout: float = 120, **variables: str) -> Finished:
         command = [sys.executable, "-m", "zero", "-w", str(workspace), *options, "--", *after]
@@ -85,7 +85,7 @@ def needs_sandbox() -> None:
 
 
 def _installed(name: str, *, fetch: bool) -> str | None:
-    """The CLI on the path, or one installed by npm into a cache of the tests' own."""
+    """The CLI on the path, or one installed by npm into a cache of the tests."""
     on_path = shutil.which(name)
     if on_path:
         return on_path
@@ -121,7 +121,7 @@ def coding_cli(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]
 
     def find(name: str) -> str:
         if name not in found:
-            # Where npm has failed once there is no network, and the next would only wait in vain too.
+            # After one failure of npm there is no network: do not wait for the next.
             found[name] = _installed(name, fetch=None not in found.values())
         program = found[name]
         if program is None:

@@ -1,4 +1,4 @@
-"""A model that follows a script, on a local port, in the tongues that coding CLIs speak.
+"""A model that follows a script, on a local port, in the wire formats of coding CLIs.
 
 A script is a function from the conversation so far to the next turn; the server translates both ways: OpenAI's
 responses API (Codex), Anthropic's messages API (Claude Code), Google's generateContent (Gemini CLI) and chat
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-TOKENS_IN, TOKENS_OUT, TOKENS_CACHED = 1000, 50, 200  # what each reply says it cost
+TOKENS_IN, TOKENS_OUT, TOKENS_CACHED = 1000, 50, 200  # usage that each reply reports
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,12 @@ class Turn:
 
 @dataclass
 class Conversation:
-    """What the CLI sent, whatever its tongue."""
+    """The request of a CLI, independent of the wire format."""
 
-    tongue: str
+    wire_format: str
     model: str
     tools: list[str] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)  # by the user and the system, in order
+    messages: list[str] = field(default_factory=list)  # by the user and the system, in order
     results: list[str] = field(default_factory=list)  # of tools, in order
     raw: dict[str, Any] = field(default_factory=dict)
 
@@ -72,12 +72,12 @@ def _read_responses(body: dict[str, Any]) -> Conversation:
         inner = tool.get("tools") if tool.get("type") == "namespace" else None
         for each in inner or [tool]:
             talk.tools.append(f"{tool['name']}/{each['name']}" if inner else each.get("name", each.get("type", "")))
-    talk.said.append(body.get("instructions", ""))
-    given = body["input"]
-    for item in [{"role": "user", "content": given}] if isinstance(given, str) else given:
+    talk.messages.append(body.get("instructions", ""))
+    content = body["input"]
+    for item in [{"role": "user", "content": content}] if isinstance(content, str) else content:
         kind = item.get("type", "message")
         if kind == "message" and item["role"] != "assistant":
-            talk.said.append(_text(item["content"]))
+            talk.messages.append(_text(item["content"]))
         elif kind.endswith("_output"):
             talk.results.append(_text(item["output"]))
     return talk
@@ -115,14 +115,14 @@ def _write_responses(talk: Conversation, turn: Turn, number: int) -> Iterator[tu
 def _read_messages(body: dict[str, Any]) -> Conversation:
     talk = Conversation("messages", body["model"], raw=body)
     talk.tools = [tool["name"] for tool in body.get("tools", [])]
-    talk.said.append(_text(body.get("system")))
+    talk.messages.append(_text(body.get("system")))
     for message in body["messages"]:
         parts = message["content"] if isinstance(message["content"], list) else [message["content"]]
         for part in parts:
             if isinstance(part, dict) and part.get("type") == "tool_result":
                 talk.results.append(_text(part.get("content")))
             elif message["role"] == "user":
-                talk.said.append(_text(part))
+                talk.messages.append(_text(part))
     return talk
 
 
@@ -154,13 +154,13 @@ def _read_contents(body: dict[str, Any]) -> Conversation:
     talk = Conversation("contents", body.get("model", ""), raw=body)
     for tool in body.get("tools", []):
         talk.tools += [each["name"] for each in tool.get("functionDeclarations", [])]
-    talk.said.append(_text(body.get("systemInstruction", {}).get("parts")))
+    talk.messages.append(_text(body.get("systemInstruction", {}).get("parts")))
     for content in body["contents"]:
         for part in content["parts"]:
             if "functionResponse" in part:
                 talk.results.append(json.dumps(part["functionResponse"]["response"]))
             elif content["role"] == "user":
-                talk.said.append(_text(part))
+                talk.messages.append(_text(part))
     return talk
 
 
@@ -184,7 +184,7 @@ def _read_chat(body: dict[str, Any]) -> Conversation:
         if message["role"] == "tool":
             talk.results.append(_text(message["content"]))
         elif message["role"] != "assistant":
-            talk.said.append(_text(message["content"]))
+            talk.messages.append(_text(message["content"]))
     return talk
 
 
@@ -240,7 +240,7 @@ class ScriptedModel:
 
 @contextmanager
 def scripted(script: Script, port: int = 0) -> Iterator[ScriptedModel]:
-    """A model that answers on a free port, or a given one, until the block ends."""
+    """Serve the model on a port (default: any free one) until the block ends."""
     model = ScriptedModel(script)
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""Adapters: what they make of the user's arguments, what they write, and what they understand of their CLI's output."""
+"""Adapters: parsing of arguments, configuration files, and parsing of the CLI's output."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SECRETS = {"KEY_NAME": "the-key", "TOOL_KEY": "the-tool-key", "LIVE_TOKEN": "the
 
 
 def plan(adapter: Adapter, *arguments: str, **changes: Any) -> Plan:
-    made = Plan(
+    run_plan = Plan(
         workspace=Path("/workspace"),
         program=adapter.program,
         version="1",
@@ -41,16 +41,16 @@ def plan(adapter: Adapter, *arguments: str, **changes: Any) -> Plan:
         provider=Provider("mine", "http://127.0.0.1:1/v1", "KEY_NAME"),
         otel_url="http://127.0.0.1:2",
     )
-    return replace(made, **changes)
+    return replace(run_plan, **changes)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_secrets_reach_the_process_and_no_file_or_argument(name: str) -> None:
     adapter = adapters.find(name)
-    made = plan(adapter, "exec", "-m", "gpt")
-    written = json.dumps(dict(adapter.files(made)))
-    assert "the-key" in adapter.environment(made, SECRETS).values()
-    for where in (written, *adapter.start(made), *adapter.resume(made, "s", "m")):
+    run_plan = plan(adapter, "exec", "-m", "gpt")
+    written = json.dumps(dict(adapter.files(run_plan)))
+    assert "the-key" in adapter.environment(run_plan, SECRETS).values()
+    for where in (written, *adapter.start(run_plan), *adapter.resume(run_plan, "s", "m")):
         assert not any(secret in where for secret in SECRETS.values())
     assert "LIVE_TOKEN" in written and "TOOL_KEY" in written, "named, so that the CLI can fill them in"
 
@@ -58,12 +58,12 @@ def test_secrets_reach_the_process_and_no_file_or_argument(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_query_is_never_taken_for_an_option(name: str) -> None:
     adapter = adapters.find(name)
-    made = plan(adapter, "exec", "-m", "gpt", "--", "--delete everything")
-    assert made.invocation.query == "--delete everything"
-    command = adapter.start(made)
+    run_plan = plan(adapter, "exec", "-m", "gpt", "--", "--delete everything")
+    assert run_plan.invocation.query == "--delete everything"
+    command = adapter.start(run_plan)
     assert command[-2:] in (["--", "--delete everything"], ["-p", "--delete everything"])
     assert "gpt" in " ".join(command)
-    again = adapter.resume(made, "session-1", "--again")
+    again = adapter.resume(run_plan, "session-1", "--again")
     assert "session-1" in again and again[-1] == "--again"
 
 
@@ -97,14 +97,14 @@ def test_no_line_of_output_makes_it_fail(name: str, line: str) -> None:
 @pytest.mark.parametrize(
     "arguments", [("exec", "-m", "gpt", "Look at", "payment"), ("e", "--model=gpt", "Look at payment")]
 )
-def test_arguments_are_taken_apart(arguments: tuple[str, ...]) -> None:
+def test_arguments_are_parsed(arguments: tuple[str, ...]) -> None:
     assert Codex().parse(arguments, "1") == Invocation(False, "gpt", "Look at payment")
 
 
 def test_without_exec_it_is_a_session_with_the_user() -> None:
-    made = plan(Codex(), "-m", "openai/gpt-5.1")
-    assert made.invocation.interactive
-    assert Codex().start(made) == ["codex", "-m", "openai/gpt-5.1"]
+    run_plan = plan(Codex(), "-m", "openai/gpt-5.1")
+    assert run_plan.invocation.interactive
+    assert Codex().start(run_plan) == ["codex", "-m", "openai/gpt-5.1"]
 
 
 @pytest.mark.parametrize("argument", ["-C", "--cd=/", "--json", "--json=1"])
@@ -113,19 +113,19 @@ def test_what_zero_sets_itself_is_refused(argument: str) -> None:
         Codex().parse(["exec", argument, "x"], "1")
 
 
-def test_old_flags_of_codex_are_translated_and_said() -> None:
+def test_old_flags_of_codex_are_translated_with_a_note() -> None:
     codex = Codex()
-    made = plan(
+    run_plan = plan(
         codex, "exec", "--full-auto", "-a", "on-failure", "-c", 'model_providers.x.wire_api="chat"', "--oss", "go"
     )
-    assert made.invocation.extra == ("--oss",)
-    assert len(made.invocation.notes) == 3
-    assert made.invocation.query == "go"
-    config = tomllib.loads(codex.files(made)["config.toml"])
+    assert run_plan.invocation.extra == ("--oss",)
+    assert len(run_plan.invocation.notes) == 3
+    assert run_plan.invocation.query == "go"
+    config = tomllib.loads(codex.files(run_plan)["config.toml"])
     assert (config["sandbox_mode"], config["approval_policy"]) == ("workspace-write", "on-request")
 
 
-def test_codexs_configuration_is_whole() -> None:
+def test_codexs_configuration_is_complete() -> None:
     codex = Codex()
     config = tomllib.loads(codex.files(plan(codex, "exec", workspace=Path('/workspace "quoted"')))["config.toml"])
     assert config["mcp_servers"]["tools"]["required"] is True
@@ -141,9 +141,9 @@ def test_codexs_configuration_is_whole() -> None:
 def test_codexs_tokens_add_up_over_a_resumed_session() -> None:
     codex, trajectory = Codex(), Trajectory("codex", "1")
 
-    def attempt(told: int) -> Usage:
+    def attempt(tokens: int) -> Usage:
         codex.read('{"type": "thread.started", "thread_id": "t"}', trajectory)
-        usage = {"input_tokens": told, "cached_input_tokens": told // 2, "output_tokens": told // 10}
+        usage = {"input_tokens": tokens, "cached_input_tokens": tokens // 2, "output_tokens": tokens // 10}
         codex.read(json.dumps({"type": "turn.completed", "usage": usage}), trajectory)
         return trajectory.end_attempt()
 
@@ -152,7 +152,7 @@ def test_codexs_tokens_add_up_over_a_resumed_session() -> None:
     assert trajectory.usage == Usage(3000, 300, 1500)
 
 
-def test_a_broken_plug_in_is_warned_about_and_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_plug_in_is_skipped_with_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = EntryPoint("theirs", "no_such_module:x", registry.GROUP)
     monkeypatch.setattr(registry, "entry_points", lambda group: [broken])
     with pytest.warns(UserWarning, match="the adapter theirs"):

@@ -1,4 +1,4 @@
-"""Answers: what is good, what is wrong with the rest, and what an earlier run left."""
+"""Validation of answers, complaints, and answers of earlier runs."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def test_a_valid_diagnosis_has_no_complaints(tmp_path: Path) -> None:
         ("```json\n" + json.dumps(GOOD) + "\n```", "is not JSON", True),
     ],
 )
-def test_what_is_wrong_is_said_exactly(tmp_path: Path, data: bytes | str, complaint: str, readable: bool) -> None:
+def test_complaints_are_exact(tmp_path: Path, data: bytes | str, complaint: str, readable: bool) -> None:
     path = put(tmp_path, data)
     answer = answers.examine(path, "diagnosis")
     assert not answer.good
     assert complaint in "; ".join(answer.complaints)
-    assert answer.readable is readable, "the judge, which is lenient, may still make something of it"
-    told = answers.retry_message(answer, path, "diagnosis")
-    assert complaint in told and str(path) in told and "alerts_explained" in told
+    assert answer.readable is readable, "the judge, which is lenient, may still parse it"
+    message = answers.retry_message(answer, path, "diagnosis")
+    assert complaint in message and str(path) in message and "alerts_explained" in message
 
 
 def test_a_missing_file_a_link_and_a_directory_are_no_answers(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_missing_file_a_link_and_a_directory_are_no_answers(tmp_path: Path) ->
     assert "not a regular file" in answers.examine(path, "diagnosis").complaints[0]
 
 
-def test_other_forms_ask_for_less(tmp_path: Path) -> None:
+def test_other_forms_require_less(tmp_path: Path) -> None:
     path = put(tmp_path, '{"resource": []}')
     assert answers.examine(path, "json").good
     assert not answers.examine(path, "diagnosis").good

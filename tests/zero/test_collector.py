@@ -1,4 +1,4 @@
-"""The collector: keeps what CLIs send, in whatever way they send it, on a port that is nobody else's."""
+"""The collector: stores every request of a CLI, on a port of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Docker as the sandbox: what is asked of it, whole runs with a stand-in for it, and with the real one where it is."""
+"""Docker as the sandbox: its command lines, runs with a substitute for it, and with the real one if available."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from zero.relay import Endpoint, run_relay
 
 GOOD = '{"entities": [], "propagations": [], "alerts_explained": []}'
 
-# Runs what follows the image on this machine, with the variables that are named and no others, and keeps account.
+# Runs the command after the image on this machine, with the named variables only, and logs its arguments.
 STAND_IN = """#!{python}
 import json, os, subprocess, sys
 words = sys.argv[1:]
@@ -41,7 +41,7 @@ if words[0] == "run":
 
 @pytest.fixture
 def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A program called docker, first on the path; gives the file with what it was asked."""
+    """A program called docker, first on the path; returns the file with its logged commands."""
     place, account = tmp_path / "bin", tmp_path / "account.jsonl"
     place.mkdir()
     (place / "docker").write_text(STAND_IN.format(python=sys.executable, account=str(account)))
@@ -114,10 +114,10 @@ def test_a_run_in_a_container(
     copy = workspace / "evidence" / "Scenario-7"
     assert str(copy) in (workspace / "AGENTS.md").read_text()
     assert (copy / "otel_logs_raw.tsv").is_file() and not (copy / "ground_truth.yaml").exists()
-    asked = [json.loads(line) for line in stand_in.read_text().splitlines()]
-    (ran,) = (words for words in asked if words[0] == "run")
+    commands = [json.loads(line) for line in stand_in.read_text().splitlines()]
+    (ran,) = (words for words in commands if words[0] == "run")
     assert "readonly" in mounts(ran)[str(workspace / "evidence")]
-    assert asked[-1] == ["rm", "--force", "--volumes", ran[ran.index("--name") + 1]]
+    assert commands[-1] == ["rm", "--force", "--volumes", ran[ran.index("--name") + 1]]
 
 
 def test_a_container_does_not_outlive_a_killed_zero(
@@ -135,7 +135,7 @@ def test_a_container_does_not_outlive_a_killed_zero(
     goes(int((workspace / "pid").read_text() or "0"))
 
 
-def test_a_container_that_comes_too_late_ends_at_once(tmp_path: Path) -> None:
+def test_a_container_that_starts_too_late_exits_at_once(tmp_path: Path) -> None:
     with run_relay([]) as relay:
         lifeline = relay.lifeline.replace("/run/zero", str(relay.directory))
     command = gateway.wrap([lifeline], [sys.executable, "-c", "import time; time.sleep(600)"])
@@ -151,7 +151,7 @@ def test_a_container_that_comes_too_late_ends_at_once(tmp_path: Path) -> None:
         ('test "$1" = version', "docker pull debian:stable-slim"),
     ],
 )
-def test_why_there_is_no_container_is_said(
+def test_the_reason_for_no_container_is_reported(
     stand_in: Path, zero: Callable[..., Any], workspace: Path, body: str, says: str
 ) -> None:
     (stand_in.parent / "bin" / "docker").write_text(f"#!/bin/sh\n{body}\n")

@@ -34,34 +34,34 @@ def is_key(name: str) -> bool:
     return name.lower().startswith(("ground_truth", "gt."))
 
 
-def wanted(directory: Path) -> set[Path]:
-    """Every file that no answer key is, nor lies in something named like one."""
+def expected_files(directory: Path) -> set[Path]:
+    """Every file that is neither an answer key nor inside a directory named like one."""
     files = (path for path in directory.rglob("*") if path.is_file())
     return {path for path in files if not any(is_key(part) for part in path.relative_to(directory).parts)}
 
 
 @given(tree=TREES)
-def test_pieces_are_everything_but_the_answer_key(tree: dict[str, object]) -> None:
+def test_allowed_parts_are_everything_but_the_answer_key(tree: dict[str, object]) -> None:
     with tempfile.TemporaryDirectory() as place:
         root = Path(place) / "snapshot"
         plant(root, tree)
-        shown: set[Path] = set()
+        visible: set[Path] = set()
         for piece in evidence.allowed_parts(root):
             assert piece.is_relative_to(root)
             files = {path for path in piece.rglob("*") if path.is_file()} if piece.is_dir() else {piece}
-            assert not shown & files, "nothing is mounted twice"
-            shown |= files
-        assert shown == wanted(root)
+            assert not visible & files, "nothing is mounted twice"
+            visible |= files
+        assert visible == expected_files(root)
 
 
 @given(tree=TREES)
-def test_copies_hold_the_same(tree: dict[str, object]) -> None:
+def test_copies_have_the_same_files(tree: dict[str, object]) -> None:
     with tempfile.TemporaryDirectory() as place:
         root, shelf = Path(place) / "snapshot", Path(place) / "shelf"
         plant(root, tree)
         [copied] = evidence.copy([root], shelf)
         found = {path.relative_to(copied.agent_path) for path in copied.agent_path.rglob("*") if path.is_file()}
-        assert found == {path.relative_to(root) for path in wanted(root)}
+        assert found == {path.relative_to(root) for path in expected_files(root)}
         assert not any(os.stat(path).st_mode & 0o222 for path in [shelf, *shelf.rglob("*")])
         evidence.remove(shelf)
         assert not shelf.exists()
@@ -80,7 +80,7 @@ def test_links_lead_neither_out_nor_to_the_key(tmp_path: Path) -> None:
     assert {path.name for path in copied.agent_path.iterdir()} == {"alerts", "logs.tsv", "fine"}
 
 
-def test_variables_are_led_to_the_copies(tmp_path: Path) -> None:
+def test_paths_in_variables_are_replaced_by_the_copies(tmp_path: Path) -> None:
     root = tmp_path / "Scenario-1"
     longer = tmp_path / "Scenario-10"
     plant(root, {"a.json": b"x"})

@@ -1,4 +1,4 @@
-"""Live runs: from inside the sandbox the agent reaches the cluster it was given, with the real kubectl."""
+"""Live runs: from inside the sandbox the agent reaches its cluster with the real kubectl."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def test_the_agent_reaches_its_cluster(
         pytest.skip("kubectl is not installed")
     command = f"""sh -c '"$1" get namespaces -o name > seen.txt; printf "%s" "$2" > "$3"' agent {kubectl}"""
     with running(bare_world()) as cluster:
-        given = ("--kubeconfig", str(cluster.kubeconfig), "--prompt-file", "live_investigation", "--expose", kubectl)
+        options = ("--kubeconfig", str(cluster.kubeconfig), "--prompt-file", "live_investigation", "--expose", kubectl)
         done = zero(
-            *("--cli", "command", "--command", f"{command} '{GOOD}' {{output_file}}", "--sandbox", enclosed, *given),
+            *("--cli", "command", "--command", f"{command} '{GOOD}' {{output_file}}", "--sandbox", enclosed, *options),
             after=("exec",),
         )
     assert done.code == 0, done.stderr + (workspace / "traces" / "stdout.log").read_text()
@@ -37,7 +37,7 @@ def test_the_agent_reaches_its_cluster(
     assert "$KUBECONFIG" in (workspace / "AGENTS.md").read_text()
 
 
-def test_a_kubeconfig_tells_addresses_and_files(tmp_path: Path) -> None:
+def test_a_kubeconfig_has_endpoints_and_files(tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text(
         "clusters: [{name: a, cluster: {server: 'https://10.0.0.1:6443', certificate-authority: ca.crt}}]\n"

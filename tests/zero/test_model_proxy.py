@@ -1,4 +1,4 @@
-"""The LiteLLM proxy: configuration without secrets, started and ended with the run, its troubles told in a line."""
+"""The LiteLLM proxy: configuration without secrets, started and stopped with the run, errors in one line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from zero import model_proxy
 from zero.errors import MissingProgram, RequestError
 from zero.providers import Provider
 
-# Answers as the real one does, says what it was given, and has a child in a session of its own.
+# Answers like the real one, prints its arguments and environment, and has a child in its own session.
 FAKE = """
 import http.server, json, os, subprocess, sys, threading
 arguments = dict(zip(sys.argv[1::2], sys.argv[2::2]))
@@ -41,7 +41,7 @@ def executable(place: Path, body: str) -> str:
     return str(path)
 
 
-def test_the_configuration_names_the_key_and_holds_none() -> None:
+def test_the_configuration_names_the_key_and_has_no_value() -> None:
     text = model_proxy.config_for(
         "google/gemini-2.5-pro", Provider("openrouter", "https://o/v1", "OR_API_KEY", "chat", "openrouter")
     )
@@ -56,7 +56,7 @@ def test_the_configuration_names_the_key_and_holds_none() -> None:
     }
 
 
-def test_it_runs_for_the_block_and_takes_its_children_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_runs_for_the_block_and_its_children_are_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OR_API_KEY", "k")
     config, log = tmp_path / "c.yaml", tmp_path / "logs" / "litellm.log"
     config.write_text("model_list: []")
@@ -67,18 +67,18 @@ def test_it_runs_for_the_block_and_takes_its_children_along(tmp_path: Path, monk
         connection.request("GET", "/health/liveliness")
         assert connection.getresponse().status == 200
         connection.close()
-    told: dict[str, Any] = yaml.safe_load(log.read_text().splitlines()[0])
-    assert told["arguments"]["--config"] == str(config)
-    assert (told["key"], told["own"]) == ("k", key), "the provider's key, and one of its own"
+    report: dict[str, Any] = yaml.safe_load(log.read_text().splitlines()[0])
+    assert report["arguments"]["--config"] == str(config)
+    assert (report["key"], report["own"]) == ("k", key), "the provider's key, and one of its own"
     assert len(key) > 30
-    goes(told["child"])
+    goes(report["child"])
 
 
 @pytest.mark.parametrize(
     ("body", "says"),
     [("raise SystemExit(3)", "ended at once .code 3."), ("import time; time.sleep(600)", "did not answer")],
 )
-def test_one_that_does_not_come_up_is_told(tmp_path: Path, body: str, says: str) -> None:
+def test_a_proxy_that_does_not_start_is_reported(tmp_path: Path, body: str, says: str) -> None:
     program = executable(tmp_path, body)
     (tmp_path / "c").write_text("model_list: []")
     with (
@@ -88,7 +88,7 @@ def test_one_that_does_not_come_up_is_told(tmp_path: Path, body: str, says: str)
         pass
 
 
-def test_one_that_is_not_installed_is_told(tmp_path: Path) -> None:
+def test_a_missing_proxy_is_reported(tmp_path: Path) -> None:
     with (
         pytest.raises(MissingProgram, match=r"srearena\[litellm\]"),
         model_proxy.run_proxy(tmp_path, tmp_path / "log", program="no-such-litellm"),

@@ -1,4 +1,4 @@
-"""Processes: a session of their own, limits that hold, nothing left behind, nobody else touched."""
+"""Processes: own sessions, limits, cleanup of descendants, and no effect on other processes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def attend(tmp_path: Path, code: str, **options: object) -> tuple[processes.Proc
     return ended, lines
 
 
-def test_lines_of_both_streams_come_whole_and_the_code_is_told(tmp_path: Path) -> None:
+def test_lines_of_both_streams_are_complete_and_the_code_is_returned(tmp_path: Path) -> None:
     ended, lines = attend(
         tmp_path, "import sys; print('a\\nb\\u00e9', end=''); print('e', file=sys.stderr); sys.exit(7)"
     )
@@ -39,7 +39,7 @@ def test_lines_of_both_streams_come_whole_and_the_code_is_told(tmp_path: Path) -
     assert ("stderr", "e") in lines
 
 
-def test_a_deadline_ends_even_who_will_not_listen(tmp_path: Path) -> None:
+def test_a_deadline_ends_a_process_that_ignores_sigterm(tmp_path: Path) -> None:
     stubborn = "import signal, time; signal.signal(15, signal.SIG_IGN); print('on', flush=True); time.sleep(600)"
     ended, lines = attend(tmp_path, stubborn, deadline=time.monotonic() + 1.5)
     assert ended.stopped_by == "timeout"
@@ -47,12 +47,12 @@ def test_a_deadline_ends_even_who_will_not_listen(tmp_path: Path) -> None:
     assert lines == [("stdout", "on")]
 
 
-def test_the_brake_stops_it(tmp_path: Path) -> None:
+def test_the_stop_check_stops_it(tmp_path: Path) -> None:
     ended, _ = attend(tmp_path, "import time; time.sleep(600)", stop_check=lambda: "cost")
     assert ended.stopped_by == "cost"
 
 
-def test_children_that_left_the_session_are_ended_too_and_no_others(tmp_path: Path) -> None:
+def test_children_that_left_the_session_are_killed_too_and_no_others(tmp_path: Path) -> None:
     sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
     bystander = subprocess.Popen(sleeper, start_new_session=True)
     code = (
@@ -71,13 +71,13 @@ def test_children_that_left_the_session_are_ended_too_and_no_others(tmp_path: Pa
         bystander.wait()
 
 
-def test_a_child_that_keeps_the_pipe_open_does_not_hold_us_up(tmp_path: Path) -> None:
+def test_a_child_that_keeps_the_pipe_open_does_not_block(tmp_path: Path) -> None:
     code = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])"
     ended, _ = attend(tmp_path, code, deadline=time.monotonic() + 60)
     assert ended == processes.ProcessResult(0)
 
 
-def test_an_interrupt_ends_it_and_is_told(tmp_path: Path) -> None:
+def test_an_interrupt_ends_it_and_is_reported(tmp_path: Path) -> None:
     def interrupt() -> None:
         os.kill(os.getpid(), signal.SIGINT)
 

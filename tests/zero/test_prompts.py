@@ -61,10 +61,10 @@ def test_what_comes_from_a_variable_is_never_expanded_again(values: dict[str, st
 
 @pytest.mark.parametrize("path", sorted(prompts.BUILT_IN.glob("*.md")), ids=lambda path: path.stem)
 def test_our_prompts_render_with_what_zero_always_defines(path: Path) -> None:
-    given = {"WORKSPACE_DIR": "/workspace", "OUTPUT_FILE": "/workspace/agent_output.json"}
+    variables = {"WORKSPACE_DIR": "/workspace", "OUTPUT_FILE": "/workspace/agent_output.json"}
     if not path.stem.startswith("live"):
-        given["SNAPSHOT_DIRS"] = "/data"
-    found = prompts.render(path, given)
+        variables["SNAPSHOT_DIRS"] = "/data"
+    found = prompts.render(path, variables)
     assert ("/workspace/agent_output.json" in found.text) is (found.output != "none")
     assert "{{" not in found.text
     assert "ground_truth" not in found.text

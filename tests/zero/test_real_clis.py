@@ -67,14 +67,14 @@ class Investigator:
         if not talk.tools:
             return Turn("A title")  # OpenCode asks for one, beside the conversation
         self.turns += 1
-        complaints = sum("cannot be accepted" in text for text in talk.said)
+        complaints = sum("cannot be accepted" in text for text in talk.messages)
         if self.turns == 1:
             return Turn("I look at the alerts.", (Call("alert_summary", {}),))
         if self.turns == 2:
             assert "RequestErrorRate" in talk.results[0], talk.results
             return self.shell(self.first) if self.first else self.write({"entities": []})
         if complaints and not self.stubborn and self.turns == 4:
-            assert any("alerts_explained: Field required" in text for text in talk.said)
+            assert any("alerts_explained: Field required" in text for text in talk.messages)
             return self.write(GOOD)
         return Turn("Done.")
 
@@ -134,18 +134,18 @@ def test_a_diagnosis_is_asked_for_until_it_is_complete(
     assert read(output) == GOOD
 
     first, *_, last = (talk for talk in scripted_model.talks if talk.tools)
-    assert any("You are a site reliability engineer on call" in text for text in first.said), "it read the prompt"
-    assert sum(text.count("You are a site reliability engineer on call") for text in first.said) == 1
-    assert any("Focus on payment" in text for text in first.said)
-    assert any("Focus on payment" in text for text in last.said), "it was resumed, not begun anew"
+    assert any("You are a site reliability engineer on call" in text for text in first.messages), "it read the prompt"
+    assert sum(text.count("You are a site reliability engineer on call") for text in first.messages) == 1
+    assert any("Focus on payment" in text for text in first.messages)
+    assert any("Focus on payment" in text for text in last.messages), "it was resumed, not restarted"
     assert any(KEY in header for headers in scripted_model.headers for header in headers.values()), "the key arrived"
 
-    told = read(workspace / "traces" / "run.json")
-    assert (told["outcome"], len(told["attempts"]), told["turns"]) == ("answered", 2, 5)
-    assert told["attempts"][0]["complaints"] == ["propagations: Field required", "alerts_explained: Field required"]
-    assert told["usage"]["prompt_tokens"] == 5 * TOKENS_IN
-    assert told["usage"]["completion_tokens"] == 5 * TOKENS_OUT
-    assert told["usage"]["cached_tokens"] == 5 * TOKENS_CACHED
+    record = read(workspace / "traces" / "run.json")
+    assert (record["outcome"], len(record["attempts"]), record["turns"]) == ("answered", 2, 5)
+    assert record["attempts"][0]["complaints"] == ["propagations: Field required", "alerts_explained: Field required"]
+    assert record["usage"]["prompt_tokens"] == 5 * TOKENS_IN
+    assert record["usage"]["completion_tokens"] == 5 * TOKENS_OUT
+    assert record["usage"]["cached_tokens"] == 5 * TOKENS_CACHED
 
     steps = read(workspace / "traces" / "trajectory.json")["steps"]
     assert [step["source"] for step in steps] == ["system", "user", "agent", "agent", "agent", "user", "agent", "agent"]
@@ -168,24 +168,24 @@ def test_codex_that_never_gets_it_right_fails_after_its_retries(
     with model("codex", workspace / "agent_output.json", stubborn=True) as scripted_model:
         done = run(zero, coding_cli("codex"), "codex", scripted_model, snapshot, "--max-retries", "2")
     assert done.code == 3, done.stderr
-    told = read(workspace / "traces" / "run.json")
-    assert [attempt["attempt"] for attempt in told["attempts"]] == [1, 2, 3]
-    assert told["output_readable"] is True
+    record = read(workspace / "traces" / "run.json")
+    assert [attempt["attempt"] for attempt in record["attempts"]] == [1, 2, 3]
+    assert record["output_readable"] is True
 
 
 @pytest.mark.timeout(600)
 def test_codex_is_stopped_when_the_money_is_spent(
     zero: Zero, coding_cli: CodingCli, workspace: Path, snapshot: Path
 ) -> None:
-    """The scripted turns cost a dollar each; Codex tells tokens by telemetry while it works."""
+    """The scripted turns cost a dollar each; Codex reports tokens by telemetry during the run."""
     prices = ("--price-input", "1000", "--price-output", "0", "--max-cost", "1.5")
     waits = "sleep 60"
     with model("codex", workspace / "agent_output.json", first=waits) as scripted_model:
         done = run(zero, coding_cli("codex"), "codex", scripted_model, snapshot, *prices)
     assert done.code == 6, done.stderr
-    told = read(workspace / "traces" / "run.json")
-    assert told["outcome"] == "cost"
-    assert told["usage"]["cost_usd"] > 1.5
+    record = read(workspace / "traces" / "run.json")
+    assert record["outcome"] == "cost"
+    assert record["usage"]["cost_usd"] > 1.5
 
 
 @pytest.mark.timeout(600)
@@ -193,13 +193,13 @@ def test_codex_without_a_model_says_what_failed(
     zero: Zero, coding_cli: CodingCli, workspace: Path, snapshot: Path
 ) -> None:
     with scripted(lambda talk: Turn()) as dead:
-        pass  # nobody listens there any more
+        pass  # the port is closed now
     program = coding_cli("codex")
     done = run(zero, program, "codex", dead, snapshot, "--timeout", "12", "--max-retries", "1")
     assert done.code in (4, 124), done.stderr
-    told = read(workspace / "traces" / "run.json")
-    assert told["output_valid"] is False
-    assert any("econnecting" in error or "stream disconnected" in error for error in told["errors"]), told["errors"]
+    record = read(workspace / "traces" / "run.json")
+    assert record["output_valid"] is False
+    assert any("econnecting" in error or "stream disconnected" in error for error in record["errors"]), record["errors"]
     assert "Traceback" not in done.stderr
 
 
@@ -213,9 +213,9 @@ litellm_settings: {{drop_params: true, modify_params: true}}
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("own", [False, True], ids=["written-for-the-run", "of-the-user"])
+@pytest.mark.parametrize("own_config", [False, True], ids=["written-for-the-run", "of-the-user"])
 def test_codex_reaches_a_chat_only_provider_through_the_real_litellm(
-    own: bool, zero: Zero, coding_cli: CodingCli, workspace: Path, snapshot: Path, tmp_path: Path
+    own_config: bool, zero: Zero, coding_cli: CodingCli, workspace: Path, snapshot: Path, tmp_path: Path
 ) -> None:
     litellm = shutil.which(os.environ.get("SREARENA_TEST_LITELLM", "litellm"))
     if litellm is None:
@@ -224,10 +224,10 @@ def test_codex_reaches_a_chat_only_provider_through_the_real_litellm(
     with model("codex", workspace / "agent_output.json") as scripted_model:
         config = tmp_path / "litellm_config.yaml"
         config.write_text(LITELLM_CONFIG.format(url=scripted_model.url))
-        more = ("--litellm-config", str(config)) if own else ("--wire-api", "chat", "--provider", "mine")
+        more = ("--litellm-config", str(config)) if own_config else ("--wire-api", "chat", "--provider", "mine")
         done = run(zero, program, "codex", scripted_model, snapshot, *more, "--litellm", litellm)
         assert done.code == 0, done.stderr + logged(workspace)
-    assert {talk.tongue for talk in scripted_model.talks} == {"chat"}
+    assert {talk.wire_format for talk in scripted_model.talks} == {"chat"}
     assert read(workspace / "agent_output.json") == GOOD
     files = (path for path in workspace.rglob("*") if path.is_file())
     assert [path for path in files if KEY.encode() in path.read_bytes()] == []
@@ -248,18 +248,18 @@ with scripted(Investigator("codex", Path({output!r})), int(given["--port"])) as 
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("own", [False, True], ids=["written-for-the-run", "of-the-user"])
+@pytest.mark.parametrize("own_config", [False, True], ids=["written-for-the-run", "of-the-user"])
 def test_codex_reaches_a_chat_only_provider_through_litellm(
-    own: bool, zero: Zero, coding_cli: CodingCli, workspace: Path, snapshot: Path, tmp_path: Path
+    own_config: bool, zero: Zero, coding_cli: CodingCli, workspace: Path, snapshot: Path, tmp_path: Path
 ) -> None:
-    """What stands for LiteLLM here speaks responses, as the real one does to Codex."""
+    """The substitute for LiteLLM offers the responses API, like the real one does to Codex."""
     program = coding_cli("codex")
     proxy, seen, config = tmp_path / "litellm", tmp_path / "seen.yaml", tmp_path / "litellm_config.yaml"
     config.write_text("model_list: [{model_name: google/gemini-2.5-pro, litellm_params: {model: openrouter/x}}]\n")
     places = {"root": str(Path(__file__).parents[2]), "output": str(workspace / "agent_output.json"), "seen": str(seen)}
     proxy.write_text(PROXY.format(python=sys.executable, **places))
     proxy.chmod(0o755)
-    how = ("--litellm-config", str(config)) if own else ("--provider", "openrouter", "--wire-api", "chat")
+    how = ("--litellm-config", str(config)) if own_config else ("--provider", "openrouter", "--wire-api", "chat")
     done = zero(
         *("--program", program, "-r", str(snapshot), "--prompt-file", "offline_investigation"),
         *(*how, "--litellm", str(proxy)),
@@ -268,10 +268,10 @@ def test_codex_reaches_a_chat_only_provider_through_litellm(
         OR_API_KEY=KEY,
     )
     assert done.code == 0, done.stderr + logged(workspace)
-    if own:
+    if own_config:
         assert seen.read_text() == config.read_text()
     else:
-        assert "going through a LiteLLM proxy" in done.stderr
+        assert "using a LiteLLM proxy" in done.stderr
         assert "openrouter/google/gemini-2.5-pro" in seen.read_text()
     assert KEY not in seen.read_text()
     assert "OR_API_KEY" not in (workspace / "config.toml").read_text(), "the agent needs no key: the proxy has it"

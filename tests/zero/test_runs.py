@@ -35,8 +35,13 @@ def test_a_good_answer_ends_the_run(zero: Zero, agent: Agent, workspace: Path) -
     done = zero(*options(agent(f"print('working'); {WRITES}")), after=("exec", "-m", "gpt", "go on"))
     assert done.code == 0, done.stderr
     assert done.stdout == ""
-    told = run_file(workspace)
-    assert (told["outcome"], told["output_valid"], told["model"], len(told["attempts"])) == ("answered", True, "gpt", 1)
+    record = run_file(workspace)
+    assert (record["outcome"], record["output_valid"], record["model"], len(record["attempts"])) == (
+        "answered",
+        True,
+        "gpt",
+        1,
+    )
     steps = json.loads((workspace / "traces" / "trajectory.json").read_text())["steps"]
     assert [(step["source"], step["message"]) for step in steps] == [("user", "go on"), ("agent", "working")]
     assert (workspace / "traces" / "stdout.log").read_text() == "working\n"
@@ -72,14 +77,14 @@ def test_retries_have_an_end(zero: Zero, agent: Agent, workspace: Path, retries:
     assert len(run_file(workspace)["attempts"]) == attempts
 
 
-def test_what_an_earlier_run_left_never_counts(zero: Zero, agent: Agent, workspace: Path) -> None:
+def test_the_output_of_an_earlier_run_never_counts(zero: Zero, agent: Agent, workspace: Path) -> None:
     assert zero(*options(agent(WRITES)), after=("exec",)).code == 0
     done = zero(*options(agent("print('nothing')"), "--max-retries", "0"), after=("exec",))
     assert done.code == 3, "the answer of the first run is still a valid file somewhere, but not this run's"
     assert "of an earlier run was moved to" in done.stderr
     assert not (workspace / "agent_output.json").exists()
-    kept = list((workspace / ".zero").rglob("run.json"))
-    assert [json.loads(path.read_text())["outcome"] for path in kept] == ["answered"], "and its record is kept"
+    archived = list((workspace / ".zero").rglob("run.json"))
+    assert [json.loads(path.read_text())["outcome"] for path in archived] == ["answered"], "and its record is kept"
 
 
 def test_an_agent_that_does_not_work_is_not_tried_for_ever(zero: Zero, agent: Agent, workspace: Path) -> None:
@@ -131,7 +136,7 @@ def test_evidence_is_copied_without_the_answer_key(
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("arguments", "says"),
     [
         (("--prompt-file", "offline_investigation"), "SNAPSHOT_DIRS"),
         (("--prompt-file", "nowhere.md"), "no prompt at nowhere.md"),
@@ -146,8 +151,8 @@ def test_evidence_is_copied_without_the_answer_key(
         (("--command", "'"), "cannot be split"),
     ],
 )
-def test_what_is_wrong_is_said_before_anything_starts(zero: Zero, given: tuple[str, ...], says: str) -> None:
-    done = zero(*options("cat"), *given, after=("exec",))
+def test_errors_are_reported_before_the_start(zero: Zero, arguments: tuple[str, ...], says: str) -> None:
+    done = zero(*options("cat"), *arguments, after=("exec",))
     assert done.code == 1
     assert says in done.stderr
     assert "Traceback" not in done.stderr
@@ -163,8 +168,8 @@ def test_a_dry_run_builds_and_starts_nothing(zero: Zero, agent: Agent, workspace
 
 def test_the_documented_dry_run_works_without_codex(zero: Zero, workspace: Path) -> None:
     prompt = Path(__file__).parents[2] / "zero" / "zero-config" / "prompts" / "react_shell_investigation.md"
-    given = ("--dry-run", "--prompt-file", str(prompt), "--variable", "SNAPSHOT_DIRS=/path/to/scenario")
-    done = zero(*given, "--program", "no-such-codex", after=("exec", "-m", "openai/gpt-5.1"))
+    arguments = ("--dry-run", "--prompt-file", str(prompt), "--variable", "SNAPSHOT_DIRS=/path/to/scenario")
+    done = zero(*arguments, "--program", "no-such-codex", after=("exec", "-m", "openai/gpt-5.1"))
     assert done.code == 0, done.stderr
     assert "/path/to/scenario" in (workspace / "AGENTS.md").read_text()
     assert (workspace / "config.toml").exists()
@@ -219,7 +224,7 @@ def test_an_agent_does_not_outlive_a_killed_zero(agent: Agent, workspace: Path) 
     goes(int((workspace / "pid").read_text() or "0"))
 
 
-def test_terminal_escapes_of_an_agent_are_shown_harmless(zero: Zero, agent: Agent) -> None:
+def test_terminal_escapes_of_an_agent_are_shown_without_control_characters(zero: Zero, agent: Agent) -> None:
     done = zero(*options(agent(f"print('\\x1b]0;owned\\x07'); {WRITES}"), "--verbose"), after=("exec",))
     assert "owned" in done.stderr
     assert "\x1b" not in done.stderr and "\x07" not in done.stderr
@@ -236,8 +241,8 @@ def test_every_adapter_is_there() -> None:
     assert set(adapters.adapters()) >= {"codex", "claude", "gemini", "opencode", "command"}
 
 
-def test_whoever_starts_a_run_can_say_what_is_left_to_do(agent: Agent, workspace: Path) -> None:
-    """Beside the output, or instead of one: the agent is resumed until no work remains."""
+def test_the_caller_can_report_remaining_work(agent: Agent, workspace: Path) -> None:
+    """The agent is resumed until no work remains, with or without an output file."""
     command = agent("pathlib.Path(f'done-{sys.argv[1]}').write_text(sys.argv[3] + os.environ['HINT'])")
 
     def remaining_work() -> list[str]:
@@ -247,7 +252,7 @@ def test_whoever_starts_a_run_can_say_what_is_left_to_do(agent: Agent, workspace
     hint = {"HINT": "-hint"}
     done = run(replace(request, remaining_work=remaining_work, secrets=hint, passed_variables=("HINT",)))
     assert (done.outcome, done.attempts) == (Outcome.ANSWERED, 2)
-    told = (workspace / "done-2").read_text()
-    assert told.startswith("You are not done yet:\n- the second question is open") and told.endswith("-hint")
+    message = (workspace / "done-2").read_text()
+    assert message.startswith("You are not done yet:\n- the second question is open") and message.endswith("-hint")
     mute = run(replace(request, remaining_work=lambda: ["all of it"], max_retries=1, secrets=hint))
-    assert mute.outcome is Outcome.AGENT_FAILED, "it failed for want of its hint, and did nothing"
+    assert mute.outcome is Outcome.AGENT_FAILED, "it failed without its hint, and did nothing"

@@ -138,10 +138,10 @@ def test_what_an_agent_puts_in_our_way_leads_us_nowhere(
     prompt = tmp_path / "prompt.md"
     prompt.write_text("Do it.\n")
     command = agent(HOSTILE.replace("{answer}", GOOD))
-    given = ("--cli", "command", "--command", command, "--sandbox", "require", "--pass-env", "VICTIM")
+    options = ("--cli", "command", "--command", command, "--sandbox", "require", "--pass-env", "VICTIM")
     more = ("--prompt-file", str(prompt), "--expose", str(tmp_path / "agents"))
     for _ in range(2):  # and neither does what an earlier run left behind
-        done = zero(*given, *more, after=("exec",), VICTIM=str(victim))
+        done = zero(*options, *more, after=("exec",), VICTIM=str(victim))
         assert done.code == 0, done.stderr + (workspace / "traces" / "stdout.log").read_text()
         assert "not a regular file" in (workspace / "traces" / "run.json").read_text()
         assert victim.read_text() == "untouched"
@@ -160,22 +160,22 @@ def test_no_sandbox_can_be_a_reason_to_refuse(zero: Zero, agent: Agent, tmp_path
     assert "no sandbox" in warned.stderr
 
 
-def test_the_proxy_opens_tunnels_to_whom_it_was_told_and_refuses_others() -> None:
-    with web("told") as told, web("other") as other, run_relay([Endpoint("127.0.0.2", told)]) as relay:
+def test_the_proxy_opens_tunnels_to_allowed_endpoints_and_refuses_others() -> None:
+    with web("allowed") as allowed, web("other") as other, run_relay([Endpoint("127.0.0.2", allowed)]) as relay:
         assert relay.forwards == ["3128=/run/zero/proxy"]
         assert relay.environment["HTTPS_PROXY"] == "http://127.0.0.1:3128"
 
         def ask(request: str) -> str:
-            line = socket.socket(socket.AF_UNIX)
-            line.settimeout(10)
-            line.connect(str(relay.directory / "proxy"))
-            line.sendall(request.encode())
+            connection = socket.socket(socket.AF_UNIX)
+            connection.settimeout(10)
+            connection.connect(str(relay.directory / "proxy"))
+            connection.sendall(request.encode())
             reply = b""
-            while data := line.recv(4096):
+            while data := connection.recv(4096):
                 reply += data
                 if reply.endswith(b"established\r\n\r\n"):
-                    line.sendall(b"GET / HTTP/1.0\r\n\r\n")
-            line.close()
+                    connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            connection.close()
             return reply.decode()
 
         refused = ask(f"CONNECT 127.0.0.1:{other} HTTP/1.1\r\n\r\n")
@@ -183,7 +183,7 @@ def test_the_proxy_opens_tunnels_to_whom_it_was_told_and_refuses_others() -> Non
         assert relay.refused == [f"127.0.0.1:{other}"]
         assert ask("nonsense\r\n\r\n") == ""
         # 127.0.0.2 is this machine as well, but not by a name that counts as local; nothing listens there for `web`.
-        assert ask(f"CONNECT 127.0.0.2:{told} HTTP/1.1\r\n\r\n") == ""
+        assert ask(f"CONNECT 127.0.0.2:{allowed} HTTP/1.1\r\n\r\n") == ""
     assert not relay.directory.exists()
 
 
@@ -193,22 +193,22 @@ def test_a_tunnel_carries_both_ways() -> None:
     port = server.getsockname()[1]
 
     def echo() -> None:
-        line, _ = server.accept()
-        with line:
-            while data := line.recv(4096):
-                line.sendall(data.upper())
+        connection, _ = server.accept()
+        with connection:
+            while data := connection.recv(4096):
+                connection.sendall(data.upper())
 
     thread = threading.Thread(target=echo, daemon=True)
     thread.start()
     with server, run_relay([Endpoint("127.0.0.3", port)]) as relay:
-        line = socket.socket(socket.AF_UNIX)
-        line.settimeout(10)
-        line.connect(str(relay.directory / "proxy"))
-        line.sendall(f"CONNECT 127.0.0.3:{port} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
-        assert line.recv(4096).startswith(b"HTTP/1.1 200")
-        line.sendall(b"hello")
-        assert line.recv(4096) == b"HELLO"
-        line.close()
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(10)
+        connection.connect(str(relay.directory / "proxy"))
+        connection.sendall(f"CONNECT 127.0.0.3:{port} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+        assert connection.recv(4096).startswith(b"HTTP/1.1 200")
+        connection.sendall(b"hello")
+        assert connection.recv(4096) == b"HELLO"
+        connection.close()
         thread.join(10)
         assert not thread.is_alive()
 

@@ -14,14 +14,14 @@ WORK = Path("/work")
 
 
 def select(
-    wanted: list[str] | None, snapshots: list[str], tmp_path: Path | None = None, text: str = "", **env: str
+    names: list[str] | None, snapshots: list[str], tmp_path: Path | None = None, text: str = "", **env: str
 ) -> list[servers.Server]:
     files = []
     if tmp_path is not None:
         (tmp_path / "more.toml").write_text(text)
         files = [tmp_path / "more.toml"]
     places = [Path(each) for each in snapshots]
-    return servers.select(servers.catalogue(files), wanted, workspace=WORK, snapshots=places, environment=env)
+    return servers.select(servers.catalogue(files), names, workspace=WORK, snapshots=places, environment=env)
 
 
 def test_the_offline_tools_know_their_snapshot() -> None:
@@ -46,16 +46,16 @@ def test_without_a_choice_all_that_can_work_are_taken() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "says"),
+    ("names", "says"),
     [
         (["nothing"], "no MCP server is called nothing"),
         (["live"], "SREARENA_MCP_URL"),
         (["offline_incident_analysis"], "--read-only-dir"),
     ],
 )
-def test_a_named_server_must_be_able_to_work(wanted: list[str], says: str) -> None:
+def test_a_named_server_must_be_able_to_work(names: list[str], says: str) -> None:
     with pytest.raises(RequestError, match=says):
-        select(wanted, [])
+        select(names, [])
 
 
 def test_the_users_table_adds_and_replaces(tmp_path: Path) -> None:
