@@ -1,1 +1,1 @@
-"""Names: what CoreDNS makes of a Corefile, and what it answers."""
+"""DNS: the Corefile and the plugins of CoreDNS."""

@@ -1,6 +1,6 @@
-"""The syntax of a Corefile: tokens, server blocks and directives, and what the parser says of broken ones.
+"""The syntax of a Corefile: tokens, server blocks and directives, and parse errors.
 
-Only syntax is known here; what directives mean is the business of `corefile`. Errors carry the words and the line
+Only syntax is handled here; `corefile` interprets the directives. Errors have the words and the line
 of the real parser, because they are what an operator finds in the log of a crashing CoreDNS.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 Reader = Callable[[str], "str | None"]
-"""Gives the text of a file, None where there is none."""
+"""Returns the text of a file, None where it does not exist."""
 
 MAX_TOKENS = 100_000
 
@@ -30,7 +30,7 @@ class Token:
 class ServerBlock:
     keys: list[str] = field(default_factory=list)
     directives: dict[str, list[Token]] = field(default_factory=dict)
-    """Tokens by directive; a directive given twice has both sets of tokens one after the other."""
+    """Tokens by directive; a directive that occurs twice has the tokens of both, in order."""
 
 
 def tokens_of(text: str, file: str) -> list[Token]:
@@ -94,7 +94,7 @@ class Cursor:
         return False
 
     def next_block(self) -> bool:
-        """Enter, or go on in, the block that follows; False at its end and where there is none."""
+        """Enter the block that follows or move on in it; False at its end and where there is none."""
         if self._nesting:
             self.next()
             if self.value == "}":
@@ -113,7 +113,7 @@ class Cursor:
         return True
 
     def remaining(self) -> list[str]:
-        """The rest of the line, up to an opening brace."""
+        """The remaining tokens of the line, up to an opening brace."""
         found: list[str] = []
         while self.next_arg():
             if self.value == "{":
@@ -126,8 +126,8 @@ class Cursor:
         return self.at < 1 or not self._same_line(self.at - 1)
 
     def _same_line(self, at: int) -> bool:
-        here, following = self.tokens[at], self.tokens[at + 1]
-        return here.file == following.file and here.line + here.text.count("\n") == following.line
+        current, following = self.tokens[at], self.tokens[at + 1]
+        return current.file == following.file and current.line + current.text.count("\n") == following.line
 
     @property
     def value(self) -> str:
@@ -260,23 +260,23 @@ class _Parser(Cursor):
         self._snippets[name] = tokens
 
     def _import(self) -> None:
-        """Put what is imported in place of the import; the cursor ends on its first token."""
+        """Replace the import by the imported tokens; the cursor ends on the first of them."""
         start = self.at
         if not self.next_arg():
             raise self.argument_error()
-        wanted = self.value
+        imported_name = self.value
         if self.next_arg():
             raise self.error("Import takes only one argument (glob pattern or file)")
         self._imports += 1
         if self._imports > 100:
             raise self.error("Import nests too deeply")
-        if wanted in self._snippets:
-            imported = self._snippets[wanted]
+        if imported_name in self._snippets:
+            imported = self._snippets[imported_name]
         else:
-            path = wanted if wanted.startswith("/") else f"{self.file.rpartition('/')[0]}/{wanted}"
+            path = imported_name if imported_name.startswith("/") else f"{self.file.rpartition('/')[0]}/{imported_name}"
             text = self._read(path)
-            if text is None and not any(char in wanted for char in "*?["):
-                raise self.error(f"File to import not found: {wanted}")
+            if text is None and not any(char in imported_name for char in "*?["):
+                raise self.error(f"File to import not found: {imported_name}")
             imported = tokens_of(text, path) if text is not None else []
         self.tokens[start : self.at + 1] = imported
         self.at = start

@@ -1,6 +1,6 @@
-"""How plugins hang together: each may answer, change the question, or pass it on and change the answer.
+"""The chain of plugins: each may reply, change the question, or pass it on and change the reply.
 
-A handler belongs to one loaded configuration and may keep state (a cache does); a reload makes new ones.
+A handler belongs to one loaded configuration and may have state (a cache does); a reload creates new ones.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from srearena.cluster.embedded.network.dns.messages import Question, Reply, is_w
 from srearena.cluster.embedded.network.dns.records import ClusterRecords
 
 MAX_LOOKUPS = 8
-"""How often answering one question may lead to another one."""
+"""How deep the lookups that one question causes may nest."""
 
 
 @dataclass(frozen=True, slots=True)
-class Unanswered:
-    """A name server that was asked and gave no answer."""
+class NoReply:
+    """A query to another name server that got no reply."""
 
     outcome: Outcome
     seconds: float
 
 
-class Surroundings(Protocol):
-    """What a running name server has around it."""
+class ServerContext(Protocol):
+    """What plugins use of the running name server."""
 
     @property
     def clock(self) -> Clock: ...
@@ -43,12 +43,12 @@ class Surroundings(Protocol):
     @property
     def address(self) -> str: ...
 
-    def cluster_known(self) -> bool:
-        """Whether the server has learnt the cluster's Services from the API."""
+    def is_synced(self) -> bool:
+        """Whether the server has listed the cluster's Services from the API."""
         ...
 
-    def ask(self, server: str, port: int, question: Question) -> Reply | Unanswered:
-        """Ask another name server."""
+    def query(self, server: str, port: int, question: Question) -> Reply | NoReply:
+        """Query another name server."""
         ...
 
     def log(self, line: str) -> None: ...
@@ -56,47 +56,47 @@ class Surroundings(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A question on its way through the plugins."""
+    """A question and its context in the chain."""
 
     question: Question
     client: str
-    around: Surroundings
+    server: ServerContext
     lookup: Callable[[Question, Exchange], Reply]
-    """Asks the whole server a further question."""
+    """Resolves a further question through the whole chain."""
     depth: int = 0
 
-    def asking(self, question: Question) -> Exchange:
+    def with_question(self, question: Question) -> Exchange:
         return replace(self, question=question)
 
     def look_up(self, name: str, kind: str) -> Reply:
-        """What the server itself says about another name, as a plugin needs to know it."""
+        """The server's own reply for another name, for plugins that follow aliases."""
         if self.depth >= MAX_LOOKUPS:
             return Reply("SERVFAIL", error="too many lookups")
         return self.lookup(Question(name, kind), replace(self, depth=self.depth + 1))
 
 
-Following = Callable[[Exchange], Reply]
+NextHandler = Callable[[Exchange], Reply]
 
 
 class Handler:
-    def serve(self, exchange: Exchange, following: Following) -> Reply:
-        return following(exchange)
+    def serve(self, exchange: Exchange, next_handler: NextHandler) -> Reply:
+        return next_handler(exchange)
 
 
 @dataclass(frozen=True, slots=True)
-class Building:
-    """What a plugin's setup may know about the server block it is in."""
+class SetupContext:
+    """The server block, for the setup of a plugin."""
 
     zones: tuple[str, ...]
     read: Reader
 
 
-Setup = Callable[[Cursor, Building], "Handler | None"]
+Setup = Callable[[Cursor, SetupContext], "Handler | None"]
 
 
 @dataclass(frozen=True, slots=True)
 class Fallthrough:
-    """For which names an answer that is not there is left to the next plugin."""
+    """The names for which a missing record is left to the next plugin."""
 
     zones: tuple[str, ...] | None = None
 
@@ -120,6 +120,6 @@ def zone_name(text: str) -> str:
     return qualified(text)
 
 
-def zones_of(names: list[str], building: Building) -> tuple[str, ...]:
-    """The zones a plugin was given, or those of its server block."""
-    return tuple(zone_name(name) for name in names) or building.zones
+def zones_of(names: list[str], context: SetupContext) -> tuple[str, ...]:
+    """The zones in the arguments of a plugin, or those of its server block."""
+    return tuple(zone_name(name) for name in names) or context.zones

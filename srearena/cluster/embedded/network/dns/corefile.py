@@ -1,7 +1,7 @@
-"""A Corefile understood: which server answers for which zone on which port, with which plugins.
+"""Loading a Corefile: the servers by zone and port, each with its chain of plugins.
 
-`load` either gives a configuration that can serve or raises `CorefileError` with the text that CoreDNS would print.
-A configuration keeps the state of its plugins (caches), so it belongs to one running server.
+`load` returns a configuration or raises `CorefileError` with the text that CoreDNS would print. A configuration has the
+state of its plugins (caches), so it belongs to one running server.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from functools import partial
 
 import orjson
 
-from srearena.cluster.embedded.network.dns import answering, caching, forwarding, observing, rewriting, templating
+from srearena.cluster.embedded.network.dns import backends, cache, forward, rewrite, server_plugins, template
 from srearena.cluster.embedded.network.dns.caddyfile import CorefileError, Cursor, Reader, ServerBlock, parse
-from srearena.cluster.embedded.network.dns.chain import Building, Exchange, Following, Handler, Setup, zone_name
+from srearena.cluster.embedded.network.dns.chain import Exchange, Handler, NextHandler, Setup, SetupContext, zone_name
 from srearena.cluster.embedded.network.dns.directives import KNOWN, ORDER
 from srearena.cluster.embedded.network.dns.messages import REFUSED, Reply, zone_of
-from srearena.cluster.embedded.network.dns.observing import Setting
+from srearena.cluster.embedded.network.dns.server_plugins import Setting
 
 __all__ = ["DEFAULT_COREFILE", "Configuration", "CorefileError", "load", "syntax_digest"]
 
@@ -49,22 +49,22 @@ DEFAULT_COREFILE = """.:53 {
 """What kubeadm writes."""
 
 _SETUPS: dict[str, Setup] = {
-    "cache": caching.cache,
-    "errors": observing.errors,
-    "file": answering.zone_file,
-    "forward": forwarding.forward,
-    "health": observing.health,
-    "hosts": answering.hosts,
-    "kubernetes": answering.kubernetes,
-    "loadbalance": observing.loadbalance,
-    "log": observing.log,
-    "loop": observing.loop,
-    "prometheus": observing.prometheus,
-    "ready": observing.ready,
-    "reload": observing.reload,
-    "rewrite": rewriting.rewrite,
-    "template": templating.template,
-    "whoami": answering.whoami,
+    "cache": cache.cache,
+    "errors": server_plugins.errors,
+    "file": backends.zone_file,
+    "forward": forward.forward,
+    "health": server_plugins.health,
+    "hosts": backends.hosts,
+    "kubernetes": backends.kubernetes,
+    "loadbalance": server_plugins.loadbalance,
+    "log": server_plugins.log,
+    "loop": server_plugins.loop,
+    "prometheus": server_plugins.prometheus,
+    "ready": server_plugins.ready,
+    "reload": server_plugins.reload,
+    "rewrite": rewrite.rewrite,
+    "template": template.template,
+    "whoami": backends.whoami,
 }
 _TRANSPORTS = {"dns": 53, "tls": 853, "quic": 853, "grpc": 443, "https": 443, "https3": 443}
 
@@ -99,7 +99,7 @@ class Configuration:
         return sorted({server.port for server in self.servers if server.transport == "dns"})
 
     def settings(self, name: str) -> list[Setting]:
-        """What the server blocks say about a plugin such as `health` or `reload`."""
+        """The settings of a plugin such as `health` or `reload` in all server blocks."""
         found = [server.handlers.get(name) for server in self.servers]
         return [setting for setting in found if isinstance(setting, Setting)]
 
@@ -107,7 +107,7 @@ class Configuration:
         return [handler for server in self.servers for handler in server.handlers.values() if isinstance(handler, kind)]
 
     def answer(self, port: int, exchange: Exchange) -> Reply:
-        """The answer of the server that is responsible on that port; nobody is: REFUSED."""
+        """The reply of the server for the zone on that port; REFUSED where there is none."""
         servers = self._by_port.get(port, {})
         zone = zone_of(exchange.question.name, tuple(servers))
         if zone is None:
@@ -116,26 +116,26 @@ class Configuration:
 
 
 def load(text: str, file: str = "/etc/coredns/Corefile", read: Reader = lambda path: None) -> Configuration:
-    """Understand a Corefile. `read` gives the files that plugins ask for, as the container has them."""
+    """Load a Corefile. `read` returns the files of the container that plugins use."""
     blocks = parse(text, file, KNOWN, read)
     places = [[_place(key) for key in block.keys] for block in blocks]
-    taken: set[tuple[str, str, int]] = set()
+    assigned: set[tuple[str, str, int]] = set()
     for place in (place for group in places for place in group):
-        if place in taken:
+        if place in assigned:
             transport, zone, port = place
             raise CorefileError(f"cannot serve {transport}://{zone}:{port} - it is already defined")
-        taken.add(place)
+        assigned.add(place)
     handlers: list[dict[str, Handler]] = [{} for _ in blocks]
     for name in ORDER:
-        for block, group, made in zip(blocks, places, handlers, strict=True):
+        for block, group, block_handlers in zip(blocks, places, handlers, strict=True):
             if name in block.directives:
-                handler = _set_up(name, block, Building(tuple(zone for _, zone, _ in group), read), file)
+                handler = _set_up(name, block, SetupContext(tuple(zone for _, zone, _ in group), read), file)
                 if handler is not None:
-                    made[name] = handler
+                    block_handlers[name] = handler
     servers: list[Server] = []
-    for group, made in zip(places, handlers, strict=True):
-        serve = _chained([made[name] for name in ORDER if name in made])
-        servers += [Server(zone, port, transport, made, serve) for transport, zone, port in group]
+    for group, block_handlers in zip(places, handlers, strict=True):
+        serve = _chained([block_handlers[name] for name in ORDER if name in block_handlers])
+        servers += [Server(zone, port, transport, block_handlers, serve) for transport, zone, port in group]
     return Configuration(servers, text)
 
 
@@ -148,10 +148,10 @@ def syntax_digest(text: str, file: str = "/etc/coredns/Corefile", read: Reader =
     return hashlib.sha512(orjson.dumps(shape)).hexdigest()
 
 
-def _set_up(name: str, block: ServerBlock, building: Building, file: str) -> Handler | None:
-    setup = _SETUPS.get(name, observing.without_effect)
+def _set_up(name: str, block: ServerBlock, context: SetupContext, file: str) -> Handler | None:
+    setup = _SETUPS.get(name, server_plugins.without_effect)
     try:
-        return setup(Cursor(block.directives[name], file), building)
+        return setup(Cursor(block.directives[name], file), context)
     except CorefileError as error:
         raise CorefileError(f"plugin/{name}: {error}") from None
 
@@ -173,12 +173,12 @@ def _place(key: str) -> tuple[str, str, int]:
 
 
 def _chained(handlers: list[Handler]) -> Callable[[Exchange], Reply]:
-    following: Following = partial(answering.LastResort().serve, following=_nowhere)
+    next_handler: NextHandler = partial(backends.NoNextPlugin().serve, next_handler=_refuse)
     for handler in reversed(handlers):
         if not isinstance(handler, Setting):
-            following = partial(handler.serve, following=following)
-    return following
+            next_handler = partial(handler.serve, next_handler=next_handler)
+    return next_handler
 
 
-def _nowhere(exchange: Exchange) -> Reply:
+def _refuse(exchange: Exchange) -> Reply:
     return Reply(REFUSED)

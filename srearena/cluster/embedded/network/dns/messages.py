@@ -1,7 +1,7 @@
-"""Questions and answers as name servers exchange them.
+"""DNS questions and replies.
 
-Names inside this package are lower case and end with a dot. An answer also says how long the server took for it and,
-where it came from a cache, until when it will be the same.
+Names inside this package are lower case and end with a dot. A reply also has the time the server took and, where it
+came from a cache, the time at which it expires.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Reply:
     seconds: float = 0.0
     """Time the server took, waiting for others included."""
     negative_ttl: int = 5
-    """How long others may believe that there is nothing (the SOA's minimum)."""
+    """How long a negative reply may be cached (the SOA's minimum)."""
     expires: float = FOREVER
-    """The instant up to which the server will say the same, everything else unchanged."""
+    """The time until which the server repeats this reply, everything else unchanged."""
     error: str = ""
     """What went wrong on the server's side, for its log."""
 
@@ -74,7 +74,7 @@ def qualified(name: str) -> str:
 
 @lru_cache(maxsize=8192)
 def is_name(name: str) -> bool:
-    """Whether a name can be asked for at all."""
+    """Whether a name is valid."""
     bare = name.rstrip(".") if name != "." else ""
     if name == ".":
         return True
@@ -88,7 +88,7 @@ def is_within(name: str, zone: str) -> bool:
 
 @lru_cache(maxsize=8192)
 def zone_of(name: str, zones: tuple[str, ...]) -> str | None:
-    """The longest of the zones that holds the name."""
+    """The longest of the zones that contains the name."""
     found: str | None = None
     for zone in zones:
         if is_within(name, zone) and (found is None or len(zone) > len(found)):
@@ -101,7 +101,7 @@ def reverse_name(address: str) -> str:
 
 
 def address_of_reverse(name: str) -> str | None:
-    """The address a name under in-addr.arpa or ip6.arpa stands for."""
+    """The address of a name under in-addr.arpa or ip6.arpa."""
     bare = name.rstrip(".")
     if bare.endswith(".in-addr.arpa"):
         parts = bare[: -len(".in-addr.arpa")].split(".")

@@ -28,15 +28,15 @@ class Endpoint:
 
     address: str
     label: str
-    """The label it has under the Service's name."""
+    """Its label under the Service's name."""
     port_name: str
     protocol: str
     port: int
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A name under cluster.local, taken apart."""
+class ParsedName:
+    """The parts of a name under cluster.local."""
 
     zone: str
     kind: str
@@ -48,34 +48,34 @@ class Wanted:
     protocol: str = ""
 
 
-def taken_apart(name: str, zone: str) -> Wanted | None:
-    """What a name asks for; None where it can be nobody's."""
+def parse_name(name: str, zone: str) -> ParsedName | None:
+    """Parse a name; None where no Service or pod can have it."""
     bare = name[: -len(zone) - 1] if name != zone else ""
     if not bare:
-        return Wanted(zone, "")
+        return ParsedName(zone, "")
     labels = bare.split(".")
     kind = labels.pop()
     if kind not in ("svc", "pod"):
         return None
     if not labels:
-        return Wanted(zone, kind)
+        return ParsedName(zone, kind)
     namespace = labels.pop()
     if not labels:
-        return Wanted(zone, kind, namespace)
+        return ParsedName(zone, kind, namespace)
     service = labels.pop()
     if not labels:
-        return Wanted(zone, kind, namespace, service)
+        return ParsedName(zone, kind, namespace, service)
     if kind == "pod":
         return None
     if len(labels) == 1:
-        return Wanted(zone, kind, namespace, service, endpoint=labels[0])
+        return ParsedName(zone, kind, namespace, service, endpoint=labels[0])
     if len(labels) == 2 and labels[0].startswith("_") and labels[1].startswith("_"):
-        return Wanted(zone, kind, namespace, service, port=labels[0][1:], protocol=labels[1][1:])
+        return ParsedName(zone, kind, namespace, service, port=labels[0][1:], protocol=labels[1][1:])
     return None
 
 
 class ClusterRecords:
-    """Looks names up in the store. `lookup` gives None for a name that does not exist."""
+    """Records from the store. `lookup` returns None for a name that does not exist."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -88,21 +88,21 @@ class ClusterRecords:
     ) -> tuple[DnsRecord, ...] | None:
         if kind == "TXT" and name == f"dns-version.{zone}":
             return (DnsRecord(name, "TXT", f'"{DNS_SCHEMA}"', ttl),)
-        wanted = taken_apart(name, zone)
-        if wanted is None:
+        parsed = parse_name(name, zone)
+        if parsed is None:
             return None
-        if not wanted.namespace:
+        if not parsed.namespace:
             return ()
-        if self._store.get(NAMESPACES, "", wanted.namespace) is None:
+        if self._store.get(NAMESPACES, "", parsed.namespace) is None:
             return None
-        if not wanted.name:
+        if not parsed.name:
             return ()
-        if wanted.kind == "pod":
-            return self._pod(name, wanted, kind, pods, ttl)
-        return self._service(name, wanted, kind, ttl, pod_names)
+        if parsed.kind == "pod":
+            return self._pod(name, parsed, kind, pods, ttl)
+        return self._service(name, parsed, kind, ttl, pod_names)
 
     def reverse(self, name: str, zone: str, ttl: int = 5, pod_names: bool = False) -> tuple[DnsRecord, ...] | None:
-        """Who has the address that a reverse name stands for."""
+        """The PTR records of a reverse name."""
         address = address_of_reverse(name)
         if address is None:
             return None
@@ -123,22 +123,24 @@ class ClusterRecords:
 
     # Services
 
-    def _service(self, name: str, wanted: Wanted, kind: str, ttl: int, pod_names: bool) -> tuple[DnsRecord, ...] | None:
-        service = self._store.get(SERVICES, wanted.namespace, wanted.name)
+    def _service(
+        self, name: str, parsed: ParsedName, kind: str, ttl: int, pod_names: bool
+    ) -> tuple[DnsRecord, ...] | None:
+        service = self._store.get(SERVICES, parsed.namespace, parsed.name)
         if service is None:
             return None
         spec = service.get("spec") or {}
         if spec.get("type") == "ExternalName":
-            if wanted.endpoint:
+            if parsed.endpoint:
                 return None
             return (DnsRecord(name, "CNAME", qualified(str(spec.get("externalName") or "")), ttl),)
-        base = f"{wanted.name}.{wanted.namespace}.svc.{wanted.zone}"
-        if spec.get("clusterIP") == "None" or wanted.endpoint:
+        base = f"{parsed.name}.{parsed.namespace}.svc.{parsed.zone}"
+        if spec.get("clusterIP") == "None" or parsed.endpoint:
             endpoints = [
                 endpoint
-                for endpoint in self.endpoints(wanted.namespace, wanted.name, pod_names)
-                if (not wanted.endpoint or endpoint.label == wanted.endpoint)
-                and _is_port(wanted, endpoint.port_name, endpoint.protocol)
+                for endpoint in self.endpoints(parsed.namespace, parsed.name, pod_names)
+                if (not parsed.endpoint or endpoint.label == parsed.endpoint)
+                and _is_port(parsed, endpoint.port_name, endpoint.protocol)
             ]
             if not endpoints:
                 return None
@@ -148,7 +150,7 @@ class ClusterRecords:
         ports = [
             int(port["port"])
             for port in spec.get("ports") or ()
-            if _is_port(wanted, port.get("name") or "", port.get("protocol") or "TCP")
+            if _is_port(parsed, port.get("name") or "", port.get("protocol") or "TCP")
         ]
         if not ports:
             return None
@@ -176,10 +178,10 @@ class ClusterRecords:
 
     # Pods
 
-    def _pod(self, name: str, wanted: Wanted, kind: str, mode: str, ttl: int) -> tuple[DnsRecord, ...] | None:
+    def _pod(self, name: str, parsed: ParsedName, kind: str, mode: str, ttl: int) -> tuple[DnsRecord, ...] | None:
         if mode == "disabled":
             return None
-        dashed = wanted.name
+        dashed = parsed.name
         address = (
             dashed.replace("-", ".") if dashed.count("-") == 3 and "--" not in dashed else dashed.replace("-", ":")
         )
@@ -187,15 +189,15 @@ class ClusterRecords:
             return None
         if mode == "verified":
             pods = self._store.indexed(PODS, BY_ADDRESS, address)
-            if not any(namespace_of(pod) == wanted.namespace for pod in pods):
+            if not any(namespace_of(pod) == parsed.namespace for pod in pods):
                 return None
         return _address_records(name, kind, (address,), ttl)
 
 
-def _is_port(wanted: Wanted, name: str, protocol: str) -> bool:
-    if not wanted.port:
+def _is_port(parsed: ParsedName, name: str, protocol: str) -> bool:
+    if not parsed.port:
         return True
-    return name.lower() == wanted.port and protocol.lower() == wanted.protocol
+    return name.lower() == parsed.port and protocol.lower() == parsed.protocol
 
 
 def _address_records(name: str, kind: str, addresses: Iterable[str], ttl: int) -> tuple[DnsRecord, ...]:

@@ -1,4 +1,4 @@
-"""Programs that are part of the network: CoreDNS, kube-proxy, the ingress controller. Importing this registers them."""
+"""Programs of the network: CoreDNS, kube-proxy, the ingress controller, fortio. Importing this registers them."""
 
 from srearena.cluster.embedded.network.programs import coredns, fortio, ingress_nginx, kube_proxy
 

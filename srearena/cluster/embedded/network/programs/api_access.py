@@ -1,4 +1,4 @@
-"""Whether a component of the network gets at the API from where it runs, which it needs to learn of anything."""
+"""Whether a network component can reach the API server from its host."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OPEN = (Outcome.CONNECTED, Outcome.REFUSED)
 
 
 def through_service(network: Network, host: Host) -> Outcome:
-    """What a client of the `kubernetes` Service meets. Who answers behind its endpoint is not for us to judge."""
+    """The outcome of a connection to the `kubernetes` Service; the endpoint itself is not checked."""
     service = network.world.store.get("services", *API_SERVICE)
     address = dig(service, "spec", "clusterIP")
     if not address:
@@ -25,7 +25,7 @@ def through_service(network: Network, host: Host) -> Outcome:
 
 
 def directly(network: Network, host: Host) -> Outcome:
-    """What a client of the API server's own address meets."""
+    """The outcome of a connection to the API server's own address."""
     slices = network.fabric.services.slices(*API_SERVICE)
     address = dig(slices[0], "endpoints", 0, "addresses", 0) if slices else None
     if not address:
@@ -36,5 +36,5 @@ def directly(network: Network, host: Host) -> Outcome:
 
 
 def identity(pod: Obj) -> User:
-    """Who a pod is to the API."""
+    """The user a pod authenticates as."""
     return service_account(namespace_of(pod), dig(pod, "spec", "serviceAccountName", default="default"))

@@ -1,7 +1,7 @@
-"""CoreDNS as a program: what it reads, where it listens, how it starts, reloads and stops.
+"""CoreDNS as a program: configuration, listeners, start, reload and shutdown.
 
-The Corefile is the one in the container's file system, so a changed ConfigMap takes effect when the kubelet has
-projected it and the reload plugin has looked, and a broken one stops new pods while running ones keep what they have.
+The Corefile is the one in the container's file system: a changed ConfigMap takes effect when the kubelet has projected
+it and the reload plugin has checked it. A broken one crashes new pods; running ones keep their configuration.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from srearena.cluster.embedded.clock import Signal
 from srearena.cluster.embedded.machine.networking.reachability import Outcome
 from srearena.cluster.embedded.machine.networking.sockets import HttpRequest, HttpResponse, Listener
 from srearena.cluster.embedded.machine.processes.process import Process
-from srearena.cluster.embedded.network.dns.answering import Kubernetes
+from srearena.cluster.embedded.network.dns.backends import Kubernetes
 from srearena.cluster.embedded.network.dns.coredns import CoreDns
 from srearena.cluster.embedded.network.dns.corefile import Configuration, CorefileError, load, syntax_digest
 from srearena.cluster.embedded.network.dns.messages import Question, Reply
@@ -48,7 +48,7 @@ class CoreDnsProgram(Program):
 
 
 class _Run:
-    """One life of the process."""
+    """One run of the process."""
 
     def __init__(self, process: Process, version: str) -> None:
         self.process = process
@@ -58,7 +58,7 @@ class _Run:
         self.facade = facade if isinstance(facade, NetworkClient) else None
         self.server: CoreDns | None = None
         self.listeners: list[Listener] = []
-        self.going_down = False
+        self.shutting_down = False
 
     def log(self, line: str) -> None:
         self.process.container.log.write("stdout", line.encode() + b"\n")
@@ -88,8 +88,8 @@ class _Run:
         if self.facade is not None:
             self.server = self.facade.network.name_server(self.facade.host, configuration, self.log)
             self.server.synced = not configuration.plugins(Kubernetes)
-            if not self.server.synced and not await self.learn_cluster(stop):
-                process.spawn_thread(self.keep_learning())
+            if not self.server.synced and not await self.sync_cluster(stop):
+                process.spawn_thread(self.retry_sync())
         try:
             self.listen(configuration)
         except OSError as error:
@@ -115,19 +115,19 @@ class _Run:
 
     # The cluster's Services
 
-    async def learn_cluster(self, stop: Signal[int]) -> bool:
-        """Get the first lists from the API; the server starts without them if that takes too long."""
-        if self.synced_now():
+    async def sync_cluster(self, stop: Signal[int]) -> bool:
+        """List the resources from the API; the server starts without them after a timeout."""
+        if self.try_sync():
             return True
         self.log("[INFO] plugin/kubernetes: waiting for Kubernetes API before starting server")
         deadline = self.process.clock.now + STARTUP_TIMEOUT
         while self.process.clock.now < deadline and not await stop.wait(0.5):
-            if self.synced_now():
+            if self.try_sync():
                 return True
         self.log("[WARNING] plugin/kubernetes: starting server with unsynced Kubernetes API")
         return False
 
-    def synced_now(self) -> bool:
+    def try_sync(self) -> bool:
         assert self.facade is not None and self.server is not None
         network = self.facade.network
         user = identity(self.process.container.host.pod)
@@ -139,10 +139,10 @@ class _Run:
         network.fabric.move_epoch()
         return True
 
-    async def keep_learning(self) -> None:
+    async def retry_sync(self) -> None:
         assert self.facade is not None
         network = self.facade.network
-        while not self.synced_now():
+        while not self.try_sync():
             reached = through_service(network, self.facade.host)
             user = identity(self.process.container.host.pod)
             for group, resource in WATCHED:
@@ -162,7 +162,7 @@ class _Run:
     # Sockets
 
     def listen(self, configuration: Configuration) -> None:
-        """Take the ports of a configuration; OSError where one is taken."""
+        """Bind the ports of a configuration; OSError where one is in use."""
         process, sockets = self.process, self.process.container.namespace
         for port in configuration.ports:
             sockets_of_port = [
@@ -193,12 +193,12 @@ class _Run:
     async def health(self, request: HttpRequest) -> HttpResponse:
         if request.path != "/health":
             return HttpResponse.text("404 page not found\n", 404)
-        return HttpResponse.text("OK", 503 if self.going_down else 200)
+        return HttpResponse.text("OK", 503 if self.shutting_down else 200)
 
     async def ready(self, request: HttpRequest) -> HttpResponse:
         if request.path != "/ready":
             return HttpResponse.text("404 page not found\n", 404)
-        if self.going_down:
+        if self.shutting_down:
             return HttpResponse.text("Shutting down", 503)
         if self.server is not None and not self.server.synced:
             self.log('[INFO] plugin/ready: Still waiting on: "kubernetes"')
@@ -215,7 +215,7 @@ class _Run:
     # Reload
 
     async def reloading(self, configuration: Configuration) -> None:
-        """Look at the Corefile every now and then, as long as the configuration in force wants that."""
+        """Check the Corefile periodically, while the active configuration has the reload plugin."""
         seen = configuration.text
         digest = syntax_digest(seen, self.file, self.read)
         while settings := configuration.settings("reload"):
@@ -236,7 +236,7 @@ class _Run:
             configuration = self.reload(text, configuration)
 
     def reload(self, text: str, old: Configuration) -> Configuration:
-        """Run a changed Corefile, or go on with the old one."""
+        """Load a changed Corefile, or keep the old configuration."""
         self.log("[INFO] Reloading")
         try:
             new = load(text, self.file, self.read)
@@ -259,7 +259,7 @@ class _Run:
         self.log("[INFO] Reloading complete")
         return new
 
-    # The end
+    # Exit
 
     async def loop_found(self, zone: str) -> int:
         random = self.process.container.random
@@ -275,7 +275,7 @@ class _Run:
         waits = [s.values.get("lameduck", 0.0) for s in configuration.settings("health")] if configuration else []
         if any(waits) and signal == "SIGTERM":
             self.log(f"[INFO] plugin/health: Going into lameduck mode for {max(waits):g}s")
-            self.going_down = True
+            self.shutting_down = True
             await self.process.sleep(max(waits))
         return 0
 

@@ -1,8 +1,8 @@
-"""fortio: a server that echoes, and a load tester that opens connections and keeps them.
+"""fortio: an echo server, and a load tester that opens connections and keeps them open.
 
-A few connections it really opens, and opens again when they break; many it keeps in numbers, since nobody needs a
-hundred thousand sockets to fill a table. A network namespace has only so many local ports for one peer, so that a
-tester holds no more than that.
+Up to a limit it opens real connections, and again when they break; more than that it only declares as a number, since
+filling a connection tracking table needs no sockets. The local ports of a network namespace for one peer are the limit
+of its connections.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from srearena.cluster.embedded.programs.timestamps import stamp
 PORT = 8080
 _MEMORY = 24 * 1024 * 1024
 _PER_CONNECTION = 4 * 1024
-_REAL = 2000
-"""Up to how many connections are really opened."""
-_AGAIN = 5.0
+_MAX_SOCKETS = 2000
+"""The largest number of connections that are opened as sockets."""
+_RETRY_SECONDS = 5.0
 _SWITCHES = frozenset({"keepalive", "quiet", "a", "stdclient", "allow-initial-errors"})
 
 
@@ -68,57 +68,57 @@ async def _serve(process: Process) -> int:
 async def _load(process: Process, flags: Flags) -> int:
     facade = process.container.network
     url = urlsplit(flags.operands[-1] if flags.operands else "")
-    wanted = int(flags.get("c", "4")) if flags.get("c", "4").isdigit() else 4
+    requested = int(flags.get("c", "4")) if flags.get("c", "4").isdigit() else 4
     if not isinstance(facade, NetworkClient) or not url.hostname:
         await process.error("Error: need a url\n")
         return 1
     stop = stop_signal(process)
     host, port = url.hostname, url.port or 80
-    tried = await facade.connect(host, port, timeout=3.0)
-    if tried.outcome is not Outcome.CONNECTED or tried.connection is None:
-        await process.error(f"{_when(process)} [ERR] Unable to connect to {host}:{port} : {tried.outcome.value}\n")
+    first = await facade.connect(host, port, timeout=3.0)
+    if first.outcome is not Outcome.CONNECTED or first.connection is None:
+        await process.error(f"{_when(process)} [ERR] Unable to connect to {host}:{port} : {first.outcome.value}\n")
         return 1
-    if wanted <= _REAL:
-        await _hold(process, facade, (host, port), wanted, stop)
-        tried.connection.close()
+    if requested <= _MAX_SOCKETS:
+        await _keep_open(process, facade, (host, port), requested, stop)
+        first.connection.close()
         return 0
     network = facade.network
     flows, path = network.fabric.flows, network.reach(facade.host, host, port).path
-    held = min(wanted, flows.ports(facade.host).size)
+    count = min(requested, flows.ports(facade.host).size)
     server = path.host.node if path is not None and path.host is not None else ""
     nodes = {node for node in (process.container.host.node_name, server) if node}
     purpose = f"{facade.host.address}:{process.pid}"
-    process.set_memory(_MEMORY + held * _PER_CONNECTION)
-    await process.error(f"{_when(process)} [INF] Starting at {flags.get('qps', '8')} qps with {held} thread(s)\n")
+    process.set_memory(_MEMORY + count * _PER_CONNECTION)
+    await process.error(f"{_when(process)} [INF] Starting at {flags.get('qps', '8')} qps with {count} thread(s)\n")
     try:
         for node in nodes:
-            flows.carry(node, purpose, held)
+            flows.carry(node, purpose, count)
         await stop.wait()
     finally:
         for node in nodes:
             flows.carry(node, purpose, 0)
-        tried.connection.close()
+        first.connection.close()
     return 0
 
 
-async def _hold(
-    process: Process, facade: NetworkClient, server: tuple[str, int], wanted: int, stop: Signal[int]
+async def _keep_open(
+    process: Process, facade: NetworkClient, server: tuple[str, int], requested: int, stop: Signal[int]
 ) -> None:
-    """Keep so many connections open until told to stop."""
-    await process.error(f"{_when(process)} [INF] Starting with {wanted} thread(s)\n")
-    held: list[Connection] = []
+    """Keep a number of connections open until the stop signal."""
+    await process.error(f"{_when(process)} [INF] Starting with {requested} thread(s)\n")
+    connections: list[Connection] = []
     try:
         while not stop.is_set:
-            held = [one for one in held if one.incoming.writer_open]
-            while len(held) < wanted and not stop.is_set:
-                made = await facade.connect(*server, timeout=3.0)
-                if made.connection is None:
-                    await process.error(f"{_when(process)} [ERR] Unable to connect : {made.outcome.value}\n")
+            connections = [one for one in connections if one.incoming.writer_open]
+            while len(connections) < requested and not stop.is_set:
+                result = await facade.connect(*server, timeout=3.0)
+                if result.connection is None:
+                    await process.error(f"{_when(process)} [ERR] Unable to connect : {result.outcome.value}\n")
                     break
-                held.append(made.connection)
-            await stop.wait(_AGAIN)
+                connections.append(result.connection)
+            await stop.wait(_RETRY_SECONDS)
     finally:
-        for one in held:
+        for one in connections:
             one.close()
 
 

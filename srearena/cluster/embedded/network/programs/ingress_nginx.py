@@ -1,4 +1,4 @@
-"""The ingress-nginx controller: an HTTP proxy that sends requests to the endpoints behind an Ingress's Services."""
+"""The ingress-nginx controller: an HTTP proxy to the endpoints of the Services of Ingresses."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from srearena.cluster.embedded.store import Change, Store
 CONTROLLER = "k8s.io/ingress-nginx"
 CONNECT_TIMEOUT, READ_TIMEOUT = 5.0, 60.0
 TRIES = 3
-"""How many endpoints a request that could not be sent is offered to."""
+"""How many endpoints are tried for a request that could not be sent."""
 SYNC_SECONDS = 1.0
-"""How long it gathers changes before it reads them."""
+"""Seconds for which changes are collected before they are applied."""
 HEALTH_PORT = 10254
 _MEMORY = 90 * 1024 * 1024
 _PAGES = {
@@ -67,7 +67,7 @@ class _Run:
         self.facade = facade if isinstance(facade, NetworkClient) else None
         self.table = IngressTable(())
         self.stale = True
-        self.news = Changed(process.clock)
+        self.changes = Changed(process.clock)
         self.turn = 0
         self.controller = next((w.partition("=")[2] for w in process.argv if w.startswith("--controller-class=")), "")
         self.classless = "--watch-ingress-without-class=true" in process.argv
@@ -86,7 +86,7 @@ class _Run:
             return 0
         store = self.facade.network.world.store
         unsubscribe = [store.subscribe(self.changed, resource) for resource in (INGRESSES, CLASSES, SECRETS)]
-        process.spawn_thread(self.complain(store))
+        process.spawn_thread(self.log_warnings(store))
         try:
             await stop.wait()
         finally:
@@ -100,14 +100,14 @@ class _Run:
             if all(key != secret for secret, _ in self.rules().certificates.values()):
                 return
         self.stale = True
-        self.news.notify()
+        self.changes.notify()
 
-    async def complain(self, store: Store) -> None:
-        """Say what is wrong with the hosts' certificates, whenever it is read anew and something is."""
+    async def log_warnings(self, store: Store) -> None:
+        """Log problems of the hosts' certificates after every sync."""
         while True:
             for text in warnings(self.rules(), store, self.process.clock.now):
                 await self.process.error(klog_line(self.process, "W", "controller.go:1407", text))
-            await self.news.wait()
+            await self.changes.wait()
             await self.process.sleep(SYNC_SECONDS)
 
     def identity(self, server_name: str) -> TlsIdentity:
@@ -175,7 +175,7 @@ class _Run:
         return _page(status)
 
     def endpoints(self, destination: Destination) -> list[tuple[str, int]]:
-        """Ready endpoints of a Service's port; the controller does not go through the Service's address."""
+        """The ready endpoints of a Service's port; the controller does not use the Service's address."""
         assert self.facade is not None
         network = self.facade.network
         service = network.world.store.get("services", destination.namespace, destination.service)
@@ -190,8 +190,8 @@ class _Run:
         if service is None or port is None:
             return []
         name = port.get("name") or ""
-        known = network.records.endpoints(destination.namespace, destination.service)
-        return [(endpoint.address, endpoint.port) for endpoint in known if endpoint.port_name == name]
+        endpoints = network.records.endpoints(destination.namespace, destination.service)
+        return [(endpoint.address, endpoint.port) for endpoint in endpoints if endpoint.port_name == name]
 
     async def write_access_log(self, request: HttpRequest, response: HttpResponse, routed: Routed) -> None:
         backend = "-"

@@ -1,4 +1,4 @@
-"""kube-proxy as a program: while it runs and hears from the API, its node's rules follow the cluster."""
+"""kube-proxy as a program: while it runs and reaches the API server, its node's rules follow the cluster."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from srearena.cluster.embedded.programs.base import Program
 from srearena.cluster.embedded.programs.registry import program
 
 FIRST_SYNC = 0.3
-LOOK_EVERY = 10.0
-"""Seconds after which a lost, or regained, way to the API is noticed."""
+CHECK_INTERVAL = 10.0
+"""Seconds between checks of the connection to the API server."""
 HEALTH_PORT, METRICS_PORT = 10256, 10249
 MODES = {"": "iptables", "iptables": "iptables", "ipvs": "ipvs", "nftables": "nftables"}
 _MEMORY = 24 * 1024 * 1024
@@ -86,14 +86,14 @@ class _Run:
         try:
             while True:
                 self.follow(node)
-                if await stop.wait(LOOK_EVERY):
+                if await stop.wait(CHECK_INTERVAL):
                     return 0
         finally:
             if self.live:
                 self.facade.network.fabric.proxies.stopped(node)
 
     def settings(self) -> dict[str, Any] | None:
-        """The configuration file; None, with a complaint, where there is none to be used."""
+        """Read the configuration file; None, with an error logged, where it is not usable."""
         path = next((word.partition("=")[2] for word in self.process.argv if word.startswith("--config=")), "")
         if not path:
             return {}
@@ -114,7 +114,7 @@ class _Run:
         return found
 
     def limit_tracking(self, settings: dict[str, Any], node: str) -> None:
-        """kube-proxy sets the size of the connection tracking table."""
+        """Set the size of the connection tracking table, as kube-proxy does."""
         assert self.facade is not None
         per_core = dig(settings, "conntrack", "maxPerCore", default=32768)
         least = dig(settings, "conntrack", "min", default=131072)
@@ -123,22 +123,22 @@ class _Run:
             self.facade.network.fabric.flows.set_limit(node, limit)
 
     def follow(self, node: str) -> None:
-        """Follow the cluster while the API can be heard, keep what there is while it cannot."""
+        """Follow the cluster while the API server is reachable; keep the last rules while it is not."""
         assert self.facade is not None
         network = self.facade.network
         outcome = directly(network, self.facade.host)
-        heard = outcome is Outcome.CONNECTED and not self.process.stopped
-        if heard and not self.live:
+        reachable = outcome is Outcome.CONNECTED and not self.process.stopped
+        if reachable and not self.live:
             for name in ("service config", "endpoint slice config", "node config"):
                 self.log("I", "shared_informer.go:356", f'"Caches are synced" controller="{name}"')
             network.fabric.proxies.started(node)
-        elif not heard and self.live:
+        elif not reachable and self.live:
             why = f"dial tcp: {'i/o timeout' if outcome is Outcome.TIMEOUT else f'connect: {outcome.value}'}"
             for kind in ("Service", "EndpointSlice"):
                 text = f'"Failed to watch" err="failed to list *v1.{kind}: {why}" type="*v1.{kind}"'
                 self.log("E", "reflector.go:200", text)
             network.fabric.proxies.stopped(node)
-        self.live = heard
+        self.live = reachable
 
     async def health(self, request: HttpRequest) -> HttpResponse:
         if request.path not in ("/healthz", "/livez", "/metrics"):

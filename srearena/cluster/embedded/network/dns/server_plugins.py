@@ -1,11 +1,11 @@
-"""Plugins that watch, order or serve around the answers: errors, log, loadbalance, and the settings of a server."""
+"""Plugins that log, reorder replies, or configure the server: errors, log, loadbalance, health, ready, reload..."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from srearena.cluster.embedded.network.dns.caddyfile import CorefileError, Cursor
-from srearena.cluster.embedded.network.dns.chain import Building, Exchange, Following, Handler, zones_of
+from srearena.cluster.embedded.network.dns.chain import Exchange, Handler, NextHandler, SetupContext, zones_of
 from srearena.cluster.embedded.network.dns.messages import RCODES, Reply, zone_of
 from srearena.cluster.embedded.network.dns.options import duration
 
@@ -13,18 +13,18 @@ MIN_RELOAD, MIN_JITTER = 2.0, 1.0
 
 
 class Errors(Handler):
-    """Logs what went wrong."""
+    """Logs errors of other plugins."""
 
-    def serve(self, exchange: Exchange, following: Following) -> Reply:
-        reply = following(exchange)
+    def serve(self, exchange: Exchange, next_handler: NextHandler) -> Reply:
+        reply = next_handler(exchange)
         if reply.error:
             question = exchange.question
             code = RCODES.get(reply.rcode, 2)
-            exchange.around.log(f"[ERROR] plugin/errors: {code} {question.name} {question.kind}: {reply.error}")
+            exchange.server.log(f"[ERROR] plugin/errors: {code} {question.name} {question.kind}: {reply.error}")
         return reply
 
 
-def errors(cursor: Cursor, building: Building) -> Handler:
+def errors(cursor: Cursor, context: SetupContext) -> Handler:
     while cursor.next():
         arguments = cursor.remaining()
         if arguments and arguments != ["stdout"]:
@@ -42,29 +42,29 @@ class Log(Handler):
 
     zones: tuple[str, ...]
 
-    def serve(self, exchange: Exchange, following: Following) -> Reply:
+    def serve(self, exchange: Exchange, next_handler: NextHandler) -> Reply:
         question = exchange.question
         if zone_of(question.name, self.zones) is None:
-            return following(exchange)
-        reply = following(exchange)
-        random = exchange.around.random
+            return next_handler(exchange)
+        reply = next_handler(exchange)
+        random = exchange.server.random
         port, number = 32768 + random.randrange(28232), random.randrange(65536)
         size = 17 + len(question.name)
         flags = "qr,aa,rd" if reply.authoritative else "qr,rd,ra"
         answer_size = size + sum(12 + len(record.name) + len(record.value) for record in reply.records)
-        exchange.around.log(
+        exchange.server.log(
             f'[INFO] {exchange.client}:{port} - {number} "{question.kind} IN {question.name} udp {size} false 512" '
             f"{reply.rcode} {flags} {answer_size} {max(reply.seconds, 0.00005):.9f}s"
         )
         return reply
 
 
-def log(cursor: Cursor, building: Building) -> Handler:
+def log(cursor: Cursor, context: SetupContext) -> Handler:
     zones: tuple[str, ...] = ()
     while cursor.next():
         arguments = cursor.remaining()
         names = arguments[:1] if arguments and "{" in " ".join(arguments[1:]) else arguments
-        zones += zones_of(names, building)
+        zones += zones_of(names, context)
         while cursor.next_block():
             if cursor.value != "class":
                 raise cursor.argument_error()
@@ -74,18 +74,18 @@ def log(cursor: Cursor, building: Building) -> Handler:
 
 
 class LoadBalance(Handler):
-    """Deals the addresses of an answer out in another order each time."""
+    """Shuffles the addresses of every reply."""
 
-    def serve(self, exchange: Exchange, following: Following) -> Reply:
-        reply = following(exchange)
+    def serve(self, exchange: Exchange, next_handler: NextHandler) -> Reply:
+        reply = next_handler(exchange)
         addresses = [record for record in reply.records if record.kind in ("A", "AAAA", "MX")]
         if len(addresses) < 2:
             return reply
-        others = [record for record in reply.records if record.kind not in ("A", "AAAA", "MX")]
-        exchange.around.random.shuffle(addresses)
+        other_records = [record for record in reply.records if record.kind not in ("A", "AAAA", "MX")]
+        exchange.server.random.shuffle(addresses)
         return Reply(
             reply.rcode,
-            (*others, *addresses),
+            (*other_records, *addresses),
             reply.authoritative,
             reply.seconds,
             reply.negative_ttl,
@@ -94,7 +94,7 @@ class LoadBalance(Handler):
         )
 
 
-def loadbalance(cursor: Cursor, building: Building) -> Handler:
+def loadbalance(cursor: Cursor, context: SetupContext) -> Handler:
     while cursor.next():
         arguments = cursor.remaining()
         if arguments and arguments[0] not in ("round_robin", "weighted"):
@@ -106,28 +106,28 @@ def loadbalance(cursor: Cursor, building: Building) -> Handler:
 
 @dataclass(frozen=True)
 class Setting(Handler):
-    """A plugin that takes no part in answering but says how the server runs."""
+    """A plugin that configures the server and handles no queries."""
 
     name: str
     address: str = ""
     values: dict[str, float] = field(default_factory=dict)
 
 
-def health(cursor: Cursor, building: Building) -> Handler:
+def health(cursor: Cursor, context: SetupContext) -> Handler:
     address, lameduck = ":8080", 0.0
     while cursor.next():
         address = _address(cursor, address)
         while cursor.next_block():
             if cursor.value != "lameduck":
                 raise cursor.argument_error()
-            rest = cursor.remaining()
-            if len(rest) != 1:
+            values = cursor.remaining()
+            if len(values) != 1:
                 raise cursor.argument_error()
-            lameduck = duration(rest[0])
+            lameduck = duration(values[0])
     return Setting("health", address, {"lameduck": lameduck})
 
 
-def ready(cursor: Cursor, building: Building) -> Handler:
+def ready(cursor: Cursor, context: SetupContext) -> Handler:
     address = ":8181"
     while cursor.next():
         address = _address(cursor, address)
@@ -136,7 +136,7 @@ def ready(cursor: Cursor, building: Building) -> Handler:
     return Setting("ready", address)
 
 
-def prometheus(cursor: Cursor, building: Building) -> Handler:
+def prometheus(cursor: Cursor, context: SetupContext) -> Handler:
     address = "localhost:9153"
     while cursor.next():
         address = _address(cursor, address)
@@ -159,7 +159,7 @@ def _address(cursor: Cursor, default: str) -> str:
     return arguments[0]
 
 
-def reload(cursor: Cursor, building: Building) -> Handler:
+def reload(cursor: Cursor, context: SetupContext) -> Handler:
     interval, jitter = 30.0, 15.0
     while cursor.next():
         arguments = cursor.remaining()
@@ -176,7 +176,7 @@ def reload(cursor: Cursor, building: Building) -> Handler:
     return Setting("reload", values={"interval": interval, "jitter": jitter})
 
 
-def loop(cursor: Cursor, building: Building) -> Handler:
+def loop(cursor: Cursor, context: SetupContext) -> Handler:
     seen = 0
     while cursor.next():
         seen += 1
@@ -187,6 +187,6 @@ def loop(cursor: Cursor, building: Building) -> Handler:
     return Setting("loop")
 
 
-def without_effect(cursor: Cursor, building: Building) -> Handler | None:
-    """Plugins that exist, may be written down, and change nothing that is simulated."""
+def without_effect(cursor: Cursor, context: SetupContext) -> Handler | None:
+    """Plugins that are accepted and have no effect in the simulation."""
     return None

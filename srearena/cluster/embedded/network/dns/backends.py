@@ -1,4 +1,4 @@
-"""Plugins that know answers themselves: kubernetes, hosts, file and whoami."""
+"""Plugins that serve records themselves: kubernetes, hosts, file and whoami."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from srearena.cluster.embedded.network.addresses import is_address, is_ipv6
 from srearena.cluster.embedded.network.dns.caddyfile import CorefileError, Cursor
 from srearena.cluster.embedded.network.dns.chain import (
     NO_FALLTHROUGH,
-    Building,
     Exchange,
     Fallthrough,
-    Following,
     Handler,
+    NextHandler,
+    SetupContext,
     zones_of,
 )
 from srearena.cluster.embedded.network.dns.messages import (
@@ -56,7 +56,7 @@ REVERSE_ZONES = ("in-addr.arpa.", "ip6.arpa.")
 
 @dataclass
 class Kubernetes(Handler):
-    """Answers from the cluster's own objects."""
+    """Serves the records of the cluster's Services and pods."""
 
     zones: tuple[str, ...]
     pods: str = "disabled"
@@ -69,17 +69,17 @@ class Kubernetes(Handler):
     def primary_zone(self) -> str:
         return next((zone for zone in self.zones if not _is_reverse(zone)), self.zones[0])
 
-    def serve(self, exchange: Exchange, following: Following) -> Reply:
+    def serve(self, exchange: Exchange, next_handler: NextHandler) -> Reply:
         question = exchange.question
         zone = zone_of(question.name, self.zones)
         if zone is None:
-            return following(exchange)
-        if not exchange.around.cluster_known():
+            return next_handler(exchange)
+        if not exchange.server.is_synced():
             return failure("plugin/kubernetes: not ready")
         records = self._records(exchange, question, zone)
         if records is None:
             if self.fallthrough.through(question.name):
-                return following(exchange)
+                return next_handler(exchange)
             return Reply(NXDOMAIN, authoritative=True, negative_ttl=self.ttl)
         if records and records[0].kind == "CNAME" and question.kind not in ("CNAME", "SRV"):
             target = exchange.look_up(records[0].value, question.kind)
@@ -88,30 +88,32 @@ class Kubernetes(Handler):
         return Reply(NOERROR, records, authoritative=True, negative_ttl=self.ttl)
 
     def _records(self, exchange: Exchange, question: Question, zone: str) -> tuple[DnsRecord, ...] | None:
-        known = exchange.around.records
+        cluster = exchange.server.records
         if _is_reverse(zone):
             if question.kind != "PTR":
-                return () if known.reverse(question.name, self.primary_zone, self.ttl) else None
-            return known.reverse(question.name, self.primary_zone, self.ttl, self.pod_names)
+                return () if cluster.reverse(question.name, self.primary_zone, self.ttl) else None
+            return cluster.reverse(question.name, self.primary_zone, self.ttl, self.pod_names)
         if question.name == zone:
             if question.kind == "SOA":
                 text = f"ns.dns.{zone} hostmaster.{zone} 1 7200 1800 86400 {self.ttl}"
                 return (DnsRecord(zone, "SOA", text, self.ttl),)
             if question.kind == "NS":
                 return (DnsRecord(zone, "NS", f"ns.dns.{zone}", self.ttl),)
-        return known.lookup(question.name, zone, question.kind, pods=self.pods, ttl=self.ttl, pod_names=self.pod_names)
+        return cluster.lookup(
+            question.name, zone, question.kind, pods=self.pods, ttl=self.ttl, pod_names=self.pod_names
+        )
 
 
 def _is_reverse(zone: str) -> bool:
     return any(is_within(zone, reverse) for reverse in REVERSE_ZONES)
 
 
-def kubernetes(cursor: Cursor, building: Building) -> Handler:
+def kubernetes(cursor: Cursor, context: SetupContext) -> Handler:
     found: Kubernetes | None = None
     while cursor.next():
         if found is not None:
             raise CorefileError("this plugin can only be used once per Server Block")
-        found = Kubernetes(zones_of(cursor.remaining(), building))
+        found = Kubernetes(zones_of(cursor.remaining(), context))
         while cursor.next_block():
             option = cursor.value
             arguments = cursor.remaining()
@@ -151,7 +153,7 @@ def _ttl(cursor: Cursor, arguments: list[str], least: int, most: int) -> int:
 
 @dataclass
 class Hosts(Handler):
-    """Answers from lines as in /etc/hosts."""
+    """Serves the lines of a hosts file."""
 
     zones: tuple[str, ...]
     addresses: dict[str, list[str]] = field(default_factory=dict)
@@ -171,55 +173,55 @@ class Hosts(Handler):
             self.addresses.setdefault(name, []).append(words[0])
             self.names.setdefault(reverse_name(words[0]), []).append(name)
 
-    def serve(self, exchange: Exchange, following: Following) -> Reply:
+    def serve(self, exchange: Exchange, next_handler: NextHandler) -> Reply:
         question = exchange.question
         if question.kind == "PTR":
             found = self.names.get(question.name, []) if self.reverse else []
             if not found:
-                return following(exchange)
+                return next_handler(exchange)
             records = [DnsRecord(question.name, "PTR", name, self.ttl) for name in found]
             return Reply(NOERROR, tuple(records), authoritative=True)
         if zone_of(question.name, self.zones) is None:
-            return following(exchange)
-        known = self.addresses.get(question.name, [])
-        kinds = [address for address in known if address_kind(address) == question.kind]
-        if not kinds and not known:
+            return next_handler(exchange)
+        addresses = self.addresses.get(question.name, [])
+        matching = [address for address in addresses if address_kind(address) == question.kind]
+        if not matching and not addresses:
             if self.fallthrough.through(question.name):
-                return following(exchange)
-            # There is no zone behind a hosts file that could deny a name.
+                return next_handler(exchange)
+            # A hosts file has no zone with which to deny a name.
             return failure()
-        records = [DnsRecord(question.name, question.kind, address, self.ttl) for address in kinds]
+        records = [DnsRecord(question.name, question.kind, address, self.ttl) for address in matching]
         return Reply(NOERROR, tuple(records), authoritative=True)
 
 
-def hosts(cursor: Cursor, building: Building) -> Handler:
+def hosts(cursor: Cursor, context: SetupContext) -> Handler:
     found: Hosts | None = None
     while cursor.next():
         if found is not None:
             raise CorefileError("this plugin can only be used once per Server Block")
         arguments = cursor.remaining()
         path = arguments[0] if arguments else "/etc/hosts"
-        found = Hosts(zones_of(arguments[1:], building))
-        for line in (building.read(path) or "").splitlines():
+        found = Hosts(zones_of(arguments[1:], context))
+        for line in (context.read(path) or "").splitlines():
             found.add(line)
         while cursor.next_block():
             option = cursor.value
-            rest = cursor.remaining()
+            values = cursor.remaining()
             if option == "fallthrough":
-                found.fallthrough = Fallthrough.of(rest)
+                found.fallthrough = Fallthrough.of(values)
             elif option == "ttl":
-                if len(rest) != 1:
+                if len(values) != 1:
                     raise cursor.argument_error()
-                if not rest[0].isdigit() or not 0 < int(rest[0][:9]) < 2**31:
+                if not values[0].isdigit() or not 0 < int(values[0][:9]) < 2**31:
                     raise cursor.error("ttl provided is invalid")
-                found.ttl = int(rest[0])
+                found.ttl = int(values[0])
             elif option == "no_reverse":
                 found.reverse = False
             elif option == "reload":
-                if len(rest) != 1:
+                if len(values) != 1:
                     raise cursor.argument_error()
-            elif rest:
-                found.add(" ".join([option, *rest]))
+            elif values:
+                found.add(" ".join([option, *values]))
             else:
                 raise cursor.error(f"unknown property '{option}'")
     assert found is not None
@@ -228,51 +230,51 @@ def hosts(cursor: Cursor, building: Building) -> Handler:
 
 @dataclass
 class ZoneFile(Handler):
-    """Answers from a zone file: plain records and wildcards, no delegation."""
+    """Serves a zone file: plain records and wildcards, no delegation."""
 
     zones: tuple[str, ...]
     records: dict[str, list[DnsRecord]]
     fallthrough: Fallthrough = NO_FALLTHROUGH
 
-    def serve(self, exchange: Exchange, following: Following) -> Reply:
+    def serve(self, exchange: Exchange, next_handler: NextHandler) -> Reply:
         question = exchange.question
         if zone_of(question.name, self.zones) is None:
-            return following(exchange)
-        known = self.records.get(question.name)
-        if known is None:
+            return next_handler(exchange)
+        records = self.records.get(question.name)
+        if records is None:
             star = "*." + question.name.partition(".")[2]
-            known = [replace(record, name=question.name) for record in self.records.get(star, ())] or None
-        if known is None:
+            records = [replace(record, name=question.name) for record in self.records.get(star, ())] or None
+        if records is None:
             if self.fallthrough.through(question.name):
-                return following(exchange)
+                return next_handler(exchange)
             return Reply(NXDOMAIN, authoritative=True, negative_ttl=300)
-        alias = next((record for record in known if record.kind == "CNAME"), None)
+        alias = next((record for record in records if record.kind == "CNAME"), None)
         if alias is not None and question.kind != "CNAME":
             target = exchange.look_up(alias.value, question.kind)
             return Reply(NOERROR, (alias, *target.records), True, target.seconds, 300, target.expires)
-        found = tuple(record for record in known if question.kind in (record.kind, "ANY"))
+        found = tuple(record for record in records if question.kind in (record.kind, "ANY"))
         return Reply(NOERROR, found, authoritative=True, negative_ttl=300)
 
 
-def zone_file(cursor: Cursor, building: Building) -> Handler:
+def zone_file(cursor: Cursor, context: SetupContext) -> Handler:
     found: ZoneFile | None = None
     while cursor.next():
         arguments = cursor.remaining()
         if not arguments:
             raise cursor.argument_error()
-        text = building.read(arguments[0])
+        text = context.read(arguments[0])
         if text is None:
             raise CorefileError(f"open {arguments[0]}: no such file or directory")
         found = found or ZoneFile((), {})
-        zones = zones_of(arguments[1:], building)
+        zones = zones_of(arguments[1:], context)
         found.zones += zones
         for zone in zones:
             read_zone(text, zone, found.records)
         while cursor.next_block():
             option = cursor.value
-            rest = cursor.remaining()
+            values = cursor.remaining()
             if option == "fallthrough":
-                found.fallthrough = Fallthrough.of(rest)
+                found.fallthrough = Fallthrough.of(values)
             elif option not in ("reload", "upstream", "transfer"):
                 raise cursor.error(f"unknown property '{option}'")
     assert found is not None
@@ -280,7 +282,7 @@ def zone_file(cursor: Cursor, building: Building) -> Handler:
 
 
 def read_zone(text: str, origin: str, into: dict[str, list[DnsRecord]]) -> None:
-    """Read the records of a zone file; lines it cannot make sense of are left out."""
+    """Read the records of a zone file; invalid lines are ignored."""
     ttl = 3600
     owner = origin
 
@@ -301,35 +303,35 @@ def read_zone(text: str, origin: str, into: dict[str, list[DnsRecord]]) -> None:
             continue
         if not raw[0].isspace():
             owner = full(words.pop(0))
-        own_ttl = ttl
+        record_ttl = ttl
         while words and (words[0].isdigit() or words[0].upper() == "IN"):
             word = words.pop(0)
-            own_ttl = int(word) if word.isdigit() else own_ttl
+            record_ttl = int(word) if word.isdigit() else record_ttl
         if len(words) < 2:
             continue
         kind, data = words[0].upper(), words[1:]
         if kind in ("CNAME", "NS", "PTR"):
             data = [full(data[0])]
-        into.setdefault(owner, []).append(DnsRecord(owner, kind, " ".join(data), own_ttl))
+        into.setdefault(owner, []).append(DnsRecord(owner, kind, " ".join(data), record_ttl))
 
 
 class WhoAmI(Handler):
-    """Tells the client its own address."""
+    """Replies with the address of the client."""
 
-    def serve(self, exchange: Exchange, following: Following) -> Reply:
+    def serve(self, exchange: Exchange, next_handler: NextHandler) -> Reply:
         kind = "AAAA" if is_ipv6(exchange.client) else "A"
         return Reply(NOERROR, (DnsRecord(exchange.question.name, kind, exchange.client, 0),), authoritative=True)
 
 
-def whoami(cursor: Cursor, building: Building) -> Handler:
+def whoami(cursor: Cursor, context: SetupContext) -> Handler:
     cursor.next()
     if cursor.next_arg():
         raise cursor.argument_error()
     return WhoAmI()
 
 
-class LastResort(Handler):
-    """No plugin had an answer."""
+class NoNextPlugin(Handler):
+    """The end of the chain: no plugin replied."""
 
-    def serve(self, exchange: Exchange, following: Following) -> Reply:
+    def serve(self, exchange: Exchange, next_handler: NextHandler) -> Reply:
         return Reply(SERVFAIL, error="plugin/: no next plugin found")

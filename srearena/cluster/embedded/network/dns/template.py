@@ -1,4 +1,4 @@
-"""The template plugin: answers made up from the question."""
+"""The template plugin: replies generated from the question."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from srearena.cluster.embedded.network.addresses import is_address
 from srearena.cluster.embedded.network.dns.caddyfile import Cursor
 from srearena.cluster.embedded.network.dns.chain import (
     NO_FALLTHROUGH,
-    Building,
     Exchange,
     Fallthrough,
-    Following,
     Handler,
+    NextHandler,
+    SetupContext,
     zones_of,
 )
 from srearena.cluster.embedded.network.dns.messages import (
@@ -36,7 +36,7 @@ _TEMPLATE_FIELD = re.compile(r"\.(Name|Class|Type|Zone|Question\.Name|Group\.(\w
 
 @dataclass
 class Template(Handler):
-    """Answers made from the question by a template."""
+    """Generates replies from the question with a template."""
 
     kind: str
     zones: tuple[str, ...]
@@ -45,11 +45,11 @@ class Template(Handler):
     rcode: str = NOERROR
     fallthrough: Fallthrough = NO_FALLTHROUGH
 
-    def serve(self, exchange: Exchange, following: Following) -> Reply:
+    def serve(self, exchange: Exchange, next_handler: NextHandler) -> Reply:
         question = exchange.question
         zone = zone_of(question.name, self.zones)
         if zone is None or self.kind not in ("ANY", question.kind):
-            return following(exchange)
+            return next_handler(exchange)
         for pattern in self.patterns:
             found = pattern.search(question.name)
             if found is None:
@@ -65,7 +65,7 @@ class Template(Handler):
                 records.append(record)
             return Reply(self.rcode, tuple(records), authoritative=True, negative_ttl=60)
         if self.fallthrough.through(question.name):
-            return following(exchange)
+            return next_handler(exchange)
         return failure()
 
 
@@ -102,20 +102,20 @@ def resource_record(text: str) -> DnsRecord | None:
 
 @dataclass
 class Templates(Handler):
-    """Several templates of one block, asked in turn."""
+    """The templates of one server block, tried in turn."""
 
     templates: list[Template] = field(default_factory=list)
 
-    def serve(self, exchange: Exchange, following: Following) -> Reply:
-        def ask(number: int, exchange: Exchange) -> Reply:
+    def serve(self, exchange: Exchange, next_handler: NextHandler) -> Reply:
+        def serve_from(number: int, exchange: Exchange) -> Reply:
             if number == len(self.templates):
-                return following(exchange)
-            return self.templates[number].serve(exchange, lambda onward: ask(number + 1, onward))
+                return next_handler(exchange)
+            return self.templates[number].serve(exchange, lambda onward: serve_from(number + 1, onward))
 
-        return ask(0, exchange)
+        return serve_from(0, exchange)
 
 
-def template(cursor: Cursor, building: Building) -> Handler:
+def template(cursor: Cursor, context: SetupContext) -> Handler:
     found = Templates()
     while cursor.next():
         arguments = cursor.remaining()
@@ -125,27 +125,27 @@ def template(cursor: Cursor, building: Building) -> Handler:
             raise cursor.error(f"invalid query class {arguments[0]}")
         if len(arguments) < 2:
             raise cursor.argument_error()
-        one = Template(arguments[1].upper(), zones_of(arguments[2:], building))
+        one = Template(arguments[1].upper(), zones_of(arguments[2:], context))
         while cursor.next_block():
             option = cursor.value
-            rest = cursor.remaining()
+            values = cursor.remaining()
             if option == "fallthrough":
-                one.fallthrough = Fallthrough.of(rest)
+                one.fallthrough = Fallthrough.of(values)
             elif option in ("upstream", "ederror", "additional", "authority"):
                 continue
-            elif option not in ("match", "answer", "rcode") or not rest:
+            elif option not in ("match", "answer", "rcode") or not values:
                 raise cursor.argument_error()
             elif option == "match":
                 try:
-                    one.patterns += [compiled(text) for text in rest]
+                    one.patterns += [compiled(text) for text in values]
                 except PatternError as error:
                     raise cursor.error(f"could not compile regex {error}") from None
             elif option == "answer":
-                one.answers += rest
+                one.answers += values
             else:
-                if rest[0].upper() not in RCODES:
-                    raise cursor.error(f"unknown rcode {rest[0]}")
-                one.rcode = rest[0].upper()
+                if values[0].upper() not in RCODES:
+                    raise cursor.error(f"unknown rcode {values[0]}")
+                one.rcode = values[0].upper()
         if not one.patterns:
             one.patterns = [compiled(".*")]
         if not one.answers and one.rcode == NOERROR:

@@ -1,11 +1,11 @@
-"""The cache plugin: answers given again until their time is over, whatever became of their truth meanwhile."""
+"""The cache plugin: replies are repeated until their TTL ends, even where they are outdated."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
 from srearena.cluster.embedded.network.dns.caddyfile import CorefileError, Cursor
-from srearena.cluster.embedded.network.dns.chain import Building, Exchange, Following, Handler, zones_of
+from srearena.cluster.embedded.network.dns.chain import Exchange, Handler, NextHandler, SetupContext, zones_of
 from srearena.cluster.embedded.network.dns.messages import (
     NOERROR,
     NXDOMAIN,
@@ -22,7 +22,7 @@ CAPACITY = 9984
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _Entry:
     reply: Reply
     since: float
     until: float
@@ -40,32 +40,32 @@ class Cache(Handler):
     no_denial: tuple[str, ...] = ()
     stale_for: float = 0.0
     keep_ttl: bool = False
-    kept: dict[Question, _Kept] = field(default_factory=dict)
+    entries: dict[Question, _Entry] = field(default_factory=dict)
 
-    def serve(self, exchange: Exchange, following: Following) -> Reply:
+    def serve(self, exchange: Exchange, next_handler: NextHandler) -> Reply:
         question = exchange.question
         if zone_of(question.name, self.zones) is None:
-            return following(exchange)
-        now = exchange.around.clock.now
-        kept = self.kept.get(question)
-        if kept is not None and kept.until > now:
-            return self._aged(kept, now)
-        reply = following(exchange)
-        if kept is not None and reply.rcode == SERVFAIL and kept.until + self.stale_for > now:
-            return replace(self._aged(kept, now), expires=now + 1)
+            return next_handler(exchange)
+        now = exchange.server.clock.now
+        entry = self.entries.get(question)
+        if entry is not None and entry.until > now:
+            return self._aged(entry, now)
+        reply = next_handler(exchange)
+        if entry is not None and reply.rcode == SERVFAIL and entry.until + self.stale_for > now:
+            return replace(self._aged(entry, now), expires=now + 1)
         ttl = self._ttl(question, reply)
         if ttl <= 0:
             return reply
-        if len(self.kept) >= CAPACITY:
-            del self.kept[next(iter(self.kept))]
+        if len(self.entries) >= CAPACITY:
+            del self.entries[next(iter(self.entries))]
         until = now + reply.seconds + ttl
-        self.kept[question] = _Kept(replace(reply, seconds=0.0, error=""), now, until)
+        self.entries[question] = _Entry(replace(reply, seconds=0.0, error=""), now, until)
         return replace(reply, expires=min(reply.expires, until))
 
-    def _aged(self, kept: _Kept, now: float) -> Reply:
-        age = 0 if self.keep_ttl else int(now - kept.since)
-        records = tuple(replace(record, ttl=max(0, record.ttl - age)) for record in kept.reply.records)
-        return replace(kept.reply, records=records, expires=kept.until)
+    def _aged(self, entry: _Entry, now: float) -> Reply:
+        age = 0 if self.keep_ttl else int(now - entry.since)
+        records = tuple(replace(record, ttl=max(0, record.ttl - age)) for record in entry.reply.records)
+        return replace(entry.reply, records=records, expires=entry.until)
 
     def _ttl(self, question: Question, reply: Reply) -> float:
         if reply.rcode == SERVFAIL:
@@ -81,7 +81,7 @@ class Cache(Handler):
         return max(min(min(record.ttl for record in reply.records), self.success_ttl), self.least_success)
 
 
-def cache(cursor: Cursor, building: Building) -> Handler:
+def cache(cursor: Cursor, context: SetupContext) -> Handler:
     found: Cache | None = None
     while cursor.next():
         if found is not None:
@@ -93,7 +93,7 @@ def cache(cursor: Cursor, building: Building) -> Handler:
             if ttl <= 0:
                 raise CorefileError(f"cache TTL can not be zero or negative: {ttl}")
             found.success_ttl = found.denial_ttl = ttl
-        found.zones = zones_of(arguments, building)
+        found.zones = zones_of(arguments, context)
         while cursor.next_block():
             option = cursor.value
             _option(found, option, cursor.remaining(), cursor)
@@ -101,11 +101,11 @@ def cache(cursor: Cursor, building: Building) -> Handler:
     return found
 
 
-def _option(cache: Cache, option: str, rest: list[str], cursor: Cursor) -> None:
+def _option(cache: Cache, option: str, values: list[str], cursor: Cursor) -> None:
     if option in ("success", "denial"):
-        if not rest:
+        if not values:
             raise cursor.argument_error()
-        numbers = [_whole(word) for word in rest[:3]]
+        numbers = [_integer(word) for word in values[:3]]
         ttl = numbers[1] if len(numbers) > 1 else (MAX_SUCCESS if option == "success" else MAX_DENIAL)
         if ttl <= 0:
             raise CorefileError(f"cache TTL can not be zero or negative: {ttl}")
@@ -113,29 +113,29 @@ def _option(cache: Cache, option: str, rest: list[str], cursor: Cursor) -> None:
         setattr(cache, f"{option}_ttl", ttl)
         setattr(cache, f"least_{option}", least)
     elif option == "disable":
-        if not rest or rest[0] not in ("success", "denial"):
+        if not values or values[0] not in ("success", "denial"):
             raise cursor.error(f"cache type for disable must be {'success'!r} or {'denial'!r}".replace("'", '"'))
-        zones = zones_of(rest[1:], Building(cache.zones, lambda path: None))
-        if rest[0] == "success":
+        zones = zones_of(values[1:], SetupContext(cache.zones, lambda path: None))
+        if values[0] == "success":
             cache.no_success += zones
         else:
             cache.no_denial += zones
     elif option == "serve_stale":
         cache.stale_for = 3600.0
     elif option == "servfail":
-        if len(rest) != 1:
+        if len(values) != 1:
             raise cursor.argument_error()
-        cache.failure_ttl = min(300.0, duration(rest[0]))
+        cache.failure_ttl = min(300.0, duration(values[0]))
     elif option == "keepttl":
         cache.keep_ttl = True
     elif option == "prefetch":
-        if not rest:
+        if not values:
             raise cursor.argument_error()
     else:
         raise cursor.argument_error()
 
 
-def _whole(word: str) -> int:
+def _integer(word: str) -> int:
     if not word.lstrip("-").isdigit():
         raise CorefileError(f'strconv.Atoi: parsing "{word}": invalid syntax')
     return int(word[:10])

@@ -1,4 +1,4 @@
-"""The rewrite plugin: names, types and TTLs changed on the way in and, where told so, back on the way out."""
+"""The rewrite plugin: changes names, types and TTLs of queries and, where configured, of replies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from srearena.cluster.embedded.machine.networking.reachability import DnsRecord
 from srearena.cluster.embedded.network.dns.caddyfile import Cursor
-from srearena.cluster.embedded.network.dns.chain import Building, Exchange, Following, Handler
+from srearena.cluster.embedded.network.dns.chain import Exchange, Handler, NextHandler, SetupContext
 from srearena.cluster.embedded.network.dns.messages import RCODES, Question, Reply, is_name, qualified
 from srearena.regular_expressions import Match, Pattern, PatternError, pattern
 
@@ -16,19 +16,19 @@ _NAMES = frozenset({"CNAME", "PTR", "NS", "SRV", "MX"})
 _FIELDS = ("class", "type", "name", "edns0", "ttl", "cname", "rcode")
 
 Renaming = Callable[[str], "str | None"]
-"""A name's new form; None where the rule says nothing about it."""
+"""The new name; None where the rule does not match."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One line of rewriting. Only what it speaks of is set."""
+    """One rewrite rule; only the fields it changes are set."""
 
     last: bool
     rename: Renaming | None = None
     answers: tuple[Renaming, ...] = ()
     values: tuple[Renaming, ...] = ()
     undo: bool = False
-    """Whether the answer's names are turned back to what was asked."""
+    """Whether names in the reply are changed back to the original ones."""
     undo_values: bool = False
     kind: tuple[str, str] | None = None
     ttl: tuple[Renaming, int] | None = None
@@ -39,7 +39,7 @@ class Rule:
 class Rewrite(Handler):
     rules: list[Rule] = field(default_factory=list)
 
-    def serve(self, exchange: Exchange, following: Following) -> Reply:
+    def serve(self, exchange: Exchange, next_handler: NextHandler) -> Reply:
         question = exchange.question
         back: list[Callable[[Reply], Reply]] = []
         for rule in self.rules:
@@ -50,15 +50,15 @@ class Rewrite(Handler):
             if rule.last:
                 break
         if not back and question == exchange.question:
-            return following(exchange)
-        reply = following(exchange.asking(question))
+            return next_handler(exchange)
+        reply = next_handler(exchange.with_question(question))
         for undo in reversed(back):
             reply = undo(reply)
         return reply
 
     @staticmethod
     def _applied(rule: Rule, question: Question, back: list[Callable[[Reply], Reply]]) -> Question | None:
-        """The question after one rule, with what is to be done to its answer; None where the rule does not fit."""
+        """The question after one rule; appends changes of the reply to `back`. None where the rule does not match."""
         if rule.kind is not None:
             return Question(question.name, rule.kind[1]) if rule.kind[0] == question.kind else None
         if rule.ttl is not None:
@@ -76,9 +76,9 @@ class Rewrite(Handler):
         name = rule.rename(question.name) if rule.rename is not None else None
         if name is None or not is_name(name):
             return None
-        asked = question.name
+        original = question.name
         if rule.undo:
-            back.append(lambda reply: _renamed(reply, (_exactly(name, asked),), rule.undo_values))
+            back.append(lambda reply: _renamed(reply, (_exactly(name, original),), rule.undo_values))
         if rule.answers:
             back.append(lambda reply: _renamed(reply, rule.answers, False))
         if rule.values:
@@ -110,11 +110,11 @@ def _revalued(reply: Reply, renamings: tuple[Renaming, ...]) -> Reply:
 
 
 def _exactly(name: str, new: str) -> Renaming:
-    return lambda asked: new if asked == name else None
+    return lambda other: new if other == name else None
 
 
 def _substituted(expression: Pattern, replacement: str) -> Renaming:
-    """Regex rules put groups where the replacement has {1}; nothing else of the match is kept."""
+    """A regex rule: {1} in the replacement is a group; the replacement is the whole new name."""
 
     def rename(name: str) -> str | None:
         found = expression.search(name)
@@ -151,7 +151,7 @@ def _compiled(text: str, cursor: Cursor) -> Pattern:
         raise cursor.error(f"invalid regex pattern in a name rule: {text}, error: {error}") from None
 
 
-def rewrite(cursor: Cursor, building: Building) -> Handler:
+def rewrite(cursor: Cursor, context: SetupContext) -> Handler:
     found = Rewrite()
     while cursor.next():
         arguments = cursor.remaining()
@@ -180,27 +180,27 @@ def _rule(words: list[str], cursor: Cursor) -> Rule:
         last = words.pop(0).lower() == "stop"
     if len(words) < 2:
         raise cursor.error("rewrite: rule must have at least 2 arguments")
-    what, rest = words[0].lower(), words[1:]
+    what, arguments = words[0].lower(), words[1:]
     if what not in _FIELDS:
         raise cursor.error(f'invalid rule type "{what}"')
     if what == "name":
-        return _name_rule(last, rest, cursor)
-    if what == "type" and len(rest) == 2:
-        return Rule(last, kind=(rest[0].upper(), rest[1].upper()))
-    if what == "ttl" and len(rest) >= 2:
-        match = rest.pop(0) if rest[0] in _MATCHES else "exact"
-        if len(rest) < 2:
+        return _name_rule(last, arguments, cursor)
+    if what == "type" and len(arguments) == 2:
+        return Rule(last, kind=(arguments[0].upper(), arguments[1].upper()))
+    if what == "ttl" and len(arguments) >= 2:
+        match = arguments.pop(0) if arguments[0] in _MATCHES else "exact"
+        if len(arguments) < 2:
             raise cursor.error("too few arguments for a TTL rule")
-        number = rest[1].partition("-")[0]
+        number = arguments[1].partition("-")[0]
         if not number.isdigit():
-            raise cursor.error(f"invalid TTL '{rest[1]}' for a TTL rule")
-        return Rule(last, ttl=(_renaming(match, rest[0], rest[0], cursor), int(number[:9])))
-    if what == "rcode" and len(rest) >= 3:
-        match = rest.pop(0) if rest[0] in _MATCHES and len(rest) > 3 else "exact"
-        before, after = rest[1].upper(), rest[2].upper()
+            raise cursor.error(f"invalid TTL '{arguments[1]}' for a TTL rule")
+        return Rule(last, ttl=(_renaming(match, arguments[0], arguments[0], cursor), int(number[:9])))
+    if what == "rcode" and len(arguments) >= 3:
+        match = arguments.pop(0) if arguments[0] in _MATCHES and len(arguments) > 3 else "exact"
+        before, after = arguments[1].upper(), arguments[2].upper()
         if before not in RCODES or after not in RCODES:
-            raise cursor.error(f"invalid RCODE in {' '.join(rest)}")
-        return Rule(last, rcode=(_renaming(match, rest[0], rest[0], cursor), before, after))
+            raise cursor.error(f"invalid RCODE in {' '.join(arguments)}")
+        return Rule(last, rcode=(_renaming(match, arguments[0], arguments[0], cursor), before, after))
     if what in ("class", "edns0", "cname"):
         return Rule(last)
     raise cursor.error(f"wrong number of arguments for a {what} rule")
@@ -210,28 +210,28 @@ def _name_rule(last: bool, words: list[str], cursor: Cursor) -> Rule:
     match = words.pop(0).lower() if len(words) > 2 and words[0].lower() in _MATCHES else "exact"
     if len(words) < 2:
         raise cursor.error("too few arguments for a name rule")
-    source, target, rest = words[0], words[1], words[2:]
+    source, target, arguments = words[0], words[1], words[2:]
     rename = _renaming(match, source, target, cursor)
     undo, undo_values = match in ("exact", "suffix"), False
     answers: list[Renaming] = []
     values: list[Renaming] = []
-    while rest:
-        if rest.pop(0).lower() != "answer" or not rest:
+    while arguments:
+        if arguments.pop(0).lower() != "answer" or not arguments:
             raise cursor.error("exceeded the number of arguments for a non-regex rule argument")
-        kind = rest.pop(0).lower()
+        kind = arguments.pop(0).lower()
         if kind == "auto":
             undo = undo_values = True
             continue
         if kind in ("name", "value"):
-            if not rest:
+            if not arguments:
                 raise cursor.error("invalid arguments for response rule")
-            first = rest.pop(0)
+            first = arguments.pop(0)
         else:
             first, kind = kind, "name"
-        if not rest:
+        if not arguments:
             raise cursor.error("invalid arguments for response rule")
         into = answers if kind == "name" else values
-        into.append(_substituted(_compiled(first, cursor), rest.pop(0).lower()))
+        into.append(_substituted(_compiled(first, cursor), arguments.pop(0).lower()))
     if answers:
         undo = False
     return Rule(last, rename, tuple(answers), tuple(values), undo, undo_values)
