@@ -1,4 +1,4 @@
-"""Commands about accounts, privileges and databases: patterns and what each does; each returns the affected rows."""
+"""SQL commands for accounts, privileges and databases: patterns with functions that return the affected rows."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def _find(server: MysqlServer, name: str, host: str | None) -> Account | None:
     return next((a for a in server.accounts if a.name == name and a.host == (host or "%")), None)
 
 
-def _create_user(server: MysqlServer, session: Session, found: re.Match[str]) -> int:
+def _create_user(server: MysqlServer, session: Session, match: re.Match[str]) -> int:
     _administer(server, session)
-    absent, name, host, options = found.groups()
+    absent, name, host, options = match.groups()
     if _find(server, name, host) is not None:
         if absent:
             return 0
@@ -39,8 +39,8 @@ def _create_user(server: MysqlServer, session: Session, found: re.Match[str]) ->
     return 0
 
 
-def _alter_user(server: MysqlServer, session: Session, found: re.Match[str]) -> int:
-    name, host, options = found.groups()
+def _alter_user(server: MysqlServer, session: Session, match: re.Match[str]) -> int:
+    name, host, options = match.groups()
     if name.upper() == "USER":
         name, host = session.user, session.account.host if session.account else "%"
     if name != session.user:
@@ -54,9 +54,9 @@ def _alter_user(server: MysqlServer, session: Session, found: re.Match[str]) -> 
     return 0
 
 
-def _drop_user(server: MysqlServer, session: Session, found: re.Match[str]) -> int:
+def _drop_user(server: MysqlServer, session: Session, match: re.Match[str]) -> int:
     _administer(server, session)
-    exists, name, host = found.groups()
+    exists, name, host = match.groups()
     account = _find(server, name, host)
     if account is None and not exists:
         raise MysqlError(1396, "HY000", f"Operation DROP USER failed for '{name}'@'{host or '%'}'")
@@ -65,8 +65,8 @@ def _drop_user(server: MysqlServer, session: Session, found: re.Match[str]) -> i
     return 0
 
 
-def _grant(server: MysqlServer, session: Session, found: re.Match[str]) -> int:
-    word, privileges, place, _, name, host = found.groups()
+def _grant(server: MysqlServer, session: Session, match: re.Match[str]) -> int:
+    word, privileges, place, _, name, host = match.groups()
     _administer(server, session)
     account = _find(server, name, host)
     if account is None and word.upper() == "GRANT" and server.version.startswith("5."):
@@ -83,19 +83,19 @@ def _grant(server: MysqlServer, session: Session, found: re.Match[str]) -> int:
     place = place if "." in place else f"{session.database}.{place}"
     words = {part.strip().upper() for part in privileges.split(",")}
     names = {"ALL"} if words & {"ALL", "ALL PRIVILEGES"} else words
-    held = account.granted.setdefault(place, set())
+    granted = account.granted.setdefault(place, set())
     if word.upper() == "GRANT":
-        held |= names
-        password = _PASSWORD.search(found.string)
+        granted |= names
+        password = _PASSWORD.search(match.string)
         if password is not None:
             account.password = literal(password.group(1))
     elif "ALL" in names:
-        held.clear()
+        granted.clear()
     else:
-        if "ALL" in held:
-            held.remove("ALL")
-            held |= {"SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "INDEX", "LOCK TABLES"}
-        held -= names
+        if "ALL" in granted:
+            granted.remove("ALL")
+            granted |= {"SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "INDEX", "LOCK TABLES"}
+        granted -= names
     return 0
 
 
@@ -107,8 +107,8 @@ def _check_database(session: Session, privilege: str, name: str) -> None:
         )
 
 
-def _create_database(server: MysqlServer, session: Session, found: re.Match[str]) -> int:
-    absent, name = found.group(1), found.group(2)
+def _create_database(server: MysqlServer, session: Session, match: re.Match[str]) -> int:
+    absent, name = match.group(1), match.group(2)
     _check_database(session, "CREATE", name)
     if name in (*server.databases, *SYSTEM):
         if absent:
@@ -118,8 +118,8 @@ def _create_database(server: MysqlServer, session: Session, found: re.Match[str]
     return 1
 
 
-def _drop_database(server: MysqlServer, session: Session, found: re.Match[str]) -> int:
-    exists, name = found.group(1), found.group(2)
+def _drop_database(server: MysqlServer, session: Session, match: re.Match[str]) -> int:
+    exists, name = match.group(1), match.group(2)
     _check_database(session, "DROP", name)
     if name not in server.databases:
         if exists:

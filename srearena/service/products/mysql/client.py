@@ -1,4 +1,4 @@
-"""The clients: mysql (mariadb) and mysqladmin."""
+"""The client programs: mysql (mariadb) and mysqladmin."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ class Client:
         self.on: set[str] = set()
         self.operands: list[str] = []
         self.password = process.env.get("MYSQL_PWD", "")
-        self.given = False
-        self.asked = False
+        self.has_password_argument = False
+        self.prompts_for_password = False
         self._read(process.argv[1:])
         self.dialogue: Dialogue | None = None
         self.line = 0
 
     def _read(self, words: list[str]) -> None:
-        rest = list(words)
-        while rest:
-            word = rest.pop(0)
+        remaining = list(words)
+        while remaining:
+            word = remaining.pop(0)
             if word.startswith("--"):
                 name, equals, value = word[2:].partition("=")
                 if name == "password":
                     self._password(value, equals != "")
                 elif name in _LONG:
-                    self.values[name] = value if equals or not rest else rest.pop(0)
+                    self.values[name] = value if equals or not remaining else remaining.pop(0)
                 else:
                     self.on.add(
                         {"skip-column-names": "N", "batch": "B", "table": "t", "silent": "s", "vertical": "E"}.get(
@@ -46,23 +46,23 @@ class Client:
                         )
                     )
             elif word.startswith("-") and len(word) > 1:
-                self._short(word[1:], rest)
+                self._short(word[1:], remaining)
             else:
                 self.operands.append(word)
 
-    def _short(self, letters: str, rest: list[str]) -> None:
+    def _short(self, letters: str, remaining: list[str]) -> None:
         while letters:
             letter, letters = letters[0], letters[1:]
             if letter == "p":
                 self._password(letters, letters != "")
                 return
             if letter in _VALUES:
-                self.values[_VALUES[letter]] = letters if letters or not rest else rest.pop(0)
+                self.values[_VALUES[letter]] = letters if letters or not remaining else remaining.pop(0)
                 return
             self.on.add(letter)
 
-    def _password(self, value: str, given: bool) -> None:
-        self.password, self.given, self.asked = value, given, not given
+    def _password(self, value: str, present: bool) -> None:
+        self.password, self.has_password_argument, self.prompts_for_password = value, present, not present
 
     # --- connecting --------------------------------------------------------------------------------------------
 
@@ -91,11 +91,11 @@ class Client:
         return f"ERROR 2003 (HY000): Can't connect to {self.product} server on '{place}' ({reason})\n"
 
     async def connect(self, database: str) -> int:
-        if self.asked:
+        if self.prompts_for_password:
             await self.process.error("Enter password: ")
             self.password = (await self.process.fd(0).read_line()).decode(errors="replace").rstrip("\n")
             await self.process.error("\n")
-        elif self.given and self.product == "MySQL":
+        elif self.has_password_argument and self.product == "MySQL":
             await self.process.error(
                 f"{self.process.binary}: [Warning] Using a password on the command line interface can be insecure.\n"
             )
@@ -209,7 +209,7 @@ class Client:
     # --- mysqladmin --------------------------------------------------------------------------------------------
 
     async def administer(self) -> int:
-        """`ping` needs no login to find a living server; the other commands do."""
+        """Run mysqladmin; `ping` needs no login, the other commands do."""
         command = self.operands[0] if self.operands else ""
         result = await self._reach()
         name = self.process.binary
@@ -243,8 +243,10 @@ class Client:
 
 
 def _statements(text: str) -> list[tuple[str, bool]]:
-    """Statements, and whether each wants its rows one below the other."""
+    """The statements of a text, each with whether its rows are printed vertically."""
     marked = re.sub(r"\\G", " \x02;", text).replace("\\g", ";")
-    complete, rest = split(marked)
-    found = [*complete, *([rest] if rest else [])]
-    return [(each.replace("\x02", "").strip(), "\x02" in each) for each in found if each.replace("\x02", "").strip()]
+    complete, incomplete = split(marked)
+    statements = [*complete, *([incomplete] if incomplete else [])]
+    return [
+        (each.replace("\x02", "").strip(), "\x02" in each) for each in statements if each.replace("\x02", "").strip()
+    ]

@@ -1,4 +1,4 @@
-"""Images that hold the mysql client and no server of their own to start."""
+"""Images with the mysql client and no server."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ class MysqlClient(Program):
     idle_memory = 6 * 1024 * 1024
 
     async def run(self, process: Process) -> int:
-        """Whatever the client is called by, it is the one of the server's image."""
+        """Run the client programs of the server's image."""
         return await Mysql(self.reference).run(process)

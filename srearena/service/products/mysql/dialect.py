@@ -1,4 +1,4 @@
-"""MySQL's SQL in the words of SQLite, as far as simple statements go."""
+"""Translation of simple MySQL statements to SQLite's dialect."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _CHANGE = re.compile(
 
 
 def translated(statement: str, database: str) -> str:
-    """The statement for SQLite, with unqualified tables placed in the session's database."""
+    """Translate a statement for SQLite; unqualified tables are qualified with the session's database."""
     text, literals = masked(statement)
     literals = [_literal(item) for item in literals]
     for pattern, replacement in _REWRITES:
@@ -69,19 +69,19 @@ def translated(statement: str, database: str) -> str:
         unique, name, schema, table, columns = index.groups()
         text = f"CREATE {unique or ''}INDEX {schema or f'`{database}`'}.{name} ON {table} {columns}"
     elif database:
-        text = _PLACE.sub(lambda found: _placed(found, database), text)
+        text = _PLACE.sub(lambda match: _qualified(match, database), text)
     if re.match(r"\s*TRUNCATE\s", text, re.IGNORECASE):
         text = re.sub(r"\s*TRUNCATE\s+(?:TABLE\s+)?", "DELETE FROM ", text, flags=re.IGNORECASE)
-    # After a dot any word is a name, also one that SQLite would take for a keyword.
+    # After a dot every word is a name, even if it is a keyword of SQLite.
     text = re.sub(r"(?<=[A-Za-z0-9_`])\.([A-Za-z_]\w*)\b(?!\()", r".`\1`", text)
     return unmasked(text, literals)
 
 
-def _placed(found: re.Match[str], database: str) -> str:
-    if found.group(2).upper() in ("SELECT", "VALUES", "SET", "IF", "UPDATE", "NOW"):
-        return found.group()
-    name = found.group(2)
-    return f"{found.group(1)}`{database}`.{name if name[0] in '`' + chr(34) else f'`{name}`'}"
+def _qualified(match: re.Match[str], database: str) -> str:
+    if match.group(2).upper() in ("SELECT", "VALUES", "SET", "IF", "UPDATE", "NOW"):
+        return match.group()
+    name = match.group(2)
+    return f"{match.group(1)}`{database}`.{name if name[0] in '`' + chr(34) else f'`{name}`'}"
 
 
 def _literal(text: str) -> str:

@@ -1,4 +1,4 @@
-"""MySQL's errors: a number, a SQLSTATE, a text, and what SQLite's complaints are called here."""
+"""MySQL's errors (number, SQLSTATE, text), and the translation of SQLite's errors."""
 
 from __future__ import annotations
 
@@ -11,11 +11,6 @@ class MysqlError(Exception):
         self.number = number
         self.state = state
         self.message = message
-
-    @property
-    def shown(self) -> str:
-        """As client libraries show it."""
-        return f"Error {self.number} ({self.state}): {self.message}"
 
 
 def not_supported(what: str) -> MysqlError:

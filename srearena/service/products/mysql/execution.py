@@ -1,4 +1,4 @@
-"""Running a session's statements: privileges, locks, transactions, SHOW, and the commands SQLite knows nothing of."""
+"""Execution of a session's statements: privileges, locks, transactions, SHOW, and commands that SQLite lacks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Answer:
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     affected: int = 0
     database: str = ""
-    """The database that is now in use, where it changed."""
+    """The current database, where the statement changed it."""
 
 
 class Execution:
@@ -82,10 +82,10 @@ class Execution:
         if first in _ACKNOWLEDGED or first == "FLUSH":
             return Answer()
         for pattern, command in ACCOUNT_COMMANDS:
-            found = re.match(pattern, statement, re.IGNORECASE | re.DOTALL)
-            if found is not None:
+            match = re.match(pattern, statement, re.IGNORECASE | re.DOTALL)
+            if match is not None:
                 self._may_write()
-                affected = command(self.server, self.session, found)
+                affected = command(self.server, self.session, match)
                 self.server.changed()
                 return Answer(affected=affected)
         return await self._tables(first, statement)
@@ -186,13 +186,13 @@ class Execution:
         while not request.granted:
             session.state = "Waiting for table metadata lock"
             await self.server.moved.wait(max(0.0, deadline - clock.now))
-            self._heed(request)
+            self._check_killed(request)
             if not request.granted and clock.now >= deadline:
                 locks.withdraw(request)
                 raise MysqlError(1205, "HY000", "Lock wait timeout exceeded; try restarting transaction")
         session.waiting = None
 
-    def _heed(self, request: Any = None) -> None:
+    def _check_killed(self, request: Any = None) -> None:
         if self.session.killed:
             if request is not None:
                 self.server.locks.withdraw(request)
@@ -223,7 +223,7 @@ class Execution:
     async def _tables(self, first: str, statement: str) -> Answer:
         server, session = self.server, self.session
         places = [self._place(name) for name in tables_of(statement)]
-        held = [request for request in server.locks.requests if request.owner is session]
+        own_locks = [request for request in server.locks.requests if request.owner is session]
         for database, table in places:
             if database in SYSTEM:
                 listings.refresh(server, session)
@@ -245,7 +245,7 @@ class Execution:
                     session.before = {name: server.tables.saved(name) for name in server.databases}
             rows = self._compute(_SLEEP.sub("0", statement))
         finally:
-            if not session.in_transaction and not held:
+            if not session.in_transaction and not own_locks:
                 server.locks.release(session)
         await server.process.spend(STATEMENT_COST)
         if writes and not session.in_transaction:
@@ -260,20 +260,20 @@ class Execution:
             raise translated_error(error, statement, self.session.database) from None
 
     async def _sleep(self, statement: str) -> None:
-        found = _SLEEP.search(statement)
-        if found is None:
+        match = _SLEEP.search(statement)
+        if match is None:
             return
         self.session.state = "User sleep"
         clock = self.server.process.clock
-        until = clock.now + float(found.group(1))
+        until = clock.now + float(match.group(1))
         while clock.now < until:
             await self.server.moved.wait(until - clock.now)
-            self._heed()
+            self._check_killed()
 
 
 def _title(name: str, statement: str) -> str:
-    """Columns without a name of their own are called by their text."""
+    """The title of a column; one without a name has its text as title."""
     renamed = re.sub(r"\bmy_variable\('(\w+)'\)", r"@@\1", name)
     renamed = re.sub(r"\bmy_(\w+)\(\)", r"\1()", renamed)
-    found = _SLEEP.search(statement)
-    return found.group() if found is not None and renamed == "0" else renamed
+    match = _SLEEP.search(statement)
+    return match.group() if match is not None and renamed == "0" else renamed

@@ -1,4 +1,4 @@
-"""SHOW, DESCRIBE, information_schema, and the functions that tell about the server."""
+"""SHOW, DESCRIBE, information_schema, and the information functions."""
 
 from __future__ import annotations
 
@@ -127,8 +127,8 @@ def _grants(server: MysqlServer, session: Session, text: str) -> Listing:
         raise MysqlError(1141, "42000", "There is no such grant defined")
     who = f"`{account.name}`@`{account.host}`"
     rows: list[tuple[Any, ...]] = [(f"GRANT USAGE ON *.* TO {who}",)] if "*.*" not in account.granted else []
-    for place, held in account.granted.items():
-        names = "ALL PRIVILEGES" if "ALL" in held else ", ".join(sorted(held))
+    for place, privileges in account.granted.items():
+        names = "ALL PRIVILEGES" if "ALL" in privileges else ", ".join(sorted(privileges))
         database, _, table = place.partition(".")
         shown = place if database == "*" else f"`{database}`.{table if table == '*' else f'`{table}`'}"
         if names:
@@ -149,7 +149,7 @@ def columns(server: MysqlServer, session: Session, table: str) -> Listing:
 
 
 def refresh(server: MysqlServer, session: Session) -> None:
-    """Fill information_schema and mysql.user; they exist only while a statement looks at them."""
+    """Fill information_schema and mysql.user for a statement that reads them."""
     tables = server.tables
     known = set(tables.schemas)
     for name in ("information_schema", "mysql"):

@@ -1,4 +1,4 @@
-"""MySQL, Percona and MariaDB: the image's entry point with its required password, the server, and the clients."""
+"""The images of MySQL, Percona and MariaDB: entry point, server and clients."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from srearena.cluster.program_models import Connection, Folder, Listener, Proces
 from srearena.cluster.program_models.datastores import Login
 from srearena.cluster.program_models.sql import split
 from srearena.service.products.mysql.client import Client
-from srearena.service.products.mysql.conversing import converse
+from srearena.service.products.mysql.connections import serve_connection
 from srearena.service.products.mysql.errors import MysqlError
 from srearena.service.products.mysql.execution import Execution
 from srearena.service.products.mysql.server import Account, MysqlServer
@@ -65,7 +65,7 @@ class Mysql(Program):
         await process.write(f"{when}+00:00 [{level}] [Entrypoint]: {text}\n")
 
     def _value(self, process: Process, name: str) -> str:
-        """A variable of the image: MYSQL_x, MARIADB_x, or the file that x_FILE names."""
+        """The value of an image variable: MYSQL_x, MARIADB_x, or the content of the file in x_FILE."""
         for prefix in dict.fromkeys((self.variable, "MYSQL")):
             if process.env.get(f"{prefix}_{name}"):
                 return process.env[f"{prefix}_{name}"]
@@ -74,7 +74,7 @@ class Mysql(Program):
                 return process.files.read_text(path).rstrip("\n")
         return ""
 
-    def _secret(self, process: Process) -> bool:
+    def _has_password_option(self, process: Process) -> bool:
         names = ("ROOT_PASSWORD", "ALLOW_EMPTY_PASSWORD", "RANDOM_ROOT_PASSWORD", "ALLOW_EMPTY_ROOT_PASSWORD")
         return any(self._value(process, name) for name in names)
 
@@ -82,7 +82,7 @@ class Mysql(Program):
         await self._note(process, f"Entrypoint script for {self.product} Server {self.version}-1.el9 started.")
         if process.files.is_dir(f"{DATA}/mysql"):
             return 0
-        if not self._secret(process):
+        if not self._has_password_option(process):
             await self._note(process, "Database is uninitialized and password option is not specified", "ERROR")
             variables = (
                 "    You need to specify one of the following as an environment variable:\n"
@@ -112,7 +112,7 @@ class Mysql(Program):
         return 0
 
     async def _first_contents(self, process: Process) -> int:
-        """The administrator, the user and database the variables ask for, and what the scripts make."""
+        """Create the administrator, the user and database of the variables, and run the init scripts."""
         server = MysqlServer(process, version=self.version, port=0, folder=DATA, product=self.product)
         password = self._value(process, "ROOT_PASSWORD")
         for host in ("localhost", self._value(process, "ROOT_HOST") or "%"):
@@ -149,8 +149,8 @@ class Mysql(Program):
             return await process.wait(process.spawn(["bash", script], env=process.env))
         session = server.open(Login("root", "", database), "localhost")
         execution = Execution(server, session)
-        statements, rest = split(process.files.read_text(script))
-        for statement in [*statements, *([rest] if rest else [])]:
+        statements, incomplete = split(process.files.read_text(script))
+        for statement in [*statements, *([incomplete] if incomplete else [])]:
             try:
                 await execution.run(statement)
             except MysqlError as error:
@@ -164,8 +164,8 @@ class Mysql(Program):
         await process.error(f"{when} 0 [{level}] [MY-{code}] [Server] {text}\n")
 
     def _settings(self, process: Process, words: list[str]) -> dict[str, str]:
-        """From the configuration files' [mysqld] section, then from the command line."""
-        found: dict[str, str] = {}
+        """Settings of the configuration files' [mysqld] sections, overridden by the command line."""
+        settings: dict[str, str] = {}
         for path in self._configuration(process):
             text = process.files.read_text(path)
             section = ""
@@ -175,28 +175,28 @@ class Mysql(Program):
                     section = line.strip("[]")
                 elif line and not line.startswith(("#", ";", "!")) and section == "mysqld":
                     name, _, value = line.partition("=")
-                    found[name.strip().replace("-", "_")] = value.strip().strip("'\"") or "ON"
+                    settings[name.strip().replace("-", "_")] = value.strip().strip("'\"") or "ON"
         for word in words:
             if word.startswith("--"):
                 name, _, value = word[2:].partition("=")
-                found[name.replace("-", "_")] = value or "ON"
-        return found
+                settings[name.replace("-", "_")] = value or "ON"
+        return settings
 
     @staticmethod
     def _configuration(process: Process) -> list[str]:
-        """The files that are there, those of a folder in the order of their names."""
-        found: list[str] = []
+        """The existing configuration files; those of a folder in the order of their names."""
+        paths: list[str] = []
         for path in CONFIGURATION:
             if process.files.is_dir(path):
                 names = sorted(process.files.listdir(path))
-                found += [f"{path}/{name}" for name in names if name.endswith(".cnf")]
+                paths += [f"{path}/{name}" for name in names if name.endswith(".cnf")]
             elif process.files.is_file(path):
-                found.append(path)
-        return found
+                paths.append(path)
+        return paths
 
     def _listen(self, process: Process, server: MysqlServer, port: int, address: str) -> Listener:
         async def serve(connection: Connection) -> None:
-            await converse(server, connection)
+            await serve_connection(server, connection)
 
         listener = process.container.namespace.listen(process, port, address=address, stream=serve)
         listener.server = server

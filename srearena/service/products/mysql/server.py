@@ -1,8 +1,7 @@
-"""A running MySQL (Percona, MariaDB, TiDB) server: databases, accounts, sessions, locks, and what traffic may do.
+"""A running MySQL (Percona, MariaDB, TiDB) server: databases, accounts, sessions, locks, and admission of traffic.
 
-`serve` speaks with the simulated clients; a real one gets the greeting of the real protocol and is then turned away.
-With a `folder` the databases are kept there and found again by the next start; without one (TiDB, whose data are in
-TiKV) they live as long as the object does.
+With a `folder` the databases are stored there and loaded at the next start; without one (TiDB, whose data is in TiKV)
+they exist as long as the object.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ class Account:
 
     def may(self, privilege: str, database: str, table: str) -> bool:
         for place in ("*.*", f"{database}.*", f"{database}.{table}"):
-            held = self.granted.get(place, set())
-            if privilege in held or "ALL" in held:
+            privileges = self.granted.get(place, set())
+            if privilege in privileges or "ALL" in privileges:
                 return True
         return False
 
@@ -55,7 +54,7 @@ class Account:
         return bool({"ALL", "SUPER"} & self.granted.get("*.*", set()))
 
     def stored(self) -> dict[str, Any]:
-        granted = {place: sorted(held) for place, held in self.granted.items()}
+        granted = {place: sorted(privileges) for place, privileges in self.granted.items()}
         return {"name": self.name, "host": self.host, "password": self.password, "granted": granted}
 
 
@@ -93,12 +92,12 @@ class MysqlServer:
         daemon: str = "mysqld",
         shared: MysqlServer | None = None,
     ) -> None:
-        """`shared` is another server over the same data (TiDB servers over one TiKV)."""
+        """`shared` is another server on the same data (TiDB servers on one TiKV cluster)."""
         self.process = process
         self.version = version
         self.port = port
         self.folder = folder
-        # TiDB speaks the same protocol, but keeps its data elsewhere and has metrics of its own.
+        # TiDB uses the same protocol, but stores its data elsewhere and has its own metrics.
         self.exporter = EXPORTER if folder else None
         self.product = product
         self.daemon = daemon
@@ -124,7 +123,7 @@ class MysqlServer:
         self.connected = 0
         self.most = 0
         self._family: list[MysqlServer] = [] if shared is None else shared._family
-        """All servers over these data, this one too."""
+        """All servers on this data, this one included."""
         self._family.append(self)
         self.locks: LockTable[Session] = LockTable(self._moved) if shared is None else shared.locks
         self.moved = Change(process.clock)
@@ -187,13 +186,13 @@ class MysqlServer:
         self.process.set_memory(self.base_memory + total)
 
     def load(self) -> bool:
-        """What the last server left; False where there is nothing yet."""
+        """Load the stored databases and accounts; False where there are none."""
         files = self.process.files
         path = f"{self.folder}/mysql/user.json"
         if not files.is_file(path):
             return False
         for stored in json.loads(files.read_bytes(path)):
-            granted = {place: set(held) for place, held in stored["granted"].items()}
+            granted = {place: set(privileges) for place, privileges in stored["granted"].items()}
             self.accounts.append(Account(stored["name"], stored["host"], stored["password"], granted))
         for name in sorted(files.listdir(self.folder)):
             data = f"{self.folder}/{name}/{name}.ibd"
@@ -204,7 +203,7 @@ class MysqlServer:
     # --- sessions ----------------------------------------------------------------------------------------------
 
     def account_of(self, user: str, host: str) -> Account | None:
-        """The account that a user from that host is: the exact host comes before the pattern."""
+        """The account of a user from that host; an exact host takes precedence over a pattern."""
         local = host in ("localhost", "127.0.0.1")
         ranked = [
             (0 if account.host == host else 1, account)
@@ -265,7 +264,7 @@ class MysqlServer:
     # --- traffic -----------------------------------------------------------------------------------------------
 
     def refuses(self, login: Login | None, action: str, target: str) -> Refusal | None:
-        """`target` may name columns too: `contacts(document_num)`."""
+        """Check whether a client may perform an action; `target` may name columns: `contacts(document_num)`."""
         if self.process.done.is_set:
             return Refusal("closed", "Communications link failure")
         who = login if login is not None else Login("root")
@@ -336,7 +335,7 @@ class MysqlServer:
         return len(pool_of(self.sessions.values(), client))
 
     def occupy(self, client: str, sessions: int, statement: str, target: str) -> None:
-        """So many of a pool's connections are busy with a statement now; operators see them in the process list."""
+        """Set how many of a pool's connections execute a statement, as the process list shows."""
         for session, busy in occupied(self.sessions.values(), client, sessions, target):
             if busy and session.command != "Query":
                 session.since = self.process.clock.now

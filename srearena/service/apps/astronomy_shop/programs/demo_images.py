@@ -1,7 +1,7 @@
-"""The OpenTelemetry demo's image: one repository, and the tag says which of the shop's parts it is.
+"""The OpenTelemetry demo's image: one repository whose tag names the component.
 
-`ghcr.io/open-telemetry/demo:2.2.0-kafka` is a broker, `...-flagd-ui` the page with the flags, all others are servers
-that listen where the pod says, with as much memory as a program of that language takes.
+`ghcr.io/open-telemetry/demo:2.2.0-kafka` is a broker, `...-flagd-ui` the user interface for flags; all others are
+servers on the ports that the pod declares, with the memory use of a program in their language.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ RESIDENT = {
     "recommendation": 62,
     "shipping": 6,
 }
-"""MiB that each component keeps resident while nobody asks for anything."""
+"""Resident memory of each idle component in MiB."""
 
 
 def component_of(tag: str) -> str:
@@ -49,7 +49,7 @@ def component_of(tag: str) -> str:
 
 @program("open-telemetry/demo")
 class OtelDemo(Program):
-    """Becomes the program that the tag names."""
+    """Creates the program that the tag names."""
 
     def __new__(cls, reference: ImageReference) -> Program:  # type: ignore[misc]
         component = component_of(reference.tag)

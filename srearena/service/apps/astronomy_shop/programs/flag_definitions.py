@@ -1,7 +1,7 @@
-"""Feature flags as flagd's files define them, and what each evaluates to.
+"""Feature flag definitions in flagd's file format, and their evaluation.
 
-A flag has variants, a default one and a state. Targeting rules are kept but not evaluated: a flag that has some gets
-its default variant, which the simulation says where it logs (no application of ours uses any).
+A flag has variants, a default variant and a state. Targeting rules are stored but not evaluated: a flag with rules gets
+its default variant (no built-in application uses rules).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import yaml
 
 
 class _Yaml12(yaml.CSafeLoader):
-    """YAML as Go's reader takes it: `on` and `off` are words, only `true` and `false` are truth values."""
+    """YAML 1.2 booleans, as in Go: only `true` and `false`; `on` and `off` are strings."""
 
 
 _Yaml12.yaml_implicit_resolvers = {
@@ -25,7 +25,7 @@ _Yaml12.yaml_implicit_resolvers = {
 
 
 class BadDefinitions(Exception):
-    """The file is no set of flags; the text says why, as flagd does."""
+    """The file is not a valid set of flags; the text is flagd's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Evaluation:
 
 
 class FlagError(Exception):
-    """A flag cannot be evaluated: `code` as OpenFeature names it."""
+    """A flag cannot be evaluated; `code` is OpenFeature's."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
@@ -49,7 +49,7 @@ class FlagDefinitions:
 
     @classmethod
     def parse(cls, data: bytes, path: str) -> FlagDefinitions:
-        """Read a file; its name says whether it is JSON or YAML."""
+        """Parse a file; its name determines whether it is JSON or YAML."""
         try:
             text = data.decode()
             document = yaml.load(text, Loader=_Yaml12) if path.endswith(("yaml", "yml")) else json.loads(text)
@@ -60,9 +60,9 @@ class FlagDefinitions:
         if not isinstance(flags, dict):
             raise BadDefinitions("flag definition does not conform to the schema: (root): flags is required")
         for name, flag in flags.items():
-            complaint = _complaint(flag)
-            if complaint:
-                raise BadDefinitions(f"flag definition does not conform to the schema: flags.{name}: {complaint}")
+            error = _schema_error(flag)
+            if error:
+                raise BadDefinitions(f"flag definition does not conform to the schema: flags.{name}: {error}")
         return cls(flags)
 
     @property
@@ -79,7 +79,7 @@ class FlagDefinitions:
         return Evaluation(flag["variants"][variant], variant, "DEFAULT" if flag.get("targeting") else "STATIC")
 
 
-def _complaint(flag: Any) -> str:
+def _schema_error(flag: Any) -> str:
     if not isinstance(flag, dict):
         return "Invalid type. Expected: object"
     for field in ("state", "variants", "defaultVariant"):

@@ -1,7 +1,7 @@
-"""flagd: feature flags from a file, live, over RPC and OFREP; and the demo's page to edit them.
+"""flagd: feature flags from a watched file, over RPC and OFREP; and the demo's user interface for them.
 
-A caller inside the simulation finds the running flagd as `listener.server` of its port and asks `evaluate`; one that
-cannot reach it goes on with its own defaults, as every OpenFeature client does.
+The traffic engine calls `evaluate` of the running flagd (`listener.server` of its port); a client that cannot reach it
+uses its defaults, as every OpenFeature client does.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from srearena.cluster.program_models import (
 from srearena.service.apps.astronomy_shop.programs.flag_definitions import BadDefinitions, FlagDefinitions, FlagError
 
 RPC_PORT, MANAGEMENT_PORT, SYNC_PORT = 8013, 8014, 8015
-LOOK_SECONDS = 2.0
-"""How often a file is looked at; the real one is told by the kernel."""
+POLL_SECONDS = 2.0
+"""The polling interval of the file; the real flagd uses inotify."""
 _OFREP = "/ofrep/v1/evaluate/flags"
 _RPC = "/flagd.evaluation.v1.Service/"
 _STATUS = {"FLAG_NOT_FOUND": 404}
 
 
 class FlagServer:
-    """The flags of one running flagd, as the file had them when it was last good."""
+    """The flags of one running flagd, from the last valid version of the file."""
 
     def __init__(self, process: Process, path: str) -> None:
         self._process = process
@@ -42,17 +42,17 @@ class FlagServer:
         self._glance: Glance | None = None
         self.definitions = FlagDefinitions({})
         self._changes = 0
-        self.complaint = ""
-        """What is wrong with the file now; the flags are then those of before."""
+        self.file_error = ""
+        """The error in the current file; the flags then keep their previous values."""
 
     @property
     def epoch(self) -> int:
-        """Moves when a flag may have another value."""
+        """Increases when a flag may have a new value."""
         self.refresh()
         return self._changes
 
     def refresh(self) -> bool:
-        """Read the file again if it is another one; True where something changed."""
+        """Read the file again if it was modified; True where its content changed."""
         if self._glance is not None and self._glance.current():
             return False
         glance = self._process.files.glance(self.path)
@@ -63,13 +63,13 @@ class FlagServer:
         self._changes += 1
         try:
             self.definitions = FlagDefinitions.parse(glance.content, self.path)
-            self.complaint = ""
+            self.file_error = ""
         except BadDefinitions as problem:
-            self.complaint = str(problem)
+            self.file_error = str(problem)
         return True
 
     def evaluate(self, flag: str, default: Any = None) -> Any:
-        """The value of a flag now; the caller's default where it cannot be evaluated."""
+        """The current value of a flag; the default where it cannot be evaluated."""
         self.refresh()
         try:
             return self.definitions.evaluate(flag).value
@@ -95,7 +95,7 @@ class FlagServer:
         return 200, {"value": found.value, "key": name, "reason": found.reason, "variant": found.variant}
 
     def _rpc(self, request: HttpRequest) -> HttpResponse:
-        """Connect's JSON form of the RPC: `ResolveBoolean` and its like, `ResolveAll`."""
+        """The JSON form of the Connect RPC: `ResolveBoolean` and similar methods, `ResolveAll`."""
         try:
             name = str(json.loads(request.body or b"{}").get("flagKey", ""))
         except (ValueError, AttributeError):
@@ -155,7 +155,7 @@ class Flagd(Program):
             text = f"{where} listening at [::]:{listener.port}"
             await self._log(process, "info", "flag-evaluation/connect_service.go:250", text)
         server.refresh()
-        await self._tell(process, server)
+        await self._log_error(process, server)
         process.spawn_thread(self._follow(process, server))
         await until_stopped(process, stop, listeners, grace=0.0)
         return 0
@@ -181,18 +181,18 @@ class Flagd(Program):
         return listeners
 
     async def _follow(self, process: Process, server: FlagServer) -> None:
-        seen = server.definitions, server.complaint
+        seen = server.definitions, server.file_error
         while True:
-            await process.sleep(LOOK_SECONDS)
+            await process.sleep(POLL_SECONDS)
             server.refresh()
-            if (server.definitions, server.complaint) != seen:
-                seen = server.definitions, server.complaint
+            if (server.definitions, server.file_error) != seen:
+                seen = server.definitions, server.file_error
                 await self._log(process, "info", "file/filepath_sync.go:118", "filepath event: " + server.path)
-                await self._tell(process, server)
+                await self._log_error(process, server)
 
-    async def _tell(self, process: Process, server: FlagServer) -> None:
-        if server.complaint:
-            await self._log(process, "error", "runtime/runtime.go:153", f"set state: {server.complaint}")
+    async def _log_error(self, process: Process, server: FlagServer) -> None:
+        if server.file_error:
+            await self._log(process, "error", "runtime/runtime.go:153", f"set state: {server.file_error}")
 
     @staticmethod
     async def _log(process: Process, level: str, caller: str, text: str) -> None:
@@ -202,7 +202,7 @@ class Flagd(Program):
 
 
 class FlagdUi(Program):
-    """The demo's page to edit flags: it reads and writes the file that flagd watches."""
+    """The demo's user interface for flags: it reads and writes the file that flagd watches."""
 
     entrypoint = ("/app/bin/server",)
     working_dir = "/app"
@@ -239,8 +239,8 @@ class FlagdUi(Program):
             if path == "/api/read":
                 return HttpResponse(200, process.files.read_bytes(self.file), {"Content-Type": "application/json"})
             if path == "/api/write" and request.method == "POST":
-                given = json.loads(request.body)
-                data = json.dumps(given.get("data", given), indent=2).encode()
+                document = json.loads(request.body)
+                data = json.dumps(document.get("data", document), indent=2).encode()
                 process.files.write_bytes(self.file, data)
                 return HttpResponse(200)
         except (OSError, ValueError, AttributeError) as problem:

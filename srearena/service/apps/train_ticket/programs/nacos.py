@@ -1,8 +1,8 @@
-"""Nacos: services that register themselves over its HTTP API and must keep saying that they live.
+"""Nacos: a service registry with an HTTP API and heartbeats.
 
-An instance that has not been heard for fifteen seconds is unhealthy, after thirty it is gone. The servers of a cluster
-tell each other what each has been told, on a change and every few seconds; what a silent server said is forgotten.
-Registering again is the heartbeat. Configuration management and the gRPC port of its newer clients are not modelled.
+An instance without a heartbeat for fifteen seconds is unhealthy, after thirty seconds it is removed. The servers of a
+cluster replicate their registrations on a change and every few seconds; those of a silent server expire. Registering
+again is the heartbeat. Configuration management and the gRPC port of newer clients are not modelled.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from srearena.cluster.program_models import (
     until_stopped,
 )
 from srearena.cluster.program_models.datastores import Instance
-from srearena.service.products.mysql.probing import login_trouble
+from srearena.service.products.mysql.login_check import login_error
 
 PORT = 8848
 OTHER_PORTS = (7848, 9848, 9849)
@@ -64,13 +64,13 @@ class Nacos(Program):
         await process.allocate(self.idle_memory // 2)
         if await stop.wait(START_SECONDS):
             return 143
-        trouble = await self._database_trouble(process)
-        if trouble:
+        error = await self._database_error(process)
+        if error:
             await process.write(
                 f"{stamp(process, '%Y-%m-%d %H:%M:%S.%L')} ERROR Error starting ApplicationContext.\n\n"
                 "org.springframework.context.ApplicationContextException: Unable to start web server; nested exception "
                 f"is java.lang.RuntimeException: [db-load-error]load jdbc.properties error\n"
-                f"Caused by: java.lang.IllegalStateException: No DataSource set\nCaused by: {trouble}\n"
+                f"Caused by: java.lang.IllegalStateException: No DataSource set\nCaused by: {error}\n"
             )
             await self._log(process, "Nacos started failed, please see /home/nacos/logs/nacos.log for more details.")
             return 1
@@ -91,12 +91,12 @@ class Nacos(Program):
         await process.write(f"{stamp(process, '%Y-%m-%d %H:%M:%S,%L')} INFO {text}\n\n")
 
     @staticmethod
-    async def _database_trouble(process: Process) -> str:
+    async def _database_error(process: Process) -> str:
         env = process.env
         if env.get("SPRING_DATASOURCE_PLATFORM") != "mysql":
             return ""
         port = env.get("MYSQL_SERVICE_PORT", "3306")
-        return await login_trouble(
+        return await login_error(
             process,
             env.get("MYSQL_SERVICE_HOST", ""),
             int(port) if port.isdigit() else 3306,
@@ -134,9 +134,9 @@ class NacosRegistry:
     def __init__(self, process: Process) -> None:
         self.process = process
         self.epoch = 0
-        self.own: dict[tuple[str, str, int], Entry] = {}
-        self.told: dict[str, tuple[float, list[Entry]]] = {}
-        """By server: when it last spoke, and what it had."""
+        self.registrations: dict[tuple[str, str, int], Entry] = {}
+        self.replicated: dict[str, tuple[float, list[Entry]]] = {}
+        """Registrations of other servers: when each was last heard from, and its entries."""
         self.peers = self._peers()
         self._changed = Change(process.clock)
 
@@ -148,19 +148,19 @@ class NacosRegistry:
     # --- traffic -----------------------------------------------------------------------------------------------
 
     def register(self, service: str, ip: str, port: int) -> None:
-        """One address of a service; doing it again is the heartbeat, due every five seconds."""
-        known = self.own.get((service, ip, port))
+        """Register an address of a service; repeating it is the heartbeat, due every five seconds."""
+        entry = self.registrations.get((service, ip, port))
         now = self.process.clock.now
-        if known is None:
-            self.own[(service, ip, port)] = Entry(service, ip, port, now)
+        if entry is None:
+            self.registrations[(service, ip, port)] = Entry(service, ip, port, now)
             self._moved()
             return
-        if now - known.heard_at > UNHEALTHY_SECONDS:
+        if now - entry.heard_at > UNHEALTHY_SECONDS:
             self._moved()
-        known.heard_at = now
+        entry.heard_at = now
 
     def deregister(self, service: str, ip: str, port: int) -> None:
-        if self.own.pop((service, ip, port), None) is not None:
+        if self.registrations.pop((service, ip, port), None) is not None:
             self._moved()
 
     def instances(self, service: str) -> list[Instance]:
@@ -174,10 +174,10 @@ class NacosRegistry:
         return self.process.clock.now - entry.heard_at <= UNHEALTHY_SECONDS
 
     def _entries(self, service: str = "") -> list[Entry]:
-        """What this server was told itself, then what the others say, each address once."""
+        """The registrations of this server, then those of others, each address once."""
         now = self.process.clock.now
-        found: dict[tuple[str, str, int], Entry] = dict(self.own)
-        for moment, entries in self.told.values():
+        found: dict[tuple[str, str, int], Entry] = dict(self.registrations)
+        for moment, entries in self.replicated.values():
             if now - moment <= GONE_SECONDS:
                 for entry in entries:
                     key = (entry.service, entry.ip, entry.port)
@@ -186,28 +186,28 @@ class NacosRegistry:
         return [found[key] for key in sorted(found) if not service or key[0] == service]
 
     async def sweep(self) -> None:
-        """Forget who has been silent for long, and notice who has fallen ill."""
-        ill: set[tuple[str, str, int]] = set()
+        """Remove instances without heartbeats, and detect those that became unhealthy."""
+        unhealthy: set[tuple[str, str, int]] = set()
         while True:
             await self.process.sleep(SWEEP_SECONDS)
             now = self.process.clock.now
-            for key in [key for key, entry in self.own.items() if now - entry.heard_at > GONE_SECONDS]:
-                del self.own[key]
+            for key in [key for key, entry in self.registrations.items() if now - entry.heard_at > GONE_SECONDS]:
+                del self.registrations[key]
                 self._moved()
             silent = {(e.service, e.ip, e.port) for e in self._entries() if not self._healthy(e)}
-            if silent != ill:
-                ill = silent
+            if silent != unhealthy:
+                unhealthy = silent
                 self.epoch += 1
 
     # --- the cluster -------------------------------------------------------------------------------------------
 
     async def share(self) -> None:
-        """Tell the others what this server was told."""
+        """Replicate the registrations of this server to the others."""
         if not self.peers:
             return
         while True:
             await self._changed.wait(SHARE_SECONDS)
-            rows = [[e.service, e.ip, e.port, e.heard_at, e.weight, e.enabled] for e in self.own.values()]
+            rows = [[e.service, e.ip, e.port, e.heard_at, e.weight, e.enabled] for e in self.registrations.values()]
             body = json.dumps({"from": self.process.container.host.hostname, "entries": rows}).encode()
             for peer in self.peers:
                 host, _, port = peer.partition(":")
@@ -215,15 +215,15 @@ class NacosRegistry:
                 await self.process.container.network.http(host, int(port or PORT), request, timeout=2.0)
             await self.process.sleep(0.5)
 
-    def _hear(self, body: bytes) -> HttpResponse:
+    def _receive(self, body: bytes) -> HttpResponse:
         try:
             data = json.loads(body)
             entries = [Entry(*row) for row in data["entries"]]
             name = str(data["from"])
         except (ValueError, KeyError, TypeError):
             return HttpResponse.text("caused: bad datum", 400)
-        before = self.told.get(name, (0.0, []))[1]
-        self.told[name] = (self.process.clock.now, entries)
+        before = self.replicated.get(name, (0.0, []))[1]
+        self.replicated[name] = (self.process.clock.now, entries)
         if {(e.service, e.ip, e.port) for e in before} != {(e.service, e.ip, e.port) for e in entries}:
             self.epoch += 1
         return HttpResponse.text("ok")
@@ -237,7 +237,7 @@ class NacosRegistry:
         if request.body and path != "/v1/ns/distro/datum":
             values |= {name: items[-1] for name, items in parse_qs(request.body.decode(errors="replace")).items()}
         if path == "/v1/ns/distro/datum" and request.method == "PUT":
-            return self._hear(request.body)
+            return self._receive(request.body)
         if path == "/v1/ns/instance" and request.method in ("POST", "DELETE", "PUT"):
             return self._change(request.method, values)
         if path == "/v1/ns/instance/beat":
@@ -268,8 +268,8 @@ class NacosRegistry:
             self.deregister(*key)
         else:
             self.register(*key)
-            if key in self.own:
-                self.own[key].enabled = values.get("enabled", "true") != "false"
+            if key in self.registrations:
+                self.registrations[key].enabled = values.get("enabled", "true") != "false"
         return HttpResponse.text("ok")
 
     def _beat(self, values: dict[str, str]) -> HttpResponse:

@@ -1,9 +1,8 @@
-"""xenon: keeps one leader among the MySQL servers of a StatefulSet, and tells the world by running scripts.
+"""xenon: leader election among the MySQL servers of a StatefulSet; scripts announce the role.
 
-The leader calls on the others every few seconds; a member that has not heard from one for a while looks around itself.
-A leader that a majority follows stays; without one, the able member with the lowest name becomes it. The scripts named
-in the environment are really run, with the pod's own shell, network and token, so what they do to the pod's labels is
-up to them (and to RBAC).
+The leader sends heartbeats every few seconds; a member without a heartbeat for a while polls the others itself. A
+leader that a majority follows stays; without one, the healthy member with the lowest name becomes leader. The scripts
+in the environment run in the pod's shell, with its network and token, so their effect on labels depends on RBAC.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ RPC_PORT = 8801
 MYSQL_PORT = 3306
 HEARTBEAT_SECONDS = 5.0
 ELECTION_SECONDS = 15.0
-"""How long a follower waits for its leader before it looks for another."""
+"""Seconds without a heartbeat after which a follower starts an election."""
 _LEADER = "X-Leader"
-_PATIENCE = 1.0
+_TIMEOUT = 1.0
 
 
 class Member:
-    """One xenon: whom it knows, whom it follows."""
+    """One xenon process: its peers, its leader and its role."""
 
     def __init__(self, process: Process) -> None:
         self.process = process
@@ -48,10 +47,10 @@ class Member:
 
     async def answer(self, request: HttpRequest) -> HttpResponse:
         if request.path == "/cluster/add" and request.method == "POST":
-            given = [peer.strip() for peer in request.body.decode(errors="replace").split(",") if peer.strip()]
-            if not all(peer.rpartition(":")[2].isdigit() for peer in given):
+            added = [peer.strip() for peer in request.body.decode(errors="replace").split(",") if peer.strip()]
+            if not all(peer.rpartition(":")[2].isdigit() for peer in added):
                 return HttpResponse.text("cluster.add.error[missing port in address]\n", 400)
-            self.peers = sorted({*self.peers, *given})
+            self.peers = sorted({*self.peers, *added})
             return HttpResponse.text("OK\n")
         if request.path in ("/ping", "/status"):
             if leader := request.header(_LEADER):
@@ -60,41 +59,41 @@ class Member:
             return HttpResponse(200, json.dumps(view).encode(), {"Content-Type": "application/json"})
         return HttpResponse.text("not found\n", 404)
 
-    async def beat(self) -> None:
+    async def tick(self) -> None:
         if self.leader == self.name or self.process.clock.now - self._heard_at > ELECTION_SECONDS:
-            await self._look_around()
-        await self._play("leader" if self.leader == self.name else "follower")
+            await self._elect()
+        await self._apply_role("leader" if self.leader == self.name else "follower")
 
-    async def _look_around(self) -> None:
-        """Who is there, who leads, and am I that."""
+    async def _elect(self) -> None:
+        """Poll the peers and determine the leader."""
         network = self.process.container.network
-        own = await network.connect("127.0.0.1", MYSQL_PORT, timeout=_PATIENCE)
-        self.healthy = own.outcome is Outcome.CONNECTED
-        if own.connection is not None:
-            own.connection.close()
+        local = await network.connect("127.0.0.1", MYSQL_PORT, timeout=_TIMEOUT)
+        self.healthy = local.outcome is Outcome.CONNECTED
+        if local.connection is not None:
+            local.connection.close()
         views: dict[str, Any] = {}
         for peer in self.peers:
-            if peer != self.name and (view := await self._ask(peer)) is not None:
+            if peer != self.name and (view := await self._ping(peer)) is not None:
                 views[peer] = view
         able = sorted([peer for peer, view in views.items() if view["healthy"]] + [self.name] * self.healthy)
         if len(able) * 2 <= len(self.peers):
             self.leader = ""
         else:
             followed = [view["leader"] for view in views.values()] + [self.leader]
-            kept = [name for name in able if followed.count(name) * 2 > len(self.peers)]
-            self.leader = kept[0] if kept else able[0]
+            confirmed = [name for name in able if followed.count(name) * 2 > len(self.peers)]
+            self.leader = confirmed[0] if confirmed else able[0]
 
-    async def _ask(self, peer: str) -> Any:
+    async def _ping(self, peer: str) -> Any:
         host, _, port = peer.rpartition(":")
         headers = {"Host": peer, **({_LEADER: self.name} if self.leader == self.name else {})}
         request = HttpRequest("GET", "/ping", headers)
-        result = await self.process.container.network.http(host, int(port), request, timeout=_PATIENCE)
+        result = await self.process.container.network.http(host, int(port), request, timeout=_TIMEOUT)
         if result.response is None or result.response.status != 200:
             return None
         return json.loads(result.response.body)
 
-    async def _play(self, role: str) -> None:
-        """Run the script that goes with a role, once, when the role changes."""
+    async def _apply_role(self, role: str) -> None:
+        """Run the script of a role when the role changes."""
         if role == self._role:
             return
         variable = "LEADER_START_COMMAND" if role == "leader" else "LEADER_STOP_COMMAND"
@@ -144,15 +143,15 @@ class Xenon(Program):
             f"{when}  [INFO]  raft.start...\n{when}  [INFO]  rpc.server.listening[0.0.0.0:{RPC_PORT}]\n"
         )
         while not stop.is_set:
-            await member.beat()
+            await member.tick()
             await stop.wait(HEARTBEAT_SECONDS)
         return 0
 
     async def _client(self, process: Process) -> int:
         words = process.argv[1:]
-        asked = {("xenon", "ping"): ("GET", "/ping"), ("cluster", "add"): ("POST", "/cluster/add")}
-        asked |= {("cluster", "status"): ("GET", "/status"), ("raft", "status"): ("GET", "/status")}
-        found = asked.get((words[0], words[1])) if len(words) > 1 else None
+        requests = {("xenon", "ping"): ("GET", "/ping"), ("cluster", "add"): ("POST", "/cluster/add")}
+        requests |= {("cluster", "status"): ("GET", "/status"), ("raft", "status"): ("GET", "/status")}
+        found = requests.get((words[0], words[1])) if len(words) > 1 else None
         if found is None:
             await process.error("xenoncli: this command is not supported by this simulation\n")
             return 1

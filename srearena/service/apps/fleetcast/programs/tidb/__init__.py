@@ -1,4 +1,4 @@
-"""TiDB and its operator: PD, TiKV and TiDB servers, and the controller that makes them of a TidbCluster."""
+"""TiDB and its operator: PD, TiKV and TiDB servers, and the controller that creates them from a TidbCluster."""
 
 from srearena.service.apps.fleetcast.programs.tidb.operator import TidbOperator
 from srearena.service.apps.fleetcast.programs.tidb.pd import PlacementDriver

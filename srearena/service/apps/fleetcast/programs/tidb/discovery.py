@@ -1,7 +1,7 @@
-"""The discovery service: tells each new PD member whether to found the cluster or to join it.
+"""The discovery service: determines for each new PD member whether it creates the cluster or joins it.
 
-As long as there is no cluster, every member that asks is remembered and sent away, until all that the TidbCluster
-wants have asked; the last one founds it. From then on whoever asks is told the members to join.
+While there is no cluster, requests of members are recorded and rejected until all members of the TidbCluster have sent
+one; the last one creates the cluster. From then on the response is the list of members to join.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from srearena.cluster.program_models import (
     until_stopped,
 )
 from srearena.cluster.program_models.kubernetes import ApiFailure, ApiPath, ClusterApi, dig
-from srearena.service.apps.fleetcast.programs.tidb.asking import Unanswered, ask
+from srearena.service.apps.fleetcast.programs.tidb.http_client import RequestFailed, request_json
 from srearena.service.apps.fleetcast.programs.tidb.loglines import klog
 from srearena.service.apps.fleetcast.programs.tidb.naming import GROUP, PLURAL, VERSION
 
@@ -26,7 +26,7 @@ PORT, PROXY_PORT = 10261, 10262
 
 
 class Refused(Exception):
-    """The member has to ask again later."""
+    """The member has to retry later."""
 
 
 class Discovery:
@@ -35,7 +35,7 @@ class Discovery:
         self._api = api
         self._namespace = process.env.get("MY_POD_NAMESPACE") or api.namespace
         self._cluster = process.env.get("TC_NAME", "")
-        self._asked: set[str] = set()
+        self._requesting_members: set[str] = set()
 
     async def serve(self) -> int:
         process = self._process
@@ -72,19 +72,19 @@ class Discovery:
             raise Refused(failure.message) from None
         members = await self._members()
         if members:
-            self._asked.discard(name)
+            self._requesting_members.discard(name)
             return f"--join={','.join(members)}"
-        self._asked.add(name)
+        self._requesting_members.add(name)
         wanted = int(dig(cluster, "spec", "pd", "replicas", default=1))
-        if len(self._asked) < wanted:
-            raise Refused(f"there are not enough peers: {len(self._asked)} of {wanted} have asked")
-        self._asked.discard(name)
+        if len(self._requesting_members) < wanted:
+            raise Refused(f"there are not enough peers: {len(self._requesting_members)} of {wanted} have asked")
+        self._requesting_members.discard(name)
         return f"--initial-cluster={name}=http://{peer}"
 
     async def _members(self) -> list[str]:
         url = f"http://{self._cluster}-pd.{self._namespace}:2379/pd/api/v1/members"
         try:
-            answer = await ask(self._process, url, timeout=2.0)
-        except Unanswered:
+            document = await request_json(self._process, url, timeout=2.0)
+        except RequestFailed:
             return []
-        return sorted(member["client_urls"][0] for member in answer["members"])
+        return sorted(member["client_urls"][0] for member in document["members"])

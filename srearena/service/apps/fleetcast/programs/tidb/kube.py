@@ -35,7 +35,7 @@ _PLURALS = {
     "ServiceAccount": ("", "v1", "serviceaccounts"),
     "StatefulSet": ("apps", "v1", "statefulsets"),
 }
-_SAID = frozenset({"StatefulSet", "Service"})
+_REPORTED_KINDS = frozenset({"StatefulSet", "Service"})
 
 
 def path_of(kind: str, namespace: str, name: str = "") -> ApiPath:
@@ -58,7 +58,7 @@ class Kube:
         return {name_of(obj): obj for obj in (await self.api.call("GET", path))["items"]}
 
     async def apply(self, cluster: Obj, wish: Obj, present: Obj | None) -> Obj:
-        """Create an object, or bring it to a wish that has changed."""
+        """Create an object, or update it where the desired state has changed."""
         content = {key: value for key, value in wish.items() if key not in ("apiVersion", "kind", "metadata")}
         applied = json.dumps(content, sort_keys=True)
         kind, name = wish["kind"], name_of(wish)
@@ -78,16 +78,16 @@ class Kube:
         try:
             written = await self.api.call(method, path, body)
         except ApiFailure as failure:
-            if kind in _SAID and not failure.conflict:
+            if kind in _REPORTED_KINDS and not failure.conflict:
                 text = f"{verb} {where} failed error: {failure.message}"
                 await self.event(cluster, "Warning", f"Failed{verb.capitalize()}", text)
             raise
-        if kind in _SAID:
+        if kind in _REPORTED_KINDS:
             await self.event(cluster, "Normal", f"Successful{verb.capitalize()}", f"{verb} {where} successful")
         return written
 
     async def event(self, about: Obj, kind: str, reason: str, message: str) -> None:
-        """Say what happened to an object; the same again raises a count. An event that cannot be written is lost."""
+        """Write an event; a repeated one increases its count. Events that cannot be written are dropped."""
         namespace, now = namespace_of(about), format_time(self.process.clock.now)
         key = (uid_of(about), reason, message)
         name, count = self._events.get(key, ("", 0))
@@ -108,7 +108,7 @@ class Kube:
 
 
 def _updatable(kind: str, content: Obj, present: Obj) -> Obj:
-    """What of a wish can be put over what is there: the API assigns or forbids to change the rest."""
+    """The part of a desired object that can be applied to the present one; other fields are immutable."""
     if kind == "StatefulSet":
         fields = ("template", "replicas", "updateStrategy")
         return {"spec": {**present["spec"], **{field: content["spec"][field] for field in fields}}}

@@ -1,4 +1,4 @@
-"""The two shapes of log lines here: klog's, of the operator, and the unified one of PD, TiKV and TiDB."""
+"""The two log formats: klog's of the operator, and the unified one of PD, TiKV and TiDB."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the objects of a TidbCluster are called, labelled and owned by."""
+"""Names, labels and owner references of the objects of a TidbCluster."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ from srearena.service.apps.fleetcast.programs.tidb.discovery import Discovery
 from srearena.service.apps.fleetcast.programs.tidb.kube import Kube
 from srearena.service.apps.fleetcast.programs.tidb.loglines import klog
 from srearena.service.apps.fleetcast.programs.tidb.naming import GROUP, PLURAL, VERSION
-from srearena.service.apps.fleetcast.programs.tidb.reconciling import Reconciler
+from srearena.service.apps.fleetcast.programs.tidb.reconciler import Reconciler
 from srearena.service.apps.fleetcast.programs.tidb.rollouts import Waiting
 
 HEALTH_PORT = 6060
@@ -80,7 +80,7 @@ class TidbOperator(Program):
 
 
 class Manager:
-    """The queue of clusters to look at, and the loops that fill and empty it."""
+    """The work queue of clusters, and the loops that fill and process it."""
 
     def __init__(self, process: Process, api: ClusterApi, version: str) -> None:
         self._process = process
@@ -127,7 +127,7 @@ class Manager:
     # Who leads
 
     async def _lead(self) -> bool:
-        """Take or renew the lease; False where another has it."""
+        """Acquire or renew the lease; False where another process holds it."""
         process = self._process
         identity = process.container.host.hostname
         now = format_micro_time(process.clock.now)
@@ -140,11 +140,14 @@ class Manager:
                 body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta, "spec": spec}
                 await self._api.call("POST", ApiPath(path.group, path.version, path.resource, path.namespace), body)
                 return True
-            held = lease["spec"]
-            renewed = parse_time(held["renewTime"]) if held.get("renewTime") else 0.0
-            if held.get("holderIdentity") not in (identity, "", None) and renewed + LEASE_SECONDS > process.clock.now:
+            current = lease["spec"]
+            renewed = parse_time(current["renewTime"]) if current.get("renewTime") else 0.0
+            if (
+                current.get("holderIdentity") not in (identity, "", None)
+                and renewed + LEASE_SECONDS > process.clock.now
+            ):
                 return False
-            await self._api.call("PUT", path, {**lease, "spec": {**held, **spec}})
+            await self._api.call("PUT", path, {**lease, "spec": {**current, **spec}})
         except ApiFailure as failure:
             if failure.conflict:
                 return False
@@ -153,7 +156,7 @@ class Manager:
             return False
         return True
 
-    # What there is to do
+    # Work queue
 
     async def _watch(self, path: ApiPath, key_for: Callable[[Obj], str]) -> None:
         """List, then watch for ever; after a failure, list again."""

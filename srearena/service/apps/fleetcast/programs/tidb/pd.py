@@ -21,7 +21,7 @@ from srearena.cluster.program_models import (
     program,
     stop_signal,
 )
-from srearena.service.apps.fleetcast.programs.tidb.asking import Unanswered, ask, json_response
+from srearena.service.apps.fleetcast.programs.tidb.http_client import RequestFailed, json_response, request_json
 from srearena.service.apps.fleetcast.programs.tidb.loglines import unified
 from srearena.service.apps.fleetcast.programs.tidb.stores import AddressTaken, Stores
 
@@ -50,7 +50,7 @@ class PdMember:
     # Its data
 
     def load(self) -> bool:
-        """What the data directory remembers; False where there is nothing yet."""
+        """Load the state in the data directory; False where there is none."""
         try:
             kept = json.loads(self.process.files.read_text(f"{self.data}/member/state.json"))
         except (OSError, ValueError):
@@ -60,12 +60,12 @@ class PdMember:
         return True
 
     def save(self) -> None:
-        kept = {"cluster_id": self.cluster_id, "members": self.members, "stores": self.stores.kept()}
+        kept = {"cluster_id": self.cluster_id, "members": self.members, "stores": self.stores.rows()}
         self.process.files.mkdir(f"{self.data}/member", 0o700, parents=True)
         self.process.files.write_bytes(f"{self.data}/member/state.json", json.dumps(kept).encode(), 0o600)
 
     def found(self) -> None:
-        """Found a new cluster with this one member."""
+        """Create a new cluster with this member only."""
         random = self.process.container.host.random
         self.cluster_id = random.getrandbits(62)
         self.members = {self.name: self._own(random.getrandbits(63))}
@@ -75,12 +75,12 @@ class PdMember:
         return {"name": self.name, "member_id": identifier, "peer_urls": [self.peer_url], "client_urls": [self.url]}
 
     async def join(self, urls: list[str]) -> bool:
-        """Enter a cluster through any of its members."""
+        """Join a cluster through any of its members."""
         own = self._own(self.process.container.host.random.getrandbits(63))
         for url in urls:
             try:
-                answer = await ask(self.process, f"{url}{_API}/members", method="POST", body=own)
-            except Unanswered:
+                answer = await request_json(self.process, f"{url}{_API}/members", method="POST", body=own)
+            except RequestFailed:
                 continue
             self.cluster_id, self.members = answer["cluster_id"], answer["members"]
             self.stores.restore(answer["stores"])
@@ -101,9 +101,9 @@ class PdMember:
             if name == self.name:
                 continue
             try:
-                await ask(self.process, f"{member['client_urls'][0]}{_API}/ping", timeout=2.0)
+                await request_json(self.process, f"{member['client_urls'][0]}{_API}/ping", timeout=2.0)
                 healthy.add(name)
-            except Unanswered:
+            except RequestFailed:
                 continue
         self.healthy = healthy
         able = sorted(healthy & set(self.members))
@@ -114,14 +114,14 @@ class PdMember:
             await unified(self.process, "INFO" if leader else "WARN", "server.go:1712", text, leader_name=leader)
 
     async def _spread(self, method: str, path: str, body: Any) -> None:
-        """Tell the other members what was asked of this one."""
+        """Replicate a request to the other members."""
         for name, member in sorted(self.members.items()):
             if name == self.name:
                 continue
             try:
                 url = f"{member['client_urls'][0]}{path}?spread=false"
-                await ask(self.process, url, method=method, body=body, timeout=2.0)
-            except Unanswered:
+                await request_json(self.process, url, method=method, body=body, timeout=2.0)
+            except RequestFailed:
                 continue
 
     # What it answers
@@ -140,7 +140,7 @@ class PdMember:
         return await self._governed(request, path)
 
     async def _governed(self, request: HttpRequest, path: str) -> HttpResponse:
-        """What needs a leader."""
+        """Handle a request that needs a leader."""
         try:
             body: Any = json.loads(request.body) if request.body else None
         except ValueError as problem:
@@ -161,7 +161,7 @@ class PdMember:
             case "POST", ["members"]:
                 self.members[body["name"]] = {**body, **self.members.get(body["name"], {})}
                 self.healthy.add(body["name"])
-                kept = {"cluster_id": self.cluster_id, "members": self.members, "stores": self.stores.kept()}
+                kept = {"cluster_id": self.cluster_id, "members": self.members, "stores": self.stores.rows()}
                 answer = json_response(kept)
             case "DELETE", ["members", "name", name]:
                 self.members.pop(name, None)

@@ -1,4 +1,4 @@
-"""How the operator changes what runs: one member at a time, each only when the one before is well."""
+"""Scaling and rolling updates by the operator: one member at a time, each when the previous one is healthy."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from srearena.service.apps.fleetcast.programs.tidb.status import HASH
 
 
 class Waiting(Exception):
-    """The look ends here and is repeated soon; nothing is wrong."""
+    """The reconciliation ends here and is repeated soon; not an error."""
 
 
 def next_size(component: str, wish: Obj, present: Obj, now: Obj) -> int:
-    """The number of replicas to ask for next. TiDB servers hold no data, so any number may come or go at once."""
-    wanted, there = wish["spec"]["replicas"], present["spec"]["replicas"]
-    if component == "tidb" or wanted == there:
-        return int(wanted)
-    if wanted < there:
-        return int(there - 1 if dig(present, "status", "replicas") == there else there)
+    """The next number of replicas. TiDB servers are stateless, so any number is added or removed at once."""
+    desired, current = wish["spec"]["replicas"], present["spec"]["replicas"]
+    if component == "tidb" or desired == current:
+        return int(desired)
+    if desired < current:
+        return int(current - 1 if dig(present, "status", "replicas") == current else current)
     rows = now.get("members") if component == "pd" else now.get("stores")
-    well = sum(1 for row in (rows or {}).values() if row.get("health") or row.get("state") == "Up")
-    return int(there + 1 if well >= there else there)
+    healthy = sum(1 for row in (rows or {}).values() if row.get("health") or row.get("state") == "Up")
+    return int(current + 1 if healthy >= current else current)
 
 
 def next_partition(cluster: Obj, component: str, wish: Obj, present: Obj, pods: Mapping[str, Obj], now: Obj) -> None:
-    """Let a rolling update go on to the next pod; Waiting while an updated one is not well."""
+    """Continue a rolling update with the next pod; Waiting while an updated one is not healthy."""
     strategy = wish["spec"]["updateStrategy"]
     if strategy["type"] != "RollingUpdate" or now.get("phase") != "Upgrade":
         return
     if _applied_template(present) != wish["spec"]["template"]:
-        # A new wish is taken up at once, also in the middle of an update that is stuck.
+        # A new template takes effect immediately, also during an update that is stuck.
         partition = dig(present, "spec", "updateStrategy", "rollingUpdate", "partition")
         strategy["rollingUpdate"]["partition"] = wish["spec"]["replicas"] if partition is None else partition
         return
@@ -51,7 +51,7 @@ def next_partition(cluster: Obj, component: str, wish: Obj, present: Obj, pods: 
         if pod is None or labels_of(pod).get(HASH) != update:
             strategy["rollingUpdate"]["partition"] = ordinal
             return
-        if not _is_well(component, pod, now):
+        if not _is_healthy(component, pod, now):
             strategy["rollingUpdate"]["partition"] = ordinal
             if dig(present, "spec", "updateStrategy", "rollingUpdate", "partition") == ordinal:
                 who = f"[{namespace_of(cluster)}/{name_of(cluster)}]"
@@ -62,11 +62,11 @@ def next_partition(cluster: Obj, component: str, wish: Obj, present: Obj, pods: 
 
 def _applied_template(present: Obj) -> Obj:
     text = annotations_of(present).get(LAST_APPLIED, "{}")
-    found: Obj = json.loads(text).get("spec", {}).get("template", {})
-    return found
+    template: Obj = json.loads(text).get("spec", {}).get("template", {})
+    return template
 
 
-def _is_well(component: str, pod: Obj, now: Obj) -> bool:
+def _is_healthy(component: str, pod: Obj, now: Obj) -> bool:
     if not condition_is(pod, "Ready"):
         return False
     if component == "tikv":

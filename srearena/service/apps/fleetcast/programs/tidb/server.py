@@ -1,4 +1,4 @@
-"""TiDB: SQL in front of TiKV. It starts once PD and a store answer, and fails when they do not for long."""
+"""TiDB: an SQL server on TiKV. It starts once PD and a store respond, and exits when they do not for long."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from srearena.cluster.program_models import (
     per_cluster,
     stop_signal,
 )
-from srearena.service.apps.fleetcast.programs.tidb.asking import Unanswered, ask
+from srearena.service.apps.fleetcast.programs.tidb.http_client import RequestFailed, request_json
 from srearena.service.apps.fleetcast.programs.tidb.loglines import unified
 from srearena.service.apps.fleetcast.programs.tidb.storage import TidbSql, TikvData
-from srearena.service.products.mysql.conversing import converse
+from srearena.service.products.mysql.connections import serve_connection
 
 PORT, STATUS_PORT = 4000, 10080
 PATIENCE = 15
-"""How often it looks for its store before it gives up."""
+"""Attempts to reach a store before it exits."""
 BOOTSTRAP_SECONDS = 3.0
 LOOK_SECONDS = 10.0
 
 
 class NoStore(Exception):
-    """No data can be reached; the text says why."""
+    """No store is reachable; the text says why."""
 
 
 class TidbServer(Program):
@@ -46,7 +46,7 @@ class TidbServer(Program):
     idle_memory = 210 * 1024 * 1024
     default_version = "8.1.0"
     data: ClassVar[TikvData]
-    """What the TiKV stores of the cluster hold."""
+    """The data of the cluster's TiKV stores."""
 
     async def run(self, process: Process) -> int:
         flags = Flags(process.argv[1:])
@@ -71,7 +71,7 @@ class TidbServer(Program):
         return await self._serve(process, pd, sql)
 
     async def _open(self, process: Process, pd: str) -> TidbSql:
-        """A server over the data that the stores hold; NoStore where they cannot be reached."""
+        """Create a server on the stores' data; NoStore where they are unreachable."""
         marks = await _marks(process, pd)
         shared = self.data.find(marks)
         server = TidbSql(process, self.version, PORT, shared)
@@ -81,7 +81,7 @@ class TidbServer(Program):
 
     async def _serve(self, process: Process, pd: str, sql: TidbSql) -> int:
         async def speak(connection: Connection) -> None:
-            await converse(sql, connection)
+            await serve_connection(sql, connection)
 
         async def status(request: HttpRequest) -> HttpResponse:
             connections = len(sql.sessions)
@@ -109,7 +109,7 @@ class TidbServer(Program):
         return 0
 
     async def _look(self, process: Process, pd: str, sql: TidbSql) -> None:
-        """Are the stores still there, and have others joined them?"""
+        """Check the stores, and share the data with new ones."""
         try:
             marks = await _marks(process, pd)
             if self.data.find(marks) is None:
@@ -130,9 +130,9 @@ def add_tidb(programs: Programs) -> None:
 async def _marks(process: Process, pd: str) -> list[str]:
     """The marks of the volumes behind the stores that are up."""
     try:
-        answer = await ask(process, f"http://{pd}/pd/api/v1/stores")
-    except Unanswered as silence:
-        raise NoStore(f"[pd] failed to get cluster id: {silence}") from None
+        answer = await request_json(process, f"http://{pd}/pd/api/v1/stores")
+    except RequestFailed as failure:
+        raise NoStore(f"[pd] failed to get cluster id: {failure}") from None
     stores = [row["store"] for row in answer["stores"]]
     up = [store for store in stores if store["state_name"] == "Up"]
     if not up:

@@ -1,4 +1,4 @@
-"""What the operator knows of a running cluster, asked of PD and TiDB, and what it concludes from it."""
+"""The status of a running cluster, read from PD and TiDB, and the conditions derived from it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from srearena.cluster.program_models.kubernetes import (
     namespace_of,
     with_condition,
 )
-from srearena.service.apps.fleetcast.programs.tidb.asking import Unanswered, ask
+from srearena.service.apps.fleetcast.programs.tidb.http_client import RequestFailed, request_json
 from srearena.service.apps.fleetcast.programs.tidb.naming import member_name
 
 HASH = "controller-revision-hash"
@@ -27,11 +27,11 @@ def pd_url(cluster: Obj) -> str:
 
 
 async def read_pd(process: Process, cluster: Obj, status: Obj) -> None:
-    """Members and leader into `status.pd`; Unanswered where PD does not answer."""
+    """Members and leader into `status.pd`; RequestFailed where PD does not answer."""
     url = pd_url(cluster)
     status["synced"] = False
-    healths = await ask(process, f"{url}/pd/api/v1/health")
-    members = await ask(process, f"{url}/pd/api/v1/members")
+    healths = await request_json(process, f"{url}/pd/api/v1/health")
+    members = await request_json(process, f"{url}/pd/api/v1/members")
     before = status.get("members") or {}
     found = {
         row["name"]: {
@@ -50,7 +50,7 @@ async def read_pd(process: Process, cluster: Obj, status: Obj) -> None:
 
 async def read_tikv(process: Process, cluster: Obj, status: Obj) -> None:
     status["synced"] = False
-    answer = await ask(process, f"{pd_url(cluster)}/pd/api/v1/stores")
+    answer = await request_json(process, f"{pd_url(cluster)}/pd/api/v1/stores")
     found = {}
     for row in answer["stores"]:
         store = row["store"]
@@ -66,7 +66,7 @@ async def read_tikv(process: Process, cluster: Obj, status: Obj) -> None:
 
 
 async def read_tidb(process: Process, cluster: Obj, status: Obj, pods: Mapping[str, Obj]) -> None:
-    """Each server that a pod stands for; one that is not ready is not asked."""
+    """The TiDB servers by pod; servers of unready pods are not queried."""
     found: dict[str, Obj] = {}
     name = member_name(cluster, "tidb")
     for pod in pods.values():
@@ -74,8 +74,8 @@ async def read_tidb(process: Process, cluster: Obj, status: Obj, pods: Mapping[s
         if condition_is(pod, "Ready"):
             url = f"http://{name_of(pod)}.{name}-peer.{namespace_of(cluster)}:10080/status"
             try:
-                healthy = bool(await ask(process, url))
-            except Unanswered:
+                healthy = bool(await request_json(process, url))
+            except RequestFailed:
                 healthy = False
         member = {"name": name_of(pod), "health": healthy}
         if dig(pod, "spec", "nodeName"):
@@ -85,7 +85,7 @@ async def read_tidb(process: Process, cluster: Obj, status: Obj, pods: Mapping[s
 
 
 def _dated(process: Process, before: Mapping[str, Obj], now: Mapping[str, Obj], field: str) -> dict[str, Any]:
-    """Each row with the moment since which it is as it is."""
+    """The rows with the time of their last transition."""
     moment = format_time(process.clock.now)
     return {
         name: {
@@ -121,7 +121,7 @@ def is_upgrading(stateful_set: Obj, pods: Mapping[str, Obj]) -> bool:
 
 
 def conclude(cluster: Obj, status: Obj, now: str) -> None:
-    """The Ready condition, for the first reason that keeps it from being true."""
+    """The Ready condition, with the first reason for which it is not true."""
     reason, message = "Ready", "TiDB cluster is fully up and running"
     if not all(_up_to_date(cluster, status, component) for component in ("pd", "tikv", "tidb")):
         reason, message = "StatefulSetNotUpToDate", "Statefulset(s) are in progress"
@@ -153,6 +153,6 @@ def _up_to_date(cluster: Obj, status: Obj, component: str) -> bool:
     return bool(found.get("currentRevision") == found.get("updateRevision"))
 
 
-def _all(status: Obj, component: str, field: str, key: str, wanted: object) -> bool:
+def _all(status: Obj, component: str, field: str, key: str, expected: object) -> bool:
     rows = dig(status, component, field)
-    return bool(rows) and all(row.get(key) == wanted for row in rows.values())
+    return bool(rows) and all(row.get(key) == expected for row in rows.values())

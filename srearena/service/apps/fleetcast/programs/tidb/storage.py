@@ -1,4 +1,4 @@
-"""What the stores of TiKV hold, and the SQL server that each TiDB puts in front of it.
+"""The data of TiKV stores, and the SQL server of each TiDB on it.
 
 The data belong to the stores' volumes: each volume has a mark, and data can be reached as long as a store with one of
 the marks that took part in them is up. So TiDB servers share them, one lost store of several loses nothing, and a
@@ -24,20 +24,20 @@ class TikvData:
         self._by_mark: dict[str, MysqlServer] = {}
 
     def find(self, marks: Sequence[str]) -> MysqlServer | None:
-        """The server whose data these stores hold; stores that have joined them hold the data too from now on."""
+        """The server with the data of these stores; stores that have joined share it from now on."""
         server = next((self._by_mark[mark] for mark in marks if mark in self._by_mark), None)
         if server is not None:
             self.begin(marks, server)
         return server
 
     def begin(self, marks: Sequence[str], server: MysqlServer) -> None:
-        """The first server over stores that hold nothing yet."""
+        """Register the first server on empty stores."""
         for mark in marks:
             self._by_mark.setdefault(mark, server)
 
 
 class TidbSql(MysqlServer):
-    """The SQL of one TiDB server; it needs PD and a store to say anything."""
+    """The SQL server of one TiDB process; it needs PD and a store."""
 
     def __init__(self, process: Process, version: str, port: int, shared: MysqlServer | None) -> None:
         super().__init__(
@@ -65,7 +65,7 @@ class TidbSql(MysqlServer):
         return super().admits(login, host)
 
     def refuses(self, login: Login | None, action: str, target: str) -> Refusal | None:
-        """Without its stores a statement waits until its client gives up."""
+        """Without stores a statement waits until the client times out."""
         if not self._available and not self.process.done.is_set:
             return Refusal("locked", UNAVAILABLE)
         return super().refuses(login, action, target)

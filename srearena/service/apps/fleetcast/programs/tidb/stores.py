@@ -1,4 +1,4 @@
-"""PD's register of TiKV stores: who has reported lately, and in which state each is."""
+"""PD's registry of TiKV stores: their last heartbeats and states."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Stores:
         self._rows: dict[str, dict[str, Any]] = {}
         """By address."""
 
-    def kept(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, Any]]:
         return list(self._rows.values())
 
     def restore(self, rows: Sequence[dict[str, Any]]) -> None:
         self._rows = {row["address"]: dict(row) for row in rows}
 
     def beat(self, report: dict[str, Any]) -> int:
-        """A store says that it is there; its number. AddressTaken for one that lost its data and with them its name."""
+        """Register a store's heartbeat and return its id; AddressTaken for a store that has lost its data."""
         address = str(report["address"])
         row = self._rows.get(address)
         if row is not None and not row.get("tombstone") and row.get("mark") != report.get("mark", ""):
@@ -51,17 +51,17 @@ class Stores:
     def state(self, row: dict[str, Any]) -> str:
         if row.get("tombstone"):
             return "Tombstone"
-        silence = self._clock.now - row.get("last_heartbeat", 0.0)
-        if silence < DISCONNECTED_SECONDS:
+        failure = self._clock.now - row.get("last_heartbeat", 0.0)
+        if failure < DISCONNECTED_SECONDS:
             return "Up"
-        return "Disconnected" if silence < DOWN_SECONDS else "Down"
+        return "Disconnected" if failure < DOWN_SECONDS else "Down"
 
     @property
     def up(self) -> list[dict[str, Any]]:
         return [row for row in self._rows.values() if self.state(row) == "Up"]
 
     def listed(self) -> dict[str, Any]:
-        """As `/pd/api/v1/stores` shows them; buried ones are left out."""
+        """The stores in the format of `/pd/api/v1/stores`, without tombstones."""
         shown = [row for row in self._rows.values() if not row.get("tombstone")]
         stores = [
             {
@@ -80,7 +80,7 @@ class Stores:
         return {"count": len(stores), "stores": stores}
 
     def metrics(self, leads: bool) -> str:
-        """The few of PD's metrics that people watch; only the leader tells of stores."""
+        """PD's main metrics; only the leader reports stores."""
         states = [self.state(row) for row in self._rows.values()] if leads else []
         kinds = (("store_up_count", "Up"), ("store_disconnected_count", "Disconnected"), ("store_down_count", "Down"))
         lines = ["# TYPE pd_cluster_status gauge"]

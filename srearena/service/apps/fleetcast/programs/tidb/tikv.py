@@ -16,7 +16,7 @@ from srearena.cluster.program_models import (
     program,
     stop_signal,
 )
-from srearena.service.apps.fleetcast.programs.tidb.asking import Unanswered, ask
+from srearena.service.apps.fleetcast.programs.tidb.http_client import RequestFailed, request_json
 from srearena.service.apps.fleetcast.programs.tidb.loglines import unified
 
 PORT, STATUS_PORT = 20160, 20180
@@ -53,11 +53,11 @@ class Tikv(Program):
             return 1
         for attempt in range(1, PATIENCE + 1):
             try:
-                answer = await ask(process, f"{pd}/pd/api/v1/stores", method="POST", body=report)
+                answer = await request_json(process, f"{pd}/pd/api/v1/stores", method="POST", body=report)
                 break
-            except Unanswered as silence:
+            except RequestFailed as failure:
                 text = "validate PD endpoints failed"
-                await unified(process, "WARN", "util.rs:657", text, err=silence, retry=attempt)
+                await unified(process, "WARN", "util.rs:657", text, err=failure, retry=attempt)
             if await stop.wait(1.0):
                 return 0
         else:
@@ -87,9 +87,9 @@ class Tikv(Program):
         await unified(process, "INFO", "server.rs:1166", "TiKV is ready to serve")
         while not await stop.wait(HEARTBEAT_SECONDS):
             try:
-                await ask(process, f"{pd}/pd/api/v1/stores", method="POST", body=report)
-            except Unanswered as silence:
-                await unified(process, "ERROR", "pd.rs:1322", "store heartbeat failed", err=silence, store_id=store)
+                await request_json(process, f"{pd}/pd/api/v1/stores", method="POST", body=report)
+            except RequestFailed as failure:
+                await unified(process, "ERROR", "pd.rs:1322", "store heartbeat failed", err=failure, store_id=store)
         await unified(process, "INFO", "signal_handler.rs:21", "receive signal, stopping server...", signal="15")
         return 0
 

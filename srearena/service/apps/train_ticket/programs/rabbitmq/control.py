@@ -1,4 +1,4 @@
-"""rabbitmqctl and rabbitmq-diagnostics: the commands, run on the node and printed here."""
+"""rabbitmqctl and rabbitmq-diagnostics: commands run on the node, and the client prints the result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ START_SECONDS = 1.5
 
 
 class Refused(Exception):
-    """The node says no."""
+    """The node rejects the command."""
 
 
 Rows = list[list[Any]]
@@ -33,7 +33,7 @@ _COLUMNS: dict[str, Callable[[Queue], Any]] = {
 
 
 def perform(node: RabbitNode, words: list[str]) -> dict[str, Any]:
-    """One command on the node: {"head": line, "rows": rows} or {"error": text}."""
+    """Run one command on the node: {"head": line, "rows": rows} or {"error": text}."""
     command, *args = words
     function = COMMANDS.get(command)
     if function is None:

@@ -1,7 +1,7 @@
 """A running RabbitMQ node: virtual host `/`, its queues, users and connections, and the memory alarm.
 
-Above the high watermark (a share of the memory it may use) publishers are held back until consumers have made room:
-they are told "locked", for a blocked connection is silent.
+Above the high watermark (a share of its memory limit) publishers are blocked until consumers have freed memory; the
+refusal is "locked", since a blocked connection gets no response.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from srearena.cluster.program_models import Process, stamp, write_now
 from srearena.cluster.program_models.datastores import Login, Record, Refusal
 
 OVERHEAD = 700
-"""Bytes a waiting message costs beyond its body."""
+"""Bytes of memory per queued message beyond its body."""
 WATERMARK = 0.6
 
 
@@ -33,7 +33,7 @@ class User:
     password: str
     tags: list[str] = field(default_factory=list)
     permitted: bool = True
-    """Has permissions on the virtual host."""
+    """Whether it has permissions on the virtual host."""
 
 
 class RabbitNode:
@@ -81,37 +81,37 @@ class RabbitNode:
         return self.queues[name]
 
     def publish(self, queue: str, count: int, size: int) -> Refusal | None:
-        """So many messages of `size` bytes into a queue, which is made if there is none."""
-        refusal = self.refuses(self._anybody(), "write", queue)
+        """Publish messages of `size` bytes to a queue, which is created if necessary."""
+        refusal = self.refuses(self._default_login(), "write", queue)
         if refusal is not None:
             return refusal
-        held = self.declare(queue)
-        held.messages += count
-        held.size += count * size
-        held.published += count
+        destination = self.declare(queue)
+        destination.messages += count
+        destination.size += count * size
+        destination.published += count
         self._account()
         return None
 
     def consume(self, queue: str, at_most: int) -> int:
-        """Take up to so many messages; how many there were."""
-        held = self.queues.get(queue)
-        if held is None or not held.messages:
+        """Consume up to `at_most` messages; returns how many there were."""
+        source = self.queues.get(queue)
+        if source is None or not source.messages:
             return 0
-        taken = min(at_most, held.messages)
-        held.size -= held.size * taken // held.messages
-        held.messages -= taken
+        count = min(at_most, source.messages)
+        source.size -= source.size * count // source.messages
+        source.messages -= count
         self._account()
-        return taken
+        return count
 
     def subscribe(self, queue: str, client: str, consumers: int) -> None:
-        """So many consumers of a client read the queue from now on; 0: none."""
-        held = self.declare(queue)
+        """Set the number of a client's consumers on a queue."""
+        source = self.declare(queue)
         if consumers > 0:
-            held.consumers[client] = consumers
+            source.consumers[client] = consumers
         else:
-            held.consumers.pop(client, None)
+            source.consumers.pop(client, None)
 
-    def _anybody(self) -> Login:
+    def _default_login(self) -> Login:
         user = next(iter(self.users.values()), User("", ""))
         return Login(user.name, user.password)
 
@@ -139,19 +139,19 @@ class RabbitNode:
         return self.queues[target].messages if target in self.queues else 0
 
     def attach(self, client: str, login: Login | None, sessions: int, address: str = "") -> Refusal | None:
-        held = self.pools.get(client, (0, ""))[0]
+        connections = self.pools.get(client, (0, ""))[0]
         if sessions <= 0:
             self.pools.pop(client, None)
             for queue in self.queues.values():
                 queue.consumers.pop(client, None)
             return None
-        refusal = self.refuses(login, "connect", "") if sessions > held else None
+        refusal = self.refuses(login, "connect", "") if sessions > connections else None
         who = login.user if login is not None and login.user else "guest"
         if refusal is not None:
             self.log(f"Error on AMQP connection ({client} -> 0.0.0.0:5672, state: starting):", "error")
             self.log(f"PLAIN login refused: user '{who}' - invalid credentials", "error")
             return refusal
-        if sessions > held:
+        if sessions > connections:
             self.log(
                 f"connection ({client} -> 0.0.0.0:5672): user '{who}' authenticated and granted access to vhost '/'"
             )

@@ -1,4 +1,4 @@
-"""RabbitMQ: the server of the image, its management port, and the tools that speak to the node."""
+"""RabbitMQ: the server of the image, its management port, and its command-line tools."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ async def _converse(node: RabbitNode, connection: Connection) -> None:
             await node.process.spend(0.001)
             await dialogue.say(perform(node, [str(word) for word in message["words"]]))
     elif first.startswith(b"AMQP"):
-        # A real client: heard out, but its protocol is not spoken here.
+        # A real client: its data is read, but AMQP is not implemented.
         while await connection.read():
             await node.process.spend()
     else:

@@ -1,4 +1,4 @@
-"""How a MySQL server talks on a connection: with the simulated client in full, with a real one up to the greeting."""
+"""Connections of a MySQL server: a simulated client is served in full, a real one up to the greeting."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from srearena.service.products.mysql.server import MysqlServer, Session
 _GREETING = b"12345678\0" + bytes(40)
 
 
-async def converse(server: MysqlServer, connection: Connection) -> None:
-    """Serve one connection to its end. The server speaks first, as the protocol wants it."""
+async def serve_connection(server: MysqlServer, connection: Connection) -> None:
+    """Serve one connection until it closes. As in the real protocol, the server sends the first message."""
     body = b"\x0a" + server.version.encode() + b"\0" + bytes((8, 0, 0, 0)) + _GREETING
     await connection.write(len(body).to_bytes(3, "little") + b"\0" + body)
     first = await connection.read()
@@ -29,13 +29,13 @@ async def converse(server: MysqlServer, connection: Connection) -> None:
         return
     hello = message["hello"]
     login = Login(str(hello["user"]), str(hello["password"]), str(hello["database"]))
-    here = connection.local[0].startswith("127.")
-    host = "localhost" if here else connection.peer[0]
-    refused = server.admits(login, host)
-    if refused is not None:
-        if refused.number == 1045:
-            server.note(f"[MY-010926] [Server] {refused.message}", number=server.connected + 8)
-        await dialogue.say(_failure(refused))
+    is_local = connection.local[0].startswith("127.")
+    host = "localhost" if is_local else connection.peer[0]
+    error = server.admits(login, host)
+    if error is not None:
+        if error.number == 1045:
+            server.note(f"[MY-010926] [Server] {error.message}", number=server.connected + 8)
+        await dialogue.say(_failure(error))
         return
     session = server.open(login, host)
     try:
@@ -49,7 +49,7 @@ async def _serve(server: MysqlServer, session: Session, dialogue: Dialogue) -> N
     execution = Execution(server, session)
     while (message := await dialogue.hear()) is not None:
         reply = None if session.killed else await _reply(execution, str(message["sql"]))
-        # Nothing is said to who was killed, before the statement or during it.
+        # A killed session gets no reply, whether it was killed before the statement or during it.
         if session.killed or reply is None:
             return
         await dialogue.say(reply)

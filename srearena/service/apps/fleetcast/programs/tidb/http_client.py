@@ -1,4 +1,4 @@
-"""Small HTTP questions between the parts of a TiDB cluster."""
+"""HTTP requests between the components of a TiDB cluster."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ _REASONS = {
 }
 
 
-class Unanswered(Exception):
-    """Nobody answered, or not well; the text is as Go's HTTP client has it."""
+class RequestFailed(Exception):
+    """No response, or an error response; the text is that of Go's HTTP client."""
 
 
-async def ask(process: Process, url: str, *, method: str = "GET", body: Any = None, timeout: float = 5.0) -> Any:
-    """The JSON that a URL (`http://host:port/path`) answers with."""
+async def request_json(
+    process: Process, url: str, *, method: str = "GET", body: Any = None, timeout: float = 5.0
+) -> Any:
+    """Send a request to a URL (`http://host:port/path`) and decode the JSON response."""
     address, slash, path = url.removeprefix("http://").partition("/")
     host, _, port = address.partition(":")
     data = json.dumps(body).encode() if body is not None else b""
@@ -28,14 +30,14 @@ async def ask(process: Process, url: str, *, method: str = "GET", body: Any = No
     result = await process.container.network.http(host, int(port or 80), request, timeout=timeout)
     if result.response is None:
         reason = _REASONS.get(result.outcome, str(result.outcome))
-        raise Unanswered(f'{method.capitalize()} "{url}": dial tcp {result.address or host}:{port}: {reason}')
+        raise RequestFailed(f'{method.capitalize()} "{url}": dial tcp {result.address or host}:{port}: {reason}')
     text = result.response.body.decode(errors="replace")
     if result.response.status >= 400:
-        raise Unanswered(f"{url} responded {result.response.status}: {text.strip()}")
+        raise RequestFailed(f"{url} responded {result.response.status}: {text.strip()}")
     try:
         return json.loads(text) if text else None
     except ValueError:
-        raise Unanswered(f"{url} gave no JSON: {text[:100]}") from None
+        raise RequestFailed(f"{url} gave no JSON: {text[:100]}") from None
 
 
 def json_response(value: Any, status: int = 200) -> HttpResponse:

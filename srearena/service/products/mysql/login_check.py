@@ -1,4 +1,4 @@
-"""Whether a program can log in to its MySQL database, and what its driver says if not."""
+"""Checking whether a program can log in to its MySQL database."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from srearena.cluster.program_models import Outcome, Process
 from srearena.cluster.program_models.datastores import Dialogue
 
 
-async def login_trouble(process: Process, host: str, port: int, user: str, password: str, database: str) -> str:
-    """Connect, log in, leave; "" where that worked."""
+async def login_error(process: Process, host: str, port: int, user: str, password: str, database: str) -> str:
+    """Connect, log in and disconnect; returns the driver's error, or "" on success."""
     result = await process.container.network.connect(host, port, timeout=10.0)
     if result.outcome is not Outcome.CONNECTED or result.connection is None:
         return "Communications link failure"

@@ -1,7 +1,7 @@
-"""One look at a TidbCluster: discovery, then PD, then TiKV when PD runs, then TiDB when TiKV runs.
+"""Reconciliation of a TidbCluster: discovery, then PD, then TiKV when PD runs, then TiDB when TiKV runs.
 
-The first step that fails or has to wait ends the look; whatever was reached by then stays, and the status tells of
-it. Nothing is judged here that the API server judges: an impossible wish comes back as its refusal.
+The first step that fails or has to wait ends the reconciliation; the steps before it stay in effect, and the status
+reports them. What the API server validates is not validated here: an invalid object is rejected by it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from srearena.cluster.program_models.kubernetes import (
     parse,
 )
 from srearena.service.apps.fleetcast.programs.tidb import components, status
-from srearena.service.apps.fleetcast.programs.tidb.asking import Unanswered, ask
+from srearena.service.apps.fleetcast.programs.tidb.http_client import RequestFailed, request_json
 from srearena.service.apps.fleetcast.programs.tidb.kube import Kube, path_of
 from srearena.service.apps.fleetcast.programs.tidb.loglines import klog
 from srearena.service.apps.fleetcast.programs.tidb.naming import (
@@ -40,7 +40,7 @@ from srearena.service.apps.fleetcast.programs.tidb.rollouts import Waiting, next
 
 
 class _Seen:
-    """What there was of a cluster when the look began: the operator's informers."""
+    """The objects of a cluster at the start of the reconciliation (the operator's informer cache)."""
 
     def __init__(self) -> None:
         self.services: dict[str, Obj] = {}
@@ -57,7 +57,7 @@ class Reconciler:
         """The operator's own image: discovery runs from it."""
 
     async def sync(self, namespace: str, name: str) -> int:
-        """Look at a cluster; how many pods there were to look at."""
+        """Reconcile a cluster; returns the number of its pods."""
         path = ApiPath(GROUP, VERSION, PLURAL, namespace, name)
         cluster = await self._kube.api.find(path)
         if cluster is None:
@@ -123,8 +123,8 @@ class Reconciler:
         await self._kube.apply(cluster, settings, seen.config_maps.get(name_of(settings)))
         wish = components.stateful_set(cluster, component, name_of(settings))
         if present is None:
-            made = await self._kube.apply(cluster, wish, None)
-            now["statefulSet"] = made.get("status") or {"replicas": 0}
+            created = await self._kube.apply(cluster, wish, None)
+            now["statefulSet"] = created.get("status") or {"replicas": 0}
             now["phase"] = "Normal"
             if component == "pd":
                 raise _waiting(cluster, "waiting for PD cluster running")
@@ -146,19 +146,19 @@ class Reconciler:
         try:
             if component == "pd":
                 await status.read_pd(self._process, cluster, now)
-                answer = await ask(self._process, f"{status.pd_url(cluster)}/pd/api/v1/cluster")
+                answer = await request_json(self._process, f"{status.pd_url(cluster)}/pd/api/v1/cluster")
                 known["clusterID"] = str(answer["id"])
             elif component == "tikv":
                 await status.read_tikv(self._process, cluster, now)
             else:
                 await status.read_tidb(self._process, cluster, now, pods)
-        except Unanswered as silence:
+        except RequestFailed as failure:
             who = f"[{namespace_of(cluster)}/{name_of(cluster)}]"
-            text = f"failed to sync TidbCluster: {who}'s status, error: {silence}"
+            text = f"failed to sync TidbCluster: {who}'s status, error: {failure}"
             await self._log("E", f"{component}_member_manager.go:195", text)
 
     async def _resize(self, cluster: Obj, component: str, wish: Obj, present: Obj, now: Obj) -> None:
-        """Members of PD and stores of TiKV come and go one by one, and are told before they go."""
+        """PD members and TiKV stores are added and removed one at a time; before removal they are notified."""
         size = next_size(component, wish, present, now)
         wish["spec"]["replicas"] = size
         leaving = f"{member_name(cluster, component)}-{size}"
@@ -169,13 +169,15 @@ class Reconciler:
                 # Asked of a member that stays, so that the answer does not leave with the one who gives it.
                 name = member_name(cluster, "pd")
                 staying = f"http://{name}-0.{name}-peer.{namespace_of(cluster)}:2379"
-                await ask(self._process, f"{staying}/pd/api/v1/members/name/{leaving}", method="DELETE")
+                await request_json(self._process, f"{staying}/pd/api/v1/members/name/{leaving}", method="DELETE")
                 return
             for store in (now.get("stores") or {}).values():
                 if store["podName"] == leaving and store["state"] != "Tombstone":
-                    await ask(self._process, f"{status.pd_url(cluster)}/pd/api/v1/store/{store['id']}", method="DELETE")
-        except Unanswered as silence:
-            raise _waiting(cluster, f"{leaving} cannot leave yet: {silence}") from None
+                    await request_json(
+                        self._process, f"{status.pd_url(cluster)}/pd/api/v1/store/{store['id']}", method="DELETE"
+                    )
+        except RequestFailed as failure:
+            raise _waiting(cluster, f"{leaving} cannot leave yet: {failure}") from None
 
     async def _mark_pods(self, seen: _Seen, known: Obj) -> None:
         """Labels that say which member or store a pod is."""
@@ -205,7 +207,7 @@ def _waiting(cluster: Obj, text: str) -> Waiting:
 
 
 def complaints(cluster: Obj) -> list[str]:
-    """What the operator itself refuses before it does anything."""
+    """The errors that the operator itself reports before it changes anything."""
     found: list[str] = []
     for component in ("pd", "tikv"):
         spec = dig(cluster, "spec", component)
