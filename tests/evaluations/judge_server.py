@@ -1,7 +1,7 @@
-"""A scripted OpenAI-compatible server that plays the judge, in all its moods.
+"""A scripted OpenAI-compatible server that stands in for the judge, with several behaviours (moods).
 
-By default it judges honestly: 1 if the explanation has the key's own words, 0.5 if it mentions a flag, else 0. A script
-of moods is worked off request by request before that; `always` sets a mood for good.
+By default it judges honestly: 1 if the explanation has the key's own words, 0.5 if it mentions a flag, else 0. Before
+that, a script of moods is used up, one per request; `always` sets the mood of all others.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HANG = 5.0
 
 
 def fenced(body: dict[str, Any]) -> Any:
-    """The data of a question, out of its fence."""
+    """The data of a question, without its fence."""
     lines = body["messages"][1]["content"].split("\n")
     start = next(i for i, line in enumerate(lines) if line.startswith("----- data "))
     end = next(i for i, line in enumerate(lines) if line.startswith("----- end of data "))
@@ -27,10 +27,10 @@ def fenced(body: dict[str, Any]) -> Any:
 
 
 def honest(item: dict[str, Any]) -> float:
-    said = item["explanation"]
-    if any(statement.rstrip(". ").lower() in said.lower() for statement in item["key"]):
+    explanation = item["explanation"]
+    if any(statement.rstrip(". ").lower() in explanation.lower() for statement in item["key"]):
         return 1.0
-    return 0.5 if "flag" in said.lower() else 0.0
+    return 0.5 if "flag" in explanation.lower() else 0.0
 
 
 class ScriptedJudge:
@@ -147,7 +147,7 @@ def _handler(judge: ScriptedJudge) -> type[BaseHTTPRequestHandler]:
 
 @contextmanager
 def serving(judge: ScriptedJudge) -> Iterator[str]:
-    """The judge at an address, for as long as the block lasts."""
+    """Serve the judge during the block; yields its address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(judge))
     server.daemon_threads = True
     server.block_on_close = False

@@ -185,5 +185,5 @@ def test_the_rules_work_without_the_judges_client(tmp_path: Path) -> None:
     (blocker / "httpx.py").write_text("raise ImportError('not installed')\n")
     env = {"PYTHONPATH": str(blocker)}
     assert itbench_eval("-g", SHOP, "-o", "out", "--judge", "none", cwd=tmp_path, env=env).returncode == 0
-    asked = itbench_eval("-g", SHOP, "-o", "out", "--judge", "llm", "--judge-model", "m", cwd=tmp_path, env=env)
-    assert asked.returncode == 2 and "srearena[judge]" in asked.stderr
+    done = itbench_eval("-g", SHOP, "-o", "out", "--judge", "llm", "--judge-model", "m", cwd=tmp_path, env=env)
+    assert done.returncode == 2 and "srearena[judge]" in done.stderr

@@ -1,4 +1,4 @@
-"""What docs/judge.md says is so: its code runs, its flags exist, its numbers are ours."""
+"""docs/judge.md is correct: its code runs, its flags exist, its numbers are computed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ TEXT = (Path(__file__).parents[2] / "docs" / "judge.md").read_text(encoding="utf
 
 @pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL))
 def test_the_examples_run(code: str) -> None:
-    made: dict[str, Any] = {}
-    exec(compile(code, "docs/judge.md", "exec"), made)
-    assert made.keys() - {"__builtins__"}, "it does something"
+    namespace: dict[str, Any] = {}
+    exec(compile(code, "docs/judge.md", "exec"), namespace)
+    assert namespace.keys() - {"__builtins__"}, "it does something"
 
 
 def test_every_flag_of_the_document_exists(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Answer keys in every form and place they come in."""
+"""Ground truth files in all formats and locations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model judges reasoning: every mood of the server, and nothing lost or scored twice."""
+"""A model judges reasoning: every behaviour of the endpoint, and no verdict is lost or counted twice."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_a_judge_that_never_judges_leaves_the_field_empty_by_name(outputs: Path,
     assert reasoning(document) == [None, None, None]
     for row in document["raw_results"]:
         assert "judge gave no verdict" in row["excluded"]["root_cause_reasoning"]
-        assert row["flat_scores"]["root_cause_entity_f1"] == 1.0  # what is countable is counted all the same
+        assert row["flat_scores"]["root_cause_entity_f1"] == 1.0  # scores by rule are computed all the same
     overall = document["statistics"]["overall"]
     assert overall["total_judge_errors"] == 3
     assert overall["root_cause_reasoning"] == {"mean": None, "stderr": None, "n_incidents": 0, "n": 0, "excluded": 3}
@@ -306,7 +306,7 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path: Path, how: signal.Signals)
         _, document = run_at(address, place, "--max-concurrent", 2)
     assert reasoning(document) == [0.5] * 12
     assert len({(row["incident_id"], row["trial_id"]) for row in document["raw_results"]}) == 12
-    # Only what was in the air when it stopped is asked for a second time.
+    # Only requests in flight when it stopped are sent a second time.
     assert judge.requests <= 12 + 2
     assert document["judge"]["usage"]["from_cache"] >= 5 - 2
 
@@ -323,7 +323,7 @@ def test_no_more_requests_are_under_way_than_allowed(tmp_path: Path) -> None:
 
 
 class _Time:
-    """A clock that only moves when somebody sleeps."""
+    """A virtual clock that advances only during sleep."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -339,7 +339,7 @@ class _Time:
 
 
 def _ask_until_done(script: Iterator[httpx.Response], **settings: Any) -> tuple[_Time, Any]:
-    """ModelRequest one question of a transport that gives these responses, on a clock of our own."""
+    """Send one question to a transport with these responses, on a virtual clock."""
     case = prepare(TruthView.of(TRUTHS["1"]), read_value(answer("shop/ConfigMap/flags", why=FULL)), Options())
     virtual = _Time()
 

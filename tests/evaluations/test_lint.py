@@ -1,4 +1,4 @@
-"""Answer keys that are wrong are found before anybody is graded by them."""
+"""Mistakes in ground truths are found before they are used for grading."""
 
 from __future__ import annotations
 

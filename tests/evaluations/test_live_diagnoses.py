@@ -1,4 +1,4 @@
-"""Live diagnoses from the arena go through the same code as files on disk."""
+"""Diagnoses of live problems are graded by the same code as files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which part of the key a name denotes, under each policy."""
+"""Matching of names to groups of the ground truth, under each policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must hold for any diagnosis whatever."""
+"""Properties of the metrics for arbitrary diagnoses."""
 
 from __future__ import annotations
 

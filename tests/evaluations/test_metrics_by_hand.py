@@ -1,7 +1,7 @@
-"""Every metric worked by hand on the shop's first incident: flags (root) → cart → checkout → frontend.
+"""Every metric computed by hand for the shop's first incident: flags (root) → cart → checkout → frontend.
 
 MIXED blames flags and a bystander (redis) and says flags → cart → frontend. NEAR blames cart and says cart → checkout.
-The same numbers stand in docs/judge.md.
+The same numbers are in docs/judge.md.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def test_branches_are_compared_path_by_path() -> None:
 
 
 def test_reasoning_partial_gives_credit_for_a_symptom_by_distance() -> None:
-    said = answer("shop/Deployment/cart", why="cart pods answer every write with an error")
-    scores = grade_diagnosis(TRUTHS["1"], said).scores
+    predicted = answer("shop/Deployment/cart", why="cart pods answer every write with an error")
+    scores = grade_diagnosis(TRUTHS["1"], predicted).scores
     assert scores["root_cause_reasoning"] == 0.0
     assert scores["root_cause_reasoning_partial"] == pytest.approx(1 / 2)
 

@@ -1,4 +1,4 @@
-"""Names as people write them, and filters as files hold them."""
+"""Parsing of object names, and filters of ground truths."""
 
 from __future__ import annotations
 

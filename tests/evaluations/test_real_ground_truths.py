@@ -1,4 +1,4 @@
-"""ITBench's own answer keys, where they are at hand."""
+"""ITBench's own ground truths, if they are available."""
 
 from __future__ import annotations
 

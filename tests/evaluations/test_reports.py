@@ -1,4 +1,4 @@
-"""Pages for people: complete, and inert whatever an agent writes."""
+"""Reports are complete, and safe whatever an agent writes."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ HOSTILE = [
 @pytest.fixture
 def hostile(tmp_path: Path) -> dict[str, Any]:
     for trial, text in enumerate(HOSTILE, start=1):
-        said = answer("shop/ConfigMap/flags", f"shop/Pod/{text}", edges=((text, "shop/Service/cart"),), why=text)
-        write_trial(tmp_path, "Scenario-1", str(trial), said)
+        diagnosis = answer("shop/ConfigMap/flags", f"shop/Pod/{text}", edges=((text, "shop/Service/cart"),), why=text)
+        write_trial(tmp_path, "Scenario-1", str(trial), diagnosis)
     write_trial(tmp_path, "Scenario-1", "98", f"not json {HOSTILE[0]}")
     write_trial(tmp_path, "Scenario-1", "99", {HOSTILE[0]: HOSTILE[1]})
     return evaluate(EvaluationRequest(SHOP, tmp_path)).document

@@ -1,4 +1,4 @@
-"""Means, intervals, chances, comparisons and agreement: against known values and laws."""
+"""Means, intervals, success probabilities, comparisons and agreement, checked with known values and properties."""
 
 from __future__ import annotations
 

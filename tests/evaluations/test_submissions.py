@@ -1,4 +1,4 @@
-"""What agents leave behind: read leniently, every repair on record, what cannot be read named."""
+"""Agents' outputs are read leniently, every repair is recorded, and unreadable ones have a reason."""
 
 from __future__ import annotations
 
@@ -212,5 +212,5 @@ def test_no_text_breaks_the_reader(text: str) -> None:
 @given(st.integers(min_value=1, max_value=len(TEXT)))
 def test_no_cut_breaks_the_reader_or_invents_a_cause(length: int) -> None:
     submission = read_text(TEXT[:length])
-    said = [entity.name for entity in submission.output.entities if entity.contributing_factor]
-    assert all("shop/ConfigMap/flags".startswith(name) for name in said)
+    blamed = [entity.name for entity in submission.output.entities if entity.contributing_factor]
+    assert all("shop/ConfigMap/flags".startswith(name) for name in blamed)

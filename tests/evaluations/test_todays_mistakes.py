@@ -1,4 +1,4 @@
-"""Where the grader in use today goes wrong: each case, and what ours says."""
+"""Errors of ITBench's present grader: each case, and the grade here."""
 
 from __future__ import annotations
 

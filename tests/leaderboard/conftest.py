@@ -1,4 +1,4 @@
-"""Real coding CLIs, where they can be had."""
+"""Real coding CLIs, if they are available."""
 
 from tests.zero.conftest import coding_cli, needs_sandbox
 

@@ -1,4 +1,4 @@
-"""What is wrong before an agent starts is never held against it."""
+"""Errors before an agent starts do not count against it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From verdicts to a ranking: denominators, noise, ties."""
+"""Aggregation of verdicts into a ranking: denominators, significance, ties."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def judged(root: Path, agent: str, incident: str, number: int, score: float | No
 
 
 def board(root: Path, agents: dict[str, list[float | None]], runs: int = 1) -> list[dict[str, Any]]:
-    """Agents with a score for each incident; None is a run that the environment spoilt."""
+    """Agents with a score for each incident; None is a run with an environment error."""
     count = max(len(scores) for scores in agents.values())
     for agent, scores in agents.items():
         for place, score in enumerate(scores):

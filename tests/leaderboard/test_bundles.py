@@ -1,4 +1,4 @@
-"""What is sent to other machines: all that a run needs there, nothing of the answer, and each thing once."""
+"""Bundles for other machines: everything a run needs, no ground truth, and each sent once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration is one line, before anything runs."""
+"""Errors of a configuration are reported in one line, before anything runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Before money is spent: what does not answer is said, in one line, without the key."""
+"""The connection test reports what does not answer, in one line, without the key."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def test_a_model_is_asked_in_its_own_way(address: str, wire: str, path: str) -> 
 
 
 def test_a_refusal_is_told_without_the_key(address: str) -> None:
-    with pytest.raises(Unreachable, match=r"judge: m at .* answers 401: bad key") as told:
+    with pytest.raises(Unreachable, match=r"judge: m at .* answers 401: bad key") as raised:
         check_judge(JudgeSettings(address, "secret-key", ("m",)))
-    assert "secret-key" not in str(told.value)
+    assert "secret-key" not in str(raised.value)
 
 
 def test_nobody_there() -> None:

@@ -1,4 +1,4 @@
-"""Killed at any moment, begun again: nothing lost, nothing repeated, nothing half-counted."""
+"""Killed at any moment and restarted: no run is lost, repeated or counted partially."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import pytest
 from tests.leaderboard.incidents import make_snapshots, write_configuration
 
 KILLS = 50
-# What two runs of the same thing may differ in: clocks, and places.
+# What may differ between two runs: times and paths.
 _VOLATILE = {"generated_at", "updated", "duration_seconds", "mean_seconds", "error", "figures"}
 
 
@@ -55,7 +55,7 @@ def prepared(place: Path, **more: Any) -> Path:
 
 @pytest.mark.timeout(1500)
 def test_fifty_kills_at_random_moments_change_nothing(tmp_path: Path) -> None:
-    """Half of the kills come at any moment, the other half while a run is seen to be under way."""
+    """Half of the kills are at random moments, the other half while a run is active."""
     calm, rough = tmp_path / "calm", tmp_path / "rough"
     calm.mkdir()
     rough.mkdir()
@@ -82,7 +82,7 @@ def test_fifty_kills_at_random_moments_change_nothing(tmp_path: Path) -> None:
 
 
 def _killed(process: subprocess.Popen[bytes], place: Path, rng: random.Random) -> bool | None:
-    """Kill at any moment; whether a run was under way, None if all was done before."""
+    """Kill at a random moment; returns whether a run was active, None if all was done before."""
     earlier = _under_way(place)
     try:
         process.wait(rng.uniform(0.0, 2.5))
@@ -94,7 +94,7 @@ def _killed(process: subprocess.Popen[bytes], place: Path, rng: random.Random) -
 
 
 def _killed_in_a_run(process: subprocess.Popen[bytes], place: Path, rng: random.Random) -> bool | None:
-    """Kill while a run is under way. No luck is needed: it is held still, looked at, and then killed or let go."""
+    """Kill while a run is active: the process is stopped, inspected, and then killed or continued."""
     earlier = _under_way(place)
     while process.poll() is None:
         if not _under_way(place) - earlier:
@@ -118,7 +118,7 @@ def _states(place: Path) -> list[dict[str, Any]]:
 
 
 def _under_way(place: Path) -> set[tuple[str, str, int, int]]:
-    """The attempts that have begun and not ended, those that a kill cut off among them."""
+    """Attempts that have started and not ended, including those that a kill interrupted."""
     return {
         (state["agent"], state["incident"], state["run"], len(state["attempts"]))
         for state in _states(place)
@@ -127,8 +127,8 @@ def _under_way(place: Path) -> set[tuple[str, str, int, int]]:
 
 
 def _set_back(place: Path, elsewhere: Path, rng: random.Random) -> None:
-    """Take half of the runs away, as if they had never been."""
+    """Delete half of the runs."""
     runs = sorted((place / "leaderboard_results").glob("*/Scenario-*/*"))
     for run in rng.sample(runs, len(runs) // 2):
-        away = run.rename(Path(tempfile.mkdtemp(dir=elsewhere)))  # a worker on its way out may still write there
+        away = run.rename(Path(tempfile.mkdtemp(dir=elsewhere)))  # a worker that is ending may still write there
         shutil.rmtree(away, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Agents behind HTTP, on recordings and on live problems: asked step by step, told nothing that names the incident."""
+"""Agents over HTTP, on recordings and live problems: one request per step, and nothing that names the incident."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Coding CLIs on live problems: the episode's tools over MCP, its questions to the last one, nothing else in reach."""
+"""Coding CLIs on live problems: the episode's tools over MCP, all its questions, and no access to anything else."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_the_real_codex_answers_a_live_problem_to_the_last_question(
     assert [path for path in files if KEY.encode() in path.read_bytes()] == []
 
 
-# An agent of the user's own, which speaks MCP by the official SDK and tries other doors too.
+# An agent of the user's own, which uses MCP through the official SDK and tries other addresses too.
 AGENT = """
 import json, os, pathlib, socket, sys
 import anyio, httpx2

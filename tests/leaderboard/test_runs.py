@@ -1,4 +1,4 @@
-"""The state machine of one run, held in every state a kill can leave it in."""
+"""The state machine of one run, in every state that a kill can leave."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from itbench_leaderboard.runs import Run, run_of
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    made = run_of(tmp_path, "agent", "Scenario-1", 1)
-    made.directory.mkdir(parents=True)
-    return made
+    created = run_of(tmp_path, "agent", "Scenario-1", 1)
+    created.directory.mkdir(parents=True)
+    return created
 
 
 def answer(run: Run, text: str = "{}") -> Report:

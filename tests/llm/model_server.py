@@ -1,8 +1,8 @@
-"""A model that follows a script, on a local port, in the three tongues our agent speaks, streamed and whole (and in two
-more that only LiteLLM speaks).
+"""A scripted model on a local port, in the three wire formats of our client, streamed and whole (and in two more that
+only LiteLLM uses).
 
-It also misbehaves on demand: errors with and without Retry-After, silence, streams that break off, refusals, answers
-cut short, arguments that are no JSON. Every request is kept.
+It also fails on demand: errors with and without Retry-After, timeouts, streams that break off, refusals, truncated
+replies, arguments that are not JSON. Every request is recorded.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Two more tongues for the scripted model, which only LiteLLM speaks: Gemini's own and Bedrock's Converse.
+"""Two more wire formats of the scripted model, which only LiteLLM uses: Gemini's own and Bedrock's Converse.
 
 LiteLLM is asked for whole answers, so there are no streams here.
 """

@@ -1,4 +1,4 @@
-"""The LLM agent on a real problem, with a scripted model: solved end to end, and ended rightly where it misbehaves."""
+"""The LLM agent on a real problem with a scripted model: solved end to end, ended correctly when the model fails."""
 
 from __future__ import annotations
 

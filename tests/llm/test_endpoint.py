@@ -1,4 +1,4 @@
-"""A model's endpoint in every tongue: what is asked, what comes back, and what happens when it misbehaves."""
+"""A model's endpoint in every wire format: requests, replies, and errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOOL = Tool("kubectl", "runs kubectl", {"type": "object", "properties": {"argume
 ODD = "two lines\u2028and more\x85 \N{SNOWMAN}"
 
 
-async def _asked(
+async def _complete(
     script: Script, wire: str, request: ModelRequest, waits: list[float], policy: RetryPolicy
 ) -> tuple[Reply, CallStats]:
     async def sleep(seconds: float) -> None:
@@ -36,7 +36,7 @@ async def _asked(
             await endpoint.aclose()
 
 
-def asked(
+def complete(
     script: Script,
     wire: str = "chat",
     *,
@@ -46,14 +46,14 @@ def asked(
     **patience: Any,
 ) -> tuple[Reply, CallStats]:
     request = ModelRequest("scripted", "be good", messages, (TOOL,), stream=stream)
-    return asyncio.run(_asked(script, wire, request, waits if waits is not None else [], RetryPolicy(**patience)))
+    return asyncio.run(_complete(script, wire, request, waits if waits is not None else [], RetryPolicy(**patience)))
 
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("stream", [True, False])
 def test_words_calls_and_tokens_come_through(wire: str, stream: bool) -> None:
     turn = Turn(ODD, (("kubectl", {"arguments": "get pods"}), ("kubectl", {"arguments": ODD})))
-    reply, stats = asked(lambda body, number: turn, wire, stream=stream)
+    reply, stats = complete(lambda body, number: turn, wire, stream=stream)
     assert reply.text == ODD and reply.stop == "calls"
     assert [call.name for call in reply.calls] == ["kubectl", "kubectl"]
     assert len({call.id for call in reply.calls}) == 2
@@ -85,36 +85,36 @@ def test_half_a_surrogate_pair_goes_back_to_the_model(wire: str) -> None:
         return Turn("fine")
 
     conversation = (Message("user", "hello"), Message("assistant", "half \ud83d"), Message("user", "go on"))
-    reply, _ = asked(script, wire, messages=conversation)
+    reply, _ = complete(script, wire, messages=conversation)
     assert reply.text == "fine" and "half \\ud83d" in heard[0]
 
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_conversation_with_tools_goes_back_whole(wire: str) -> None:
-    first, _ = asked(lambda body, number: call("kubectl", arguments="get pods"), wire)
+    first, _ = complete(lambda body, number: call("kubectl", arguments="get pods"), wire)
     conversation = (
         Message("user", "hello"),
         first.as_message(),
         Message("tool", "three pods", call_id=first.calls[0].id),
     )
-    seen: list[dict[str, Any]] = []
+    requests: list[dict[str, Any]] = []
 
     def script(body: dict[str, Any], number: int) -> Turn:
-        seen.append(body)
+        requests.append(body)
         return Turn("done")
 
-    reply, _ = asked(script, wire, messages=conversation)
-    assert reply.text == "done" and reply.stop == "end" and results_in(seen[0]) == ["three pods"]
+    reply, _ = complete(script, wire, messages=conversation)
+    assert reply.text == "done" and reply.stop == "end" and results_in(requests[0]) == ["three pods"]
     if wire == "responses":
-        assert any(item.get("encrypted_content") == "sealed" for item in seen[0]["input"])
+        assert any(item.get("encrypted_content") == "sealed" for item in requests[0]["input"])
     if wire == "messages":
-        assert seen[0]["messages"][-1]["content"][-1]["cache_control"] == {"type": "ephemeral"}
+        assert requests[0]["messages"][-1]["content"][-1]["cache_control"] == {"type": "ephemeral"}
 
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_stream_that_breaks_off_is_asked_for_again(wire: str) -> None:
     waits: list[float] = []
-    reply, stats = asked(lambda body, n: Turn("whole", cut=2 if n == 1 else None), wire, waits=waits)
+    reply, stats = complete(lambda body, n: Turn("whole", cut=2 if n == 1 else None), wire, waits=waits)
     assert reply.text == "whole" and stats.tries == 2 and len(waits) == 1
     # Anthropic says at the beginning what the input was: that was paid for.
     assert stats.lost.tokens_in == (TOKENS_IN if wire == "messages" else 0)
@@ -123,18 +123,18 @@ def test_a_stream_that_breaks_off_is_asked_for_again(wire: str) -> None:
 def test_a_server_that_says_when_to_come_back_is_obeyed() -> None:
     waits: list[float] = []
     turns = [Turn(status=429, headers={"retry-after": "7"}), Turn(status=500), Turn(status=529), Turn("at last")]
-    reply, stats = asked(lambda body, number: turns[number - 1], waits=waits)
+    reply, stats = complete(lambda body, number: turns[number - 1], waits=waits)
     assert reply.text == "at last" and stats.tries == 4
     assert waits[0] == 7 and 0.5 <= waits[1] <= 4 and len(waits) == 3
 
 
 def test_it_gives_up_after_a_while() -> None:
     with pytest.raises(ModelUnavailable, match=r"3 tries.*HTTP 503"):
-        asked(lambda body, number: Turn(status=503), tries=3)
+        complete(lambda body, number: Turn(status=503), tries=3)
 
 
 def test_silence_is_a_failure_too() -> None:
-    reply, stats = asked(lambda body, n: Turn("here", hang=n == 1), silence=0.3)
+    reply, stats = complete(lambda body, n: Turn("here", hang=n == 1), silence=0.3)
     assert reply.text == "here" and stats.failures == ["no answer in time"]
 
 
@@ -149,35 +149,35 @@ def test_silence_is_a_failure_too() -> None:
     ],
 )
 def test_a_refusal_is_final_and_names_no_key(status: int, error: str, kind: type[ModelError]) -> None:
-    seen: list[int] = []
+    requests: list[int] = []
 
     def script(body: dict[str, Any], number: int) -> Turn:
-        seen.append(number)
+        requests.append(number)
         return Turn(status=status, error=error)
 
     with pytest.raises(kind) as caught:
-        asked(script)
-    assert seen == [1] and "4711" not in str(caught.value)
+        complete(script)
+    assert requests == [1] and "4711" not in str(caught.value)
 
 
 def test_a_field_the_endpoint_does_not_know_is_left_out() -> None:
     def script(body: dict[str, Any], number: int) -> Turn:
         return Turn(status=400, error="unknown field stream_options") if "stream_options" in body else Turn("fine")
 
-    reply, stats = asked(script)
+    reply, stats = complete(script)
     assert reply.text == "fine" and stats.tries == 2
 
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("stream", [True, False])
 def test_refusals_and_short_answers_are_told_apart(wire: str, stream: bool) -> None:
-    assert asked(lambda body, n: Turn("I will not", refusal=True), wire, stream=stream)[0].stop == "refusal"
-    assert asked(lambda body, n: Turn("I was ab", short=True), wire, stream=stream)[0].stop == "length"
+    assert complete(lambda body, n: Turn("I will not", refusal=True), wire, stream=stream)[0].stop == "refusal"
+    assert complete(lambda body, n: Turn("I was ab", short=True), wire, stream=stream)[0].stop == "length"
 
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_arguments_that_are_no_json_come_through_as_they_are(wire: str) -> None:
-    reply, _ = asked(lambda body, n: Turn("", (("kubectl", '{"arguments": "get'),)), wire)
+    reply, _ = complete(lambda body, n: Turn("", (("kubectl", '{"arguments": "get'),)), wire)
     assert reply.calls[0].arguments == '{"arguments": "get'
     again = WIRES[wire].body(
         ModelRequest("m", "s", (reply.as_message(), Message("tool", "bad", call_id=reply.calls[0].id)))

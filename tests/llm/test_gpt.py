@@ -1,4 +1,4 @@
-"""`python3 clients/gpt.py` as a person types it, with a scripted model behind an address of its own."""
+"""`python3 clients/gpt.py` as a user runs it, with a scripted model."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_problem_is_solved_with_a_transcript_to_read(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_is_one_line(tmp_path: Path) -> None:
-    for words, said in (
+    for words, output in (
         (("--model", "gpt-4.1"), "OPENAI_API_KEY"),
         (("--model", "local/mine", "--budget-usd", "1"), "needs prices"),
         (("--model", "local/mine", "--agent-option", "red"), "KEY=VALUE"),
@@ -52,7 +52,7 @@ def test_what_is_missing_is_one_line(tmp_path: Path) -> None:
         (("--model", "local/mine", "--suite", "no_such_*"), "no_such_"),
     ):
         done = typed(tmp_path, *words)
-        assert done.returncode == 1 and said in done.stderr and done.stderr.count("\n") == 1, done.stderr
+        assert done.returncode == 1 and output in done.stderr and done.stderr.count("\n") == 1, done.stderr
 
 
 def test_a_suite_shares_one_budget_and_goes_on_with_a_larger_one(tmp_path: Path) -> None:

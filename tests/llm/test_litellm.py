@@ -94,11 +94,11 @@ def environment_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
 
 
-def at(url: str, told: Mapping[str, str]) -> dict[str, str]:
-    return {name: value.replace("URL", url) for name, value in told.items()}
+def at(url: str, variables: Mapping[str, str]) -> dict[str, str]:
+    return {name: value.replace("URL", url) for name, value in variables.items()}
 
 
-def asked(script: Script) -> tuple[Reply | ModelError, CallStats, list[float]]:
+def complete(script: Script) -> tuple[Reply | ModelError, CallStats, list[float]]:
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -125,7 +125,7 @@ def test_a_model_nobody_else_serves_goes_to_litellm() -> None:
 @noisy
 @pytest.mark.parametrize("model", ROUTES)
 def test_a_conversation_reaches_each_provider_with_its_key(model: str) -> None:
-    told, path, header, value = ROUTES[model]
+    variables, path, header, value = ROUTES[model]
 
     def script(body: dict[str, Any], number: int) -> Turn:
         return Turn("seen") if results_in(body) else call("kubectl", arguments="get pods")
@@ -143,11 +143,11 @@ def test_a_conversation_reaches_each_provider_with_its_key(model: str) -> None:
         )
 
     with serving(script) as server:
-        first, second = asyncio.run(talk(at(server.url, told)))
+        first, second = asyncio.run(talk(at(server.url, variables)))
     assert first.calls[0].name == "kubectl" and "get pods" in first.calls[0].arguments and first.stop == "calls"
     assert second.text == "seen" and "three pods" in results_in(server.requests[1])[0]
     assert (first.usage.tokens_in, first.usage.tokens_out) == (TOKENS_IN, TOKENS_OUT)
-    assert all(path in asked for asked in server.paths), server.paths
+    assert all(path in requested for requested in server.paths), server.paths
     assert all(headers.get(header, "").startswith(value) for headers in server.headers), server.headers[0]
 
 
@@ -156,9 +156,11 @@ def test_a_conversation_reaches_each_provider_with_its_key(model: str) -> None:
 @pytest.mark.kubectl
 @pytest.mark.parametrize("model", [name for name in ROUTES if name.startswith(("bedrock", "azure", "gemini"))])
 def test_a_problem_is_solved_through_litellm(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = ROUTES[model][0]
+    variables = ROUTES[model][0]
     with serving(solver) as server:
-        (tmp_path / ".env").write_text("".join(f"{name}={value}\n" for name, value in at(server.url, told).items()))
+        (tmp_path / ".env").write_text(
+            "".join(f"{name}={value}\n" for name, value in at(server.url, variables).items())
+        )
         monkeypatch.chdir(tmp_path)
         result = episode({"model": model, "wire": "litellm"}, tmp_path, stages=USUAL)
         assert len(server.requests) == 6
@@ -173,16 +175,16 @@ def test_errors_are_tried_again_and_refusals_are_not() -> None:
     def flaky(body: dict[str, Any], number: int) -> Turn:
         return Turn(status=500) if number == 1 else Turn("fine")
 
-    reply, stats, waits = asked(flaky)
+    reply, stats, waits = complete(flaky)
     assert isinstance(reply, Reply) and reply.text == "fine" and stats.tries == 2 and len(waits) == 1
-    assert isinstance(asked(lambda body, n: Turn(status=429))[0], ModelUnavailable)
-    refused, stats, _ = asked(lambda body, n: Turn(status=401, error="no such key"))
+    assert isinstance(complete(lambda body, n: Turn(status=429))[0], ModelUnavailable)
+    refused, stats, _ = complete(lambda body, n: Turn(status=401, error="no such key"))
     assert isinstance(refused, ModelRefused) and stats.tries == 1
 
 
 @pytest.mark.skipif(find_spec("litellm") is not None, reason="it is installed")
 def test_without_the_library_it_is_said_what_to_install() -> None:
-    problem, _, _ = asked(lambda body, n: Turn("never asked"))
+    problem, _, _ = complete(lambda body, n: Turn("never asked"))
     assert isinstance(problem, ModelRefused) and "pip install 'srearena[llm]'" in str(problem)
     assert "\n" not in str(problem)
 
@@ -195,8 +197,8 @@ def test_its_prices_are_defaults_where_it_is_installed() -> None:
     assert price_of("deepseek/deepseek-chat") is not None  # in no table of ours
     assert price_of("bedrock/anthropic.claude-3-5-sonnet-20240620-v1:0") is not None
     assert price_of("local/gpt-oss-20b") is None
-    told = Settings.from_options({"model": "gpt-4.1", "price_in": "1", "price_out": "2"}, {"OPENAI_API_KEY": KEY})
-    assert told.price == Price(1.0, 1.0, 2.0)
+    overridden = Settings.from_options({"model": "gpt-4.1", "price_in": "1", "price_out": "2"}, {"OPENAI_API_KEY": KEY})
+    assert overridden.price == Price(1.0, 1.0, 2.0)
 
 
 @needs_litellm

@@ -84,8 +84,8 @@ def test_every_model_of_the_example_is_reached_through_the_proxy(tmp_path: Path)
         return Turn("seen") if results_in(body) else call("kubectl", arguments="get pods")
 
     async def talk(place: str, name: str) -> Reply:
-        told = {"LITELLM_BASE_URL": f"{place}/v1", "LITELLM_MASTER_KEY": MASTER}
-        settings = Settings.from_options({"model": f"litellm_proxy/{name}"}, told)
+        variables = {"LITELLM_BASE_URL": f"{place}/v1", "LITELLM_MASTER_KEY": MASTER}
+        settings = Settings.from_options({"model": f"litellm_proxy/{name}"}, variables)
         client = make_client(settings)
         try:
             hello = Message("user", "hello")
@@ -104,6 +104,6 @@ def test_every_model_of_the_example_is_reached_through_the_proxy(tmp_path: Path)
         for name in NAMES:
             reply = asyncio.run(talk(place, name))
             assert reply.text == "seen" and reply.usage.tokens_in == TOKENS_IN, name
-    asked = " ".join(model.paths)
+    paths = " ".join(model.paths)
     for path in ("/v1/messages", ":generateContent", "/converse", "/v1/chat/completions"):
-        assert path in asked
+        assert path in paths

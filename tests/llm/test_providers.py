@@ -1,4 +1,4 @@
-"""Each provider that our own clients reach: `.env` has its address and key, and conversations with tools go there."""
+"""Each provider of the table: its address and key come from `.env`, and conversations with tools work."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_missing_key_is_named_and_another_providers_is_not_sent(model: str) ->
 
 
 @pytest.mark.parametrize(
-    ("given", "asked"),
+    ("configured", "base_url"),
     [
         ("https://r.openai.azure.com", "https://r.openai.azure.com/openai/v1"),
         ("https://r.openai.azure.com/", "https://r.openai.azure.com/openai/v1"),
@@ -110,22 +110,22 @@ def test_a_missing_key_is_named_and_another_providers_is_not_sent(model: str) ->
         ("https://gate.example/azure", "https://gate.example/azure"),
     ],
 )
-def test_azure_takes_the_resource_alone(given: str, asked: str) -> None:
-    told = {"AZURE_API_BASE": given, "AZURE_API_KEY": KEY}
-    settings = Settings.from_options({"model": "azure/mine"}, told)
-    assert settings.route.base_url == asked and isinstance(make_client(settings), Endpoint)
+def test_azure_takes_the_resource_alone(configured: str, base_url: str) -> None:
+    options = {"AZURE_API_BASE": configured, "AZURE_API_KEY": KEY}
+    settings = Settings.from_options({"model": "azure/mine"}, options)
+    assert settings.route.base_url == base_url and isinstance(make_client(settings), Endpoint)
     assert KEY not in repr(settings)
 
 
 def test_prices_are_defaults_that_the_user_overrides() -> None:
     assert price_of("local/nobody-knows") is None
-    told = {"model": "gpt-4.1", "price_in": "7", "price_cached": "3", "price_out": "9"}
-    price = Settings.from_options(told, {"OPENAI_API_KEY": KEY}).price
+    options = {"model": "gpt-4.1", "price_in": "7", "price_cached": "3", "price_out": "9"}
+    price = Settings.from_options(options, {"OPENAI_API_KEY": KEY}).price
     assert price is not None and (price.input, price.cached, price.output) == (7, 3, 9)
 
 
 @pytest.mark.parametrize(
-    ("model", "told", "said", "expected"),
+    ("model", "options", "reported_cost", "expected"),
     [
         ("gpt-4.1", {}, None, 2.0),
         ("gpt-4.1", {}, 0.5, 0.5),
@@ -137,15 +137,15 @@ def test_prices_are_defaults_that_the_user_overrides() -> None:
     ],
 )
 def test_the_user_is_believed_before_the_endpoint_and_both_before_a_table(
-    model: str, told: dict[str, str], said: float | None, expected: float
+    model: str, options: dict[str, str], reported_cost: float | None, expected: float
 ) -> None:
     class Answers:
         async def complete(self, request: ModelRequest, stats: CallStats, on_text: Any = None) -> Reply:
-            return Reply("", (ToolCall("1", "submit", "{}"),), "calls", Usage(tokens_in=1_000_000, cost=said))
+            return Reply("", (ToolCall("1", "submit", "{}"),), "calls", Usage(tokens_in=1_000_000, cost=reported_cost))
 
         async def aclose(self) -> None: ...
 
-    settings = Settings.from_options({"model": model, "base_url": "http://127.0.0.1:9", **told}, {})
+    settings = Settings.from_options({"model": model, "base_url": "http://127.0.0.1:9", **options}, {})
     agent = LlmAgent(settings, model_client=Answers())
     asyncio.run(agent.get_action("Stage 1"))
     assert agent.usage()["cost"] == pytest.approx(expected)

@@ -1,4 +1,4 @@
-"""Spans and experiment tracking: made from a trial's record, checked with the peers' own libraries."""
+"""Spans and experiment tracking from a trial's record, checked with the libraries of the receivers."""
 
 from __future__ import annotations
 
@@ -108,8 +108,8 @@ def test_spans_go_where_the_variables_say_and_a_failure_is_one_line() -> None:
     headers, body = received[0]
     assert headers["x-key"] == "a b" and json.loads(body)["resourceSpans"]
     with collector(503) as (url, _):
-        said = export(RECORD, SESSION, {}, {"OTEL_EXPORTER_OTLP_ENDPOINT": url})
-    assert "could not be sent" in said and "\n" not in said
+        output = export(RECORD, SESSION, {}, {"OTEL_EXPORTER_OTLP_ENDPOINT": url})
+    assert "could not be sent" in output and "\n" not in output
     assert "could not be sent" in export(RECORD, SESSION, {}, {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"})
     assert export(RECORD, SESSION, {}, {}) == ""
 

@@ -1,4 +1,4 @@
-"""What a reader does with a page, in words that tests use."""
+"""Actions of a user in a browser, for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real Chromium, driven by its own driver; where there is none these tests say so and are skipped."""
+"""A real Chromium with its driver; without one these tests are skipped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results as a leaderboard writes them, of any size, made without running anything."""
+"""Generated results of a leaderboard, of any size."""
 
 from __future__ import annotations
 

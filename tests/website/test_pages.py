@@ -1,4 +1,4 @@
-"""Every page in a real browser, opened from files as a reader would who was sent the site."""
+"""Every page in a real browser, opened from files."""
 
 from __future__ import annotations
 
