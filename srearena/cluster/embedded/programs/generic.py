@@ -1,4 +1,4 @@
-"""The program behind an image that nobody described: a server that listens where the pod says it does.
+"""The default program of an image: a server that listens on the ports of the pod's spec.
 
 It is honest about nothing else: it starts, answers every request with 200, stops when asked to, and does no work.
 """
@@ -41,7 +41,7 @@ async def serve_declared_ports(process: Process, *, memory: int) -> int:
 
     async def answer(request: HttpRequest) -> HttpResponse:
         await process.spend(0.001)
-        # It counts nothing, so that is what whoever scrapes it finds.
+        # It has no metrics, so a scrape is empty.
         return HttpResponse.text("" if request.path == "/metrics" else "ok\n")
 
     async def health(service: str) -> GrpcHealth:

@@ -1,4 +1,4 @@
-"""Log lines written where nobody can wait: from inside an answer to traffic, which takes no time."""
+"""Log lines written without waiting, from code that handles bulk traffic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What servers have in common: binding with the right complaint, and running until they are told to stop."""
+"""Shared by servers: bind errors, command-line flags, and running until a stop signal."""
 
 from __future__ import annotations
 

@@ -45,6 +45,6 @@ def fits(claim: Obj, volume: Obj) -> bool:
 
 
 def smallest_free(claim: Obj, volumes: Iterable[Obj]) -> Obj | None:
-    """Of the volumes nobody has, the smallest that fits."""
+    """The smallest fitting unbound volume."""
     free = [v for v in volumes if not dig(v, "spec", "claimRef") and not is_terminating(v) and fits(claim, v)]
     return min(free, key=lambda volume: (capacity(volume), name_of(volume)), default=None)

@@ -1,7 +1,7 @@
 """Deleting: grace periods, finalizers and what becomes of dependents.
 
 An object leaves the store at once only when nothing holds it. A grace period, a finalizer or a foreground deletion
-leave it there, marked with a deletionTimestamp, until whoever holds it lets go.
+leave it there, marked with a deletionTimestamp, until its finalizers are removed.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ def delete(
     registry.admission.admit(attributes)
     registry.admission.validate(attributes)
     marked = _marked(registry, row, obj, wish, options)
-    held = bool(marked["metadata"].get("finalizers") or marked["metadata"].get("deletionGracePeriodSeconds"))
-    held = held or (row.group_resource == "namespaces" and bool(marked.get("spec", {}).get("finalizers")))
+    blocked = bool(marked["metadata"].get("finalizers") or marked["metadata"].get("deletionGracePeriodSeconds"))
+    blocked = blocked or (row.group_resource == "namespaces" and bool(marked.get("spec", {}).get("finalizers")))
     if options.dry_run:
-        return marked, not held
-    if not held:
+        return marked, not blocked
+    if not blocked:
         return registry.vanish(row, obj, options), True
     if marked["metadata"] == obj["metadata"] and marked.get("status") == obj.get("status"):
         return obj, False

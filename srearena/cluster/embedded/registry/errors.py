@@ -273,8 +273,8 @@ class Expired(ApiError):
         super().__init__(message)
 
     @classmethod
-    def too_old(cls, asked: int, oldest: int) -> Expired:
-        return cls(f"too old resource version: {asked} ({oldest})")
+    def too_old(cls, requested_revision: int, oldest: int) -> Expired:
+        return cls(f"too old resource version: {requested_revision} ({oldest})")
 
 
 class RequestEntityTooLarge(ApiError):

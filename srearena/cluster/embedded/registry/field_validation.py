@@ -157,7 +157,7 @@ def _plain_go_type(schema: Schema) -> str:
 
 
 class _JsonErrors:
-    """Errors of decoding JSON text: the first mismatch is told at the end, a parser's own error at once."""
+    """Errors of decoding JSON text: the first mismatch is reported at the end, a syntax error at once."""
 
     lenient = False
 

@@ -3,7 +3,7 @@
 A path is parsed once into steps; each step turns the values found so far into the next ones. A missing key finds
 nothing and is no error; what the real evaluator refuses (an index out of bounds, a filter on something that is no
 list, a comparison of unlike things) raises `JSONPathError`, which a table shows as an empty cell. Paths come from
-whoever may create definitions, so length, nesting and the number of values looked at are bounded.
+the authors of definitions, so length, nesting and the number of values looked at are bounded.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ def amount(resource: str, value: Any) -> int:
 def pod_requests(pod: Obj) -> Amounts:
     """What the pod asks of a node: its containers together, or its greediest init step if that is more."""
     spec = pod.get("spec") or {}
-    asked: dict[str, Any] = {**aggregate(spec, "requests"), **dig(spec, "resources", "requests", default={})}
-    total = {name: amount(name, value) for name, value in asked.items()}
+    requested: dict[str, Any] = {**aggregate(spec, "requests"), **dig(spec, "resources", "requests", default={})}
+    total = {name: amount(name, value) for name, value in requested.items()}
     for name, value in (spec.get("overhead") or {}).items():
         total[name] = total.get(name, 0) + amount(name, value)
     return total

@@ -410,7 +410,7 @@ class ResourceTable:
 
     serial: int = 0
     unavailable: set[tuple[str, str]] = field(default_factory=set)
-    """Groups and versions that somebody else serves who is away."""
+    """Groups and versions of unavailable aggregated servers."""
     _by_path: dict[tuple[str, str, str], Resource] = field(default_factory=dict)
     _by_kind: dict[tuple[str, str, str], Resource] = field(default_factory=dict)
     _preferred: dict[str, Resource | None] = field(default_factory=dict)
@@ -434,7 +434,7 @@ class ResourceTable:
         self._preferred.clear()
 
     def set_available(self, group: str, version: str, available: bool) -> None:
-        """Whether whoever serves a group and version can be reached now."""
+        """Whether the server of a group and version is available."""
         if available == ((group, version) in self.unavailable):
             (self.unavailable.discard if available else self.unavailable.add)((group, version))
             self.serial += 1

@@ -2,7 +2,7 @@
 
 They are read once per process, on first use, and compiled kind by kind as needed; every cluster in the process
 shares them. Descriptions, two thirds of the file, are dropped from what stays in memory: `described` reads them
-again for whoever serves documentation. The resource metrics API is not in the package and is defined here.
+again for the OpenAPI documents. The resource metrics API is not in the package and is defined here.
 """
 
 from __future__ import annotations

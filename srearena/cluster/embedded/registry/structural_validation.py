@@ -42,7 +42,7 @@ def _check(value: Any, schema: Structural, path: str) -> list[FieldError]:
 
 
 def _type_rule(value: Any, schema: Structural, path: str) -> Iterator[FieldError]:
-    wanted = schema.get("type")
+    expected = schema.get("type")
     if schema.get("x-kubernetes-int-or-string"):
         if value is None:
             if not schema.get("nullable"):
@@ -50,29 +50,31 @@ def _type_rule(value: Any, schema: Structural, path: str) -> Iterator[FieldError
         elif _json_type(value) not in ("integer", "string") and not _is_integral(value):
             yield _wrong_type(path, "integer,string", _json_type(value))
         return
-    if not wanted:
+    if not expected:
         return
     if value is None:
         if not schema.get("nullable"):
-            yield _wrong_type(path, wanted, "null")
+            yield _wrong_type(path, expected, "null")
         return
     found = _json_type(value)
-    if found == wanted or (wanted == "number" and found == "integer") or (wanted == "integer" and _is_integral(value)):
+    if found == expected or (expected == "number" and found == "integer"):
+        return
+    if expected == "integer" and _is_integral(value):
         return
     if is_known_format(schema.get("format")):
         if found not in ("string", "array"):
             yield _wrong_type(path, schema["format"], _NUMBER_FORMATS.get(found, ""))
             return
-        if wanted not in ("number", "integer"):
+        if expected not in ("number", "integer"):
             return
-    yield _wrong_type(path, wanted, found)
+    yield _wrong_type(path, expected, found)
 
 
 _NUMBER_FORMATS: Final = {"integer": "int64", "number": "float64"}
 
 
-def _wrong_type(path: str, wanted: str, found: str) -> FieldError:
-    return FieldError.type_invalid(_field(path), found, f"{path} in body must be of type {wanted}: {quoted(found)}")
+def _wrong_type(path: str, expected: str, found: str) -> FieldError:
+    return FieldError.type_invalid(_field(path), found, f"{path} in body must be of type {expected}: {quoted(found)}")
 
 
 def _json_type(value: Any) -> str:

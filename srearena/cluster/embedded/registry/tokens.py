@@ -35,7 +35,7 @@ _BOUND: Final = {"Pod": ("pod", "pods"), "Secret": ("secret", "secrets"), "Node"
 
 
 class TokenRefused(Exception):
-    """The token does not authenticate anybody; the text says why."""
+    """The token is invalid; the message says why."""
 
 
 def _encoded(data: bytes) -> str:
@@ -135,9 +135,9 @@ class TokenIssuer:
         wanted = list(audiences) or [ISSUER]
         agreed = [audience for audience in wanted if audience in claims["aud"]]
         if not agreed:
-            given, asked = (" ".join(f'"{a}"' for a in names) for names in (claims["aud"], wanted))
+            actual, expected = (" ".join(f'"{a}"' for a in names) for names in (claims["aud"], wanted))
             raise TokenRefused(
-                f"[invalid bearer token, token audiences [{given}] is invalid for the target audiences [{asked}]]"
+                f"[invalid bearer token, token audiences [{actual}] is invalid for the target audiences [{expected}]]"
             )
         return self._bound_user(claims), agreed
 
@@ -203,8 +203,8 @@ class TokenIssuer:
         namespace = claim("namespace")
         reference = {"name": claim("service-account.name"), "uid": claim("service-account.uid")}
         secret = self._store.get("secrets", namespace, claim("secret.name"))
-        held = base64.b64decode(dig(secret, "data", "token", default="")) if secret else b""
-        if held != token.encode():
+        stored_token = base64.b64decode(dig(secret, "data", "token", default="")) if secret else b""
+        if stored_token != token.encode():
             raise TokenRefused("[invalid bearer token, token has been invalidated]")
         account = self._account(namespace, reference)
         return service_account(namespace, name_of(account), uid_of(account))

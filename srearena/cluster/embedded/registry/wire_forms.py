@@ -63,7 +63,7 @@ def wire_form(schema: Schema) -> WireForm:
 
 
 def zero_of(schema: Schema) -> Any:
-    """What a struct nobody set anything in looks like, but for what would be null."""
+    """The wire form of a zero struct, without null fields."""
     return {name: _fresh(value) for name, value in wire_form(schema).always.items() if value is not None}
 
 

@@ -28,10 +28,10 @@ def pool_of(sessions: Iterable[P], client: str) -> list[P]:
 
 def cut_down(sessions: Iterable[P], client: str, size: int, close: Callable[[P], object]) -> int:
     """Close what a pool has beyond its size; the result says how many it lacks."""
-    held = pool_of(sessions, client)
-    for session in held[max(0, size) :]:
+    client_pool = pool_of(sessions, client)
+    for session in client_pool[max(0, size) :]:
         close(session)
-    return max(0, size - len(held))
+    return max(0, size - len(client_pool))
 
 
 def occupied(sessions: Iterable[B], client: str, busy: int, target: str) -> Iterator[tuple[B, bool]]:

@@ -113,7 +113,7 @@ class Consul(Program):
 class Catalog:
     """What an agent knows: services that registered themselves, and keys.
 
-    Nobody checks whether a service still answers: one that left without deregistering stays listed, as in Consul
+    There are no health checks: a service that stopped without deregistering stays listed, as in Consul
     without health checks. An agent in development mode keeps nothing over a restart.
     """
 
@@ -137,7 +137,7 @@ class Catalog:
             self.index += 1
 
     def instances(self, service: str) -> list[Instance]:
-        """All that ever registered and did not leave: without health checks nobody is taken out."""
+        """All registered services: without health checks none is removed."""
         found = [one for one in self.services.values() if one["Service"] == service]
         return [Instance(service, str(one["Address"]), int(one["Port"])) for one in found]
 
@@ -185,12 +185,12 @@ class Catalog:
 
     def _register(self, body: bytes) -> HttpResponse:
         try:
-            given = json.loads(body)
-            name = str(given["Name"])
+            definition = json.loads(body)
+            name = str(definition["Name"])
         except (ValueError, KeyError, TypeError, RecursionError):
             return HttpResponse.text("Missing service name", 400)
-        identifier = str(given.get("ID") or name)
-        self._enter(identifier, name, given.get("Address", ""), given.get("Port", 0), given.get("Tags"))
+        identifier = str(definition.get("ID") or name)
+        self._enter(identifier, name, definition.get("Address", ""), definition.get("Port", 0), definition.get("Tags"))
         return HttpResponse(200)
 
     def _instances(self, name: str, *, health: bool) -> HttpResponse:

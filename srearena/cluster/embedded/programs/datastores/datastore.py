@@ -1,12 +1,12 @@
 """What the traffic of an application asks of a running datastore.
 
 A server model (MongoDB, Redis, PostgreSQL, MySQL, Kafka, Consul ...) hangs on the listening socket it serves, as
-`Listener.server`. Whoever has found a way through the network to that socket asks the model directly, in bulk, instead
+`Listener.server`. A caller that has reached that socket through the network calls the model directly, in bulk, instead
 of sending bytes: may this login do that, how many records are there, take these messages. What an operator changes
 through `exec` (a user dropped, a password set, a table locked) changes the same state, so both see one truth.
 
 Always: `epoch` moves whenever an answer may have changed, so that a caller may keep answers as long as it stands; a
-refusal carries the text the client library would show; nothing here takes time (a caller that is told "locked" waits
+refusal carries the text the client library would show; nothing here takes time (a caller that gets "locked" waits
 until its own timeout).
 """
 
@@ -53,7 +53,7 @@ class Datastore(Protocol):
     def refuses(self, login: Login | None, action: str, target: str) -> Refusal | None:
         """None where `login` may do it now. `target` is a table, collection, key or topic; "" for "connect".
 
-        Only "connect" looks at the password and at how many connections there are: whoever is in stays in. In SQL a
+        Only "connect" looks at the password and at how many connections there are: open connections stay open. In SQL a
         target may name columns too: `products(id, name)`.
         """
         ...
@@ -82,8 +82,8 @@ class Datastore(Protocol):
 def joined(model: object, process: Process, login: Login | None, sessions: int = 1) -> Refusal | None:
     """Let a process have connections to a store as long as it lives; why not, where it is refused.
 
-    Asking again costs nothing while they are open. Once somebody has ended them, the next asking connects anew. A model
-    that keeps no connections lets everybody in.
+    Repeated calls cost nothing while they are open. After they were closed, the next call connects again. A model that
+    keeps no connections accepts every client.
     """
     attach = getattr(model, "attach", None)
     if attach is None:

@@ -1,6 +1,6 @@
 """Whether a server's data directory still takes writes, looked at every few seconds.
 
-A disk fills, turns read-only or fails without telling anybody; a server that keeps answers for traffic has to notice,
+A disk fills, turns read-only or fails without notice; a server that caches results for bulk traffic has to detect it,
 so that its `epoch` moves. Looking writes nothing.
 """
 

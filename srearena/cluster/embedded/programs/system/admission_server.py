@@ -62,13 +62,13 @@ async def _reviewed(
         return HttpResponse.text("404 page not found\n", 404)
     try:
         review = json.loads(request.body)
-        asked = review["request"]
-        uid = asked["uid"]
+        admission = review["request"]
+        uid = admission["uid"]
     except (ValueError, KeyError, TypeError):
         await process.error(klog_line(process, "E", "main.go:90", "couldn't get version/kind; json parse error"))
         return HttpResponse.text("couldn't get version/kind; json parse error\n", 400)
     if decide is not None:
-        answer = decide(asked)
+        answer = decide(admission)
     else:
         assert known is not None
         answer = {"allowed": known[0]}
@@ -93,13 +93,13 @@ class PodDefaults(Program):
 
     async def run(self, process: Process) -> int:
         memory = process.env.get("DEFAULT_MEMORY_LIMIT", "")
-        return await serve_reviews(process, Flags(process.argv[1:]), lambda asked: _completed(asked, memory))
+        return await serve_reviews(process, Flags(process.argv[1:]), lambda admission: _completed(admission, memory))
 
 
-def _completed(asked: dict[str, Any], memory: str) -> Verdict:
+def _completed(admission: dict[str, Any], memory: str) -> Verdict:
     """The changes that complete a pod."""
     changes: list[dict[str, Any]] = []
-    for number, container in enumerate(((asked.get("object") or {}).get("spec") or {}).get("containers") or ()):
+    for number, container in enumerate(((admission.get("object") or {}).get("spec") or {}).get("containers") or ()):
         resources = container.get("resources") or {}
         limits = resources.get("limits") or {}
         if memory and "memory" not in limits:

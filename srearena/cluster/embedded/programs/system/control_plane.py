@@ -50,7 +50,7 @@ class ControlPlaneProgram(Program):
 
         async def answer(request: HttpRequest) -> HttpResponse:
             handler = served.get(self.port)
-            # Whoever shows no credentials (the kubelet with its probes) may ask for health, and for nothing else.
+            # Clients without credentials (the kubelet's probes) may only access health checks.
             if handler is None or not request.header("Authorization"):
                 return await self.answer(request)
             return await handler(request)

@@ -172,8 +172,8 @@ class ClusterApi:
 
 def _refusal(status: int, body: bytes) -> ApiFailure:
     try:
-        given: Mapping[str, Any] = orjson.loads(body)
-        return ApiFailure(status, given["reason"], given["message"], given.get("details"))
+        status_document: Mapping[str, Any] = orjson.loads(body)
+        return ApiFailure(status, status_document["reason"], status_document["message"], status_document.get("details"))
     except (ValueError, KeyError, TypeError):
         text = body.decode(errors="replace").strip()
         return ApiFailure(status, "", text or f"the server responded with status {status}")

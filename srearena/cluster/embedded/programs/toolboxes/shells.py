@@ -1,4 +1,4 @@
-"""Images that are a userland and a shell: they run what they are told, or nothing."""
+"""Images that contain a userland and a shell: they run the command of the pod."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class Stress(Program):
 
     @staticmethod
     def _churn(flags: Flags) -> float:
-        """A memory hog that is told to hang (or keep) is idle between its strokes."""
+        """A memory worker with --vm-hang or --vm-keep is idle between writes."""
         return 0.02 if "vm-hang" in flags.values or "vm-keep" in flags.values else 0.9
 
 

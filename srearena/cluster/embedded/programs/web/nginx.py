@@ -1,7 +1,7 @@
 """nginx: serves files and forwards requests as its configuration says, logs as nginx does.
 
 It reads its configuration for real, so a broken one, an upstream that does not resolve, a read-only cache directory or
-a taken port end it with the words everybody knows.
+a port in use end it with nginx's well-known messages.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ class ConfigReader:
         self._listings: list[tuple[str, list[str]]] = []
 
     def read(self, path: str) -> Directive:
-        """The whole configuration; replicas that read the same files share one tree, which nobody changes."""
+        """The whole configuration; replicas that read the same files share one immutable tree."""
         for known in reversed(_known):
             if known.texts[0][0] == path and self._finds(known):
                 return known.tree

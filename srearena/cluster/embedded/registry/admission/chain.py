@@ -1,6 +1,6 @@
 """The chain of admission plug-ins, in the order of a real server's.
 
-A plug-in that must wait for somebody outside (a webhook) raises `AdmissionPending` before anything has changed; who
+A plug-in that must wait for an external call (a webhook) raises `AdmissionPending` before anything has changed; who
 sent the write waits for its signal and sends the same write again, and the plug-in then has its answer ready.
 """
 

@@ -83,10 +83,10 @@ def _fill(pod: Obj, field: str, items: list[Obj]) -> Iterator[str]:
                 values.update(item.get(source) or {})
     for container in dig(pod, "spec", field, default=()):
         for key, source, word in (("requests", "defaultRequest", "request"), ("limits", "default", "limit")):
-            given = dig(container, "resources", key, default={})
-            added = {name: value for name, value in defaults[source].items() if name not in given}
+            requirements = dig(container, "resources", key, default={})
+            added = {name: value for name, value in defaults[source].items() if name not in requirements}
             if added:
-                container.setdefault("resources", {})[key] = {**given, **added}
+                container.setdefault("resources", {})[key] = {**requirements, **added}
                 yield f"{', '.join(sorted(added))} {word} for {noun} {container.get('name')}"
 
 

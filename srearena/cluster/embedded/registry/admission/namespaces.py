@@ -8,7 +8,7 @@ from srearena.cluster.embedded.registry.errors import Forbidden, NotFound
 from srearena.cluster.embedded.store import Store
 
 IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
-# Reviews are answered, not stored; whoever asks about a namespace may ask about one that is not there.
+# Reviews are not stored; they may refer to a namespace that does not exist.
 _NOT_CONTENT = frozenset({"localsubjectaccessreviews.authorization.k8s.io"})
 
 

@@ -19,7 +19,7 @@ from srearena.cluster.embedded.registry.registry import Registry
 
 
 def install(registry: Registry) -> Webhooks:
-    """Fill the registry's chain; returns the plug-in that still needs somebody to make its calls."""
+    """Fill the registry's chain; returns the webhook plug-in, whose caller is set later."""
     store = registry.store
     webhooks = Webhooks(store, registry.clock, registry.randomness)
     registry.admission.plugins = [

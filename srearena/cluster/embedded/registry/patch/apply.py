@@ -1,7 +1,7 @@
 """Server-side apply: a manager says all it wants, and what it no longer says it gives up.
 
 A field that others own and that would change is a conflict, unless the manager insists; a field both want the
-same way they own together; a field the manager applied before, does not mention now and nobody else owns, goes.
+same way they own together; a field the manager applied before, does not mention now and has no other owner, is removed.
 Applying the same twice changes nothing. The rules and the messages are those of structured-merge-diff and of
 k8s.io/apimachinery/pkg/util/managedfields.
 """
@@ -82,9 +82,9 @@ def server_side_apply(
 
 
 def _check_config(config: Obj, api_version: str, kind: str) -> None:
-    said = (config.get("apiVersion") or "", config.get("kind") or "")
-    if said != (api_version, kind):
-        raise BadRequest(f"invalid object type: {_kind_text(*map(str, said))}")
+    declared_kind = (config.get("apiVersion") or "", config.get("kind") or "")
+    if declared_kind != (api_version, kind):
+        raise BadRequest(f"invalid object type: {_kind_text(*map(str, declared_kind))}")
     metadata = config.get("metadata")
     if metadata is not None and not isinstance(metadata, dict):
         raise BadRequest("metadata must be an object")
@@ -140,7 +140,7 @@ def _applied(
 
 
 def _given_up(merged: Obj, last: FieldSet, claims: list[FieldSet], schema: Schema) -> FieldSet:
-    """What the manager applied last, does not apply now, and nobody else owns."""
+    """What the manager applied last, does not apply now, and has no other owner."""
     last = with_structs(last, schema)
     claimed: FieldSet = {}
     for fields in claims:
@@ -155,7 +155,7 @@ def _given_up(merged: Obj, last: FieldSet, claims: list[FieldSet], schema: Schem
 
 
 def _last_applied_fields(live: Obj, schema: Schema) -> FieldSet:
-    """What client-side apply set last and nobody has changed since: kubectl may take that over without force."""
+    """Fields of the last client-side apply that are unchanged since: kubectl may take ownership without force."""
     try:
         last = orjson.loads(annotations_of(live).get(LAST_APPLIED, ""))
         if (

@@ -149,7 +149,7 @@ class _Document:
             raise PatchRejected(f"replace operation does not apply: doc is missing key: {path}: missing value")
         container[index] = value
 
-    def _taken(self, operation: Obj, verb: str) -> tuple[Any, str, Any]:
+    def _value_at(self, operation: Obj, verb: str) -> tuple[Any, str, Any]:
         origin = _text(
             operation, "from", f"{verb} operation failed to decode from: operation, missing from field: missing value"
         )
@@ -173,13 +173,13 @@ class _Document:
         return container, key, path
 
     def _move(self, operation: Obj) -> None:
-        container, key, value = self._taken(operation, "move")
+        container, key, value = self._value_at(operation, "move")
         _delete(container, key, f"error in move for path: '{key}'")
         container, key, path = self._destination(operation, "move")
         _insert(container, key, value, f"error in move for path: '{path}'")
 
     def _copy(self, operation: Obj) -> None:
-        _, _, value = self._taken(operation, "copy")
+        _, _, value = self._value_at(operation, "copy")
         container, key, _ = self._destination(operation, "copy")
         value = None if value is _MISSING else value
         self._copied += len(written(value))

@@ -1,7 +1,7 @@
 """Who owns which fields: the managedFields of an object, and how a write that is no apply changes them.
 
-Whoever changes a field with a create, update or patch comes to own it and everyone else loses it; a field that
-is gone is nobody's. A write that changes nothing changes no owner and no timestamp, and costs one comparison.
+The manager that changes a field with a create, update or patch becomes its owner and others lose it; a removed
+field has no owner. A write that changes nothing changes no owner and no timestamp, and costs one comparison.
 Entries keep their wire form throughout. Entries of another version of the same kind are compared as they are:
 the field names of the versions served here agree.
 """
@@ -23,7 +23,7 @@ from srearena.cluster.embedded.registry.wire_forms import zero_of
 MAX_UPDATE_MANAGERS: Final = 10
 _ANCIENT: Final = "ancient-changes"
 _OPERATIONS: Final = ("Apply", "Update")
-# What the server writes itself, or what names the object: owned by nobody.
+# Fields that the server writes itself or that identify the object: without an owner.
 _SERVERS_METADATA: Final = (
     "name",
     "namespace",
@@ -148,7 +148,7 @@ def _decoded(entries: Any, *, trusted: bool) -> Owners:
 
 
 def reset_fields(paths: Iterable[str]) -> FieldSet:
-    """The set of some dotted paths: the fields that an endpoint does not write, and so nobody owns through it."""
+    """The set of some dotted paths: the fields that an endpoint does not write, so that it sets no owner for them."""
     result: FieldSet = {}
     for path in paths:
         field_sets.insert(result, tuple(f"f:{name}" for name in path.split(".")))
@@ -215,7 +215,7 @@ def note_change(
 
 
 def stripped(fields: FieldSet) -> FieldSet:
-    """The fields that somebody can own."""
+    """The fields that can have an owner."""
     return field_sets.difference(fields, _STRIPPED)
 
 
@@ -223,7 +223,7 @@ _UNTRACKED: Final = frozenset({"apiVersion", "kind"})
 
 
 def _says_the_same(old: Obj, new: Obj) -> bool:
-    """Whether two objects differ in nothing that anybody can own; a quick look before the thorough one."""
+    """Whether two objects are equal in all ownable fields; a quick check before the full comparison."""
     for key, value in new.items():
         if key != "metadata" and old.get(key) != value:
             return False
@@ -234,7 +234,7 @@ def _says_the_same(old: Obj, new: Obj) -> bool:
 
 
 def take_away(owners: Owners, fields: FieldSet) -> bool:
-    """Take some fields from everyone who has them; whoever is left with none is gone."""
+    """Remove fields from all managers; managers without fields are dropped."""
     touched = False
     for identity, owner in list(owners.items()):
         left = field_sets.difference(owner.fields, fields)

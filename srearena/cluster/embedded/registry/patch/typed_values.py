@@ -23,7 +23,7 @@ _MAPS: Final = frozenset({Shape.STRUCT, Shape.MAP})
 
 
 class UnkeyedItem(ValueError):
-    """A list item that cannot be told from the others."""
+    """A list item without a unique key."""
 
 
 def element_of(items: Schema, item: Any) -> str:
@@ -277,7 +277,7 @@ def _merge_lists(live: list[Any], applied: list[Any], schema: Schema) -> list[An
     order: list[str] = []
     for item in live:
         element = element_of(schema, item)
-        # Which of several duplicates is meant nobody knows: applying replaces them all.
+        # It is ambiguous which duplicate is meant: applying replaces them all.
         mine[element] = _ABSENT if element in mine else item
         order.append(element)
     wanted = list(theirs)

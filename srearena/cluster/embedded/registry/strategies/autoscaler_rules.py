@@ -72,15 +72,15 @@ def _metric(problems: Problems, path: str, metric: Obj) -> None:
         problems.append(FieldError.required(f"{path}.type", "must specify a metric source type"))
     if kind not in SOURCES:
         problems.append(FieldError.not_supported(f"{path}.type", kind, sorted(SOURCES)))
-    given = [key for key in SOURCES.values() if metric.get(key) is not None]
-    if given:
-        _source(problems, f"{path}.{given[0]}", given[0], metric[given[0]])
+    sources = [key for key in SOURCES.values() if metric.get(key) is not None]
+    if sources:
+        _source(problems, f"{path}.{sources[0]}", sources[0], metric[sources[0]])
     expected = SOURCES.get(kind, "")
-    if expected and expected not in given:
+    if expected and expected not in sources:
         text = "must populate information for the given metric source"
         problems.append(FieldError.required(f"{path}.{expected}", text))
-    if len(given) != 1:
-        for key in given:
+    if len(sources) != 1:
+        for key in sources:
             if key != expected:
                 text = "must populate the given metric source only"
                 problems.append(FieldError.forbidden(f"{path}.{key}", text))

@@ -1,4 +1,4 @@
-"""CertificateSigningRequests: who asks is written by the server, what was asked for never changes."""
+"""CertificateSigningRequests: the server sets the requesting user, and the request is immutable."""
 
 from __future__ import annotations
 

@@ -190,8 +190,8 @@ def _environment(problems: Problems, path: str, variables: list[Obj]) -> None:
 
 
 def _environment_source(problems: Problems, path: str, source: Obj, value: str | None) -> None:
-    given = [key for key in _ENV_SOURCES if source.get(key) is not None]
-    for key in given:
+    set_keys = [key for key in _ENV_SOURCES if source.get(key) is not None]
+    for key in set_keys:
         reference = source[key]
         if key == "fieldRef":
             check_env_field(problems, f"{path}.{key}", reference)
@@ -199,12 +199,12 @@ def _environment_source(problems: Problems, path: str, source: Obj, value: str |
             check_resource_field(problems, f"{path}.{key}", reference, in_volume=False)
         else:
             _key_reference(problems, f"{path}.{key}", reference)
-    if not given:
+    if not set_keys:
         text = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
         problems.append(FieldError.invalid(path, "", text))
     elif value:
         problems.append(FieldError.invalid(path, "", "may not be specified when `value` is not empty"))
-    elif len(given) > 1:
+    elif len(set_keys) > 1:
         problems.append(FieldError.invalid(path, "", "may not have more than one field specified at a time"))
 
 
@@ -222,16 +222,16 @@ def _environment_from(problems: Problems, path: str, sources: list[Obj]) -> None
         prefix = source.get("prefix")
         if prefix:
             checks.invalid_each(problems, f"{path}[{index}].prefix", prefix, checks.env_name_errors(prefix))
-        given = [key for key in ("configMapRef", "secretRef") if source.get(key) is not None]
-        for key in given:
+        set_keys = [key for key in ("configMapRef", "secretRef") if source.get(key) is not None]
+        for key in set_keys:
             name = source[key].get("name")
             if not name:
                 problems.append(FieldError.required(f"{path}[{index}].{key}.name"))
             else:
                 checks.invalid_each(problems, f"{path}[{index}].{key}.name", name, checks.subdomain_prefix_errors(name))
-        if not given:
+        if not set_keys:
             problems.append(FieldError.invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
-        elif len(given) > 1:
+        elif len(set_keys) > 1:
             problems.append(FieldError.invalid(path, "", "may not have more than one field specified at a time"))
 
 

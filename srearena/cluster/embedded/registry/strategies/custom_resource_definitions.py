@@ -63,8 +63,8 @@ def _validate(obj: Obj) -> Problems:
     for index, version in enumerate(versions):
         if (version.get("schema") or {}).get("openAPIV3Schema") is None:
             problems.append(FieldError.required(f"spec.versions[{index}].schema.openAPIV3Schema"))
-    shown = None if spec.get("versions") is None else [_version_as_go(version) for version in versions]
-    _versions(problems, versions, shown)
+    columns = None if spec.get("versions") is None else [_version_as_go(version) for version in versions]
+    _versions(problems, versions, columns)
     if versions:
         _label(problems, "spec.version", versions[0].get("name") or "")
     for key in ("plural", "singular", "kind", "listKind"):
@@ -91,7 +91,7 @@ def _group(problems: Problems, group: str) -> None:
         problems.append(FieldError.invalid("spec.group", group, "should be a domain with at least one dot"))
 
 
-def _versions(problems: Problems, versions: list[Obj], shown: list[Obj] | None) -> None:
+def _versions(problems: Problems, versions: list[Obj], columns: list[Obj] | None) -> None:
     for index, version in enumerate(versions):
         name = version.get("name") or ""
         wrong = names.label_1035_errors(name)
@@ -108,10 +108,10 @@ def _versions(problems: Problems, versions: list[Obj], shown: list[Obj] | None) 
         if not _is_shared(versions, "additionalPrinterColumns"):
             _columns(problems, f"spec.versions[{index}].additionalPrinterColumns", version)
     if len({version.get("name") for version in versions}) < len(versions):
-        problems.append(FieldError.invalid("spec.versions", shown, "must contain unique version names"))
+        problems.append(FieldError.invalid("spec.versions", columns, "must contain unique version names"))
     if sum(1 for version in versions if version.get("storage")) != 1:
         text = "must have exactly one version marked as storage version"
-        problems.append(FieldError.invalid("spec.versions", shown, text))
+        problems.append(FieldError.invalid("spec.versions", columns, text))
 
 
 def _version_as_go(version: Obj) -> Obj:
@@ -231,12 +231,12 @@ def _conversion(problems: Problems, conversion: Obj) -> None:
         check_review_versions(problems, f"{path}.conversionReviewVersions", versions, missing="")
     elif webhook is not None:
         text = "should not be set when strategy is not set to Webhook"
-        for key, shown in (
+        for key, columns in (
             ("clientConfig", "webhookClientConfig"),
             ("conversionReviewVersions", "conversionReviewVersions"),
         ):
             if webhook.get(key):
-                problems.append(FieldError.forbidden(f"{path}.{shown}", text))
+                problems.append(FieldError.forbidden(f"{path}.{columns}", text))
 
 
 def _approval(problems: Problems, group: str, annotations: dict[str, str]) -> None:

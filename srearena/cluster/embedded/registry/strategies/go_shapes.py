@@ -176,13 +176,13 @@ def shape_of(kind: str, value: Obj) -> Obj:
     """A wire-shape object as the structure `kind` that the server prints."""
     if kind == "PodSpec":
         value = _with_pod_wide_context(value)
-    shown: Obj = {}
+    printed_value: Obj = {}
     for name, wire, field_kind in _shapes()[kind]:
         if name == "@ObjectMeta":
-            shown.update((key, _sorted(part)) for key, part in (value.get("metadata") or {}).items())
+            printed_value.update((key, _sorted(part)) for key, part in (value.get("metadata") or {}).items())
         else:
-            shown[name] = _value(field_kind, value.get(wire))
-    return shown
+            printed_value[name] = _value(field_kind, value.get(wire))
+    return printed_value
 
 
 def _value(kind: str, value: Any) -> Any:
@@ -228,8 +228,8 @@ def diff(kind: str, old: Obj, new: Obj) -> str:
     return "".join(line for line in lines if not line.startswith(("--- ", "+++ ")))
 
 
-def _lines(shown: Obj) -> list[str]:
-    text = json.dumps(shown, indent=1, ensure_ascii=False)
+def _lines(printed_value: Obj) -> list[str]:
+    text = json.dumps(printed_value, indent=1, ensure_ascii=False)
     for char in "<>&":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return [f"{line}\n" for line in text.split("\n")]

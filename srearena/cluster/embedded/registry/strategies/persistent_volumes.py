@@ -1,4 +1,4 @@
-"""Volumes and the claims on them. Both are protected by a finalizer for as long as somebody uses them."""
+"""Volumes and the claims on them. Both are protected by a finalizer while they are in use."""
 
 from __future__ import annotations
 
@@ -203,8 +203,8 @@ def _validate_claim_update(new: Obj, old: Obj) -> Problems:
     if not same("PersistentVolumeClaimSpec", now, was):
         changed = diff("PersistentVolumeClaimSpec", was, now)
         problems.append(FieldError.forbidden("spec", f"{_CLAIM_FIXED}\n{changed}"))
-    wanted, asked = _storage(spec), _storage(before)
-    if wanted < asked and wanted <= parse(dig(old, "status", "capacity", "storage")):
+    wanted, earlier_size = _storage(spec), _storage(before)
+    if wanted < earlier_size and wanted <= parse(dig(old, "status", "capacity", "storage")):
         text = "field can not be less than status.capacity"
         problems.append(FieldError.forbidden("spec.resources.requests.storage", text))
     checks.immutable(problems, "volumeMode", spec.get("volumeMode"), before.get("volumeMode"))

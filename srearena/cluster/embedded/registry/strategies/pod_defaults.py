@@ -221,7 +221,7 @@ def _default_http_get(action: Obj) -> None:
 
 
 def _request_limits(resources: Obj) -> None:
-    """Whoever limits a resource and asks for none of it asks for all of it."""
+    """Default a missing request to the limit."""
     limits = resources.get("limits")
     if not limits:
         return

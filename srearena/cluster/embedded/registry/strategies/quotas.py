@@ -109,28 +109,28 @@ def _amounts(problems: Problems, path: str, amounts: Obj) -> None:
         amount(problems, where, name, text)
 
 
-def _scope(problems: Problems, path: str, scope: str, shown: object, spec: Obj) -> None:
+def _scope(problems: Problems, path: str, scope: str, reported_value: object, spec: Obj) -> None:
     if scope not in _SCOPES:
-        problems.append(FieldError.invalid(path, shown, "unsupported scope"))
-    _scope_fits(problems, path, scope, shown, spec)
+        problems.append(FieldError.invalid(path, reported_value, "unsupported scope"))
+    _scope_fits(problems, path, scope, reported_value, spec)
 
 
-def _scope_fits(problems: Problems, path: str, scope: str, shown: object, spec: Obj) -> None:
+def _scope_fits(problems: Problems, path: str, scope: str, reported_value: object, spec: Obj) -> None:
     allowed = _SCOPES.get(scope)
     for name in sorted(spec.get("hard") or {}):
         if allowed is not None and name not in allowed and (name in QUOTA or is_quota_huge_pages(name)):
-            problems.append(FieldError.invalid(path, shown, "unsupported scope applied to resource"))
+            problems.append(FieldError.invalid(path, reported_value, "unsupported scope applied to resource"))
 
 
-def _conflicts(problems: Problems, path: str, scopes: list[str], shown: object) -> None:
+def _conflicts(problems: Problems, path: str, scopes: list[str], reported_value: object) -> None:
     for pair in (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating")):
         if all(scope in scopes for scope in pair):
-            problems.append(FieldError.invalid(path, shown, "conflicting scopes"))
+            problems.append(FieldError.invalid(path, reported_value, "conflicting scopes"))
 
 
 def _scope_selector(problems: Problems, path: str, spec: Obj) -> None:
     expressions = items(spec["scopeSelector"], "matchExpressions")
-    shown = {
+    reported_value = {
         "MatchExpressions": [
             {"ScopeName": e.get("scopeName") or "", "Operator": e.get("operator") or "", "Values": e.get("values")}
             for e in expressions
@@ -141,7 +141,7 @@ def _scope_selector(problems: Problems, path: str, spec: Obj) -> None:
         values = items(expression, "values")
         if scope not in _SCOPES:
             problems.append(FieldError.invalid(f"{path}.scopeName", scope, "unsupported scope"))
-        _scope_fits(problems, path, scope, shown, spec)
+        _scope_fits(problems, path, scope, reported_value, spec)
         if scope in _BARE_SCOPES and operator != "Exists":
             problems.append(FieldError.invalid(f"{path}.operator", operator, _MUST_EXIST))
         if operator in ("In", "NotIn"):
@@ -206,14 +206,14 @@ def _limit_names(problems: Problems, path: str, kind: str, limit: Obj) -> None:
 
 def _limit_amounts(problems: Problems, path: str, name: str, kind: str, limit: Obj) -> None:
     """The five amounts of one resource against each other."""
-    held = {key: (limit.get(key) or {}).get(name) for key in _LIMIT_LISTS}
+    by_key = {key: (limit.get(key) or {}).get(name) for key in _LIMIT_LISTS}
     if kind == "Pod":
-        held["default"] = held["defaultRequest"] = None
-    for low, high, where, shown, text in _ORDERED:
-        if held[low] is not None and held[high] is not None and parse(held[low]) > parse(held[high]):
-            words = text.format(held[low], held[high])
-            problems.append(FieldError.invalid(f"{path}.{where}[{name}]", held[shown], words))
-    ratio, least, most = held["maxLimitRequestRatio"], held["min"], held["max"]
+        by_key["default"] = by_key["defaultRequest"] = None
+    for low, high, where, reported_value, text in _ORDERED:
+        if by_key[low] is not None and by_key[high] is not None and parse(by_key[low]) > parse(by_key[high]):
+            words = text.format(by_key[low], by_key[high])
+            problems.append(FieldError.invalid(f"{path}.{where}[{name}]", by_key[reported_value], words))
+    ratio, least, most = by_key["maxLimitRequestRatio"], by_key["min"], by_key["max"]
     if ratio is not None:
         where = f"{path}.maxLimitRequestRatio[{name}]"
         if parse(ratio).nano < NANO:
@@ -223,7 +223,7 @@ def _limit_amounts(problems: Problems, path: str, name: str, kind: str, limit: O
             if parse(ratio).as_float() > highest:
                 text = f"ratio {ratio} is greater than max/min = {highest:f}"
                 problems.append(FieldError.invalid(where, ratio, text))
-    limited, requested = held["default"], held["defaultRequest"]
+    limited, requested = by_key["default"], by_key["defaultRequest"]
     if not is_overcommittable(name) and limited is not None and requested is not None and limited != requested:
         text = f"default value {limited} must equal to defaultRequest value {requested} in {name}"
         problems.append(FieldError.invalid(f"{path}.defaultRequest[{name}]", requested, text))

@@ -147,9 +147,9 @@ def _keep_allocated(spec: Obj, before: Obj) -> None:
                 spec[key] = before[key]
     if needs_node_ports(spec) and needs_node_ports(before):
         kept = {port.get("nodePort") for port in items(spec, "ports")}
-        held = {port.get("name", ""): port.get("nodePort") for port in items(before, "ports")}
+        old_ports = {port.get("name", ""): port.get("nodePort") for port in items(before, "ports")}
         for port in items(spec, "ports"):
-            known = held.get(port.get("name", ""))
+            known = old_ports.get(port.get("name", ""))
             if not port.get("nodePort") and known and known not in kept:
                 port["nodePort"] = known
     if needs_health_port(spec) and needs_health_port(before) and not spec.get("healthCheckNodePort"):
@@ -170,8 +170,8 @@ def _drop_what_the_type_lost(new: Obj, old: Obj) -> None:
         drop("ipFamilies")
         drop("ipFamilyPolicy")
     if needs_node_ports(before) and not needs_node_ports(spec):
-        held = {port.get("nodePort") for port in items(before, "ports")}
-        if all(not port.get("nodePort") or port["nodePort"] in held for port in items(spec, "ports")):
+        old_ports = {port.get("nodePort") for port in items(before, "ports")}
+        if all(not port.get("nodePort") or port["nodePort"] in old_ports for port in items(spec, "ports")):
             for port in items(spec, "ports"):
                 port.pop("nodePort", None)
     if needs_health_port(before) and not needs_health_port(spec):

@@ -211,36 +211,36 @@ def _mode(problems: Problems, path: str, mode: int | None) -> None:
 
 def _projected(problems: Problems, path: str, source: Mapping[str, Any]) -> None:
     _mode(problems, f"{path}.defaultMode", source.get("defaultMode"))
-    taken: set[str] = set()
+    used_paths: set[str] = set()
     for index, projection in enumerate(items(source, "sources")):
         where = f"{path}.sources[{index}]"
-        given = [key for key, value in projection.items() if value is not None]
+        set_keys = [key for key, value in projection.items() if value is not None]
         for key in ("secret", "configMap"):
             if projection.get(key) is not None:
-                _projected_keys(problems, path, f"{where}.{key}", projection[key], taken)
+                _projected_keys(problems, path, f"{where}.{key}", projection[key], used_paths)
         for file in items(projection.get("downwardAPI"), "items"):
             _downward_file(problems, f"{where}.downwardAPI", file)
-            _once(problems, path, file.get("path") or "", file.get("path") or "", taken)
+            _once(problems, path, file.get("path") or "", file.get("path") or "", used_paths)
         token = projection.get("serviceAccountToken")
         if token is not None:
             _token(problems, path, f"{where}.serviceAccountToken", token)
-        if len(given) > 1:
+        if len(set_keys) > 1:
             problems.append(FieldError.forbidden(where, "may not specify more than 1 volume type per source"))
 
 
-def _projected_keys(problems: Problems, path: str, where: str, source: Obj, taken: set[str]) -> None:
+def _projected_keys(problems: Problems, path: str, where: str, source: Obj, used_paths: set[str]) -> None:
     name = source.get("name") or ""
     checks.required(problems, f"{where}.name", name)
     for index, item in enumerate(items(source, "items")):
         _key_to_path(problems, f"{where}.items[{index}]", item)
-        _once(problems, path, item.get("path") or "", name, taken)
+        _once(problems, path, item.get("path") or "", name, used_paths)
 
 
-def _once(problems: Problems, path: str, place: str, shown: str, taken: set[str]) -> None:
+def _once(problems: Problems, path: str, place: str, value_text: str, used_paths: set[str]) -> None:
     """Two sources cannot write the same file."""
-    if place and place in taken:
-        problems.append(FieldError.invalid(path, shown, "conflicting duplicate paths"))
-    taken.add(place)
+    if place and place in used_paths:
+        problems.append(FieldError.invalid(path, value_text, "conflicting duplicate paths"))
+    used_paths.add(place)
 
 
 def _token(problems: Problems, path: str, where: str, token: Obj) -> None:

@@ -223,11 +223,11 @@ class KafkaBroker:
 
     def positions(self, group: Group, topic: Topic) -> list[int]:
         """The committed offsets, one a partition; a new group starts at the beginning."""
-        held = group.committed.setdefault(topic.name, [])
-        held.extend(partition.start for partition in topic.partitions[len(held) :])
+        committed = group.committed.setdefault(topic.name, [])
+        committed.extend(partition.start for partition in topic.partitions[len(committed) :])
         for number, partition in enumerate(topic.partitions):
-            held[number] = min(max(held[number], partition.start), partition.end)
-        return held
+            committed[number] = min(max(committed[number], partition.start), partition.end)
+        return committed
 
     def fetch(self, group: str, topic: str, at_most: int) -> int:
         found = self.topic(topic)
@@ -235,12 +235,12 @@ class KafkaBroker:
             return 0
         reader = self.group(group)
         reader.heard_at = self.process.clock.now
-        held = self.positions(reader, found)
+        committed = self.positions(reader, found)
         left = at_most
-        order = sorted(range(len(held)), key=lambda n: held[n] - found.partitions[n].end)
+        order = sorted(range(len(committed)), key=lambda n: committed[n] - found.partitions[n].end)
         for number in order:
-            taken = min(left, found.partitions[number].end - held[number])
-            held[number] += taken
+            taken = min(left, found.partitions[number].end - committed[number])
+            committed[number] += taken
             left -= taken
         return at_most - left
 
@@ -250,8 +250,8 @@ class KafkaBroker:
             return 0
         if reader is None:
             return sum(partition.end - partition.start for partition in found.partitions)
-        held = self.positions(reader, found)
-        return sum(partition.end - position for partition, position in zip(found.partitions, held, strict=True))
+        committed = self.positions(reader, found)
+        return sum(partition.end - position for partition, position in zip(found.partitions, committed, strict=True))
 
     def committed(self, group: str, topic: str) -> int:
         found, reader = self.logs.get(topic), self.groups.get(group)

@@ -99,9 +99,9 @@ def _group(broker: KafkaBroker, request: Message) -> Message:
     for topic in sorted(group.committed):
         if topic not in broker.logs:
             continue
-        held = broker.positions(group, broker.logs[topic])
+        offsets = broker.positions(group, broker.logs[topic])
         for number, partition in enumerate(broker.logs[topic].partitions):
-            rows.append([topic, number, held[number], partition.end])
+            rows.append([topic, number, offsets[number], partition.end])
     active = broker.active(group)
     return {"rows": rows, "active": active, "member": group.member or f"{name}-1", "host": group.host or "/10.244.0.1"}
 
@@ -117,25 +117,25 @@ def _reset(broker: KafkaBroker, request: Message) -> Message:
     rows = []
     for chosen in [topic] if topic else sorted(group.committed):
         found = _topic(broker, chosen)
-        held = broker.positions(group, found)
+        offsets = broker.positions(group, found)
         for number, partition in enumerate(found.partitions):
             if numbers and str(number) not in numbers.split(","):
                 continue
-            moved = _moved(request, held[number], partition)
+            moved = _moved(request, offsets[number], partition)
             rows.append([name, chosen, number, moved])
             if request.get("execute"):
-                held[number] = moved
+                offsets[number] = moved
     broker.epoch += 1
     return {"rows": rows}
 
 
-def _moved(request: Message, held: int, partition: Partition) -> int:
+def _moved(request: Message, offsets: int, partition: Partition) -> int:
     to = request["to"]
     if to == "earliest":
         return partition.start
     if to == "latest":
         return partition.end
-    wanted = held + int(request["value"]) if to == "shift" else int(request["value"])
+    wanted = offsets + int(request["value"]) if to == "shift" else int(request["value"])
     return min(max(wanted, partition.start), partition.end)
 
 
@@ -161,7 +161,7 @@ def _produce(broker: KafkaBroker, request: Message) -> Message:
 
 
 def _append(broker: KafkaBroker, request: Message) -> Message:
-    """Many messages of one size, whose contents nobody cares about."""
+    """Many messages of one size, without contents."""
     refusal = broker.append(str(request["topic"]), int(request["count"]), int(request["size"]))
     if refusal is not None:
         kinds = {"full": "RecordTooLargeException", "missing": "UnknownTopicOrPartitionException"}

@@ -22,7 +22,7 @@ POLL = 0.5
 PRODUCE_SECONDS = 0.25
 REPORT_SECONDS = 5.0
 UNTHROTTLED = 2000.0
-"""Records a second of a producer that nobody holds back."""
+"""Records a second of an unthrottled producer."""
 SWITCHES = frozenset(
     {
         "list",
@@ -99,11 +99,11 @@ class Tool:
     # --- the broker --------------------------------------------------------------------------------------------
 
     async def _connect(self) -> None:
-        given = self.values.get("bootstrap-server") or self.values.get("broker-list", "")
-        given = given or self.properties.get("bootstrap.servers", "")
-        if not given:
+        servers = self.values.get("bootstrap-server") or self.values.get("broker-list", "")
+        servers = servers or self.properties.get("bootstrap.servers", "")
+        if not servers:
             raise ToolError('Missing required argument "[bootstrap-server]"')
-        address = given.split(",")[0]
+        address = servers.split(",")[0]
         deadline = self.process.clock.now + PATIENCE
         self.dialogue = await self._dial(address, -1, deadline)
         hello = await self.ask({"ask": "topics"})
@@ -282,10 +282,10 @@ async def _describe_group(tool: Tool, name: str) -> None:
         f"\n{'GROUP':<{left}} {'TOPIC':<{middle}} {'PARTITION':<10} {'CURRENT-OFFSET':<15} {'LOG-END-OFFSET':<15} "
         f"{'LAG':<15} {'CONSUMER-ID':<{right}} {'HOST':<15} CLIENT-ID\n"
     )
-    for topic, number, held, end in rows:
+    for topic, number, position, end in rows:
         host, client = (reply["host"], reply["member"]) if reply["active"] else ("-", "-")
         await write(
-            f"{name:<{left}} {topic:<{middle}} {number:<10} {held:<15} {end:<15} {end - held:<15} "
+            f"{name:<{left}} {topic:<{middle}} {number:<10} {position:<15} {end:<15} {end - position:<15} "
             f"{member:<{right}} {host:<15} {client}\n"
         )
 
@@ -364,7 +364,7 @@ async def _perform(tool: Tool) -> int:
         )
     clock = tool.process.clock
     started = reported = clock.now
-    sent = told = 0
+    sent = last_sent = 0
     while sent < number:
         await tool.process.sleep(PRODUCE_SECONDS)
         due = min(number, int((clock.now - started) * rate)) - sent
@@ -375,8 +375,8 @@ async def _perform(tool: Tool) -> int:
                 await tool.process.error(f"org.apache.kafka.common.errors.{reply['kind']}: {reply['error']}\n")
             sent += due
         if clock.now - reported >= REPORT_SECONDS:
-            await tool.process.write(_performance(sent - told, clock.now - reported, size))
-            reported, told = clock.now, sent
+            await tool.process.write(_performance(sent - last_sent, clock.now - reported, size))
+            reported, last_sent = clock.now, sent
     await tool.process.write(_performance(sent, max(clock.now - started, PRODUCE_SECONDS), size))
     return 0
 

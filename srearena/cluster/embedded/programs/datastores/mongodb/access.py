@@ -69,7 +69,7 @@ class Role:
             return action in _ANYWHERE[self.name]
         return database == self.database and action in _ON_DATABASE.get(self.name, frozenset())
 
-    def shown(self) -> dict[str, str]:
+    def description(self) -> dict[str, str]:
         return {"role": self.name, "db": self.database}
 
 
@@ -83,17 +83,17 @@ class User:
     def may(self, action: str, database: str) -> bool:
         return any(role.allows(action, database) for role in self.roles)
 
-    def shown(self) -> dict[str, Any]:
+    def description(self) -> dict[str, Any]:
         return {
             "_id": f"{self.database}.{self.name}",
             "user": self.name,
             "db": self.database,
-            "roles": [role.shown() for role in self.roles],
+            "roles": [role.description() for role in self.roles],
             "mechanisms": ["SCRAM-SHA-1", "SCRAM-SHA-256"],
         }
 
     def stored(self) -> dict[str, Any]:
-        return {**self.shown(), "credentials": self.password}
+        return {**self.description(), "credentials": self.password}
 
 
 def user_from(stored: dict[str, Any]) -> User:
@@ -101,7 +101,7 @@ def user_from(stored: dict[str, Any]) -> User:
     return User(str(stored["user"]), str(stored["db"]), str(stored["credentials"]), roles)
 
 
-def roles_from(given: Iterable[Any], database: str) -> list[Role]:
+def roles_from(role_documents: Iterable[Any], database: str) -> list[Role]:
     """Roles as commands have them: a name, or a name and a database."""
-    found = [Role(r, database) if isinstance(r, str) else Role(str(r["role"]), str(r["db"])) for r in given]
+    found = [Role(r, database) if isinstance(r, str) else Role(str(r["role"]), str(r["db"])) for r in role_documents]
     return list(dict.fromkeys(found))

@@ -73,7 +73,7 @@ def _forbidden(server: MongoServer, session: Session, database: str, name: str, 
     if user is None:
         from_here = session.remote.startswith("127.0.0.1")
         if not server.contents.users and from_here and name == "createUser" and database == "admin":
-            # The localhost exception: somebody has to be the first.
+            # The localhost exception: the first user can be created without authentication.
             return None
         return _failed(f"command {name} requires authentication", 13, "Unauthorized")
     if user.may(name, database) or (name == "usersInfo" and command.get("usersInfo") == user.name):
@@ -230,8 +230,8 @@ def _user(server: MongoServer, database: str, name: str) -> User:
     return user
 
 
-def _known(given: Any, database: str) -> list[Any]:
-    roles = roles_from(given, database)
+def _known(role_documents: Any, database: str) -> list[Any]:
+    roles = roles_from(role_documents, database)
     for role in roles:
         if not role.known:
             raise CommandError(f"Could not find role: {role.name}@{role.database}", 31, "RoleNotFound")
@@ -307,13 +307,13 @@ def _users_info(server: MongoServer, session: Session, database: str, command: D
         ]
     elif isinstance(wanted, str):
         users = [user for user in users if user.name == wanted]
-    return {"users": [user.shown() for user in users]}
+    return {"users": [user.description() for user in users]}
 
 
 def _connection_status(server: MongoServer, session: Session, database: str, command: Document) -> Reply:
     user = server.user_of(session)
     named = [] if user is None else [{"user": user.name, "db": user.database}]
-    roles = [] if user is None else [role.shown() for role in user.roles]
+    roles = [] if user is None else [role.description() for role in user.roles]
     return {"authInfo": {"authenticatedUsers": named, "authenticatedUserRoles": roles}}
 
 

@@ -83,7 +83,7 @@ class Evaluator:
         self.globals = Scope()
 
     async def program(self, statements: Sequence[Node]) -> Any:
-        """Run what somebody typed; whatever is wrong with it is a JavaScript exception."""
+        """Run a script; every error is a JavaScript exception."""
         try:
             return await self.run(statements)
         except _Return:
@@ -245,13 +245,13 @@ class Evaluator:
         return items
 
     async def _eval_object(self, node: Node, scope: Scope) -> Any:
-        made: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         for key, value in node[1]:
             if key is None:
-                made.update(await self.value(value, scope))
+                result.update(await self.value(value, scope))
             else:
-                made[plain(await self.value(key, scope))] = await self.value(value, scope)
-        return made
+                result[plain(await self.value(key, scope))] = await self.value(value, scope)
+        return result
 
     async def _eval_if_else(self, node: Node, scope: Scope) -> Any:
         return await self.value(node[2] if truthy(await self.value(node[1], scope)) else node[3], scope)

@@ -1,4 +1,4 @@
-"""What mongod was told, on its command line and in its configuration file, and whether its TLS material is usable."""
+"""Options of mongod from its command line and configuration file, and validation of its TLS material."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Options:
 def read_options(process: Process, words: list[str]) -> Options:
     flags = Flags([word for word in words if word != "mongod"], SWITCHES)
     path = flags.get("config", flags.get("f"))
-    given: dict[str, Any] = {}
+    config_document: dict[str, Any] = {}
     if path:
         try:
             parsed = yaml.safe_load(process.files.read_text(path))
@@ -41,15 +41,15 @@ def read_options(process: Process, words: list[str]) -> Options:
             raise OptionsError(f"Error opening config file: {error.strerror}\n") from None
         except yaml.YAMLError as error:
             raise OptionsError(f"Error parsing YAML config file: {str(error).splitlines()[0]}\n") from None
-        given = parsed if isinstance(parsed, dict) else {}
-    net, tls = _section(given, "net"), _section(_section(given, "net"), "tls")
+        config_document = parsed if isinstance(parsed, dict) else {}
+    net, tls = _section(config_document, "net"), _section(_section(config_document, "net"), "tls")
     options = Options(
         port=flags.port("port", int(net.get("port", PORT))),
-        folder=flags.get("dbpath", str(_section(given, "storage").get("dbPath", "/data/db"))),
+        folder=flags.get("dbpath", str(_section(config_document, "storage").get("dbPath", "/data/db"))),
         address="127.0.0.1"
         if flags.get("bind_ip", str(net.get("bindIp", "*"))) in ("127.0.0.1", "localhost")
         else "0.0.0.0",
-        auth="auth" in flags.values or _section(given, "security").get("authorization") == "enabled",
+        auth="auth" in flags.values or _section(config_document, "security").get("authorization") == "enabled",
         tls=flags.get("tlsMode", str(tls.get("mode", "disabled"))),
         key_file=flags.get("tlsCertificateKeyFile", str(tls.get("certificateKeyFile", ""))),
         ca_file=flags.get("tlsCAFile", str(tls.get("CAFile", ""))),
@@ -62,8 +62,8 @@ def read_options(process: Process, words: list[str]) -> Options:
     return options
 
 
-def _section(given: dict[str, Any], name: str) -> dict[str, Any]:
-    found = given.get(name)
+def _section(config_document: dict[str, Any], name: str) -> dict[str, Any]:
+    found = config_document.get(name)
     return found if isinstance(found, dict) else {}
 
 

@@ -176,7 +176,7 @@ class MongoServer:
             )
 
     def user_of(self, session: Session) -> User | None:
-        """Whom it is logged in as now: one who was dropped is nobody."""
+        """The current user of the session; None after the user was dropped."""
         return None if session.user is None else self.contents.users.get(session.user)
 
     def authenticate(self, session: Session, login: Login) -> bool:

@@ -30,7 +30,7 @@ from srearena.cluster.embedded.programs.serving import Flags
 
 PORT = 27017
 UNCAUGHT = 252
-"""The old shell's exit code for an error that nobody caught (-4)."""
+"""The old shell's exit code for an uncaught error (-4)."""
 SWITCHES = frozenset(("quiet", "norc", "shell", "nodb", "tls", "ssl", "verbose", "tlsAllowInvalidCertificates", "json"))
 BATCH = 20
 _REASONS = {
@@ -331,10 +331,10 @@ class MongoShell:
             await self.process.sleep(float(milliseconds) / 1000)
             return values.UNDEFINED
 
-        async def moment(*given: Any) -> Any:
-            if given and isinstance(given[0], str):
-                return values.Moment(_seconds(given[0]))
-            return values.Moment(given[0] / 1000 if given else self.process.clock.now)
+        async def moment(*arguments: Any) -> Any:
+            if arguments and isinstance(arguments[0], str):
+                return values.Moment(_seconds(arguments[0]))
+            return values.Moment(arguments[0] / 1000 if arguments else self.process.clock.now)
 
         async def identity(text: str = "0" * 24) -> Any:
             return values.ObjectId(text)
@@ -351,8 +351,8 @@ class MongoShell:
         async def error(message: Any = "") -> Any:
             return {"name": "Error", "message": message}
 
-        async def stringify(*given: Any) -> Any:
-            return json_text(*given)
+        async def stringify(*arguments: Any) -> Any:
+            return json_text(*arguments)
 
         async def use(name: str) -> Any:
             self._use(name)

@@ -118,9 +118,9 @@ def _privileges(database: Database, pattern: str) -> Listing:
         granted = database.privileges.granted.get(f"{schema}.{table}", {})
         lines = [f"{owner}=arwdDxt/{owner}"] if granted else []
         lines += [
-            f"{'' if role == 'public' else role}={''.join(v for k, v in letters.items() if k in held)}/{owner}"
-            for role, held in granted.items()
-            if held
+            f"{'' if role == 'public' else role}={''.join(v for k, v in letters.items() if k in privileges)}/{owner}"
+            for role, privileges in granted.items()
+            if privileges
         ]
         rows.append((schema, table, "table", "\n".join(lines)))
     return Listing("Access privileges", ["Schema", "Name", "Type", "Access privileges"], rows)

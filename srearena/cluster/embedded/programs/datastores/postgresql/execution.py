@@ -203,7 +203,7 @@ class Execution:
         session.waiting = None
 
     def _heed(self, request: Any = None) -> None:
-        """Die or stop where somebody has asked for that."""
+        """Raise where the session was terminated or its query cancelled."""
         session = self.session
         if request is not None and (session.ended or session.cancelled):
             self.server.locks.withdraw(request)

@@ -161,8 +161,8 @@ def _defaults(server: PostgresServer, session: Session, found: re.Match[str]) ->
     schema, privileges, kind, name = found.groups()
     if kind.upper() == "TABLES":
         database = server.databases[session.database]
-        held = database.privileges.defaults.setdefault(unquoted(schema or "public"), {})
-        held.setdefault(unquoted(name), set()).update(_privileges(privileges, "table"))
+        defaults = database.privileges.defaults.setdefault(unquoted(schema or "public"), {})
+        defaults.setdefault(unquoted(name), set()).update(_privileges(privileges, "table"))
     return "ALTER DEFAULT PRIVILEGES"
 
 

@@ -146,7 +146,7 @@ class Postgres(Program):
         return process.env.get("POSTGRES_PASSWORD", "")
 
     async def _first_contents(self, process: Process, password: str) -> int:
-        """The superuser, the database, and what the scripts make, on a server nobody else reaches yet."""
+        """The superuser, the database, and the init scripts, on a server without external listeners."""
         user = process.env.get("POSTGRES_USER") or "postgres"
         server = PostgresServer(process, folder=self._folder(process), version=self.version, port=PORT)
         server.roles[user] = Role(user, password, superuser=True, create_database=True, create_role=True)
@@ -324,7 +324,7 @@ class Postgres(Program):
 
     @staticmethod
     async def _greet(server: PostgresServer, connection: Connection, head: bytes) -> None:
-        """The start-up handshake of a real client; further than that nobody gets without knowing our protocol."""
+        """The start-up handshake of a real client; later messages of the wire protocol are not supported."""
         if len(head) < 8:
             return
         code = struct.unpack("!I", head[4:8])[0]

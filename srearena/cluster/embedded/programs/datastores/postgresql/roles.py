@@ -81,9 +81,9 @@ class Privileges:
 
     @classmethod
     def restored(cls, stored: dict[str, Any]) -> Privileges:
-        made = cls()
-        made.owners = dict(stored["owners"])
-        for target, source in ((made.granted, stored["granted"]), (made.defaults, stored["defaults"])):
+        new_role = cls()
+        new_role.owners = dict(stored["owners"])
+        for target, source in ((new_role.granted, stored["granted"]), (new_role.defaults, stored["defaults"])):
             for thing, roles in source.items():
                 target[thing] = {role: set(privileges) for role, privileges in roles.items()}
-        return made
+        return new_role

@@ -112,11 +112,11 @@ class PostgresServer:
         tables = Tables(self.process.container.host.random, self.time_text)
         for schema in COMPUTED:
             tables.add_schema(schema)
-        made = Database(name, owner, tables, Privileges())
-        made.privileges.owners["schema:public"] = owner
-        made.privileges.grant("schema:public", "public", {"USAGE"})
-        self.databases[name] = made
-        return made
+        new_database = Database(name, owner, tables, Privileges())
+        new_database.privileges.owners["schema:public"] = owner
+        new_database.privileges.grant("schema:public", "public", {"USAGE"})
+        self.databases[name] = new_database
+        return new_database
 
     def changed(self) -> None:
         """Something that is kept on disk is different now."""
@@ -172,7 +172,7 @@ class PostgresServer:
     # --- sessions ----------------------------------------------------------------------------------------------
 
     def method_for(self, login: Login, address: str) -> str:
-        """How pg_hba.conf wants somebody to prove who they are; "" where no line lets them in."""
+        """The authentication method of pg_hba.conf for a client; "" where no line matches."""
         for kind, database, user, source, method in self.rules:
             if kind == "local" and address:
                 continue

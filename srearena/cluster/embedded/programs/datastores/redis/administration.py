@@ -34,7 +34,7 @@ def _config(server: RedisServer, session: Session, args: list[bytes]) -> Value:
         found = [glob_patterns.compiled(_text(arg).lower()) for arg in args[1:]]
         return [
             part.encode()
-            for name, value in _shown(server).items()
+            for name, value in _visible_settings(server).items()
             if any(pattern.matches(name) for pattern in found)
             for part in (name, value)
         ]
@@ -53,7 +53,7 @@ def _config(server: RedisServer, session: Session, args: list[bytes]) -> Value:
     return _unknown("CONFIG", args[0])
 
 
-def _shown(server: RedisServer) -> dict[str, str]:
+def _visible_settings(server: RedisServer) -> dict[str, str]:
     sizes = {"maxmemory": str(memory_size(server.settings["maxmemory"]) or 0)}
     return {**server.settings, **sizes}
 

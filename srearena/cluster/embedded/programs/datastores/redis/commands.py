@@ -173,8 +173,8 @@ def _rename(keys: Keyspace, args: Arguments) -> Value:
 
 
 def _push(keys: Keyspace, args: Arguments, *, left: bool) -> Value:
-    held = _list(keys, args[0])
-    items = [*reversed(args[1:]), *held] if left else [*held, *args[1:]]
+    stored = _list(keys, args[0])
+    items = [*reversed(args[1:]), *stored] if left else [*stored, *args[1:]]
     keys.store(args[0], items)
     return len(items)
 
@@ -195,10 +195,10 @@ def _pop(keys: Keyspace, key: bytes, index: int) -> Value:
 
 
 def _hash_write(keys: Keyspace, args: Arguments) -> Value:
-    held = _hash(keys, args[0])
+    stored = _hash(keys, args[0])
     pairs = dict(zip(args[1::2], args[2::2], strict=False))
-    keys.store(args[0], {**held, **pairs})
-    return sum(field not in held for field in pairs)
+    keys.store(args[0], {**stored, **pairs})
+    return sum(field not in stored for field in pairs)
 
 
 def _hash_write_quietly(keys: Keyspace, args: Arguments) -> Value:
@@ -215,31 +215,31 @@ def _keep(keys: Keyspace, key: bytes, left: Stored) -> None:
 
 
 def _hash_delete(keys: Keyspace, args: Arguments) -> Value:
-    held = _hash(keys, args[0])
-    gone = sum(held.pop(field, None) is not None for field in args[1:])
-    _keep(keys, args[0], held)
+    stored = _hash(keys, args[0])
+    gone = sum(stored.pop(field, None) is not None for field in args[1:])
+    _keep(keys, args[0], stored)
     return gone
 
 
 def _hash_add(keys: Keyspace, args: Arguments) -> Value:
-    held = _hash(keys, args[0])
-    total = int(held.get(args[1], b"0")) + int(args[2])
-    keys.store(args[0], {**held, args[1]: str(total).encode()})
+    stored = _hash(keys, args[0])
+    total = int(stored.get(args[1], b"0")) + int(args[2])
+    keys.store(args[0], {**stored, args[1]: str(total).encode()})
     return total
 
 
 def _set_add(keys: Keyspace, args: Arguments) -> Value:
-    held = _set(keys, args[0])
-    before = len(held)
-    keys.store(args[0], held | set(args[1:]))
-    return len(held | set(args[1:])) - before
+    stored = _set(keys, args[0])
+    before = len(stored)
+    keys.store(args[0], stored | set(args[1:]))
+    return len(stored | set(args[1:])) - before
 
 
 def _set_remove(keys: Keyspace, args: Arguments) -> Value:
-    held = _set(keys, args[0])
-    left = held - set(args[1:])
+    stored = _set(keys, args[0])
+    left = stored - set(args[1:])
     _keep(keys, args[0], left)
-    return len(held) - len(left)
+    return len(stored) - len(left)
 
 
 def _score_text(score: float) -> bytes:
@@ -248,34 +248,34 @@ def _score_text(score: float) -> bytes:
 
 def _sorted_add(keys: Keyspace, args: Arguments) -> Value:
     rest = [arg for arg in args[1:] if arg.upper() not in (b"NX", b"XX", b"CH", b"GT", b"LT")]
-    held = _sorted(keys, args[0])
+    stored = _sorted(keys, args[0])
     pairs = {member: float(score) for score, member in zip(rest[::2], rest[1::2], strict=False)}
-    added = sum(member not in held for member in pairs)
-    keys.store(args[0], SortedSet({**held, **pairs}))
+    added = sum(member not in stored for member in pairs)
+    keys.store(args[0], SortedSet({**stored, **pairs}))
     return added
 
 
 def _sorted_range(keys: Keyspace, args: Arguments, *, backwards: bool) -> Value:
-    held = _sorted(keys, args[0])
-    ordered = sorted(held, key=lambda member: (held[member], member), reverse=backwards)
+    stored = _sorted(keys, args[0])
+    ordered = sorted(stored, key=lambda member: (stored[member], member), reverse=backwards)
     chosen = _span(ordered, args[1], args[2])
     if b"WITHSCORES" in [arg.upper() for arg in args[3:]]:
-        return [part for member in chosen for part in (member, _score_text(held[member]))]
+        return [part for member in chosen for part in (member, _score_text(stored[member]))]
     return list(chosen)
 
 
 def _sorted_by_score(keys: Keyspace, args: Arguments) -> Value:
-    held = _sorted(keys, args[0])
+    stored = _sorted(keys, args[0])
     low = float("-inf") if args[1] == b"-inf" else float(args[1].lstrip(b"("))
     high = float("inf") if args[2] in (b"+inf", b"inf") else float(args[2].lstrip(b"("))
-    chosen = sorted((score, member) for member, score in held.items() if low <= score <= high)
+    chosen = sorted((score, member) for member, score in stored.items() if low <= score <= high)
     return [member for _, member in chosen]
 
 
 def _sorted_remove(keys: Keyspace, args: Arguments) -> Value:
-    held = _sorted(keys, args[0])
-    gone = sum(held.pop(member, None) is not None for member in args[1:])
-    _keep(keys, args[0], held)
+    stored = _sorted(keys, args[0])
+    gone = sum(stored.pop(member, None) is not None for member in args[1:])
+    _keep(keys, args[0], stored)
     return gone
 
 

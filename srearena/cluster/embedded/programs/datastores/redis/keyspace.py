@@ -23,7 +23,7 @@ _UNITS = {"k": 1000, "kb": 1024, "m": 1000**2, "mb": 1024**2, "g": 1000**3, "gb"
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """A string of that length whose bytes nobody has looked at."""
+    """A string of that length without stored bytes."""
 
     size: int
 

@@ -113,7 +113,7 @@ class RedisServer:
                 await self.process.spend(COMMAND_COST)
                 name = words[0].decode(errors="replace").upper()
                 if (name in ("GET", "POST") and words[-1].startswith(b"HTTP/")) or session.killed:
-                    # Somebody speaks HTTP: Redis takes it for an attack and hangs up.
+                    # An HTTP request: Redis treats it as a cross-protocol attack and closes the connection.
                     return
                 await connection.write(encoded(self.answer(session, name, words[1:])))
                 if name in ("QUIT", "SHUTDOWN"):

@@ -1,6 +1,6 @@
 """Table locks, with the queue in front of each table that real servers have.
 
-A request waits while it conflicts with a lock that somebody else holds, or with an earlier request that waits: readers
+A request waits while it conflicts with a lock of another session, or with an earlier request that waits: readers
 queue behind a waiting ACCESS EXCLUSIVE, which is how one idle transaction stops a shop.
 """
 
@@ -60,17 +60,17 @@ class LockTable(Generic[T]):
 
     def request(self, owner: T, table: str, mode: str) -> Request[T]:
         """Ask for a lock; look at `granted`."""
-        for held in self.requests:
-            if held.owner is owner and held.table == table and held.mode == mode and held.granted:
-                return held
-        made = Request(owner, table, mode)
-        self.requests.append(made)
-        made.granted = not self.blockers(made)
+        for existing in self.requests:
+            if existing.owner is owner and existing.table == table and existing.mode == mode and existing.granted:
+                return existing
+        new_request = Request(owner, table, mode)
+        self.requests.append(new_request)
+        new_request.granted = not self.blockers(new_request)
         self._changed()
-        return made
+        return new_request
 
     def waits(self, table: str, mode: str) -> list[T]:
-        """Whom somebody who asks now would wait for."""
+        """The requests that a new request would wait for."""
         probe: Request[T] = Request(None, table, mode)  # type: ignore[arg-type]
         return [other.owner for other in self.requests if other.table == table and conflict(other.mode, probe.mode)]
 
@@ -80,7 +80,7 @@ class LockTable(Generic[T]):
             self._settle()
 
     def release(self, owner: T) -> None:
-        """All that somebody holds or asks for."""
+        """All requests of an owner."""
         kept = [request for request in self.requests if request.owner is not owner]
         if len(kept) != len(self.requests):
             self.requests = kept

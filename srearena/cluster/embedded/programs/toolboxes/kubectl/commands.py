@@ -35,12 +35,12 @@ _PATCHES = {"strategic": STRATEGIC_PATCH, "merge": MERGE_PATCH, "json": JSON_PAT
 
 async def get(session: Session) -> None:
     output = session.arguments.get("output")
-    wanted = await session.named(session.arguments.words)
+    targets = await session.named(session.arguments.words)
     if output in ("", "wide"):
-        await _get_table(session, wanted, wide=output == "wide")
+        await _get_table(session, targets, wide=output == "wide")
         return
     found: list[tuple[Kind, Obj]] = []
-    for kind, name in wanted:
+    for kind, name in targets:
         if not name:
             listed = await session.listed(kind)
             found += [(kind, {"apiVersion": _api(kind), "kind": kind.kind, **item}) for item in listed["items"]]
@@ -53,22 +53,22 @@ async def get(session: Session) -> None:
     if output == "name":
         await session.say("".join(f"{kind.label}/{name_of(obj)}\n" for kind, obj in found))
         return
-    single = len(found) == 1 and bool(wanted[0][1])
-    if not found and any(name for _, name in wanted):
+    single = len(found) == 1 and bool(targets[0][1])
+    if not found and any(name for _, name in targets):
         return
     items = [_without_ownership(obj) for _, obj in found]
-    shown: Obj = items[0] if single else {"apiVersion": "v1", "items": items, "kind": "List", "metadata": {}}
-    await session.say(_formatted(output, shown))
+    printed: Obj = items[0] if single else {"apiVersion": "v1", "items": items, "kind": "List", "metadata": {}}
+    await session.say(_formatted(output, printed))
 
 
-def _formatted(output: str, shown: Obj) -> str:
+def _formatted(output: str, printed: Obj) -> str:
     if output == "json":
-        return json_text(shown)
+        return json_text(printed)
     if output == "yaml":
-        return yaml_text(shown)
+        return yaml_text(printed)
     name, _, template = output.partition("=")
     if name == "jsonpath":
-        return template_text(template, shown)
+        return template_text(template, printed)
     raise KubectlError(f'error: unable to match a printer suitable for the output format "{output}"')
 
 
@@ -81,10 +81,10 @@ def _api(kind: Kind) -> str:
     return f"{kind.group}/{kind.version}" if kind.group else kind.version
 
 
-async def _get_table(session: Session, wanted: list[tuple[Kind, str]], *, wide: bool) -> None:
+async def _get_table(session: Session, targets: list[tuple[Kind, str]], *, wide: bool) -> None:
     arguments = session.arguments
     tables: dict[Kind, list[Obj]] = {}
-    for kind, name in wanted:
+    for kind, name in targets:
         try:
             if name:
                 answer = await session.api.call("GET", kind.path(session.namespace, name), accept=TABLE)
@@ -112,7 +112,7 @@ async def _get_table(session: Session, wanted: list[tuple[Kind, str]], *, wide: 
         await session.say("\n".join(texts))
     elif not session.status:
         where = "" if everywhere else f" in {session.namespace} namespace"
-        await session.process.error(f"No resources found{where if wanted[0][0].namespaced else ''}.\n")
+        await session.process.error(f"No resources found{where if targets[0][0].namespaced else ''}.\n")
 
 
 async def patch(session: Session) -> None:
@@ -126,8 +126,8 @@ async def patch(session: Session) -> None:
         body = yaml.load(text, Loader=yaml.CSafeLoader)
     except yaml.YAMLError as problem:
         raise KubectlError(f'error: unable to parse "{text}": yaml: {problem}') from None
-    wanted = await session.named(arguments.words)
-    for kind, name in wanted:
+    targets = await session.named(arguments.words)
+    for kind, name in targets:
         if not name:
             raise KubectlError("error: name of the object to patch is required")
         form = _patch_form(arguments.get("type"), kind)
@@ -142,8 +142,8 @@ async def patch(session: Session) -> None:
         await session.say(f"{kind.label}/{name} patched{' (no change)' if same else ''}\n")
 
 
-def _patch_form(given: str, kind: Kind) -> str:
-    form = given or "strategic"
+def _patch_form(patch_type: str, kind: Kind) -> str:
+    form = patch_type or "strategic"
     if form not in _PATCHES:
         raise KubectlError(f'error: --type must be one of [json merge strategic], not "{form}"')
     # Custom resources know no strategic merge; kubectl takes the other one by itself there only when asked to.
@@ -236,11 +236,11 @@ async def create(session: Session) -> None:
         kind = kinds.of(obj)
         try:
             path = kind.path(session.home(kind, obj), **_manager())
-            made = await session.api.call("POST", path, obj)
+            created_object = await session.api.call("POST", path, obj)
         except ApiFailure as failure:
             await session.complain(from_server(failure))
             continue
-        await session.say(f"{kind.label}/{name_of(made)} created\n")
+        await session.say(f"{kind.label}/{name_of(created_object)} created\n")
 
 
 async def replace(session: Session) -> None:
@@ -269,13 +269,13 @@ async def _mark(session: Session, field: str, present: Callable[[Obj], dict[str,
     names = [word for word in words if word not in changes]
     if not changes:
         raise KubectlError(f"error: at least one {noun} update is required")
-    wanted: dict[str, str | None] = {}
+    targets: dict[str, str | None] = {}
     for change in changes:
         key, equals, value = change.partition("=")
-        wanted[key if equals else key.removesuffix("-")] = value if equals else None
+        targets[key if equals else key.removesuffix("-")] = value if equals else None
     async for kind, obj in session.objects(names, noun):
         now = present(obj)
-        taken = [key for key, value in wanted.items() if value is not None and now.get(key, value) != value]
+        taken = [key for key, value in targets.items() if value is not None and now.get(key, value) != value]
         if taken and not session.arguments.switch("overwrite"):
             key = taken[0]
             await session.complain(
@@ -284,7 +284,7 @@ async def _mark(session: Session, field: str, present: Callable[[Obj], dict[str,
             continue
         path = kind.path(session.namespace, name_of(obj), **_manager())
         try:
-            after = await session.api.call("PATCH", path, {"metadata": {field: wanted}}, content_type=MERGE_PATCH)
+            after = await session.api.call("PATCH", path, {"metadata": {field: targets}}, content_type=MERGE_PATCH)
         except ApiFailure as failure:
             await session.complain(from_server(failure))
             continue
