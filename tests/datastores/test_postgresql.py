@@ -8,7 +8,7 @@ from srearena.cluster.embedded.machine.containers.container import Container, Mo
 from srearena.cluster.embedded.machine.files.filesystem import Volume
 from srearena.cluster.embedded.machine.files.streams import BytesFile, Capture
 from srearena.cluster.embedded.machine.processes.process import Process
-from srearena.cluster.embedded.programs.datastores.datastore import Login, asked
+from srearena.cluster.embedded.programs.datastores.datastore import Login, request_refusal
 from srearena.cluster.embedded.programs.datastores.postgresql.server import PostgresServer
 from tests.containers.machine import Machine, Outcome
 
@@ -150,7 +150,7 @@ def test_a_held_lock_stops_readers_until_its_holder_is_ended(machine: Machine) -
     assert store.refuses(SHOP, "read", "accounting.order") is None
     reader, complaint = aside(container, "SELECT * FROM catalog.products")
     program = machine.idle().exec(["sleep", "1000"])
-    told = asked(store, program, SHOP, "read", "catalog.products")
+    told = request_refusal(store, program, SHOP, "read", "catalog.products")
     assert told == refusal
     machine.clock.advance(30)
     assert not reader.done.is_set
@@ -168,7 +168,7 @@ def test_a_held_lock_stops_readers_until_its_holder_is_ended(machine: Machine) -
     assert holder.done.is_set
     assert reader.done.value == 0
     assert complaint.text == ""
-    assert asked(store, program, SHOP, "read", "catalog.products") is None
+    assert request_refusal(store, program, SHOP, "read", "catalog.products") is None
     assert [session.state for session in store.sessions.values() if session.client] == ["idle"] * 3
 
 

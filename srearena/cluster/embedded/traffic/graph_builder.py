@@ -14,7 +14,7 @@ from srearena.cluster.embedded.machine.networking.reachability import Outcome
 from srearena.cluster.embedded.machine.processes.process import Process
 from srearena.cluster.embedded.network.network import Network
 from srearena.cluster.embedded.network.routes import Path
-from srearena.cluster.embedded.programs.datastores.datastore import Broker, Datastore, Login, asked
+from srearena.cluster.embedded.programs.datastores.datastore import Broker, Datastore, Login, request_refusal
 from srearena.cluster.embedded.traffic.costs import STORES, cost_of
 from srearena.cluster.embedded.traffic.failures import Failure, connect_failure, remote_failure
 from srearena.cluster.embedded.traffic.graph import (
@@ -417,7 +417,7 @@ class GraphBuilder:
             login = Login(fill(configured.user), fill(configured.password), fill(configured.database), "admin")
         cost = cost_of(protocol, call.operation)
         goal = call.step.target or call.operation.partition(" ")[2]
-        refusal = asked(model, target.instance.process, login, "write" if cost.writes else "read", goal)
+        refusal = request_refusal(model, target.instance.process, login, "write" if cost.writes else "read", goal)
         if refusal is not None:
             if refusal.kind == "locked":
                 return Failure("timeout", refusal.message, HANGING)

@@ -97,7 +97,9 @@ def joined(model: object, process: Process, login: Login | None, sessions: int =
     return refusal
 
 
-def asked(model: Datastore | Broker, process: Process, login: Login | None, action: str, target: str) -> Refusal | None:
+def request_refusal(
+    model: Datastore | Broker, process: Process, login: Login | None, action: str, target: str
+) -> Refusal | None:
     """May a process do that, over a connection of its own? One that has to wait is listed as waiting for operators."""
     refusal = joined(model, process, login) or model.refuses(login, action, target)
     occupy = getattr(model, "occupy", None)

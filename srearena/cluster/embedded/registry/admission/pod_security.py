@@ -1,8 +1,8 @@
-"""PodSecurity: the Pod Security Standards, as labels on a namespace ask for them.
+"""PodSecurity: the Pod Security Standards, as set by labels on a namespace.
 
-`enforce` refuses pods; `warn`, which is as strict as `enforce` unless it says otherwise, tells whoever writes a pod or
-a workload that would make such pods. A namespace's own labels must make sense, and who makes them stricter is told
-which of its pods would not be let in again.
+`enforce` refuses pods; `warn`, which is as strict as `enforce` unless it says otherwise, adds a warning to writes of
+pods and workloads. A namespace's own labels are validated, and stricter labels cause warnings about its pods that
+would be rejected.
 """
 
 from __future__ import annotations

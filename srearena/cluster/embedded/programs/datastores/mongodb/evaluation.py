@@ -141,7 +141,7 @@ class Evaluator:
             if node[0] == "for_each":
                 over = await self.value(node[3], scope)
                 if isinstance(over, Host):
-                    over = await over.shown()
+                    over = await over.display()
                 items = list(over) if isinstance(over, dict | list | str) else []
                 if node[1] == "in" and isinstance(over, list):
                     items = [str(index) for index in range(len(over))]

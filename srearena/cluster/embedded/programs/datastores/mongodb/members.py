@@ -25,7 +25,7 @@ class Host:
     def get(self, name: str) -> Any:
         return UNDEFINED
 
-    async def shown(self) -> Any:
+    async def display(self) -> Any:
         """What the shell prints when an expression comes to this."""
         return self
 
@@ -134,14 +134,14 @@ def _list_member(owner: list[Any], name: str) -> Any:
     async def mapped(function: Function) -> Any:
         return [await function(item, index) for index, item in enumerate(list(owner))]
 
-    async def kept(function: Function) -> Any:
+    async def filtered(function: Function) -> Any:
         return [item for item in list(owner) if truthy(await function(item))]
 
     async def found(function: Function) -> Any:
-        return next(iter(await kept(function)), UNDEFINED)
+        return next(iter(await filtered(function)), UNDEFINED)
 
     async def any_of(function: Function) -> Any:
-        return bool(await kept(function))
+        return bool(await filtered(function))
 
     def push(*items: Any) -> int:
         owner.extend(items)
@@ -150,7 +150,7 @@ def _list_member(owner: list[Any], name: str) -> Any:
     methods: dict[str, Any] = {
         "forEach": each,
         "map": mapped,
-        "filter": kept,
+        "filter": filtered,
         "find": found,
         "some": any_of,
         "push": _async(push),

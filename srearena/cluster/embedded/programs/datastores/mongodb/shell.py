@@ -288,7 +288,7 @@ class MongoShell:
 
     async def _show(self, value: Any) -> None:
         if isinstance(value, Cursor):
-            rows = await value.shown()
+            rows = await value.display()
             if self.modern:
                 await self._write(f"{values.modern(rows[:BATCH])}\n")
             else:
@@ -297,7 +297,7 @@ class MongoShell:
                 await self._write('Type "it" for more\n')
             return
         if isinstance(value, Host):
-            value = await value.shown()
+            value = await value.display()
         if value is values.UNDEFINED:
             return
         if isinstance(value, str) or callable(value):
@@ -315,7 +315,7 @@ class MongoShell:
             return values.UNDEFINED
 
         async def json_written(item: Any) -> Any:
-            value = await item.shown() if isinstance(item, Host) else item
+            value = await item.display() if isinstance(item, Host) else item
             await self._write(f"{values.modern(value) if self.modern else values.legacy(value)}\n")
             return values.UNDEFINED
 

@@ -47,7 +47,7 @@ class Database(Host):
         method = getattr(self, f"do_{name}", None)
         return method if method is not None else Collection(self, name)
 
-    async def shown(self) -> Any:
+    async def display(self) -> Any:
         return self.name
 
     async def _admin(self, command: Document) -> Document:
@@ -186,7 +186,7 @@ class Collection(Host):
         method = getattr(self, f"do_{name}", None)
         return method if method is not None else Collection(self.database, f"{self.name}.{name}")
 
-    async def shown(self) -> Any:
+    async def display(self) -> Any:
         return f"{self.database.name}.{self.name}"
 
     async def _run(self, command: Document) -> Document:
@@ -330,7 +330,7 @@ class Cursor(Host):
             self.rows = reply["cursor"]["firstBatch"]
         return self.rows
 
-    async def shown(self) -> Any:
+    async def display(self) -> Any:
         return await self._all()
 
     async def do_toArray(self) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 
-def shown(value: Any) -> str:
+def cell_text(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
@@ -27,7 +27,7 @@ def _numeric(rows: Sequence[Sequence[Any]], index: int) -> bool:
 
 def aligned(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, tuples: bool = False, title: str = "") -> str:
     """psql's default: centred titles, numbers to the right, the count below."""
-    cells = [[shown(value) for value in row] for row in rows]
+    cells = [[cell_text(value) for value in row] for row in rows]
     widths = [
         max([len(name), *(len(line) for row in cells for line in row[i].split("\n"))]) for i, name in enumerate(columns)
     ]
@@ -54,7 +54,7 @@ def aligned(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, tuples: bo
 
 def unaligned(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, tuples: bool, separator: str = "|") -> str:
     lines = [] if tuples else [separator.join(columns)]
-    lines += [separator.join(shown(value) for value in row) for row in rows]
+    lines += [separator.join(cell_text(value) for value in row) for row in rows]
     if not tuples:
         lines.append(f"({len(rows)} row{'' if len(rows) == 1 else 's'})")
     return "".join(f"{line}\n" for line in lines)
@@ -65,19 +65,19 @@ def expanded(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     if not rows:
         return "(0 rows)\n\n"
     left = max(len(name) for name in columns)
-    right = max([len(shown(value)) for row in rows for value in row] or [0])
+    right = max([len(cell_text(value)) for row in rows for value in row] or [0])
     lines: list[str] = []
     for number, row in enumerate(rows, 1):
         head = f"-[ RECORD {number} ]"
         rule = "-" * (left + 1) + "+" + "-" * (right + 1)
         lines.append(head + rule[len(head) :])
-        lines += [f"{name.ljust(left)} | {shown(value)}".rstrip() for name, value in zip(columns, row, strict=True)]
+        lines += [f"{name.ljust(left)} | {cell_text(value)}".rstrip() for name, value in zip(columns, row, strict=True)]
     return "".join(f"{line}\n" for line in lines) + "\n"
 
 
 def boxed(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """mysql on a terminal, or with -t."""
-    cells = [["NULL" if value is None else shown(value) for value in row] for row in rows]
+    cells = [["NULL" if value is None else cell_text(value) for value in row] for row in rows]
     widths = [max([len(name), *(len(row[index]) for row in cells)]) for index, name in enumerate(columns)]
     numeric = [_numeric(rows, index) for index in range(len(columns))]
     rule = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
@@ -99,7 +99,7 @@ def boxed(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 def tabbed(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, names: bool) -> str:
     """mysql in a pipe: tabs, and titles unless -N."""
     lines = ["\t".join(columns)] if names else []
-    lines += ["\t".join("NULL" if value is None else shown(value) for value in row) for row in rows]
+    lines += ["\t".join("NULL" if value is None else cell_text(value) for value in row) for row in rows]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -110,5 +110,5 @@ def vertical(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     for number, row in enumerate(rows, 1):
         lines.append(f"{'*' * 27} {number}. row {'*' * 27}")
         for name, value in zip(columns, row, strict=True):
-            lines.append(f"{name.rjust(width)}: {'NULL' if value is None else shown(value)}")
+            lines.append(f"{name.rjust(width)}: {'NULL' if value is None else cell_text(value)}")
     return "".join(f"{line}\n" for line in lines)
