@@ -1,1 +1,1 @@
-"""Distributed traces: spans as OpenTelemetry describes them, kept in memory, read through Jaeger's query API."""
+"""Distributed traces: OpenTelemetry spans in memory, served through Jaeger's query API."""

@@ -1,6 +1,6 @@
-"""Jaeger's query API over a store of spans: what its user interface and every client of it ask.
+"""Jaeger's query API over a store of spans, as its user interface and clients use it.
 
-The undocumented but universal `/api/...` answers in Jaeger's own JSON, `/api/v3/...` in OTLP.
+The undocumented but universal `/api/...` responds in Jaeger's own JSON, `/api/v3/...` in OTLP.
 """
 
 from __future__ import annotations
@@ -157,8 +157,8 @@ class JaegerApi:
             try:
                 return float(parse(value(name))) if value(name) else default
             except (TimeError, DurationError) as problem:
-                said = str(problem).replace("05Z07:00", "05.999999999Z07:00")
-                raise BadQuery(f"malformed parameter query.{name}: {said}") from problem
+                message = str(problem).replace("05Z07:00", "05.999999999Z07:00")
+                raise BadQuery(f"malformed parameter query.{name}: {message}") from problem
 
         if not value("start_time_min") or not value("start_time_max"):
             raise BadQuery("query.start_time_min and query.start_time_max are required")
@@ -176,7 +176,7 @@ class JaegerApi:
 
 
 def _calls(trace: Trace) -> Iterable[tuple[str, str]]:
-    """Who called whom: every span whose parent was recorded by another service."""
+    """Return calls between services: every span whose parent was recorded by another service."""
     services = {span.span_id: span.resource.service for span in trace.spans}
     for span in trace.spans:
         parent = services.get(span.parent_id)

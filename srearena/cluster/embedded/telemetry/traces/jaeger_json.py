@@ -1,4 +1,4 @@
-"""A trace in the JSON of Jaeger's query service (1.57), as it makes it from OpenTelemetry spans.
+"""Traces in the JSON of Jaeger's query service (1.57), converted from OpenTelemetry spans.
 
 Kind and status become tags, the instrumentation scope one of the process; events become logs; the processes of a
 trace are numbered in the order in which their spans appear.
@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 
 def trace_id_text(trace_id: int) -> str:
-    """Sixteen digits where they are enough, else thirty-two."""
+    """Return sixteen hexadecimal digits where they suffice, else thirty-two."""
     return f"{trace_id:016x}" if trace_id < 1 << 64 else f"{trace_id:032x}"
 
 
@@ -29,7 +29,7 @@ def micros(seconds: float) -> int:
 
 
 def tags(span: Span) -> Iterator[tuple[str, Value]]:
-    """What a span is tagged with, and can be searched by."""
+    """Yield the tags of a span, by which it can be searched."""
     yield from span.attributes
     yield "span.kind", span.kind
     if span.status == "error":
@@ -49,7 +49,7 @@ def process_tags(resource: Resource) -> Iterator[tuple[str, Value]]:
 
 
 def as_text(value: Value) -> str:
-    """A tag's value as searches spell it."""
+    """Return a tag's value as searches write it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return f"{value:g}" if isinstance(value, float) else str(value)

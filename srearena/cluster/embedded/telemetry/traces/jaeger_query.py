@@ -1,4 +1,4 @@
-"""What a search for traces asks, read from a request's parameters as Jaeger's query service reads them."""
+"""Trace searches, parsed from request parameters as Jaeger's query service parses them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GO_NAMES = {dict: "object", list: "array", bool: "bool", int: "number", float: 
 
 
 class BadQuery(ValueError):
-    """The parameters cannot be understood; the text is Jaeger's."""
+    """The parameters are invalid; the text is Jaeger's."""
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class TraceQuery:
     limit: int = DEFAULT_LIMIT
 
     def find(self, store: SpanStore) -> list[Trace]:
-        """The youngest traces with one span of the service that is all that is asked for, youngest first."""
+        """Return the youngest traces with one span of the service that satisfies the whole query, youngest first."""
         found = sorted(self._matching(store), key=lambda trace: -trace.start)
         return list(islice(found, self.limit if self.limit > 0 else None))
 
@@ -56,19 +56,19 @@ class TraceQuery:
         return not self.tags or self._is_tagged(span)
 
     def _is_tagged(self, span: Span) -> bool:
-        held = {(key, as_text(value)) for key, value in tags(span)}
-        held.update((key, as_text(value)) for key, value in process_tags(span.resource))
+        span_tags = {(key, as_text(value)) for key, value in tags(span)}
+        span_tags.update((key, as_text(value)) for key, value in process_tags(span.resource))
         for event in span.events:
-            held.add(("event", event.name))
-            held.update((key, as_text(value)) for key, value in event.attributes)
-        return all(wanted in held for wanted in self.tags.items())
+            span_tags.add(("event", event.name))
+            span_tags.update((key, as_text(value)) for key, value in event.attributes)
+        return all(tag in span_tags for tag in self.tags.items())
 
 
 def read_query(params: Params, now: float) -> TraceQuery:
     service = first(params, "service")
     start = _moment(params, "start", now - DEFAULT_LOOKBACK)
     end = _moment(params, "end", now)
-    wanted = _tags(params)
+    query_tags = _tags(params)
     limit = read_integer(first(params, "limit")) if first(params, "limit") else DEFAULT_LIMIT
     shortest = _duration(params, "minDuration")
     longest = _duration(params, "maxDuration")
@@ -76,11 +76,11 @@ def read_query(params: Params, now: float) -> TraceQuery:
         raise BadQuery("parameter 'service' is required")
     if longest and shortest > longest:
         raise BadQuery("'maxDuration' should be greater than 'minDuration'")
-    return TraceQuery(service, first(params, "operation"), wanted, start, end, shortest, longest, limit)
+    return TraceQuery(service, first(params, "operation"), query_tags, start, end, shortest, longest, limit)
 
 
 def read_integer(text: str, name: str = "") -> int:
-    """A whole number; some complaints say of which parameter."""
+    """Parse an integer; some error messages name the parameter."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     complaint = ""
     if not digits.isascii() or not digits.isdigit():
@@ -119,34 +119,34 @@ def _duration(params: Params, name: str) -> float:
 
 
 def _tags(params: Params) -> dict[str, str]:
-    wanted: dict[str, str] = {}
+    query_tags: dict[str, str] = {}
     for pair in params.get("tag", ()):
         key, colon, value = pair.partition(":")
         if not colon:
             raise BadQuery(f"malformed 'tag' parameter, expecting key:value, received: {pair}")
-        wanted[key] = value
+        query_tags[key] = value
     for text in params.get("tags", ()):
-        wanted.update(_text_pairs(text))
-    return wanted
+        query_tags.update(_text_pairs(text))
+    return query_tags
 
 
 def _text_pairs(text: str) -> dict[str, str]:
-    """An object of texts, or what Go says about anything else."""
+    """Parse a JSON object of strings; the errors are Go's."""
     prefix = "malformed 'tags' parameter, cannot unmarshal JSON: "
     try:
         pairs = json.loads(text)
     except json.JSONDecodeError as problem:
         rest = text[problem.pos :].lstrip()
-        said = (
+        message = (
             f"invalid character {rest[0]!r} looking for beginning of value" if rest else "unexpected end of JSON input"
         )
-        raise BadQuery(prefix + said) from problem
+        raise BadQuery(prefix + message) from problem
     if pairs is None:
         return {}
-    wrong, wanted = pairs, "map[string]string"
+    wrong, go_type = pairs, "map[string]string"
     if isinstance(pairs, dict):
         odd = [value for value in pairs.values() if value is not None and not isinstance(value, str)]
         if not odd:
             return {key: value or "" for key, value in pairs.items()}
-        wrong, wanted = odd[0], "string"
-    raise BadQuery(f"{prefix}json: cannot unmarshal {_GO_NAMES[type(wrong)]} into Go value of type {wanted}")
+        wrong, go_type = odd[0], "string"
+    raise BadQuery(f"{prefix}json: cannot unmarshal {_GO_NAMES[type(wrong)]} into Go value of type {go_type}")

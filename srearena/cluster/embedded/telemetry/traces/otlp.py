@@ -1,4 +1,4 @@
-"""Traces as OTLP JSON: the form in which OpenTelemetry's exporters, and Jaeger's third API, hand them on."""
+"""Traces as OTLP JSON, the format of OpenTelemetry's exporters and of Jaeger's third API."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _STATUSES = {"unset": 0, "ok": 1, "error": 2}
 
 
 def export(spans: Iterable[Span]) -> Json:
-    """An ExportTraceServiceRequest: spans grouped by the process that recorded them."""
+    """Return an ExportTraceServiceRequest: spans grouped by the process that recorded them."""
     by_resource: dict[Resource, list[Span]] = {}
     for span in spans:
         by_resource.setdefault(span.resource, []).append(span)
@@ -60,7 +60,7 @@ def _event(event: SpanEvent) -> Json:
 
 
 def _nanos(seconds: float) -> str:
-    """Nanoseconds, which JSON carries as text; more than microseconds a double does not hold."""
+    """Return nanoseconds as text, as OTLP JSON requires; a double has only microsecond precision."""
     return str(round(seconds * 1e6) * 1000)
 
 
