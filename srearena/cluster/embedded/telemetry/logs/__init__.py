@@ -1,1 +1,1 @@
-"""Log lines gathered from every container and kept past its end, read through Loki's HTTP API in LogQL."""
+"""Logs of all containers, stored beyond their end and served through Loki's HTTP API in LogQL."""

@@ -1,6 +1,6 @@
-"""Kubernetes events as log lines: the stream `{job="kubernetes-events"}`, one line for every time an event happens.
+"""Kubernetes events as log lines: the stream `{job="kubernetes-events"}`, one line per occurrence.
 
-The fields are those that Grafana's collectors write, in logfmt.
+The fields are those of Grafana's collectors, in logfmt.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ class EventLog:
     def __init__(self, world: World, store: LogStore) -> None:
         self._clock = world.clock
         self._store = store
-        world.on_change("events", self._hear)
+        world.on_change("events", self._on_change)
 
-    def _hear(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         if change.type == "DELETED":
             return
         event = change.new

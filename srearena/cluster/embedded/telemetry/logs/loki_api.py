@@ -1,4 +1,4 @@
-"""Loki's HTTP API over the log store: its paths, parameters, defaults, limits, answers and refusals."""
+"""Loki's HTTP API over the log store: its paths, parameters, defaults, limits, responses and errors."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class LokiApi:
         ]
         return _answer("vector", vector, read, len(vector))
 
-    # What there is
+    # Labels, series and statistics
 
     def _labels(self, params: Params) -> Response:
         names = {name for stream in self._within(params, _matched(params, "query")) for name in stream.labels}
@@ -198,7 +198,7 @@ def _moment(params: Params, name: str, default: int) -> int:
     try:
         return nanos(parse_time(text))
     except TimeError as problem:
-        # What is no time is tried as a number last, so that is what the complaint is about.
+        # A value that is no time is parsed as a number last, so the error message is about a number.
         prefix = "" if name == "time" else f"could not parse '{name}' parameter: "
         raise QueryError(f"{prefix}strconv.ParseInt: parsing {quoted(text)}: invalid syntax") from problem
 
@@ -244,7 +244,7 @@ def _matched(params: Params, *names: str) -> list[Any]:
     return [parse_selector(text) for name in names for text in params.get(name, ()) if text]
 
 
-# Answers
+# Responses
 
 
 def _seconds(moment: int) -> float | int:

@@ -1,8 +1,8 @@
-"""What Promtail does on every node: follow each container's log and ship its lines to the store, labelled by pod.
+"""Log shipping, as Promtail does on every node: follow each container's log and ship its lines to the store.
 
-A container's log is followed from the moment it is created. Nothing happens when a line is written: rounds at an
-interval, before every query and before the runtime rotates a log carry over what is new, by reference. Lines
-therefore stay readable after their container, its pod and its node are gone.
+A container's log is followed from its creation. Writing a line has no cost here: new lines are shipped by reference at
+an interval, before every query and before the runtime rotates a log. Lines therefore stay readable after their
+container, its pod and its node are gone.
 """
 
 from __future__ import annotations
@@ -23,47 +23,47 @@ _BY_POD_LABEL = {
     "instance": ("app.kubernetes.io/instance", "instance"),
     "component": ("app.kubernetes.io/component", "component"),
 }
-"""Which of a pod's labels become which of its streams' labels, as the Helm chart of Promtail sets it up."""
+"""Labels of pods that become labels of streams, as in the Helm chart of Promtail."""
 
 
 class Shipper:
     def __init__(self, store: LogStore, clock: Clock) -> None:
         self.store = store
         self._clock = clock
-        self._followed: dict[str, _Follower] = {}
+        self._followers: dict[str, _Follower] = {}
         """By container id."""
         store.before_reading = self.ship
 
     def follow(self, sandbox: Sandbox, record: ContainerRecord) -> None:
         """Ship the log of a container that was just created."""
         labels = stream_labels(sandbox.pod, sandbox.node_name, record.name, record.attempt)
-        follower = self._followed[record.id] = _Follower(self.store, record, labels)
-        record.log.before_rotation = partial(self._rescue, follower)
+        follower = self._followers[record.id] = _Follower(self.store, record, labels)
+        record.log.before_rotation = partial(self._ship_before_rotation, follower)
 
     def ship(self) -> None:
-        """Carry over what was written since the last round."""
+        """Ship the lines written since the last round."""
         ended = []
-        for identifier, follower in self._followed.items():
+        for identifier, follower in self._followers.items():
             if follower.record.exited:
                 ended.append(identifier)
-            follower.carry()
+            follower.ship_new_lines()
         for identifier in ended:
-            # A log goes on to be written for as long as its container runs, so this was its last round.
-            follower = self._followed.pop(identifier)
+            # A log is written only while its container runs, so this was its last round.
+            follower = self._followers.pop(identifier)
             follower.record.log.before_rotation = None
 
     def round(self) -> None:
-        """One round at an interval, after which the store may have to make room."""
+        """Ship new lines at an interval, then apply the limits of the store."""
         self.ship()
         self.store.make_room(self._clock.now)
 
-    def _rescue(self, follower: _Follower) -> None:
-        follower.carry()
+    def _ship_before_rotation(self, follower: _Follower) -> None:
+        follower.ship_new_lines()
         self.store.make_room(self._clock.now)
 
 
 class _Follower:
-    """How far one container's log was shipped."""
+    """The position up to which one container's log was shipped."""
 
     __slots__ = ("_labels", "_next", "_partial", "_store", "record")
 
@@ -74,7 +74,7 @@ class _Follower:
         self._partial: dict[str, bytes] = {}
         self._next = 0
 
-    def carry(self) -> None:
+    def ship_new_lines(self) -> None:
         log: ContainerLog = self.record.log
         end = log.end
         if end == self._next:
@@ -94,10 +94,13 @@ class _Follower:
 
 
 def stream_labels(pod: Obj, node: str, container: str, attempt: int) -> dict[str, str]:
-    """The labels Promtail gives to a container's lines."""
+    """Return the labels that Promtail adds to a container's lines."""
     namespace, name = namespace_of(pod), name_of(pod)
-    held = meta(pod).get("labels") or {}
-    labels = {label: next((held[key] for key in keys if held.get(key)), "") for label, keys in _BY_POD_LABEL.items()}
+    pod_labels = meta(pod).get("labels") or {}
+    labels = {
+        label: next((pod_labels[key] for key in keys if pod_labels.get(key)), "")
+        for label, keys in _BY_POD_LABEL.items()
+    }
     app = labels["app"] or _controller_name(pod) or name
     labels |= {
         "app": app,
@@ -113,7 +116,7 @@ def stream_labels(pod: Obj, node: str, container: str, attempt: int) -> dict[str
 
 
 def _controller_name(pod: Obj) -> str:
-    """The owner's name, without the hash that a Deployment puts after the names of its ReplicaSets."""
+    """Return the owner's name, without the hash in the names of a Deployment's ReplicaSets."""
     owner = controller_of(pod)
     found = _TEMPLATE_HASH.fullmatch(owner["name"]) if owner else None
     return found[1] if found else ""

@@ -1,4 +1,4 @@
-"""Log lines by stream, as Loki keeps them: a set of labels, and lines in the order of their instants.
+"""Log lines by stream, as in Loki: a set of labels, and lines in the order of their times.
 
 Within a stream instants strictly increase (two lines of one instant are a nanosecond apart), so that reading page by
 page misses nothing. Lines are the container runtime's own bytes, shared and not copied. The store is bounded per
@@ -17,14 +17,14 @@ MAX_STREAM_BYTES = 8 * 1024 * 1024
 MAX_BYTES = 64 * 1024 * 1024
 MAX_AGE = 24 * 3600.0
 _OVERHEAD = 64
-"""What keeping a line costs beside its bytes."""
+"""Memory of a stored line beside its bytes."""
 OWN_LABELS = {"job": "loki", "app": "loki", "container": "loki", "service_name": "loki"}
 
 Labels = Mapping[str, str]
 
 
 def nanos(moment: float) -> int:
-    """A moment as Loki counts; a double holds no more than its microseconds."""
+    """Return a time in nanoseconds; a double has only microsecond precision."""
     return round(moment * 1e6) * 1000
 
 
@@ -52,11 +52,11 @@ class LogStream:
         return self.bytes + _OVERHEAD * len(self.lines)
 
     def window(self, start: int, end: int) -> tuple[int, int]:
-        """The indexes of the lines from `start` up to, not including, `end`."""
+        """Return the indexes of the lines within [start, end)."""
         return bisect_left(self.times, start), bisect_left(self.times, end)
 
     def forget(self, count: int) -> None:
-        """Let the oldest lines go."""
+        """Drop the oldest lines."""
         freed = sum(map(len, self.lines[:count]))
         del self.times[:count]
         del self.lines[:count]
@@ -76,15 +76,15 @@ class LogStore:
         self.max_stream_bytes = max_stream_bytes
         self.max_age = max_age
         self.dropped_lines = 0
-        """Let go for want of room; what only grew old is not counted."""
+        """Lines dropped beyond the limit of size; expired lines are not counted."""
         self.dropped_bytes = 0
         self._expired = 0
         self.before_reading: Callable[[], object] = lambda: None
-        """The shipper's chance to bring what was written since its last round."""
+        """Called before reading: the shipper adds the lines written since its last round."""
         self._streams: dict[tuple[tuple[str, str], ...], LogStream] = {}
 
     def stream(self, labels: Labels) -> LogStream:
-        """The stream with exactly these labels."""
+        """Return the stream with exactly these labels."""
         key = tuple(sorted(labels.items()))
         found = self._streams.get(key)
         if found is None:
@@ -92,7 +92,7 @@ class LogStore:
         return found
 
     def streams(self) -> Iterable[LogStream]:
-        """All that hold lines, in the order in which they began."""
+        """Return the streams with lines, in the order of their creation."""
         self.before_reading()
         return [stream for stream in self._streams.values() if stream.lines]
 
@@ -102,7 +102,7 @@ class LogStore:
 
     @property
     def received_lines(self) -> int:
-        """All that ever came, kept or not."""
+        """Number of lines ever received."""
         return len(self) + self.dropped_lines + self._expired
 
     @property
@@ -113,7 +113,7 @@ class LogStore:
         return sum(len(stream.lines) for stream in self._streams.values())
 
     def make_room(self, now: float) -> None:
-        """Let go of what is too old or too much; called after every round of the shipper."""
+        """Drop expired lines and those beyond the limits; called after every round of the shipper."""
         self._expire(now)
         for stream in list(self._streams.values()):
             if stream.weight > self.max_stream_bytes:
@@ -153,15 +153,15 @@ class LogStore:
         self.dropped_lines += count
         self.dropped_bytes += freed
         selector = label_text(stream.labels).replace('"', '\\"')
-        said = (
+        message = (
             f"ts={format_micro_time(now)} level=warn component=store "
             f'msg="stream over its limit, oldest lines discarded" stream="{selector}" lines={count} bytes={freed}'
         )
-        self.stream(OWN_LABELS).append(now, said.encode())
+        self.stream(OWN_LABELS).append(now, message.encode())
 
 
 def label_text(labels: Labels) -> str:
-    """Labels as Prometheus and Loki write them."""
+    """Format labels as Prometheus and Loki do."""
     return "{" + ", ".join(f"{name}={_quoted(value)}" for name, value in sorted(labels.items())) + "}"
 
 
@@ -170,7 +170,7 @@ def _quoted(value: str) -> str:
 
 
 def entries(stream: LogStream, start: int, end: int, *, backward: bool = False) -> Iterator[tuple[int, bytes]]:
-    """The lines of a stream within [start, end), in either order."""
+    """Yield the lines of a stream within [start, end), in either order."""
     low, high = stream.window(start, end)
     indexes = range(high - 1, low - 1, -1) if backward else range(low, high)
     for index in indexes:

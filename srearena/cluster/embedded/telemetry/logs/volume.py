@@ -1,4 +1,4 @@
-"""How many bytes of logs there are, by label: what Grafana and logcli ask before they read lines."""
+"""Volume of logs in bytes by label, which Grafana and logcli query before they read lines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def volumes(
     end: int,
     limit: int,
 ) -> list[Volume]:
-    """The largest volumes within [start, end), grouped by `targets`, or else by the labels the selector names."""
+    """Return the largest volumes within [start, end), grouped by `targets`, or else by the labels of the selector."""
     names = list(targets) or list(dict.fromkeys(matcher.name for matcher in matchers))
     found: Counter[tuple[tuple[str, str], ...]] = Counter()
     for stream in streams:

@@ -1,4 +1,4 @@
-"""LogQL, Loki's query language: read by a parser written by hand, evaluated over the log store.
+"""LogQL, Loki's query language: a handwritten parser, and evaluation over the log store.
 
 lexer, parser, syntax      text to tree, with the real server's complaints
 stages and what they use   what happens to one line: filters, parsers, formats

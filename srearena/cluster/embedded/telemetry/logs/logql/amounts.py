@@ -1,4 +1,4 @@
-"""Durations and sizes as people write them in queries and in log lines."""
+"""Durations and sizes in queries and in log lines."""
 
 from __future__ import annotations
 
@@ -55,5 +55,5 @@ def size(text: str) -> float | None:
 
 
 def number(text: str) -> float | None:
-    """What Go's strconv.ParseFloat makes of it."""
+    """Parse a number like Go's strconv.ParseFloat."""
     return float(text) if _FLOAT.fullmatch(text) and "_" not in text else None

@@ -47,7 +47,7 @@ def captures(text: str, *, is_filter: bool = False) -> tuple[Part, ...]:
 
 
 def capture(parts: tuple[Part, ...], text: str) -> list[tuple[str, str]]:
-    """What an expression captures; nothing where the text does not begin as it must."""
+    """Return the captures of an expression; none where the text does not match its beginning."""
     if not text:
         return []
     found: list[tuple[str, str]] = []
@@ -72,7 +72,7 @@ def capture(parts: tuple[Part, ...], text: str) -> list[tuple[str, str]]:
 
 
 def holds(parts: tuple[Part, ...], text: str) -> bool:
-    """Whether a pattern filter finds its literals in a line, in their order and anchored where no capture stands."""
+    """Return whether a pattern filter matches a line: its literals in order, anchored where there is no capture."""
     if not parts:
         return text == ""
     if not text:

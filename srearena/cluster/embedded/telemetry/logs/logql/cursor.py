@@ -1,9 +1,9 @@
-"""A place in a query's words, and the complaints about what stands there."""
+"""A position in the tokens of a query, and errors about the token there."""
 
 from __future__ import annotations
 
 from srearena.cluster.embedded.telemetry.logs.logql.errors import SyntaxProblem
-from srearena.cluster.embedded.telemetry.logs.logql.lexer import Word, spoken, words
+from srearena.cluster.embedded.telemetry.logs.logql.lexer import Word, token_name, words
 
 
 class Cursor:
@@ -42,7 +42,7 @@ class Cursor:
         return self.next()
 
     def unexpected(self, *expected: str) -> SyntaxProblem:
-        """A complaint about this word. Like Loki's, it lists what was expected only where that is little."""
+        """Return an error about this token. Like Loki's, it lists what was expected only where that is short."""
         word = self.word
-        hope = f", expecting {' or '.join(map(spoken, expected))}" if expected else ""
-        return SyntaxProblem(f"syntax error: unexpected {spoken(word.kind)}{hope}", word.line, word.column)
+        expectation = f", expecting {' or '.join(map(token_name, expected))}" if expected else ""
+        return SyntaxProblem(f"syntax error: unexpected {token_name(word.kind)}{expectation}", word.line, word.column)

@@ -1,6 +1,6 @@
-"""Answering a query: lines for a log query, series for a metric query.
+"""Evaluation of queries: lines for a log query, series for a metric query.
 
-Log queries read only as many lines as are asked for. Metric queries read every line of their ranges once, whatever
+Log queries read only as many lines as requested. Metric queries read every line of their ranges once, whatever
 the number of steps.
 """
 
@@ -43,7 +43,7 @@ _ADDITIVE = ("count_over_time", "rate", "bytes_over_time", "bytes_rate", "sum_ov
 
 @dataclass(slots=True)
 class Entries:
-    """The lines of one set of labels, in the order that was asked for."""
+    """The lines of one set of labels, in the requested order."""
 
     labels: Labels
     lines: list[tuple[int, bytes]]
@@ -51,7 +51,7 @@ class Entries:
 
 @dataclass(slots=True)
 class Read:
-    """How much a query went through."""
+    """Lines and bytes that a query read."""
 
     lines: int = 0
     bytes: int = 0
@@ -204,7 +204,7 @@ class _Evaluation:
 
 
 def _absent_labels(matchers: Sequence[Matcher]) -> Labels:
-    """What the selector says for certain about the series that is missing."""
+    """Return the labels that the selector determines for a missing series."""
     equal = {matcher.name: matcher.value for matcher in matchers if matcher.operator == "="}
     others = {matcher.name for matcher in matchers if matcher.operator != "="}
     return {name: value for name, value in equal.items() if name not in others and value}

@@ -1,4 +1,4 @@
-"""What can be wrong with a LogQL query.
+"""Errors of LogQL queries.
 
 QueryError               refused with status 400; the text is Loki's
 ├── SyntaxProblem        it cannot be read
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 
 class QueryError(ValueError):
-    """The query cannot be answered; the text says why, as Loki does."""
+    """The query failed; the text is Loki's."""
 
 
 class SyntaxProblem(QueryError):
@@ -20,7 +20,7 @@ class SyntaxProblem(QueryError):
 
 
 class StageProblem(QueryError):
-    """What is wrong with one stage; whoever knows how the stage is written says so (`of`)."""
+    """An error of one stage; `of` adds the text of the stage."""
 
     def of(self, stage: str) -> SyntaxProblem:
         return SyntaxProblem(f"stage '{stage}' : {self}")

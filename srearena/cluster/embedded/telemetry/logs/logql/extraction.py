@@ -22,7 +22,7 @@ _PATH_STEP = re.compile(r"""\.?([^\W\d]\w*)|\[(\d+)\]|\["((?:[^"\\]|\\.)*)"\]"""
 
 
 class _Text(str):
-    """A number as the line spells it."""
+    """A number as written in the line."""
 
     __slots__ = ()
 
@@ -152,11 +152,11 @@ def _at(value: Any, path: tuple[str | int, ...], text: str) -> str:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return value if isinstance(value, str) else _spelt(text, path)
+    return value if isinstance(value, str) else _source_text(text, path)
 
 
-def _spelt(text: str, path: tuple[str | int, ...]) -> str:
-    """What stands at a path of valid JSON, just as it stands there."""
+def _source_text(text: str, path: tuple[str | int, ...]) -> str:
+    """Return the source text at a path of valid JSON."""
     at = _past_space(text, 0)
     for step in path:
         at = _past_space(text, at + 1)

@@ -1,7 +1,7 @@
-"""LogQL's words.
+"""The lexer of LogQL.
 
-The name of a kind of word is what Loki's complaints call it: `{` is `{`, but a name is an `IDENTIFIER`. Keywords are
-understood in any case; the name of a function is a keyword only where `(`, `by` or `without` follow it.
+The kind of a token is its name in Loki's error messages: `{` is `{`, but a name is an `IDENTIFIER`. Keywords are
+case-insensitive; the name of a function is a keyword only where `(`, `by` or `without` follow it.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ _ESCAPE = re.compile(
 _ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
-def spoken(kind: str) -> str:
-    """What complaints call a kind of word: functions are known by other names there."""
+def token_name(kind: str) -> str:
+    """Return the name of a kind of token in error messages, which differs for functions."""
     if kind in CONVERSIONS:
         return f"{kind.upper()}_CONV"
     return kind.upper() if kind in _FUNCTIONS - _KEYWORDS else kind
@@ -69,7 +69,7 @@ class Word:
 
 
 def words(query: str) -> list[Word]:
-    """The words of a query, then one of the kind `$end`."""
+    """Return the tokens of a query, then one of the kind `$end`."""
     return _Reader(query).read()
 
 
@@ -84,7 +84,7 @@ class _Reader:
         while self.at < len(self.query):
             match = _WORD.match(self.query, self.at)
             if match is None:
-                self._odd()
+                self._other_character()
                 continue
             self._take(match)
         if not self.query:
@@ -124,7 +124,7 @@ class _Reader:
             case _:
                 self._add(text, text, end)
 
-    def _odd(self) -> None:
+    def _other_character(self) -> None:
         if self.query[self.at] in '"`':
             raise self._complain("literal not terminated")
         self._add("IDENTIFIER", self.query[self.at], self.at + 1)

@@ -1,4 +1,4 @@
-"""Filters on the text of a line. They see bytes, so that nothing is decoded for a line that is not wanted."""
+"""Filters on the text of a line. They read bytes, so that dropped lines are never decoded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A line on its way through a pipeline: its text, and the labels it has by now."""
+"""A line in a pipeline: its text and present labels."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Line:
         return self.text.decode("utf-8", "replace")
 
     def result(self) -> Mapping[str, str]:
-        """The labels it ends with."""
+        """Return the final labels."""
         return self.labels
 
 

@@ -1,4 +1,4 @@
-"""Reading queries: selectors, ranges, aggregations and arithmetic, with Loki's precedences and complaints."""
+"""Parser of queries: selectors, ranges, aggregations and arithmetic, with Loki's precedences and error messages."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _TOO_BROAD = (
 
 @lru_cache(maxsize=256)
 def parse(query: str) -> Expression:
-    """The tree of a query; SyntaxProblem where it is none."""
+    """Parse a query; SyntaxProblem where it is invalid."""
     if len(query) > MAX_LENGTH:
         raise SyntaxProblem(f"input size too long ({len(query)} > {MAX_LENGTH})")
     parser = _Parser(query)

@@ -1,4 +1,4 @@
-"""Lines turned into numbers: one sample for every line that comes through, as one series for each set of labels."""
+"""Samples from lines: one for every line that passes the pipeline, in one series for each set of labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading pipelines: what stands between a stream selector and its range."""
+"""Parser of pipelines: the stages between a stream selector and its range."""
 
 from __future__ import annotations
 

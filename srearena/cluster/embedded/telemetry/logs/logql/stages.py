@@ -1,4 +1,4 @@
-"""A pipeline made ready to run: first the filters that need only bytes, then one step after the other for each line."""
+"""Compiled pipelines: first the filters that need only bytes, then the steps for each line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TEMPLATE_FAILED = "TemplateFormatErr"
 
 
 class Pipeline:
-    """Whether a line is wanted, and what becomes of it."""
+    """A compiled pipeline."""
 
     def __init__(self, stages: Sequence[PipelineStage]) -> None:
         self._early: list[Test] = []
@@ -47,7 +47,7 @@ class Pipeline:
                 raise problem.of(_written(stages, index)) from problem
 
     def run(self, time: int, text: bytes, base: dict[str, str]) -> Line | None:
-        """The line at the end of the pipeline, None where it was dropped on the way."""
+        """Return the line at the end of the pipeline; None where it was dropped."""
         for passes in self._early:
             if not passes(text):
                 return None
@@ -139,8 +139,8 @@ def _label_format(stage: LabelFormat) -> Step:
     for name, source, is_label in stage.formats:
         if name == ERROR:
             raise StageProblem(f"{name} cannot be formatted")
-        made = None if is_label else _template(source, f"template for label '{name}': template: label:1")
-        formats.append((name, source, made))
+        template = None if is_label else _template(source, f"template for label '{name}': template: label:1")
+        formats.append((name, source, template))
 
     def step(line: Line) -> bool:
         for name, source, template in formats:
@@ -175,10 +175,10 @@ def _keep(stage: Choose) -> Step:
     matchers = [label for label in stage.labels if isinstance(label, Matcher)]
 
     def step(line: Line) -> bool:
-        kept = set(names)
-        kept.update(one.name for one in matchers if one.holds(line.labels.get(one.name, "")))
+        names_kept = set(names)
+        names_kept.update(one.name for one in matchers if one.holds(line.labels.get(one.name, "")))
         for name in list(line.labels):
-            if name not in kept and name not in (ERROR, ERROR_DETAILS):
+            if name not in names_kept and name not in (ERROR, ERROR_DETAILS):
                 line.remove(name)
         return True
 

@@ -1,4 +1,4 @@
-"""The functions that templates in LogQL may call: those of Go's templates, and the ones Loki adds to them."""
+"""Functions of templates in LogQL: those of Go's templates and of Loki."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Series over steps, and what aggregations and binary operators make of them, all steps at once."""
+"""Series over steps, with aggregations and binary operators for all steps at once."""
 
 from __future__ import annotations
 
