@@ -1,7 +1,7 @@
 """Prometheus' HTTP API over a metric store: parameters in, status, headers and body out.
 
-Alerting and recording rules are evaluated when somebody looks (see `alerts.evaluation`): before a query that can see
-what they record, and before the rules or alerts themselves are shown.
+Alerting and recording rules are evaluated lazily (see `alerts.evaluation`): before a query that can select recorded
+series, and before rules or alerts are listed.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ _STATUS = {"bad_data": 400, "execution": 422, "timeout": 503, "not_found": 404}
 
 
 class Now(Protocol):
-    """A clock: all that is asked of it is the time."""
+    """A clock: only its time is used."""
 
     @property
     def now(self) -> float: ...
 
 
 class RuleSource(Protocol):
-    """The rules, as the API shows them."""
+    """The rules, as the API lists them."""
 
     @property
     def recorded_names(self) -> frozenset[str]:
-        """The metrics that exist only because rules were evaluated."""
+        """The metrics that rules record."""
 
     def catch_up(self, now: float) -> None: ...
 
@@ -61,7 +61,7 @@ Handler = Callable[["PrometheusApi", Params], bytes]
 
 
 class PrometheusApi:
-    """Answers what Prometheus would. `targets` lists what is scraped at present."""
+    """Prometheus' API. `targets` lists the present scrape targets."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class PrometheusApi:
         return node
 
     def _evaluate_rules_for(self, chosen: Iterable[Selector]) -> None:
-        """Bring rules up to date where a selector can see what they record."""
+        """Evaluate rules where a selector can match series that they record."""
         if self.rules is None:
             return
         names = self.rules.recorded_names
@@ -155,7 +155,7 @@ class PrometheusApi:
                     self.rules.catch_up(self.clock.now)
                     return
 
-    # What there is
+    # Series, labels and metadata
 
     def _chosen(self, params: Params, required: bool = False) -> catalogue.Choice:
         chosen = parameters.selectors(params, required)
@@ -196,7 +196,7 @@ class PrometheusApi:
     def target_list(self, params: Params) -> bytes:
         return orjson.dumps(status.targets(self.targets(), first(params, "state")))
 
-    # The server itself
+    # Status
 
     def build_information(self, params: Params) -> bytes:
         return orjson.dumps(status.BUILD)

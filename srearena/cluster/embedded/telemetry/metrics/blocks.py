@@ -1,9 +1,9 @@
-"""Blocks: series that are always written together, kept as columns of one matrix.
+"""Blocks: series that are always written together, stored as columns of one matrix.
 
-A scrape appends one row. Full chunks are sealed: a column that did not change over the chunk is kept once, the others
-are laid out by series, which is how queries read them. Time is in whole milliseconds, ascending within a block.
+A scrape appends one row. Full chunks are sealed: a constant column is stored once, the others are laid out by series,
+as queries read them. Time is in whole milliseconds, ascending within a block.
 
-A NaN cell means that the series had no sample in that row; readers take it for Prometheus' staleness marker. A sample
+A NaN cell means that the series had no sample in that row; readers treat it as Prometheus' staleness marker. A sample
 whose value is NaN is written as `NAN_SAMPLE`, the one NaN that is a value.
 """
 
@@ -31,7 +31,7 @@ def milliseconds(timestamp: float) -> int:
 
 
 def missing(values: Floats) -> Flags:
-    """Which cells hold no sample."""
+    """Return which cells hold no sample."""
     nothing: Flags = np.isnan(values)
     if nothing.any():
         nothing &= np.ascontiguousarray(values).view(np.int64) != _NAN_SAMPLE_BITS
@@ -41,7 +41,7 @@ def missing(values: Floats) -> Flags:
 class Chunk:
     """A sealed piece of a block."""
 
-    __slots__ = ("_changing", "_constant", "_place", "times")
+    __slots__ = ("_changing", "_changing_index", "_constant", "times")
 
     def __init__(self, times: Integers, rows: Floats) -> None:
         self.times = times.copy()
@@ -49,35 +49,35 @@ class Chunk:
         changing = np.flatnonzero((bits != bits[0]).any(axis=0))
         self._constant: Floats = rows[0].copy()
         self._changing: Floats = np.ascontiguousarray(rows[:, changing].T)
-        self._place: npt.NDArray[np.int32] = np.full(rows.shape[1], -1, dtype=np.int32)
-        self._place[changing] = np.arange(len(changing), dtype=np.int32)
+        self._changing_index: npt.NDArray[np.int32] = np.full(rows.shape[1], -1, dtype=np.int32)
+        self._changing_index[changing] = np.arange(len(changing), dtype=np.int32)
 
     @property
     def nbytes(self) -> int:
-        return int(self.times.nbytes + self._constant.nbytes + self._changing.nbytes + self._place.nbytes)
+        return int(self.times.nbytes + self._constant.nbytes + self._changing.nbytes + self._changing_index.nbytes)
 
     def read(self, columns: Integers, first: int, last: int) -> Floats:
-        place = self._place[columns]
+        index = self._changing_index[columns]
         values: Floats = np.empty((len(columns), last - first))
         values[:] = self._constant[columns][:, None]
-        moving = np.flatnonzero(place >= 0)
-        values[moving] = self._changing[place[moving], first:last]
+        moving = np.flatnonzero(index >= 0)
+        values[moving] = self._changing[index[moving], first:last]
         return values
 
 
 class Block:
-    """Series written together, one row of values per scrape. Made by `MetricStore.block`."""
+    """Series written together, one row of values per scrape. Created by `MetricStore.block`."""
 
-    __slots__ = ("_count", "_kept", "_rows", "_times", "chunks", "ended", "series", "width")
+    __slots__ = ("_columns", "_count", "_rows", "_times", "chunks", "ended", "series", "width")
 
-    def __init__(self, series: Sequence[Any], kept: Integers | None, width: int) -> None:
+    def __init__(self, series: Sequence[Any], columns: Integers | None, width: int) -> None:
         self.series = series
-        """One entry per kept column, in order."""
+        """One entry per stored column, in order."""
         self.width = width
-        """How many values a row has as its writer sees it."""
+        """Number of values in a row of the writer."""
         self.chunks: list[Chunk] = []
         self.ended = False
-        self._kept = kept
+        self._columns = columns
         self._count = 0
         self._times: Integers = np.empty(_FIRST_ROWS, dtype=np.int64)
         self._rows: Floats = np.empty((_FIRST_ROWS, len(series)))
@@ -103,11 +103,11 @@ class Block:
         """Write one value per series; NaN where a series has no sample now."""
         if len(values) != self.width:
             raise ValueError(f"a row of {len(values)} values for a block of {self.width} series")
-        row = values if self._kept is None else np.asarray(values, dtype=np.float64)[self._kept]
+        row = values if self._columns is None else np.asarray(values, dtype=np.float64)[self._columns]
         self._write(milliseconds(timestamp), row)
 
     def end(self, timestamp: float) -> None:
-        """No more samples: every series of the block is gone from here on."""
+        """Mark every series of the block stale; no samples follow."""
         if not self.ended:
             self._write(max(milliseconds(timestamp), (self.last or 0) + 1), _MISSING)
             self.ended = True

@@ -1,4 +1,4 @@
-"""What series, labels and metrics there are, as the API lists them; and federation, which lists their samples."""
+"""Lists of series, labels and metrics for the API; and federation, which lists their samples."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def _overlaps(first_at: int | None, last_at: int | None, start: int, end: int) -
 
 
 def metadata(store: MetricStore, params: Params) -> dict[str, list[dict[str, str]]]:
-    wanted, limit = first(params, "metric"), first(params, "limit")
+    metric, limit = first(params, "metric"), first(params, "limit")
     if limit and not re.fullmatch(r"-?\d+", limit, re.ASCII):
         raise BadQuery("limit must be a number")
-    found = {name: [_description(entry)] for name, entry in store.metadata.items() if wanted in ("", name)}
+    found = {name: [_description(entry)] for name, entry in store.metadata.items() if metric in ("", name)}
     bound = int(limit) if limit else -1
     return dict(list(found.items())[:bound]) if bound >= 0 else found
 
@@ -64,7 +64,7 @@ def _description(entry: Any) -> dict[str, str]:
 
 
 def federated(store: MetricStore, params: Params, now: int) -> bytes:
-    """The latest samples in the text format, metric by metric."""
+    """Return the latest samples in the text format, metric by metric."""
     lines: list[str] = []
     seen: set[Labels] = set()
     rows = []

@@ -1,7 +1,7 @@
-"""Label sets: what identifies a series.
+"""Label sets, which identify series.
 
-A label set is a sorted tuple of (name, value) pairs. It never holds an empty value, since Prometheus does not tell an
-empty label from a missing one.
+A label set is a sorted tuple of (name, value) pairs. It never has an empty value, since Prometheus does not distinguish
+an empty label from a missing one.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def value_of(labels: Labels, name: str) -> str:
 
 
 def with_labels(labels: Labels, changes: Mapping[str, str]) -> Labels:
-    """The label set with some values set; an empty value takes the label away."""
+    """Return the label set with some values set; an empty value removes the label."""
     return labels_of({**dict(labels), **changes})
 
 
 def written(labels: Labels) -> str:
-    """The label set as Prometheus' messages write it: {a="b"}, the name as a label among the others."""
+    """Format a label set as in Prometheus' messages: {a="b"}, with the name as a label."""
     return "{" + ", ".join(f"{key}={quoted(value)}" for key, value in labels) + "}"

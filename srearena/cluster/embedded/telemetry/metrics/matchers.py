@@ -1,7 +1,7 @@
-"""Label matchers, and the regular expressions in them.
+"""Label matchers and their regular expressions.
 
 Expressions are Go's (RE2), anchored at both ends, and matched in time proportional to the text (see
-`srearena.regular_expressions`), so that nobody who may ask a question can hold the cluster up with it.
+`srearena.regular_expressions`), so that no query can block the cluster.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ALTERNATIVES = re.compile(r"[\w|\-/ :,]*", re.ASCII)
 
 @lru_cache(maxsize=512)
 def anchored(expression: str) -> Pattern:
-    """Raises PatternError where the expression is not one."""
+    """Compile an anchored expression; PatternError where it is invalid."""
     pattern(expression)  # so that `a)(b` does not become valid by the parentheses around it
     return pattern(f"^(?:{expression})$")
 
@@ -50,7 +50,7 @@ class Matcher:
 
     @property
     def literals(self) -> frozenset[str] | None:
-        """The only values that can match, where they can be listed."""
+        """The only values that can match, where they can be enumerated."""
         if self.operator == "=":
             return frozenset((self.value,))
         return self._literals if self.operator == "=~" else None

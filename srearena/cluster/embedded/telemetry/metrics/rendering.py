@@ -1,6 +1,6 @@
-"""Values, times and whole results as Prometheus' answers have them.
+"""Values, times and results in the JSON of Prometheus' responses.
 
-Results are put together as bytes: an answer may hold a million points, and each is two short pieces of text.
+Results are assembled as bytes: a response may have a million points, each of two short texts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from srearena.cluster.embedded.telemetry.metrics.labels import Labels
 
 
 def go_float(value: float) -> str:
-    """Go's shortest form without an exponent, as labels and messages have it."""
+    """Return Go's shortest form without an exponent, as in labels and messages."""
     text = repr(value)
     if text.endswith(".0"):
         return text[:-2]
@@ -26,7 +26,7 @@ def go_float(value: float) -> str:
 
 
 def json_float(value: float) -> str:
-    """A sample's value in an answer: with an exponent only where it is very small or large."""
+    """Return a sample's value in a response: with an exponent only where it is very small or large."""
     text = repr(value)
     if text.endswith(".0"):
         return text[:-2]
@@ -39,7 +39,7 @@ def json_float(value: float) -> str:
 
 
 def time_text(milliseconds: int) -> str:
-    """A time in seconds, without a fraction where it has none."""
+    """Return a time in seconds, without a fraction where it has none."""
     whole, rest = divmod(milliseconds, 1000)
     return f"{whole}.{rest:03d}" if rest else str(whole)
 
@@ -54,13 +54,13 @@ def series_json(labels: Labels, points: str, many: bool) -> str:
 
 
 def points_json(prefixes: list[str], values: Floats) -> str:
-    """Points of one series; a prefix is `[time,"`, made once for all series that share their times."""
+    """Return the points of one series; a prefix is `[time,"`, built once for all series that share their times."""
     points = [f'{prefix}{text}"]' for prefix, text in zip(prefixes, _texts(values), strict=True)]
     return "[" + ",".join(points) + "]"
 
 
 def _texts(values: Floats) -> list[str]:
-    """`json_float` of each value: by way of orjson, much the fastest, where no number needs an exponent or a word."""
+    """Return `json_float` of each value, through orjson (the fastest) where no number needs an exponent or a word."""
     if not len(values):
         return []
     listed = orjson.dumps(np.ascontiguousarray(values), option=orjson.OPT_SERIALIZE_NUMPY).decode()

@@ -1,4 +1,4 @@
-"""What the server says about itself and about what it scrapes."""
+"""Status of the server and of its targets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from srearena.cluster.embedded.telemetry.metrics.labels import NAME
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
 
 VERSION = "2.42.0"
-"""The version whose meaning of PromQL this server has."""
+"""The Prometheus version whose PromQL semantics this server has."""
 BUILD = {
     "version": VERSION,
     "revision": "srearena",

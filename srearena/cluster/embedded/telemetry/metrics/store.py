@@ -1,8 +1,8 @@
-"""The metric store: every series, found by its labels.
+"""The metric store: every series, indexed by labels.
 
-Writers own blocks (see `blocks`); readers see series. A label set is one series however many blocks wrote it one
-after the other, as when a pod's exporter starts anew. The number of live series is bounded: what does not fit is
-refused, counted (`refused`) and said (`notice`), and the writer goes on with the series that fitted.
+Writers own blocks (see `blocks`); readers select series. A label set is one series, even if several blocks wrote it in
+turn, as when a pod's exporter restarts. The number of live series is bounded: excess series are refused, counted
+(`refused`) and reported (`notice`), and the writer continues with those that were admitted.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class MetricStore:
         self.retention = retention
         self.max_series = max_series
         self.refused = 0
-        """How many series were refused because there were too many."""
+        """Number of series refused beyond the limit."""
         self.metadata: dict[str, Metadata] = {}
         self._series: dict[Labels, Series] = {}
         self._postings: dict[str, dict[str, dict[Series, None]]] = {}
@@ -64,14 +64,14 @@ class MetricStore:
         if metadata:
             self.metadata.update(metadata)
         chosen: list[Series] = []
-        kept: list[int] = []
+        admitted: list[int] = []
         for position, mapping in enumerate(labels):
             series = self._admit(labels_of(mapping))
             if series is not None:
                 chosen.append(series)
-                kept.append(position)
-        complete = len(kept) == len(labels)
-        block = Block(chosen, None if complete else np.array(kept, dtype=np.int64), len(labels))
+                admitted.append(position)
+        complete = len(admitted) == len(labels)
+        block = Block(chosen, None if complete else np.array(admitted, dtype=np.int64), len(labels))
         for column, series in enumerate(chosen):
             series.places.append((block, column))
         self._blocks[block] = None
@@ -81,7 +81,7 @@ class MetricStore:
         self.metadata[name] = Metadata(kind, help, unit)
 
     def forget(self, now: float) -> None:
-        """Drop what is older than the retention. Called now and then by whoever owns the store."""
+        """Drop samples older than the retention. The owner of the store calls it periodically."""
         before = milliseconds(now - self.retention)
         for block in list(self._blocks):
             block.forget(before)
@@ -115,7 +115,7 @@ class MetricStore:
                     if not values:
                         del self._postings[name]
 
-    # What it holds
+    # Contents
 
     def __len__(self) -> int:
         return len(self._series)
@@ -126,12 +126,12 @@ class MetricStore:
 
     @property
     def first(self) -> float | None:
-        """When the oldest sample was written."""
+        """Time of the oldest sample."""
         times = [block.first for block in self._blocks if block.first is not None]
         return min(times) / 1000 if times else None
 
     def notice(self) -> str | None:
-        """A line for people where something was refused."""
+        """Message about refused series, or empty."""
         if not self.refused:
             return None
         return f"{self.refused} series were refused: the store holds at most {self.max_series} series"
@@ -139,7 +139,7 @@ class MetricStore:
     # Reading
 
     def find(self, matchers: Sequence[Matcher]) -> list[Series]:
-        """The series all matchers hold for, in label order."""
+        """Return the series that all matchers match, in label order."""
         candidates: Iterable[Series] | None = None
         rest: list[Matcher] = []
         for matcher in matchers:
@@ -243,7 +243,7 @@ def _frame(blocks: tuple[Block, ...], members: list[Series], start: int, end: in
 
 
 def _untangle(frame: Frame) -> None:
-    """Put the rows of overlapping blocks in order; at one instant the younger block's sample counts, if it has one."""
+    """Merge the rows of overlapping blocks; at one instant the younger block's sample wins, if it has one."""
     order = np.argsort(frame.times, kind="stable")
     times, values = frame.times[order], frame.values[:, order]
     for at in np.flatnonzero(np.diff(times) == 0):

@@ -1,4 +1,4 @@
-"""sum, avg, topk and the rest: series in, one element per group out, for all steps at once."""
+"""Aggregation operators (sum, avg, topk, ...), for all steps at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from srearena.cluster.embedded.telemetry.metrics.rendering import go_float
 
 @dataclass(slots=True)
 class Groups:
-    """Rows of a vector, sorted so that each group's are next to each other."""
+    """Rows of a vector, sorted by group."""
 
     labels: list[Labels]
     starts: Integers
@@ -49,8 +49,8 @@ def grouped(vector: Vector, names: tuple[str, ...], excluding: bool) -> Groups:
         dropped = frozenset((*names, NAME))
         keys = [without(labels, dropped) for labels in vector.series]
     elif names:
-        kept = frozenset(names)
-        keys = [keeping(labels, kept) for labels in vector.series]
+        group_labels = frozenset(names)
+        keys = [keeping(labels, group_labels) for labels in vector.series]
     else:
         keys = [()] * len(vector.series)
     numbers: dict[Labels, int] = {}
@@ -76,7 +76,7 @@ def _variance(groups: Groups) -> Floats:
     mean = np.repeat(_average(groups), groups.sizes, axis=0)
     squares = groups.reduced(np.add, np.where(groups.present, (groups.values - mean) ** 2, 0.0))
     counts = groups.counts
-    # One element deviates by nothing from itself, be it infinite.
+    # The deviation of a single element is zero, even if it is infinite.
     return np.where(counts == 1, 0.0, squares / np.maximum(counts, 1))
 
 
@@ -117,12 +117,12 @@ def _quantile(groups: Groups, vector: Vector, quantile: Floats) -> Vector:
     return Vector(groups.labels, values, groups.counts > 0)
 
 
-def _chosen(operator: str, groups: Groups, vector: Vector, wanted: Floats) -> Vector:
-    """topk, bottomk, limitk: the elements themselves, not an aggregate of them."""
-    if np.isnan(wanted).any() or (np.abs(wanted) >= 2**63).any():
-        bad = wanted[np.isnan(wanted) | (np.abs(wanted) >= 2**63)][0]
+def _chosen(operator: str, groups: Groups, vector: Vector, limits: Floats) -> Vector:
+    """Evaluate topk, bottomk and limitk, which select elements."""
+    if np.isnan(limits).any() or (np.abs(limits) >= 2**63).any():
+        bad = limits[np.isnan(limits) | (np.abs(limits) >= 2**63)][0]
         raise QueryError(f"Scalar value {go_float(float(bad))} overflows int64")
-    limit = np.trunc(wanted).astype(np.int64)
+    limit = np.trunc(limits).astype(np.int64)
     present = np.zeros_like(vector.present)
     order: list[int] = []
     for _, rows in groups.each():

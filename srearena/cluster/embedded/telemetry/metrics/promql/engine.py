@@ -1,4 +1,4 @@
-"""The evaluation of a query: each part of it once, for all steps.
+"""Evaluation of queries: each part once, for all steps.
 
 A step is a time at which the real server would evaluate the whole query; here every value has one column per step, so
 the work in Python grows with the size of the query and the number of series, never with the number of steps.
@@ -44,12 +44,12 @@ MAX_SAMPLES = 20_000_000
 
 
 def steps(start: int, end: int, step: int) -> Integers:
-    """The times a range query is evaluated at."""
+    """Return the times at which a range query is evaluated."""
     return np.arange(start, end + 1, step, dtype=np.int64)
 
 
 class Engine:
-    """Answers queries over a store. Times are in milliseconds."""
+    """Evaluates queries over a store. Times are in milliseconds."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Evaluation:
     engine: Engine
     times: Integers
     start: int
-    """Where the whole query starts and ends: what `@ start()` and `@ end()` mean, inside subqueries as well."""
+    """Start and end of the whole query: the values of `@ start()` and `@ end()`, inside subqueries as well."""
     end: int
     budget: selection.Budget
 
@@ -248,7 +248,7 @@ class Evaluation:
         return Vector(vector.series, np.asarray(values, dtype=np.float64), present).pruned().nameless().unified()
 
     def _single(self, vector: Vector) -> Scalar:
-        """The value of the only element; NaN where there is none, or more than one."""
+        """Return the value of the only element; NaN where there is none, or more than one."""
         alone = vector.present.sum(axis=0) == 1
         values = np.where(vector.present, vector.values, 0.0).sum(axis=0)
         return Scalar(np.where(alone, values, np.nan))

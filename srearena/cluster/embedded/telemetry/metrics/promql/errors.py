@@ -1,4 +1,4 @@
-"""Why a query has no answer."""
+"""Errors of queries."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ class QueryError(SreArenaError):
 
 
 class QueryTimeout(QueryError):
-    """The query would take too long; it is refused before it begins to."""
+    """The query would take too long; it is rejected before evaluation."""
 
     kind = "timeout"
 
 
 class BadQuery(QueryError):
-    """The query, or a parameter beside it, makes no sense."""
+    """The query or one of its parameters is invalid."""
 
     kind = "bad_data"

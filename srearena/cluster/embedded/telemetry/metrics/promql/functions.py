@@ -1,4 +1,4 @@
-"""The functions of one instant vector, value by value: mathematics and calendars."""
+"""Elementwise functions of an instant vector: mathematics and calendars."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _sign(values: Floats) -> Floats:
 
 
 def _rounded(values: Floats, scalars: Sequence[Floats]) -> Floats:
-    """To the nearest multiple, halves upwards; the inverse is used as the real server does, for its rounding errors."""
+    """Round to the nearest multiple, halves upwards; through the inverse, to have the real server's rounding errors."""
     inverse = 1.0 / (scalars[0] if scalars else np.array(1.0))
     return np.asarray(np.floor(values * inverse + 0.5) / inverse)
 

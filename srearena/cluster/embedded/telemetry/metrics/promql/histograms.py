@@ -12,7 +12,7 @@ from srearena.cluster.embedded.telemetry.metrics.promql.values import Vector
 
 
 def bound_of(labels: Labels) -> float | None:
-    """The upper bound a bucket's `le` names, if it names one."""
+    """Return the upper bound of a bucket's `le`, if it is valid."""
     text = value_of(labels, "le")
     try:
         bound = float(text.replace("_", "x"))
@@ -37,7 +37,7 @@ def histogram_quantile(quantile: Floats, buckets: Vector) -> Vector:
 
 
 def _fill(values: Floats, present: Floats, quantile: Floats, buckets: Vector, members: list[tuple[float, int]]) -> None:
-    """One histogram, all steps. Steps at which different buckets are present are done apart."""
+    """Evaluate one histogram at all steps, grouped by the buckets that are present."""
     rows = [row for _, row in members]
     shown = buckets.present[rows]
     counts = buckets.values[rows]

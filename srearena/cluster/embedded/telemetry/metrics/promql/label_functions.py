@@ -1,4 +1,4 @@
-"""The functions that change labels or order: label_replace, label_join, absent, the sorts."""
+"""Functions that change labels or order: label_replace, label_join, absent, sorting."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def label_join(vector: Vector, texts: Sequence[str]) -> Vector:
 
 
 def absent(vector: Vector, argument: Node) -> Vector:
-    """One element where the vector has none, with the labels the selector asked for."""
+    """Return one element where the vector has none, with the equality labels of the selector."""
     nothing: Flags = np.logical_not(vector.present.any(axis=0))
     return Vector([absent_labels(argument)], np.ones((1, vector.steps)), nothing[None, :]).pruned()
 
@@ -59,20 +59,20 @@ def absent_labels(argument: Node) -> Labels:
         argument = argument.selector
     if not isinstance(argument, Selector):
         return ()
-    wanted: dict[str, str] = {}
+    equal_labels: dict[str, str] = {}
     refused: set[str] = set()
     for matcher in argument.matchers:
         if matcher.name == NAME:
             continue
-        if matcher.operator == "=" and matcher.name not in wanted:
-            wanted[matcher.name] = matcher.value
+        if matcher.operator == "=" and matcher.name not in equal_labels:
+            equal_labels[matcher.name] = matcher.value
         else:
             refused.add(matcher.name)
-    return labels_of({name: value for name, value in wanted.items() if name not in refused})
+    return labels_of({name: value for name, value in equal_labels.items() if name not in refused})
 
 
 def sorted_by_value(vector: Vector, descending: bool) -> Vector:
-    """Only the answer to an instant query has an order; NaN comes last either way."""
+    """Sort; only the result of an instant query has an order, and NaN is last either way."""
     if vector.steps != 1 or not vector.series:
         return vector
     values = vector.values[:, 0]

@@ -1,4 +1,4 @@
-"""The parts of a parsed query. Durations and times are in milliseconds."""
+"""The syntax tree of a query. Durations and times are in milliseconds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Where a selector looks: `offset` before the step, or before a fixed time."""
+    """The time of a selector: `offset` before the step, or before a fixed time."""
 
     offset: int = 0
     at: int | str | None = None
@@ -131,7 +131,7 @@ def selector_text(selector: Selector) -> str:
 
 
 def value_type(node: Node) -> str:
-    """What a query gives, in the words of Prometheus' messages."""
+    """Return the type of a query's result, as named in Prometheus' messages."""
     match node:
         case Number():
             return "scalar"

@@ -27,7 +27,7 @@ COMPARISON: dict[str, Callable[[Floats, Floats], Flags]] = {
     "<=": np.less_equal,
 }
 KEEPS_NAME = frozenset((*COMPARISON, "atan2"))
-"""Operators whose result keeps the metric's name; that atan2 is among them was so in Prometheus 2.42."""
+"""Operators whose result keeps the metric's name; atan2 is among them in Prometheus 2.42."""
 SETS = frozenset(("and", "or", "unless"))
 
 
@@ -39,7 +39,7 @@ def between_scalars(operator: str, left: Scalar, right: Scalar) -> Scalar:
 
 
 def with_scalar(operator: str, vector: Vector, scalar: Scalar, scalar_first: bool, return_bool: bool) -> Vector:
-    """A comparison keeps the vector's own values, on whichever side it stands."""
+    """Apply an operator to a vector and a number; a comparison keeps the vector's values on either side."""
     numbers = np.broadcast_to(scalar.values, vector.values.shape)
     left, right = (numbers, vector.values) if scalar_first else (vector.values, numbers)
     with np.errstate(all="ignore"):

@@ -1,8 +1,8 @@
-"""What is wrong with a query that could not be parsed, and where, in the real server's words.
+"""Messages and positions of parse errors, in the real server's words.
 
-`promql-parser` says that a query is wrong, seldom where, and in words of its own. People and agents mend queries by
-the message, so a query it refuses is read once more here, to find the first thing that is wrong with its form, and
-then with its types (`typing_rules`). A query in which nothing is found keeps the parser's own message.
+`promql-parser` rarely reports the position of an error, and words messages differently. People and agents fix queries
+by the message, so a query that it rejects is parsed once more here, to find the first error of syntax, then of types
+(`typing_rules`). A query in which none is found keeps the parser's own message.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import re
 
 from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.telemetry.metrics.matchers import PatternError, anchored
-from srearena.cluster.embedded.telemetry.metrics.promql.tokens import PREPROCESSORS, Complaint, Token, tokens
+from srearena.cluster.embedded.telemetry.metrics.promql.tokens import PREPROCESSORS, ParseProblem, Token, tokens
 from srearena.cluster.embedded.telemetry.metrics.promql.typing_rules import SIGNATURES, Piece, check
 
-__all__ = ["complaint"]
+__all__ = ["find_parse_error"]
 
 _PRECEDENCE = {
     "or": 1,
@@ -28,8 +28,8 @@ _UNARY = 5
 _MODIFIED = "must be preceded by an instant vector selector or range vector selector or a subquery"
 
 
-def complaint(query: str) -> str | None:
-    """`line:column: parse error: message`, or nothing where no mistake is found."""
+def find_parse_error(query: str) -> str | None:
+    """Return `line:column: parse error: message`, or None where no error is found."""
     try:
         reader = _Reader(query)
         if reader.token.kind == "end":
@@ -37,17 +37,17 @@ def complaint(query: str) -> str | None:
         piece = reader.expression(0)
         reader.expect("end", "", "")
         check(piece)
-    except Complaint as found:
+    except ParseProblem as found:
         line = query.count("\n", 0, found.at) + 1
         column = found.at - (query.rfind("\n", 0, found.at) + 1) + 1
         return f"{line}:{column}: parse error: {found}"
     except RecursionError:
-        pass  # too deep to be looked into
+        pass  # too deeply nested
     return None
 
 
 class _Reader:
-    """A descent through the query, one token ahead."""
+    """A recursive descent parser with one token of lookahead."""
 
     def __init__(self, query: str) -> None:
         self._tokens = tokens(query)
@@ -55,15 +55,15 @@ class _Reader:
         self.token: Token = next(self._tokens)
 
     def take(self) -> Token:
-        taken = self.token
-        if taken.kind != "end":
+        token = self.token
+        if token.kind != "end":
             self.token = next(self._tokens)
-        return taken
+        return token
 
-    def unexpected(self, context: str | None = None, expected: str = "") -> Complaint:
+    def unexpected(self, context: str | None = None, expected: str = "") -> ParseProblem:
         place = self._context[-1] if context is None else context
         message = f"unexpected {self.token.shown}" + (f" in {place}" if place else "")
-        return Complaint(self.token.at, message + (f", expected {expected}" if expected else ""))
+        return ParseProblem(self.token.at, message + (f", expected {expected}" if expected else ""))
 
     def expect(self, kind: str, context: str | None = None, expected: str = "") -> Token:
         if self.token.kind != kind:
@@ -161,7 +161,7 @@ class _Reader:
     def _call(self, name: Token) -> Piece:
         arguments = self._arguments()
         if name.text not in SIGNATURES:
-            raise Complaint(name.at, f"unknown function with name {quoted(name.text)}")
+            raise ParseProblem(name.at, f"unknown function with name {quoted(name.text)}")
         return Piece("call", name.at, arguments, name.text)
 
     def _arguments(self) -> list[Piece]:
@@ -174,7 +174,7 @@ class _Reader:
             if self.token.kind == ",":
                 comma = self.take()
                 if self.token.kind == ")":
-                    raise Complaint(comma.at, "trailing commas not allowed in function call args")
+                    raise ParseProblem(comma.at, "trailing commas not allowed in function call args")
         self.take()
         return found
 
@@ -189,12 +189,12 @@ class _Reader:
         if not before and self._keyword("by", "without"):
             self._labels()
         name = operator.text.lower()
-        wanted = 2 if name in ("topk", "bottomk", "quantile", "count_values", "limitk", "limit_ratio") else 1
+        expected = 2 if name in ("topk", "bottomk", "quantile", "count_values", "limitk", "limit_ratio") else 1
         if not arguments:
-            raise Complaint(operator.at, "no arguments for aggregate expression provided")
-        if len(arguments) != wanted:
+            raise ParseProblem(operator.at, "no arguments for aggregate expression provided")
+        if len(arguments) != expected:
             wrong = "wrong number of arguments for aggregate expression provided"
-            raise Complaint(operator.at, f"{wrong}, expected {wanted}, got {len(arguments)}")
+            raise ParseProblem(operator.at, f"{wrong}, expected {expected}, got {len(arguments)}")
         return Piece("aggregation", operator.at, arguments, name)
 
     def _selector(self, at: int, metric: str) -> Piece:
@@ -228,16 +228,16 @@ class _Reader:
             self.expect("]", "subquery selector", '"]"')
             return Piece("subquery", piece.at, [piece])
         if piece.kind != "selector":
-            raise Complaint(bracket.at, "ranges only allowed for vector selectors")
+            raise ParseProblem(bracket.at, "ranges only allowed for vector selectors")
         for modifier in ("offset", "@"):
             if modifier in piece.modified:
-                raise Complaint(bracket.at, f"no {modifier} modifiers allowed before range")
+                raise ParseProblem(bracket.at, f"no {modifier} modifiers allowed before range")
         return Piece("range", piece.at, [piece])
 
     def _duration(self, context: str) -> None:
         duration = self.expect("duration", context, "duration")
         if not re.search(r"[1-9]", duration.text):
-            raise Complaint(duration.at, "duration must be greater than 0")
+            raise ParseProblem(duration.at, "duration must be greater than 0")
 
     def _offset(self, piece: Piece) -> Piece:
         self.take()
@@ -260,9 +260,9 @@ class _Reader:
 
     def _modified(self, piece: Piece, modifier: str, misplaced: str, repeated: str) -> Piece:
         if piece.kind not in ("selector", "range", "subquery"):
-            raise Complaint(piece.at, misplaced)
+            raise ParseProblem(piece.at, misplaced)
         if modifier in piece.modified:
-            raise Complaint(piece.at, repeated)
+            raise ParseProblem(piece.at, repeated)
         piece.modified |= {modifier}
         return piece
 
@@ -274,4 +274,4 @@ def _check_pattern(at: int, text: str) -> None:
         try:
             anchored(f"^(?:{text})$")
         except PatternError as error:
-            raise Complaint(at, str(error)) from None
+            raise ParseProblem(at, str(error)) from None

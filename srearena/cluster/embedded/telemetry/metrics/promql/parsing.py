@@ -1,6 +1,6 @@
-"""From a query's text to its parts, by way of `promql-parser`.
+"""Parse queries with `promql-parser`.
 
-What it refuses is complained about in the words of the real server: see `complaints`.
+Rejected queries get the error messages of the real server: see `parse_errors`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import promql_parser
 
 from srearena.cluster.embedded.telemetry.metrics.labels import NAME
 from srearena.cluster.embedded.telemetry.metrics.matchers import Matcher, PatternError
-from srearena.cluster.embedded.telemetry.metrics.promql.complaints import complaint
 from srearena.cluster.embedded.telemetry.metrics.promql.errors import BadQuery
 from srearena.cluster.embedded.telemetry.metrics.promql.nodes import (
     Aggregation,
@@ -31,6 +30,7 @@ from srearena.cluster.embedded.telemetry.metrics.promql.nodes import (
     Text,
     children,
 )
+from srearena.cluster.embedded.telemetry.metrics.promql.parse_errors import find_parse_error
 
 __all__ = ["parse", "parse_selector"]
 
@@ -50,7 +50,7 @@ promql_parser.register_extra_functions([_HOLT_WINTERS])
 
 @lru_cache(maxsize=1024)
 def parse(query: str) -> Node:
-    """The parts of a query; BadQuery where it is none."""
+    """Parse a query; BadQuery where it is invalid."""
     if _is_monstrous(query):
         raise BadQuery(_TOO_DEEP)
     if re.search(r"@\s*-", query):
@@ -58,7 +58,7 @@ def parse(query: str) -> Node:
     try:
         parsed = promql_parser.parse(query)
     except ValueError as error:
-        raise BadQuery(complaint(query) or f"1:1: parse error: {error}") from None
+        raise BadQuery(find_parse_error(query) or f"1:1: parse error: {error}") from None
     try:
         node = _converted(parsed)
         if _height(node) <= _MAX_HEIGHT:
@@ -71,7 +71,7 @@ def parse(query: str) -> Node:
 
 
 def parse_selector(text: str) -> Selector:
-    """A series selector alone, as `match[]` takes it."""
+    """Parse a series selector, as in `match[]`."""
     node = parse(text)
     if not isinstance(node, Selector) or node.moment != Moment():
         raise BadQuery(f"1:1: parse error: {text!r} is not a series selector")
@@ -83,7 +83,7 @@ _OPERATORS_IN_TEXT = re.compile(r"[-+*/%^]|[=!<>]=?|\b(?:and|or|unless|atan2|off
 
 
 def _is_monstrous(query: str) -> bool:
-    """Whether reading it would take too long: the parser copies what is nested once per level."""
+    """Return whether parsing would take too long: the parser copies nested parts once per level."""
     if len(query) > _MAX_QUERY:
         return True
     bare = _STRINGS.sub('""', query)

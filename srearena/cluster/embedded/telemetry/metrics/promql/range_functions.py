@@ -1,4 +1,4 @@
-"""The functions that take a range vector, as a table from name to rule."""
+"""Functions of range vectors, as a table from name to rule."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RangeFunction:
     rule: Rule
     keeps_name: bool = False
     effort: float = 0.0
-    """What a sample in a window costs, against sorting it."""
+    """Cost of a sample in a window, relative to sorting it."""
 
     def effort_for(self, matrix: Matrix) -> float:
         if not self.effort:
@@ -140,7 +140,7 @@ def _smoothing(matrix: Matrix, group: Windows, scalars: Sequence[Floats]) -> Res
 
 
 def _extreme_time(best: np.ufunc) -> Rule:
-    """When the smallest or largest value was last seen in the window."""
+    """Return the time of the last minimum or maximum in the window."""
 
     def of_part(part: windowing.Spread) -> Floats:
         _, values, inside, times = part

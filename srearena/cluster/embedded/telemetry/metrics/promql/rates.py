@@ -1,4 +1,4 @@
-"""How fast things change: rate, increase, delta and their kin, with Prometheus' extrapolation."""
+"""rate, increase, delta and related functions, with Prometheus' extrapolation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Result = tuple[Floats, Flags]
 
 
 def _lost(values: Floats, first: Integers, last: Integers) -> Floats | None:
-    """What the counter had reached at the resets inside each window, in total; nothing where there were none."""
+    """Return the sum of counter values before resets inside each window."""
     fell = values[:, 1:] < values[:, :-1]
     if not fell.any():
         return None
@@ -42,7 +42,7 @@ def extrapolated(matrix: Matrix, group: Windows, counter: bool, per_second: bool
     threshold = average * 1.1
     before: Floats = to_start
     if counter:
-        # A counter cannot have been below zero: do not extrapolate further back than to there.
+        # A counter is never negative: do not extrapolate below zero.
         with np.errstate(all="ignore"):
             to_zero = sampled * (begin / change)
         bounded = (change > 0) & (begin >= 0) & (to_zero < to_start)
@@ -69,7 +69,7 @@ def instantaneous(group: Windows, per_second: bool) -> Result:
 
 
 def transitions(group: Windows, resets: bool) -> Result:
-    """How often the value changed, or fell."""
+    """Count changes, or resets, of the value."""
     before, after = group.values[:, :-1], group.values[:, 1:]
     if resets:
         happened = after < before

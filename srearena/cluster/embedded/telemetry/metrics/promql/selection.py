@@ -1,4 +1,4 @@
-"""From the store to instant and range vectors."""
+"""Selection of instant and range vectors from the store."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from srearena.cluster.embedded.telemetry.metrics.promql.values import Matrix, Ve
 from srearena.cluster.embedded.telemetry.metrics.store import Frame, MetricStore
 
 MAX_EFFORT = 100e6
-"""Samples that may be sorted or fitted window by window: some seconds' worth."""
+"""Samples that may be sorted or fitted window by window. Chosen: some seconds of computation."""
 TIMED_OUT = "query timed out in expression evaluation"
 TOO_MANY = "query processing would load too many samples into memory in query execution"
 
 
 class Budget:
-    """How many cells a query may still load or make, and how much it may still work on windows of them."""
+    """Remaining budget of a query: cells to load or create, and work on windows."""
 
     def __init__(self, cells: int) -> None:
         self.left = cells

@@ -1,6 +1,6 @@
-"""The words a query is made of, and the complaints of the real server's lexer about what is none.
+"""A lexer of queries, with the error messages of the real server's lexer.
 
-Only queries that could not be parsed are read with this: see `complaints`.
+It is used only for queries that could not be parsed: see `parse_errors`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _ALPHANUMERIC = re.compile(r"[a-zA-Z0-9_]*", re.ASCII)
 _SPACE = re.compile(r"\s*(?:#[^\n]*\s*)*")
 
 
-class Complaint(Exception):
-    """What is wrong with a query, and at which character."""
+class ParseProblem(Exception):
+    """An error of a query and its position."""
 
     def __init__(self, at: int, message: str) -> None:
         super().__init__(message)
@@ -44,7 +44,7 @@ class Token:
 
     @property
     def shown(self) -> str:
-        """As messages name it."""
+        """Return the token as messages name it."""
         match self.kind:
             case "end":
                 return "end of input"
@@ -64,7 +64,7 @@ class Token:
 
 
 def tokens(query: str) -> Iterator[Token]:
-    """One after the other, so that what is wrong with a later one is not said before an earlier one was understood."""
+    """Yield tokens lazily, so that an error of a later token is not reported before those of earlier ones."""
     at, depth = 0, 0
     braces = brackets = False
     while True:
@@ -72,11 +72,11 @@ def tokens(query: str) -> Iterator[Token]:
         at = space.end() if space else at
         if at >= len(query):
             if braces:
-                raise Complaint(at, "unexpected end of input inside braces")
+                raise ParseProblem(at, "unexpected end of input inside braces")
             if brackets:
-                raise Complaint(at, "unclosed left bracket")
+                raise ParseProblem(at, "unclosed left bracket")
             if depth:
-                raise Complaint(at, "unclosed left parenthesis")
+                raise ParseProblem(at, "unclosed left parenthesis")
             yield Token("end", "", at)
             return
         token = _in_braces(query, at) if braces else _in_brackets(query, at) if brackets else _outside(query, at)
@@ -87,7 +87,7 @@ def tokens(query: str) -> Iterator[Token]:
             case ")":
                 depth -= 1
                 if depth < 0:
-                    raise Complaint(at, "unexpected right parenthesis ')'")
+                    raise ParseProblem(at, "unexpected right parenthesis ')'")
             case "{" | "}":
                 braces = token.kind == "{"
             case "[" | "]":
@@ -102,10 +102,10 @@ def _outside(query: str, at: int) -> Token:
         return Token(char, char, at)
     if char == "=" and following != "=":
         if following == "~":
-            raise Complaint(at, "unexpected character after '=': '~'")
+            raise ParseProblem(at, "unexpected character after '=': '~'")
         return Token("=", "=", at)
     if char == "!" and following != "=":
-        raise Complaint(at, f"unexpected character after '!': {_character(following)}")
+        raise ParseProblem(at, f"unexpected character after '!': {_character(following)}")
     if symbol := _SYMBOL.match(query, at):
         return Token("operator", symbol[0], at)
     if char.isdigit() or (char == "." and following.isdigit()):
@@ -115,10 +115,10 @@ def _outside(query: str, at: int) -> Token:
     if word := _WORD.match(query, at):
         return _named(word[0], at)
     if char == "]":
-        raise Complaint(at, "unexpected right bracket ']'")
+        raise ParseProblem(at, "unexpected right bracket ']'")
     if char == "}":
-        raise Complaint(at, "unexpected right brace '}'")
-    raise Complaint(at, f"unexpected character: {_character(char)}")
+        raise ParseProblem(at, "unexpected right brace '}'")
+    raise ParseProblem(at, f"unexpected character: {_character(char)}")
 
 
 def _named(word: str, at: int) -> Token:
@@ -138,7 +138,7 @@ def _number_or_duration(query: str, at: int) -> Token:
         if found is not None and not re.match(r"\w", query[found.end() : found.end() + 1]):
             return Token(kind, found[0], at)
     digits = number[0] if number else query[at]
-    raise Complaint(at, f"bad number or duration syntax: {quoted(digits)}")
+    raise ParseProblem(at, f"bad number or duration syntax: {quoted(digits)}")
 
 
 def _in_brackets(query: str, at: int) -> Token:
@@ -149,16 +149,16 @@ def _in_brackets(query: str, at: int) -> Token:
     if duration := _DURATION.match(query, at):
         rest = _ALPHANUMERIC.match(query, duration.end())
         if rest and rest[0]:
-            raise Complaint(at, f"bad duration syntax: {quoted(duration[0] + rest[0][0])}")
+            raise ParseProblem(at, f"bad duration syntax: {quoted(duration[0] + rest[0][0])}")
         if not _ORDERED.fullmatch(duration[0]):
-            raise Complaint(at, f"not a valid duration string: {quoted(duration[0])}")
+            raise ParseProblem(at, f"not a valid duration string: {quoted(duration[0])}")
         return Token("duration", duration[0], at)
     if char == "[":
-        raise Complaint(at, "unexpected left bracket '['")
+        raise ParseProblem(at, "unexpected left bracket '['")
     if opened or not char.isdigit():
-        raise Complaint(at, "missing unit character in duration")
+        raise ParseProblem(at, "missing unit character in duration")
     digits = re.match(r"\d+", query[at:])
-    raise Complaint(at, f"bad number or duration syntax: {quoted(digits[0] if digits else char)}")
+    raise ParseProblem(at, f"bad number or duration syntax: {quoted(digits[0] if digits else char)}")
 
 
 def _in_braces(query: str, at: int) -> Token:
@@ -172,10 +172,10 @@ def _in_braces(query: str, at: int) -> Token:
     if label := _LABEL.match(query, at):
         return Token("identifier", label[0], at)
     if char == "{":
-        raise Complaint(at, "unexpected left brace '{'")
+        raise ParseProblem(at, "unexpected left brace '{'")
     if char == "!":
-        raise Complaint(at, f"unexpected character after '!' inside braces: {_character(query[at + 1 : at + 2])}")
-    raise Complaint(at, f"unexpected character inside braces: {_character(char)}")
+        raise ParseProblem(at, f"unexpected character after '!' inside braces: {_character(query[at + 1 : at + 2])}")
+    raise ParseProblem(at, f"unexpected character inside braces: {_character(char)}")
 
 
 def _string(query: str, at: int) -> Token:
@@ -183,7 +183,7 @@ def _string(query: str, at: int) -> Token:
     form = r"`[^`]*`" if quote == "`" else rf"{quote}(?:[^{quote}\\\n]|\\.)*{quote}"
     found = re.compile(form).match(query, at)
     if found is None:
-        raise Complaint(at, "unterminated raw string" if quote == "`" else "unterminated quoted string")
+        raise ParseProblem(at, "unterminated raw string" if quote == "`" else "unterminated quoted string")
     return Token("string", found[0], at)
 
 

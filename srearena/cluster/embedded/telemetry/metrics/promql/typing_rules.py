@@ -1,6 +1,6 @@
-"""What may be combined with what: the checks the real server makes on a query whose form is right.
+"""Type checks of the real server on a syntactically valid query.
 
-Rules come in the order in which the real server goes through a query, since only the first complaint is shown.
+Rules are in the order in which the real server traverses a query, since only the first error is reported.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 
 from srearena.cluster.embedded.go_text import quoted
-from srearena.cluster.embedded.telemetry.metrics.promql.tokens import Complaint
+from srearena.cluster.embedded.telemetry.metrics.promql.tokens import ParseProblem
 
 SCALAR, VECTOR, MATRIX, STRING = "scalar", "instant vector", "range vector", "string"
 _OF_LETTER = {"s": SCALAR, "v": VECTOR, "m": MATRIX, "t": STRING}
@@ -64,7 +64,7 @@ SIGNATURES = _signatures()
 
 @dataclass(slots=True)
 class Piece:
-    """A part of a query: what kind, from where on, and what the checks need to know about it."""
+    """A part of a query: its kind, position, and what the checks need."""
 
     kind: str
     at: int
@@ -80,7 +80,7 @@ class Piece:
     metric: str = ""
     matchers: list[tuple[str, str, str]] = field(default_factory=list)
     modified: frozenset[str] = frozenset()
-    """Which of "offset" and "@" it carries."""
+    """Modifiers: "offset" and "@"."""
 
     @property
     def type(self) -> str:
@@ -102,7 +102,7 @@ class Piece:
 
 
 def check(piece: Piece) -> None:
-    """Raise the first complaint there is."""
+    """Raise the first error."""
     match piece.kind:
         case "operation":
             _check_operation(piece)
@@ -117,12 +117,12 @@ def check(piece: Piece) -> None:
             check(piece.children[0])
             if piece.type not in (SCALAR, VECTOR):
                 allowed = "unary expression only allowed on expressions of type scalar or instant vector"
-                raise Complaint(piece.at, f"{allowed}, got {quoted(piece.type)}")
+                raise ParseProblem(piece.at, f"{allowed}, got {quoted(piece.type)}")
         case "subquery":
             check(piece.children[0])
-            given = piece.children[0].type
-            if given != VECTOR:
-                raise Complaint(piece.at, f"subquery is only allowed on instant vector, got {given} instead")
+            inner_type = piece.children[0].type
+            if inner_type != VECTOR:
+                raise ParseProblem(piece.at, f"subquery is only allowed on instant vector, got {inner_type} instead")
         case "selector":
             _check_selector(piece)
         case _:
@@ -130,22 +130,22 @@ def check(piece: Piece) -> None:
                 check(child)
 
 
-def _expect(piece: Piece, wanted: str, place: str) -> None:
+def _expect(piece: Piece, expected: str, context: str) -> None:
     check(piece)
-    if piece.type != wanted:
-        raise Complaint(piece.at, f"expected type {wanted} in {place}, got {piece.type}")
+    if piece.type != expected:
+        raise ParseProblem(piece.at, f"expected type {expected} in {context}, got {piece.type}")
 
 
 def _check_call(piece: Piece) -> None:
     types, variadic = SIGNATURES[piece.name]
-    given = len(piece.children)
-    place, least = f"argument(s) in call to {quoted(piece.name)}, got {given}", len(types) - 1
-    if not variadic and given != len(types):
-        raise Complaint(piece.at, f"expected {len(types)} {place}")
-    if variadic and given < least:
-        raise Complaint(piece.at, f"expected at least {least} {place}")
-    if variadic > 0 and given > least + variadic:
-        raise Complaint(piece.at, f"expected at most {least + variadic} {place}")
+    count = len(piece.children)
+    context, least = f"argument(s) in call to {quoted(piece.name)}, got {count}", len(types) - 1
+    if not variadic and count != len(types):
+        raise ParseProblem(piece.at, f"expected {len(types)} {context}")
+    if variadic and count < least:
+        raise ParseProblem(piece.at, f"expected at least {least} {context}")
+    if variadic > 0 and count > least + variadic:
+        raise ParseProblem(piece.at, f"expected at most {least + variadic} {context}")
     for number, child in enumerate(piece.children):
         _expect(child, types[min(number, len(types) - 1)], f"call to function {quoted(piece.name)}")
 
@@ -157,22 +157,22 @@ def _check_operation(piece: Piece) -> None:
     types = (left.type, right.type)
     comparison = piece.name in COMPARISONS
     if piece.return_bool and not comparison:
-        raise Complaint(piece.operator_at, "bool modifier can only be used on comparison operators")
+        raise ParseProblem(piece.operator_at, "bool modifier can only be used on comparison operators")
     if comparison and not piece.return_bool and types == (SCALAR, SCALAR):
-        raise Complaint(piece.operator_at, "comparisons between scalars must use BOOL modifier")
+        raise ParseProblem(piece.operator_at, "comparisons between scalars must use BOOL modifier")
     for label in piece.matching_labels:
         if piece.on and label in piece.included_labels:
             both = f"label {quoted(label)} must not occur in ON and GROUP clause at once"
-            raise Complaint(piece.operator_at, both)
+            raise ParseProblem(piece.operator_at, both)
     for side in (left, right):
         if side.type not in (SCALAR, VECTOR):
-            raise Complaint(side.at, "binary expression must contain only scalar and instant vector types")
+            raise ParseProblem(side.at, "binary expression must contain only scalar and instant vector types")
     if types != (VECTOR, VECTOR) and piece.matching_labels:
-        raise Complaint(piece.at, "vector matching only allowed between instant vectors")
+        raise ParseProblem(piece.at, "vector matching only allowed between instant vectors")
     if types == (VECTOR, VECTOR) and piece.name in SETS and piece.grouping:
-        raise Complaint(piece.at, f"no grouping allowed for {quoted(piece.name)} operation")
+        raise ParseProblem(piece.at, f"no grouping allowed for {quoted(piece.name)} operation")
     if SCALAR in types and piece.name in SETS:
-        raise Complaint(piece.at, f"set operator {quoted(piece.name)} not allowed in binary scalar expression")
+        raise ParseProblem(piece.at, f"set operator {quoted(piece.name)} not allowed in binary scalar expression")
 
 
 def _check_selector(piece: Piece) -> None:
@@ -180,13 +180,13 @@ def _check_selector(piece: Piece) -> None:
         for name, _, value in piece.matchers:
             if name == "__name__":
                 twice = f"metric name must not be set twice: {quoted(piece.metric)} or {quoted(value)}"
-                raise Complaint(piece.at, twice)
+                raise ParseProblem(piece.at, twice)
         return
     if all(_matches_nothing(operator, value) for _, operator, value in piece.matchers):
-        raise Complaint(piece.at, "vector selector must contain at least one non-empty matcher")
+        raise ParseProblem(piece.at, "vector selector must contain at least one non-empty matcher")
 
 
 def _matches_nothing(operator: str, value: str) -> bool:
-    """Whether a matcher holds for a label that is not there."""
+    """Return whether a matcher matches a missing label."""
     matched = re.fullmatch(r"(\.\*|\|)*", value) is not None if "~" in operator else not value
     return matched is not operator.startswith("!")

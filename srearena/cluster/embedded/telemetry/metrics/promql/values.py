@@ -1,8 +1,7 @@
-"""What expressions evaluate to, over all steps of a query at once.
+"""Values of expressions, over all steps of a query at once.
 
-An instant vector has one row per series and one column per step. A cell counts where `present` says so; what a cell
-holds elsewhere is without meaning. No row is present nowhere, and no two rows are present at the same step with the
-same labels.
+An instant vector has one row per series and one column per step. A cell is valid where `present` is true. Every row is
+present at some step, and no two rows with the same labels are present at the same step.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class Vector:
         return Vector([self.series[row] for row in rows], self.values[rows], self.present[rows])
 
     def pruned(self) -> Vector:
-        """Without the rows that are present nowhere."""
+        """Return the vector without rows that are present at no step."""
         alive = self.present.any(axis=1)
         return self if alive.all() else self.only(np.flatnonzero(alive))
 
@@ -64,22 +63,22 @@ class Vector:
             return self
         rows: dict[Labels, int] = {}
         values, present = self.values.copy(), self.present.copy()
-        kept: list[int] = []
+        rows_kept: list[int] = []
         for row, labels in enumerate(self.series):
             first = rows.setdefault(labels, row)
             if first == row:
-                kept.append(row)
+                rows_kept.append(row)
                 continue
             if strict or (present[first] & present[row]).any():
                 raise QueryError(SAME_LABELS)
             values[first] = np.where(present[row], values[row], values[first])
             present[first] |= present[row]
-        return Vector(self.series, values, present).only(kept)
+        return Vector(self.series, values, present).only(rows_kept)
 
 
 @dataclass(slots=True)
 class Windows:
-    """Series that share their timestamps, without gaps, and the window of samples each step looks at."""
+    """Series that share their timestamps, without gaps, and the window of samples of each step."""
 
     series: list[Labels]
     times: Integers

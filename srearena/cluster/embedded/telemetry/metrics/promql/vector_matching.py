@@ -1,7 +1,7 @@
-"""Binary operators between two vectors: which element meets which, and what comes of it.
+"""Binary operators between two vectors: matching of elements and their results.
 
-The real server matches anew at every step. Here pairs of series are matched once, and the presence of both decides at
-which steps the pair counts; so the rules on duplicates are checked step by step too, only all at once.
+The real server matches at every step. Here pairs of series are matched once, and a pair is valid at the steps at which
+both are present; so the rules on duplicates are checked for all steps at once.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ Rows = dict[Labels, list[int]]
 
 def signature(matching: Matching) -> Callable[[Labels], Labels]:
     if matching.on:
-        kept = frozenset(matching.labels)
-        return lambda labels: keeping(labels, kept)
+        matching_labels = frozenset(matching.labels)
+        return lambda labels: keeping(labels, matching_labels)
     dropped = frozenset((*matching.labels, NAME))
     return lambda labels: without(labels, dropped)
 
@@ -48,7 +48,7 @@ def _by_signature(vector: Vector, matching: Matching) -> Rows:
 
 
 def set_operation(operator: str, left: Vector, right: Vector, matching: Matching) -> Vector:
-    """and, or, unless: elements are kept or dropped as they are."""
+    """Evaluate and, or, unless, which keep or drop elements."""
     steps = left.steps if left.series else right.steps
     if operator == "or":
         outside = right.present & ~_covered(right, left, matching)
@@ -86,8 +86,8 @@ def vector_operation(operator: str, left: Vector, right: Vector, matching: Match
     second = np.array([pair[1] for pair in pairs], dtype=np.int64)
     ours, theirs = many.values[first], one.values[second]
     operands = (theirs, ours) if swapped else (ours, theirs)
-    values, kept = _computed(operator, operands[0], operands[1], return_bool)
-    present = many.present[first] & one.present[second] & kept
+    values, selected = _computed(operator, operands[0], operands[1], return_bool)
+    present = many.present[first] & one.present[second] & selected
     series = [_result_labels(many.series[a], one.series[b], operator, matching, return_bool) for a, b in pairs]
     if not matching.many:
         _check_many_side(present, first, many_rows)
@@ -154,7 +154,7 @@ def _filled(
     return_bool: bool,
     swapped: bool,
 ) -> Vector:
-    """Elements that found no partner meet the fill value of the other side, where there is one."""
+    """Combine elements without a partner with the fill value of the other side, where there is one."""
     fill_many, fill_one = matching.fill_left, matching.fill_right
     if swapped:
         fill_many, fill_one = fill_one, fill_many
@@ -172,13 +172,13 @@ def _filled(
         filler = np.full(ours.values.shape, fill)
         ours_left = is_many is not swapped
         operands = (ours.values, filler) if ours_left else (filler, ours.values)
-        values, kept = _computed(operator, operands[0], operands[1], return_bool)
+        values, selected = _computed(operator, operands[0], operands[1], return_bool)
         sign = signature(matching)
         series = [
             _result_labels(*((labels, ()) if is_many else (sign(labels), labels)), operator, matching, return_bool)
             for labels in ours.series
         ]
-        parts.append(Vector(series, values, alone & kept).pruned())
+        parts.append(Vector(series, values, alone & selected).pruned())
     return joined(parts, many.steps)
 
 
