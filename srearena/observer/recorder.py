@@ -197,7 +197,7 @@ class Recorder:
         before, after = problem.baseline, stage.handed_over
         assert before is not None and after is not None
         workloads = Workloads(before, problem.app.namespaces)
-        named_components = {workloads.component(name): who for name, who in named_in_logs.items()}
+        named_components = {workloads.component(name): naming for name, naming in named_in_logs.items()}
         propagation = Propagation(spans, fault, start, end, workloads.component, pods, named_components)
         document = answer_key(problem, before, after, propagation, workloads, pods, new_alerts(watcher, fault))
         return Recording(draft, write_answer_key(document, answers), rows, fault, end)

@@ -36,10 +36,10 @@ def up(name: str = NAME, config: Path | None = None, kubeconfig: Path | None = N
         raise ClusterError(
             f"a kind cluster named {name!r} is there: use it with --context kind-{name}, or take it down"
         )
-    words = ["create", "cluster", "--name", name, "--config", str(config or configuration()), "--wait", "180s"]
+    arguments = ["create", "cluster", "--name", name, "--config", str(config or configuration()), "--wait", "180s"]
     if kubeconfig is not None:
-        words += ["--kubeconfig", str(kubeconfig)]
-    _kind(words, shown=True)
+        arguments += ["--kubeconfig", str(kubeconfig)]
+    _kind(arguments, show_progress=True)
     return f"kind-{name}"
 
 
@@ -48,7 +48,7 @@ def down(name: str = NAME) -> None:
     _check()
     if name not in names():
         raise ClusterError(f"there is no kind cluster named {name!r} (there are: {', '.join(names()) or 'none'})")
-    _kind(["delete", "cluster", "--name", name], shown=True)
+    _kind(["delete", "cluster", "--name", name], show_progress=True)
 
 
 def names() -> list[str]:
@@ -67,11 +67,11 @@ def _check() -> None:
         raise ClusterError(f"{engine} is installed and does not run: {error[0]}")
 
 
-def _kind(words: Sequence[str], *, shown: bool = False) -> str:
-    """Run kind and return what it prints; with `shown` its progress goes to the terminal."""
-    errors = None if shown else subprocess.PIPE
-    done = subprocess.run(["kind", *words], stdout=subprocess.PIPE, stderr=errors, text=True, check=False)
+def _kind(arguments: Sequence[str], *, show_progress: bool = False) -> str:
+    """Run kind and return what it prints; with `show_progress` its error output goes to the terminal."""
+    errors = None if show_progress else subprocess.PIPE
+    done = subprocess.run(["kind", *arguments], stdout=subprocess.PIPE, stderr=errors, text=True, check=False)
     if done.returncode:
         error = (done.stderr or "").strip().splitlines()[-1:] or ["see above"]
-        raise ClusterError(f"kind {' '.join(words[:2])} failed: {error[0]}")
+        raise ClusterError(f"kind {' '.join(arguments[:2])} failed: {error[0]}")
     return done.stdout
