@@ -79,7 +79,7 @@ def test_nothing_is_left_behind(episode: Episode) -> None:
         place = live.root
         assert place.is_dir()
         with pytest.raises(ToolError, match="outside"):
-            live.confined("/etc/passwd")
+            live.confine("/etc/passwd")
     assert not place.exists()
 
 

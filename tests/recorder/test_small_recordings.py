@@ -131,7 +131,7 @@ def test_numbers_stay_when_problems_are_added(tmp_path: Path) -> None:
         (("--out", "x"), "which problem"),
         (("no_such_problem", "--out", "x"), "there is no problem"),
         ((PORT, "--out", "x", "--after", "5"), "at least 60 seconds"),
-        (("--all", "--with-answer", "--out", "x"), "keeps its answers apart"),
+        (("--all", "--with-answer", "--out", "x"), "keeps its answers in another directory"),
         (("--all", PORT, "--out", "x", "--answers", "x"), "directory of their own"),
         (("--check", "--out", "x"), "not a data set"),
     ],
