@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ def test_the_lock_names_no_private_index() -> None:
 
 
 def test_the_lock_is_up_to_date(tmp_path: Path) -> None:
-    uv = shutil.which("uv")
+    uv = shutil.which("uv", path=os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])))
     if uv is None:
         pytest.skip("uv is not installed")
     for name in ("pyproject.toml", "uv.lock"):
