@@ -93,14 +93,14 @@ def grown(rate: float = 100, replicas: int = 1, minutes: float = 15) -> dict[str
         lived = time.process_time()
         endpoints = cluster.telemetry
         now = time.time() - 600
-        asked = {
+        parameters = {
             "query": "sum by (service_name) (rate(traces_span_metrics_calls_total[1m]))",
             "start": now - 60 * minutes,
             "end": now,
             "step": max(15.0, minutes * 60 / 100),
         }
         request = urllib.request.Request(
-            f"{endpoints.prometheus}/api/v1/query_range?{urllib.parse.urlencode(asked)}",
+            f"{endpoints.prometheus}/api/v1/query_range?{urllib.parse.urlencode(parameters)}",
             headers={"Authorization": f"Bearer {endpoints.token}"},
         )
         with urllib.request.urlopen(request) as answer:

@@ -121,8 +121,8 @@ def measure(wire: str, steps: int, characters: int) -> list[float]:
     with tempfile.TemporaryDirectory() as place, subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as model:
         assert model.stdout is not None
         url = f"http://127.0.0.1:{int(model.stdout.readline())}"
-        told = {"model": "gpt-4.1", "wire": wire, "base_url": url if wire == "messages" else f"{url}/v1"}
-        agent = Watched(Settings.from_options(told, {}))
+        options = {"model": "gpt-4.1", "wire": wire, "base_url": url if wire == "messages" else f"{url}/v1"}
+        agent = Watched(Settings.from_options(options, {}))
         spec = EpisodeSpec(stages=("detection",), limits=Limits(steps=steps))
         conductor = Conductor(spec, results=Path(place) / "run")
         conductor.register_agent(agent, "llm")

@@ -1,8 +1,8 @@
 """Range queries here and in the real Prometheus beside us, on the same samples, in one run.
 
 Run it with `python -m benchmarks.promql [--pods N] [--hours H]`; figures belong in docs/benchmarks.md. Ours is asked
-through the API's handler, the real one over loopback HTTP; both write their JSON, nobody reads it. Where Prometheus is
-not installed only our own times are shown.
+through the API's handler, the real one over loopback HTTP; both write their JSON, which is discarded. Where Prometheus
+is not installed only our own times are shown.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ def samples(pods: int, hours: float) -> list[Given]:
         total = 0.0
         return [(at, total := total + chance.random() * pace) for at in times]
 
-    givens = []
+    all_series = []
     for number in range(pods):
         labels = {"pod": f"pod-{number}", "service": f"service-{number % SERVICES}", "namespace": "shop"}
-        givens.append(Given({"__name__": "container_cpu_usage_seconds_total", **labels}, counter(3.0)))
+        all_series.append(Given({"__name__": "container_cpu_usage_seconds_total", **labels}, counter(3.0)))
         gauge: list[tuple[int, float | None]] = [(at, 1e8 + chance.random() * 1e7) for at in times]
-        givens.append(Given({"__name__": "container_memory_working_set_bytes", **labels}, gauge))
-        givens.append(Given({"__name__": "kube_pod_limit", "pod": f"pod-{number}"}, [(at, 2e8) for at in times]))
+        all_series.append(Given({"__name__": "container_memory_working_set_bytes", **labels}, gauge))
+        all_series.append(Given({"__name__": "kube_pod_limit", "pod": f"pod-{number}"}, [(at, 2e8) for at in times]))
         for code in ("200", "500"):
-            givens.append(Given({"__name__": "calls_total", "code": code, **labels}, counter(20.0)))
+            all_series.append(Given({"__name__": "calls_total", "code": code, **labels}, counter(20.0)))
     for number in range(SERVICES):
         for bound in BOUNDS:
             labels = {"__name__": "duration_bucket", "service": f"service-{number}", "le": bound}
-            givens.append(Given(labels, counter(5.0)))
-    return givens
+            all_series.append(Given(labels, counter(5.0)))
+    return all_series
 
 
 def milliseconds(action: Callable[[], object]) -> float:
@@ -82,12 +82,11 @@ def main() -> None:
     parser.add_argument("--pods", type=int, default=200)
     parser.add_argument("--hours", type=float, default=1.0)
     arguments = parser.parse_args()
-    givens = samples(arguments.pods, arguments.hours)
+    all_series = samples(arguments.pods, arguments.hours)
     end = START / 1000 + arguments.hours * 3600
-    api = PrometheusApi(loaded(givens), _Clock(end))
-    print(
-        f"{len(givens)} series, {sum(len(given.samples) for given in givens)} samples, {api.store.nbytes / 1e6:.1f} MB"
-    )
+    api = PrometheusApi(loaded(all_series), _Clock(end))
+    size = sum(len(series.samples) for series in all_series)
+    print(f"{len(all_series)} series, {size} samples, {api.store.nbytes / 1e6:.1f} MB")
     window = {"start": str(START / 1000), "end": str(end), "step": "15"}
 
     def ours(query: str) -> float:
@@ -99,7 +98,7 @@ def main() -> None:
             print(f"{name:24} {ours(query):9.1f} ms")
         return
     with tempfile.TemporaryDirectory() as directory, running(Path(directory)) as server:
-        server.write(givens)
+        server.write(all_series)
         print(f"{'query':24} {'ours':>9} {'real':>9}    ratio")
         for name, query in QUERIES.items():
             url = f"{server.address}/api/v1/query_range?{urllib.parse.urlencode({**window, 'query': query})}"

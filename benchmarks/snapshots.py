@@ -222,4 +222,4 @@ CALLS: dict[str, dict[str, str]] = {
     "get_k8_spec": {"k8_object_name": f"shop/Deployment/{BAD}"},
     "get_context_contract": {"k8_object": f"shop/Deployment/{BAD}"},
 }
-"""What tools are called with that need to be told something; all others are called with nothing."""
+"""Arguments of the tools that require some; all others are called without."""

@@ -7,7 +7,7 @@
 
 The incident is that of `benchmarks/snapshots.py`. Measured in a process of its own:
 
-- reading the files once, from disk (the page cache is told to forget them first) and from memory;
+- reading the files once, from disk (after dropping them from the page cache) and from memory;
 - reading them once with the parser that first touch uses too, every column as text, nothing kept;
 - first touch of every table, from disk;
 - each tool: its first call, and the 95th percentile of twenty warm calls, on the wall and of the processor;
@@ -227,8 +227,8 @@ def main() -> None:
     if arguments.measure:
         _child(arguments.measure, arguments.limit_mb)
         return
-    with tempfile.TemporaryDirectory() as made:
-        place = arguments.keep or Path(made)
+    with tempfile.TemporaryDirectory() as temporary:
+        place = arguments.keep or Path(temporary)
         small, large = (
             _measured(place, scale, arguments.limit_mb) for scale in (arguments.scale / 10, arguments.scale)
         )
