@@ -1,4 +1,4 @@
-"""Alerts go through pending, firing and resolved as if somebody had evaluated the rules all the time."""
+"""Alerts go through pending, firing and resolved as with continuous evaluation of the rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What breaks in a cluster fires the alert people know, and what is mended stops it; a healthy cluster is quiet."""
+"""Faults of a cluster fire the usual alerts, fixes resolve them, and a healthy cluster has none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An application that is well wakes nobody up."""
+"""A healthy application fires no alerts."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ START = 1_700_000_100.0
 MINUTES = 40
 _SERIES = dict[str, str]
 Course = Callable[[float], float | None]
-"""The value of a series a number of seconds after the start; None where nobody tells it any more."""
+"""The value of a series a number of seconds after the start; None where it has ended."""
 
 
 def steady(value: float) -> Course:

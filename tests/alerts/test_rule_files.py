@@ -1,4 +1,4 @@
-"""Rule files: what is read, and what a mistake in one is answered with."""
+"""Rule files: parsing, and messages about invalid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The control plane's numbers are those of its own state."""
+"""Metrics of the control plane reflect its state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a fault to an alert: nothing tells the collectors or the rules what was done, and both find out."""
+"""From a fault to an alert: collectors and rules detect faults from the state of the cluster alone."""
 
 from __future__ import annotations
 

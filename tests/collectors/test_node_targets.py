@@ -1,4 +1,4 @@
-"""Machines and kubelets: what is done to them is seen, and who cannot be seen is down."""
+"""Machines and kubelets: changes show in their metrics, and an unreachable target is down."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_healthy_cluster_has_no_target_down(cluster: Observed) -> None:
     assert set(_up(cluster)) == {"/metrics", "/metrics/cadvisor", "/metrics/probes", "node-exporter"}
     for target in cluster.assembly.telemetry.targets():
         assert target.health == "up" and not target.error and target.url.startswith("http")
-        assert target.samples or target.job == "kube-dns", "a name server that nobody has asked has nothing to show"
+        assert target.samples or target.job == "kube-dns", "a name server without queries has no samples"
 
 
 def test_a_machine_without_power_is_down_and_its_series_end(cluster: Observed) -> None:
@@ -85,8 +85,8 @@ def test_disk_memory_and_clock_of_a_machine(cluster: Observed) -> None:
     access.set_clock_skew(NODE, 42)
     cluster.assembly.network.fabric.flows.carry(NODE, "test", 1000)
     cluster.pass_time()
-    held = before - cluster.value("node_memory_MemAvailable_bytes", instance=NODE)
-    assert held == pytest.approx(4 * 1024**3, rel=0.01)
+    used = before - cluster.value("node_memory_MemAvailable_bytes", instance=NODE)
+    assert used == pytest.approx(4 * 1024**3, rel=0.01)
     size = cluster.value("node_filesystem_size_bytes", instance=NODE)
     assert cluster.value("node_filesystem_avail_bytes", instance=NODE) / size == pytest.approx(0.2, abs=0.01)
     assert cluster.value("node_time_seconds", instance=NODE) == pytest.approx(cluster.world.clock.now + 42)

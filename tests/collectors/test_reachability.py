@@ -115,7 +115,7 @@ def test_name_servers_count_questions(cluster: Observed) -> None:
 
 
 def _door(cluster: Observed, **more: Any) -> None:
-    """An Ingress for the shop, and nobody yet who serves it."""
+    """Create an Ingress for the shop, without a controller."""
     cluster.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ingress-nginx}}")
     backend = {"service": {"name": "web", "port": {"number": 80}}}
     rule = {"host": "shop.example", "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}
@@ -131,7 +131,7 @@ def test_the_front_door_is_asked_through_the_ingress_controller(cluster: Observe
     _shop(cluster)
     _door(cluster)
     cluster.pass_time(30)
-    assert not cluster.series("probe_success", ingress="door"), "nobody is there to answer for it"
+    assert not cluster.series("probe_success", ingress="door"), "there is no ingress controller"
 
     name = "ingress-nginx-controller"
     cluster.apply(deployment(name, "registry.k8s.io/ingress-nginx/controller:v1.13.0"), "ingress-nginx")
@@ -155,14 +155,14 @@ def test_a_front_door_with_tls_needs_a_certificate_in_date(cluster: Observed) ->
     _door(cluster, tls=[{"hosts": ["shop.example"], "secretName": "cert"}])
     name = "ingress-nginx-controller"
     cluster.apply(deployment(name, "registry.k8s.io/ingress-nginx/controller:v1.13.0"), "ingress-nginx")
-    door = yaml.safe_load(service(name))
-    door["spec"]["ports"] = [{"name": "http", "port": 80}, {"name": "https", "port": 443}]
-    cluster.apply(yaml.safe_dump(door), "ingress-nginx")
+    controller = yaml.safe_load(service(name))
+    controller["spec"]["ports"] = [{"name": "http", "port": 80}, {"name": "https", "port": 443}]
+    cluster.apply(yaml.safe_dump(controller), "ingress-nginx")
 
     def shown(until: float) -> float:
         now = datetime.fromtimestamp(cluster.world.clock.now, UTC)
-        held = self_signed("shop.example", "s", now - timedelta(days=90), now + timedelta(days=until))
-        files = {"tls.crt": held.certificate, "tls.key": held.key}
+        identity = self_signed("shop.example", "s", now - timedelta(days=90), now + timedelta(days=until))
+        files = {"tls.crt": identity.certificate, "tls.key": identity.key}
         data = {key: b64encode(text.encode()).decode() for key, text in files.items()}
         if cluster.world.store.get("secrets", "shop", "cert") is not None:
             cluster.delete("secrets", "shop", "cert")

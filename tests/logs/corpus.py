@@ -87,18 +87,18 @@ def queries(name: str) -> list[str]:
 
 
 def requests() -> list[dict[str, object]]:
-    """What the recorder is asked, in the order of its answers."""
+    """Return the queries for the recorder, in the order of its responses."""
     window = {"start": START * NANOS, "end": (START + 120) * NANOS}
-    asked: list[dict[str, object]] = []
+    requested: list[dict[str, object]] = []
     for number, query in enumerate(queries("lines")):
-        asked.append({"query": query, **window, "step": 0, "backward": number % 2 == 1, "limit": 7})
+        requested.append({"query": query, **window, "step": 0, "backward": number % 2 == 1, "limit": 7})
     for query in queries("series"):
-        asked.append({"query": query, **window, "step": 20 * NANOS, "backward": True, "limit": 100})
+        requested.append({"query": query, **window, "step": 20 * NANOS, "backward": True, "limit": 100})
         moment = (START + 60) * NANOS
-        asked.append({"query": query, "start": moment, "end": moment, "step": 0, "backward": True, "limit": 100})
+        requested.append({"query": query, "start": moment, "end": moment, "step": 0, "backward": True, "limit": 100})
     for query in queries("mistakes"):
-        asked.append({"query": query, **window, "step": 20 * NANOS, "backward": True, "limit": 7})
-    return asked
+        requested.append({"query": query, **window, "step": 20 * NANOS, "backward": True, "limit": 7})
+    return requested
 
 
 def selector(labels: dict[str, str]) -> str:

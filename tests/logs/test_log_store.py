@@ -39,10 +39,10 @@ def test_forward_and_backward_are_the_same_lines(lines: list[bytes], limit: int)
     store = LogStore()
     for number, line in enumerate(lines):
         store.stream({"app": "a", "pod": str(number % 3)}).append(NOW + number, line)
-    wanted = query('{app="a"} |= "error"')
+    errors = query('{app="a"} |= "error"')
 
     def found(limit: int, *, backward: bool) -> list[int]:
-        entries = find_lines(store, wanted, 0, 2**62, limit, backward=backward)
+        entries = find_lines(store, errors, 0, 2**62, limit, backward=backward)
         return sorted(moment for one in entries for moment, _ in one.lines)
 
     expected = [nanos(NOW + number) for number, line in enumerate(lines) if b"error" in line]
@@ -62,9 +62,9 @@ def test_a_flood_costs_its_own_stream_its_oldest_lines_and_is_said() -> None:
     assert flood.lines[-1].endswith(b" 1999")
     assert store.dropped_lines == flood.dropped_lines == 2000 - len(flood.lines) > 0
     assert store.dropped_bytes == flood.dropped_bytes
-    said = find_lines(store, query('{job="loki"} | logfmt | level="warn"'), 0, 2**62, 10, backward=True)
-    assert said[0].labels["stream"] == '{app="loud"}'
-    assert said[0].labels["lines"] == str(flood.dropped_lines)
+    notices = find_lines(store, query('{job="loki"} | logfmt | level="warn"'), 0, 2**62, 10, backward=True)
+    assert notices[0].labels["stream"] == '{app="loud"}'
+    assert notices[0].labels["lines"] == str(flood.dropped_lines)
     assert LokiApi(store, Clock(NOW + 3)).handle("GET", "/loki/api/v1/labels", {})[0] == 200
     assert store.stream({"app": "quiet"}).lines == [b"still here"]
 

@@ -23,12 +23,12 @@ GOLDEN = Path(__file__).parent / "golden" / "logql.jsonl.gz"
 
 @cache
 def store() -> LogStore:
-    made = LogStore()
+    log_store = LogStore()
     for labels, entries in streams():
-        stream = made.stream(labels)
+        stream = log_store.stream(labels)
         for moment, text in entries:
             stream.append(moment / 1e9, text.encode())
-    return made
+    return log_store
 
 
 def answers() -> list[dict[str, Any]]:
@@ -95,14 +95,14 @@ def theirs(answer: dict[str, Any]) -> dict[str, Any]:
 def assert_close(mine: dict[Any, Any], real: dict[Any, Any]) -> None:
     assert set(mine) == set(real)
     for key, points in real.items():
-        given = dict(mine[key])
+        actual = dict(mine[key])
         if set(points) == {None}:
-            (only,) = given.values()
-            given = {None: only}
-        assert set(given) == set(points), key
+            (only,) = actual.values()
+            actual = {None: only}
+        assert set(actual) == set(points), key
         for moment, value in points.items():
-            same = math.isclose(given[moment], value, rel_tol=1e-5, abs_tol=1e-9)
-            assert same or (math.isnan(value) and math.isnan(given[moment])), (key, moment, given[moment], value)
+            same = math.isclose(actual[moment], value, rel_tol=1e-5, abs_tol=1e-9)
+            assert same or (math.isnan(value) and math.isnan(actual[moment])), (key, moment, actual[moment], value)
 
 
 @pytest.mark.parametrize(

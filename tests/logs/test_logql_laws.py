@@ -29,10 +29,10 @@ SAMPLES = ['{"a":"1","b":{"c":2}}', "a=1 b=2", "", "{", "plain text", "\x1b[1mco
 
 
 def store(lines: list[str]) -> LogStore:
-    made = LogStore()
+    log_store = LogStore()
     for number, line in enumerate(lines):
-        made.stream({"a": "b", "pod": str(number % 2)}).append(NOW + number, line.encode())
-    return made
+        log_store.stream({"a": "b", "pod": str(number % 2)}).append(NOW + number, line.encode())
+    return log_store
 
 
 def ask(query: str, lines: list[str]) -> None:
@@ -47,7 +47,7 @@ def ask(query: str, lines: list[str]) -> None:
 
 @contextmanager
 def answered_or(refusal: type[Exception]) -> Iterator[None]:
-    """What cannot be answered is refused, with words."""
+    """An invalid query is rejected with a message."""
     try:
         yield
     except refusal as problem:

@@ -1,4 +1,4 @@
-"""Loki's HTTP API: parameters and their defaults, the shapes of answers, refusals in Loki's words."""
+"""Loki's HTTP API: parameters and their defaults, response formats, error messages."""
 
 from __future__ import annotations
 
@@ -157,8 +157,8 @@ def test_too_many_series_are_refused() -> None:
     for number in range(501):
         store.stream({"app": "many", "pod": f"p{number}"}).append(START + 1.0, b"x")
     api = LokiApi(store, Clock(START + 2.0))
-    said = refused(api, "query", query='count_over_time({app="many"}[1m])')
-    assert "maximum number of series (500) reached for a single query" in said
+    message = refused(api, "query", query='count_over_time({app="many"}[1m])')
+    assert "maximum number of series (500) reached for a single query" in message
 
 
 def test_hostile_expressions_do_not_hang() -> None:

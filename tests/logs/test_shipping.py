@@ -24,9 +24,9 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def client(cluster: Cluster) -> Iterator[Client]:
-    made = Client(config=KubeConfig.from_file(cluster.kubeconfig), namespace="default", trust_env=False)
-    yield made
-    made.close()
+    kubernetes = Client(config=KubeConfig.from_file(cluster.kubeconfig), namespace="default", trust_env=False)
+    yield kubernetes
+    kubernetes.close()
 
 
 def run(client: Client, name: str, command: str, **spec: Any) -> None:
@@ -89,7 +89,7 @@ def test_every_restart_is_a_stream_of_its_own(cluster: Cluster, client: Client) 
 
 
 def test_a_line_of_this_very_instant_is_there(cluster: Cluster, client: Client) -> None:
-    """Nobody waits for the shipper's next round: a query sees what was written before it."""
+    """A query reads lines written before it, without waiting for the shipper's next round."""
     run(client, "ticker", "while true; do date +%s; sleep 1; done")
     cluster.wait(20)
     before = len(loki(cluster, '{pod="ticker"}')[0][1])
@@ -142,8 +142,8 @@ def test_a_flood_is_cut_and_said(cluster: Cluster, client: Client) -> None:
         "yes this line is written over and over again by a program gone mad | head -n 400000; sleep 3600",
     )
     cluster.wait(60)
-    said = loki(cluster, '{job="loki"} |= "oldest lines discarded" |= "flood"')
-    assert said
+    notices = loki(cluster, '{job="loki"} |= "oldest lines discarded" |= "flood"')
+    assert notices
     assert len(loki(cluster, '{pod="flood"}', limit="5000")[0][1]) == 5000
     endpoints = cluster.telemetry
     answer = httpx.get(

@@ -1,4 +1,4 @@
-"""The API behind a plain web server, for clients nobody here wrote."""
+"""The API behind a plain web server, for third-party clients."""
 
 from __future__ import annotations
 

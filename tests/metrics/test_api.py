@@ -35,8 +35,8 @@ def api() -> PrometheusApi:
 
 
 def ask(api: PrometheusApi, path: str, method: str = "GET", **params: str | list[str]) -> tuple[int, Any]:
-    given = {name.replace("match", "match[]"): [v] if isinstance(v, str) else v for name, v in params.items()}
-    status, headers, body = api.handle(method, path, given)
+    parameters = {name.replace("match", "match[]"): [v] if isinstance(v, str) else v for name, v in params.items()}
+    status, headers, body = api.handle(method, path, parameters)
     return status, orjson.loads(body) if headers["content-type"] == "application/json" else body.decode()
 
 
@@ -74,8 +74,8 @@ def test_results_of_every_kind(api: PrometheusApi) -> None:
 
 
 def test_a_form_is_as_good_as_a_query_string(api: PrometheusApi) -> None:
-    given = {"query": "up", "start": str(NOW - 60), "end": str(NOW), "step": "15s"}
-    assert ask(api, "/api/v1/query_range", "POST", **given) == ask(api, "/api/v1/query_range", "GET", **given)
+    parameters = {"query": "up", "start": str(NOW - 60), "end": str(NOW), "step": "15s"}
+    assert ask(api, "/api/v1/query_range", "POST", **parameters) == ask(api, "/api/v1/query_range", "GET", **parameters)
     assert ask(api, "/api/v1/metadata", "POST")[0] == 405
 
 
@@ -171,10 +171,10 @@ def test_refusals(
     found, body = ask(api, f"/api/v1/{path}", **params)
     assert (found, body) == (status, {"status": "error", "errorType": kind, "error": message})
     if server is not None:
-        given = {name.replace("match", "match[]"): value for name, value in params.items()}
+        parameters = {name.replace("match", "match[]"): value for name, value in params.items()}
         if path == "query":
-            given.setdefault("time", str(NOW))
-        assert server.ask(path, **given) == body
+            parameters.setdefault("time", str(NOW))
+        assert server.ask(path, **parameters) == body
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +190,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 def test_series_labels_and_values_are_the_real_servers(api: PrometheusApi, server: RealPrometheus | None) -> None:
     window = {"start": str(START / 1000), "end": str(START / 1000 + 3600)}
-    asked: list[tuple[str, dict[str, str]]] = [
+    requests: list[tuple[str, dict[str, str]]] = [
         ("series", {"match": "up"}),
         ("series", {"match": '{job="web"}'}),
         ("labels", {}),
@@ -200,12 +200,12 @@ def test_series_labels_and_values_are_the_real_servers(api: PrometheusApi, serve
         ("label/pod/values", {"match": 'memory_bytes{pod=~"db.*"}'}),
         ("label/nope/values", {}),
     ]
-    for path, params in asked:
+    for path, params in requests:
         ours = data(api, path, **params, **window)
         assert isinstance(ours, list)
         if server is not None:
-            given = {name.replace("match", "match[]"): value for name, value in params.items()}
-            assert server.ask(path, **given, **window)["data"] == ours, path
+            parameters = {name.replace("match", "match[]"): value for name, value in params.items()}
+            assert server.ask(path, **parameters, **window)["data"] == ours, path
     assert data(api, "series", match=["up", "flag"], start="1", end="2") == []
 
 

@@ -114,9 +114,9 @@ def test_old_samples_and_then_old_series_are_forgotten() -> None:
     for at in range(1, 1000):
         long.append(at, [at])
     store.forget(1000)
-    kept = read(store, UP)
-    assert list(kept) == ["job=long"]
-    assert 900 in kept["job=long"] and min(kept["job=long"]) > 800
+    retained = read(store, UP)
+    assert list(retained) == ["job=long"]
+    assert 900 in retained["job=long"] and min(retained["job=long"]) > 800
     assert store.label_values("job") == ["long"]
     store.block([named("up", job="next")])
     assert store.refused == 0

@@ -1,6 +1,6 @@
 """The corpus of queries and the real server's answers to them, recorded in `answers.json.gz`.
 
-Run as a program (`python -m tests.promql.corpus`) this asks an installed Prometheus again and rewrites the record.
+Run as a program (`python -m tests.promql.corpus`) this queries an installed Prometheus again and rewrites the record.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.promql.samples import START, dataset
 HERE = Path(__file__).parent
 RECORD = HERE / "answers.json.gz"
 MISTAKES = HERE / "mistakes.json"
-"""Queries that are none, and what the real server says to them."""
+"""Invalid queries, and the error messages of the real server."""
 INSTANTS = (START + 31 * 60_000, START + 3_001_500)
 RANGE = (START + 17 * 60_000, START + 62 * 60_000, 195_000)
 """Start, end and step of every range query; the step is no multiple of the scrape interval's minute."""
@@ -90,7 +90,7 @@ def recorded() -> dict[str, list[Response]]:
     return found
 
 
-def asked(server: RealPrometheus, question: Question) -> Response:
+def fetch(server: RealPrometheus, question: Question) -> Response:
     return compact(server.ask(question.path, **question.parameters), question.is_ordered)
 
 
@@ -99,7 +99,7 @@ def record() -> None:
         server.write(dataset())
         answers: dict[str, list[Response]] = {}
         for question in questions():
-            answers.setdefault(question.query, []).append(asked(server, question))
+            answers.setdefault(question.query, []).append(fetch(server, question))
         found = {query: server.ask("query", query=query, time="1") for query in json.loads(MISTAKES.read_text())}
     mistakes = {query: answer["error"] for query, answer in found.items() if answer["status"] == "error"}
     MISTAKES.write_text(json.dumps(mistakes, indent=1, ensure_ascii=False) + "\n")

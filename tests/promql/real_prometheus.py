@@ -39,15 +39,15 @@ class RealPrometheus:
             found = json.load(error)
         return found
 
-    def write(self, givens: list[Given]) -> None:
-        """In order of time, as the receiver wants it."""
-        times = [at for given in givens for at, _ in given.samples]
+    def write(self, series: list[Given]) -> None:
+        """Send samples in order of time, as the receiver requires."""
+        times = [at for one in series for at, _ in one.samples]
         for begin in range(min(times), max(times) + 1, _BATCH):
             message = b""
-            for given in givens:
-                samples = [sample for sample in given.samples if begin <= sample[0] < begin + _BATCH]
+            for one in series:
+                samples = [sample for sample in one.samples if begin <= sample[0] < begin + _BATCH]
                 if samples:
-                    message += _field(1, _series(given.labels, samples))
+                    message += _field(1, _series(one.labels, samples))
             request = urllib.request.Request(f"{self.address}/api/v1/write", data=_snappy(message))
             urllib.request.urlopen(request, timeout=30).close()
 

@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from srearena.cluster.embedded.telemetry.metrics.api import PrometheusApi
-from tests.promql.corpus import INSTANTS, MISTAKES, Question, asked, compact, differences, queries, questions, recorded
+from tests.promql.corpus import INSTANTS, MISTAKES, Question, compact, differences, fetch, queries, questions, recorded
 from tests.promql.random_queries import RandomQueries
 from tests.promql.real_prometheus import BINARY, RealPrometheus, running
 from tests.promql.samples import dataset, loaded
@@ -71,7 +71,7 @@ def test_an_installed_prometheus_gives_the_recorded_answers(
 ) -> None:
     found: dict[str, list[Any]] = {}
     for question in questions():
-        found.setdefault(question.query, []).append(asked(server, question))
+        found.setdefault(question.query, []).append(fetch(server, question))
     for query, real in found.items():
         for ours, theirs in zip(answers[query], real, strict=True):
             assert not differences(ours, theirs), query
@@ -86,7 +86,7 @@ def test_random_queries_are_answered_alike(api: PrometheusApi, server: RealProme
         query = chance.one()
         for at in (INSTANTS[0], None):
             question = Question(query, at)
-            ours, theirs = compact(ask(api, question), question.is_ordered), asked(server, question)
+            ours, theirs = compact(ask(api, question), question.is_ordered), fetch(server, question)
             if all("found duplicate series" in answer.get("error", "") for answer in (ours, theirs)):
                 continue  # any two of them may be named
             assert not differences(ours, theirs), query

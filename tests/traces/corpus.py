@@ -1,7 +1,7 @@
 """A few traces, and questions about them whose answers were recorded from a real Jaeger (all-in-one 1.57).
 
 `python -m tests.traces.corpus QUERY_URL OTLP_URL | gzip -9 -n > tests/traces/golden/jaeger.json.gz` sends the traces to
-one that was just started and records what it says.
+one that was just started and records its responses.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Jaeger's query API, asked as its user interface asks it."""
+"""Jaeger's query API, used as its user interface does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store of spans: what it keeps, what it lets go, and that it says so."""
+"""The span store: what it stores, drops and counts."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def test_aggressive_retries_keep_a_storm_alive_after_its_trigger_is_gone(tmp_pat
     spike(lab, 400, 20)
     lab.wait(180)
     assert lab.failing("front", "work") > 0.9, "the load is what it was, the failure stays"
-    # Less load than the retries can multiply beyond capacity lets the line drain, and then the old load is fine again.
+    # Less load than the retries can multiply beyond capacity drains the queue; afterwards the old load is no problem.
     spike(lab, 5, 120)
     lab.wait(60)
     assert lab.failing("front", "work") < 0.01

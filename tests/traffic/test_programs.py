@@ -1,4 +1,4 @@
-"""How programs start, serve and die, given what they find in the cluster."""
+"""Startup, serving and end of modelled programs, depending on the state of the cluster."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_program_waits_for_what_it_needs_and_then_starts(tmp_path: Path) -> No
     lab.wait(40)
     assert lab.restarts("patient") == 0
     assert "no such host" in lab.logs("patient")
-    assert float(lab.fluid.call_fails[lab.call("load", "work").index]) == 1.0, "nobody listens yet"
+    assert float(lab.fluid.call_fails[lab.call("load", "work").index]) == 1.0, "nothing listens yet"
     lab.run("back", port=8080)
     lab.wait(40)
     assert lab.failing("patient", "work") == 0.0
@@ -119,7 +119,7 @@ def test_garbage_collection_eats_the_processor_as_its_percentage_falls(tmp_path:
 
 
 def test_the_same_seed_gives_the_same_spans_and_logs(tmp_path: Path) -> None:
-    def life(folder: Path) -> tuple[list[object], str]:
+    def run(folder: Path) -> tuple[list[object], str]:
         front = server("front", dependencies={"back": {"address": "back:8080", "protocol": "grpc"}})
         front["operations"]["work"] |= {"does": [{"call": "back work"}], "log": "{time} done in {milliseconds} ms {id}"}
         lab = Lab(
@@ -135,7 +135,7 @@ def test_the_same_seed_gives_the_same_spans_and_logs(tmp_path: Path) -> None:
         ]
         return spans, lab.logs("front")
 
-    assert life(tmp_path / "one") == life(tmp_path / "two")
+    assert run(tmp_path / "one") == run(tmp_path / "two")
 
 
 @pytest.mark.parametrize("browsers", ["true", "false"])

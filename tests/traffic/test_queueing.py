@@ -1,4 +1,4 @@
-"""What queueing theory and common sense say of a few programs, seen on a running cluster."""
+"""Laws of queueing theory, checked on programs of a running cluster."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_full_queue_turns_requests_away(tmp_path: Path) -> None:
     lab.run("worker", port=8080, resources={"limits": {"cpu": "1"}})
     lab.run("load")
     lab.wait(90)
-    assert lab.response("worker", "work") < 0.35, "nobody stands behind more than twenty others"
+    assert lab.response("worker", "work") < 0.35, "a queue has at most twenty requests"
     failing = float(lab.fluid.call_fails[lab.call("load", "work").index])
     assert failing == pytest.approx(1 / 3, abs=0.08)
 

@@ -29,12 +29,12 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
         "failure_log": "{time} work failed: {error} trace_id={trace_id}",
     }
     back = server("back", operation={"span": "shop.Back/Work", "fails": 0.2, "error": "no luck"})
-    made = Lab(tmp_path_factory.mktemp("lab"), [front, back, load("front", 40)])
-    made.run("front", port=8080)
-    made.run("back", port=8080)
-    made.run("load")
-    made.wait(600)
-    return made
+    lab = Lab(tmp_path_factory.mktemp("lab"), [front, back, load("front", 40)])
+    lab.run("front", port=8080)
+    lab.run("back", port=8080)
+    lab.run("load")
+    lab.wait(600)
+    return lab
 
 
 def test_span_metrics_count_calls_and_errors(lab: Lab) -> None:
