@@ -1,4 +1,4 @@
-"""A cluster made by hand: nodes, pods with open ports, Services with their slices, and a CoreDNS, nothing else."""
+"""A minimal cluster: nodes, pods with open ports, Services with their slices, and a CoreDNS."""
 
 from __future__ import annotations
 
@@ -167,8 +167,8 @@ class Bench:
     def change(self, resource: str, obj: Obj, *path: str, to: Any) -> Obj:
         """Store a changed copy of an object."""
         new = copy_of(self.store.get(resource, namespace_of(obj), name_of(obj)) or obj)
-        here = dig(new, *path[:-1]) if len(path) > 1 else new
-        here[path[-1]] = to
+        parent = dig(new, *path[:-1]) if len(path) > 1 else new
+        parent[path[-1]] = to
         return self.store.put(resource, new)
 
     def policy(self, name: str, namespace: str, spec: Obj) -> Obj:
@@ -196,7 +196,7 @@ class Bench:
         return self.network.reach(self.host(pod), host, port, protocol, timeout=timeout)
 
     def run(self, coroutine: Coroutine[Any, Any, T], limit: float = 1000.0) -> T:
-        """Live through a coroutine on the virtual clock."""
+        """Run a coroutine on the virtual clock."""
         task = self.clock.spawn(coroutine)
         end = self.clock.now + limit
         while not task.done.is_set:

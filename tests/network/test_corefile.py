@@ -1,4 +1,4 @@
-"""Corefiles: what each plugin does to an answer, and what a broken file makes CoreDNS say."""
+"""Corefiles: the effect of each plugin on replies, and the errors of CoreDNS on broken files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_template_can_deny_every_name_of_the_cluster() -> None:
     assert ask(bench, "web.default.svc.cluster.local.").rcode == "NOERROR"
 
 
-def test_a_template_makes_answers_from_groups() -> None:
+def test_a_template_generates_replies_from_groups() -> None:
     block = (
         "template IN A example {\n"
         '  match "^ip-(?P<a>[0-9]+)-([0-9]+)\\.example\\.$"\n'
@@ -62,7 +62,7 @@ def test_a_template_makes_answers_from_groups() -> None:
     assert ask(bench, "ip-3-4.example.", "AAAA").rcode == "SERVFAIL"
 
 
-def test_hosts_answer_inline_entries_and_fall_through_when_told() -> None:
+def test_hosts_serve_inline_entries_and_fall_through_when_configured() -> None:
     closed = served("hosts {\n 10.0.0.1 db.example.com db\n}\n" + KUBERNETES)
     assert values(ask(closed, "db.example.com.")) == ["10.0.0.1"]
     assert ask(closed, "web.default.svc.cluster.local.").rcode == "SERVFAIL"
@@ -124,7 +124,7 @@ def test_server_blocks_answer_for_their_zones_and_refuse_the_rest() -> None:
     assert ask(bench, "default.svc.cluster.local.").rcode == "NOERROR"
 
 
-def test_forward_asks_upstream_and_reports_a_dead_one() -> None:
+def test_forward_queries_upstream_and_reports_a_dead_one() -> None:
     lines: list[str] = []
     bench = served("errors\nforward . 8.8.8.8")
     bench.coredns["coredns"]._log = lines.append
@@ -139,7 +139,7 @@ def test_forward_asks_upstream_and_reports_a_dead_one() -> None:
     assert ask(bench, "example.com.").seconds == 2, "a server known to be down is tried once"
 
 
-def test_forward_to_an_address_where_nobody_answers_fails_lookups_outside_but_not_inside() -> None:
+def test_forward_to_an_unassigned_address_fails_external_lookups_only() -> None:
     bench = served(f"{KUBERNETES}\nforward . 192.0.2.53")
     web, client = bench.pod("web"), bench.pod("client", ports=())
     bench.service("web", pods=[web])

@@ -18,7 +18,7 @@ def test_a_full_tracking_table_drops_new_connections_until_entries_fade(bench: B
     assert bench.get(client, address).outcome is Outcome.CONNECTED
 
 
-def test_flows_that_somebody_carries_fill_the_table_too(bench: Bench) -> None:
+def test_declared_flows_fill_the_table_too(bench: Bench) -> None:
     web, client = bench.pod("web"), bench.pod("client", ports=())
     flows = bench.network.fabric.flows
     flows.set_limit("node-1", 1000)

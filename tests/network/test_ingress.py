@@ -1,4 +1,4 @@
-"""Ingress: which Service a host and a path lead to."""
+"""Ingress routing: the Service for a host and a path."""
 
 from __future__ import annotations
 
@@ -80,13 +80,13 @@ def test_the_older_of_two_equal_rules_wins() -> None:
     assert service(IngressTable([young, old]), "h", "/") == "old"
 
 
-def test_the_default_backend_takes_what_nobody_wants() -> None:
+def test_the_default_backend_gets_requests_without_rule() -> None:
     table = IngressTable([ingress("d", spec={"defaultBackend": backend("fallback"), "rules": []})])
     assert service(table, "whoever", "/x") == "fallback"
     assert service(IngressTable([]), "whoever", "/x") is None
 
 
-def test_tls_hosts_are_redirected_unless_told_otherwise() -> None:
+def test_tls_hosts_are_redirected_unless_disabled() -> None:
     tls = {"tls": [{"hosts": ["shop.example"], "secretName": "cert"}]}
     table = IngressTable([ingress("s", ("shop.example", "Prefix", "/", "web"), spec=tls)])
     routed = table.route("shop.example", "/")

@@ -1,4 +1,4 @@
-"""kube-proxy matters: its rules follow the cluster while it lives and rot when it is dead."""
+"""kube-proxy: its rules follow the cluster while it runs and are stale when it is dead."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from srearena.cluster.embedded.machine.networking.reachability import Outcome
 from tests.network.bench import Bench
 
 
-def test_without_any_kube_proxy_service_addresses_lead_nowhere() -> None:
+def test_without_any_kube_proxy_service_addresses_are_unreachable() -> None:
     bench = Bench(proxies=False, dns=False)
     web, client = bench.pod("web"), bench.pod("client", ports=())
     service = bench.service("web", pods=[web])
@@ -17,7 +17,7 @@ def test_without_any_kube_proxy_service_addresses_lead_nowhere() -> None:
     assert bench.reach(client, address).ok
 
 
-def test_a_dead_kube_proxy_leaves_its_rules_behind_and_they_rot() -> None:
+def test_a_dead_kube_proxy_leaves_stale_rules() -> None:
     bench = Bench()
     old, client = bench.pod("old"), bench.pod("client", ports=())
     other = bench.pod("other", node="node-2", ports=())

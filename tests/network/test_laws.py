@@ -1,4 +1,4 @@
-"""What holds of every answer: the same seed gives the same, forecasts agree with attempts, caches never lie."""
+"""Properties: the same seed gives the same results, forecasts agree with attempts, caches are never stale."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from srearena.cluster.embedded.network.links import Impairment, Quality, Scope
 from tests.network.bench import Bench
 
 
-class Story:
-    """A small cluster and things that can happen to it."""
+class Scenario:
+    """A small cluster and a sequence of changes to it."""
 
     def __init__(self) -> None:
         self.bench = Bench()
@@ -66,65 +66,65 @@ class Story:
             self.proxy_runs = True
 
     def fresh(self) -> list[tuple[Outcome, str]]:
-        """The truth, compiled anew."""
+        """The outcomes, compiled anew."""
         self.bench.network.fabric.move_epoch()
-        return self.known()
+        return self.cached()
 
-    def known(self) -> list[tuple[Outcome, str]]:
+    def cached(self) -> list[tuple[Outcome, str]]:
         forecast = self.bench.network.forecast(self.bench.host(self.client), "web", 80)
         return [(path.outcome, path.reason) for path in forecast.paths] or [(forecast.outcome, "")]
 
 
 EVENTS = [
-    Story.nothing,
-    Story.no_endpoints,
-    Story.all_endpoints,
-    Story.wrong_port,
-    Story.deny,
-    Story.allow,
-    Story.cut,
-    Story.mend,
-    Story.close,
-    Story.unplug,
-    Story.plug,
-    Story.kill_proxy,
-    Story.revive_proxy,
+    Scenario.nothing,
+    Scenario.no_endpoints,
+    Scenario.all_endpoints,
+    Scenario.wrong_port,
+    Scenario.deny,
+    Scenario.allow,
+    Scenario.cut,
+    Scenario.mend,
+    Scenario.close,
+    Scenario.unplug,
+    Scenario.plug,
+    Scenario.kill_proxy,
+    Scenario.revive_proxy,
 ]
-stories = st.lists(st.sampled_from(EVENTS), max_size=8)
+scenarios = st.lists(st.sampled_from(EVENTS), max_size=8)
 
 
 @settings(max_examples=60, deadline=None)
-@given(stories)
-def test_a_kept_answer_is_always_the_one_a_fresh_look_would_give(events: list[Callable[[Story], None]]) -> None:
-    story = Story()
-    story.known()
+@given(scenarios)
+def test_a_cached_route_equals_a_newly_compiled_one(events: list[Callable[[Scenario], None]]) -> None:
+    scenario = Scenario()
+    scenario.cached()
     for event in events:
-        event(story)
-        assert story.known() == story.fresh()
+        event(scenario)
+        assert scenario.cached() == scenario.fresh()
 
 
 @settings(max_examples=40, deadline=None)
-@given(stories)
-def test_attempts_end_as_forecast(events: list[Callable[[Story], None]]) -> None:
-    story = Story()
+@given(scenarios)
+def test_attempts_end_as_forecast(events: list[Callable[[Scenario], None]]) -> None:
+    scenario = Scenario()
     for event in events:
-        event(story)
-    possible = {outcome for outcome, _ in story.known()}
-    found = {story.bench.reach(story.client, "web", timeout=60).outcome for _ in range(5)}
+        event(scenario)
+    possible = {outcome for outcome, _ in scenario.cached()}
+    found = {scenario.bench.reach(scenario.client, "web", timeout=60).outcome for _ in range(5)}
     assert found <= possible
 
 
 @settings(max_examples=20, deadline=None)
-@given(stories)
-def test_the_same_story_has_the_same_end(events: list[Callable[[Story], None]]) -> None:
+@given(scenarios)
+def test_the_same_scenario_has_the_same_result(events: list[Callable[[Scenario], None]]) -> None:
     ends = []
     for _ in range(2):
-        story = Story()
-        story.bench.network.links.impair(Impairment(Quality(loss=0.2, jitter=0.01, delay=0.02)))
+        scenario = Scenario()
+        scenario.bench.network.links.impair(Impairment(Quality(loss=0.2, jitter=0.01, delay=0.02)))
         for event in events:
-            event(story)
+            event(scenario)
         ends.append(
-            [(reach.outcome, reach.seconds) for reach in (story.bench.reach(story.client, "web") for _ in "ab")]
+            [(reach.outcome, reach.seconds) for reach in (scenario.bench.reach(scenario.client, "web") for _ in "ab")]
         )
     assert ends[0] == ends[1]
 
@@ -139,7 +139,7 @@ def test_status_updates_that_route_nothing_leave_the_epoch_alone(bench: Bench) -
     assert bench.network.epoch > epoch
 
 
-def test_only_asking_uses_nothing_up(bench: Bench) -> None:
+def test_a_prediction_uses_no_resources(bench: Bench) -> None:
     web, client = bench.pod("web", node="node-2"), bench.pod("client", ports=())
     for _ in range(10):
         assert bench.reach(client, web["status"]["podIP"]).ok

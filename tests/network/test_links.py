@@ -1,4 +1,4 @@
-"""Bad links: what delay, loss, corruption, narrow bandwidth and partitions do to clients."""
+"""Impaired links: the effect of delay, loss, corruption, bandwidth limits and partitions on clients."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_black_hole_for_big_packets_lets_connections_stand_and_bodies_vanish(b
     assert result.outcome is Outcome.TIMEOUT and result.connected
 
 
-def test_a_partition_in_the_middle_of_a_wait_ends_in_success_when_it_heals(bench: Bench) -> None:
+def test_a_connection_attempt_succeeds_when_a_partition_ends_in_time(bench: Bench) -> None:
     web, client = bench.pod("web", node="node-2"), bench.pod("client", ports=())
     number = bench.network.links.partition(Scope.of(nodes=["node-2"]))
     bench.clock.after(5, bench.network.links.repair, number)
@@ -122,7 +122,7 @@ def test_impairments_of_one_way_add_up() -> None:
     assert HEALTHY.and_then(HEALTHY).is_healthy
 
 
-def test_the_forecast_tells_of_delay_and_loss(bench: Bench) -> None:
+def test_the_forecast_has_delay_and_loss(bench: Bench) -> None:
     web, client = bench.pod("web"), bench.pod("client", ports=())
     bench.service("web", pods=[web])
     bench.network.links.impair(

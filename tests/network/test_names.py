@@ -1,4 +1,4 @@
-"""Names: what a lookup in a pod finds, what it costs, and how it fails."""
+"""DNS lookups in a pod: results, cost and failures."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_verified_pod_names_need_a_pod() -> None:
 # Failure
 
 
-def test_a_name_nobody_has_walks_the_search_list(bench: Bench) -> None:
+def test_a_name_that_does_not_exist_is_tried_with_every_search_domain(bench: Bench) -> None:
     client = bench.pod("client", ports=())
     found, seconds = timed(bench, client, "nobody")
     assert found.status is DnsStatus.NXDOMAIN

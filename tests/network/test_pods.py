@@ -1,4 +1,4 @@
-"""Pods and nodes on the network: who listens, who is gone, who is down."""
+"""Pods and nodes on the network: open ports, deleted pods, nodes that are down."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_pod_addresses_are_not_routed_outside(bench: Bench) -> None:
     assert bench.network.reach(outside, web["status"]["podIP"], 80, timeout=4).outcome is Outcome.TIMEOUT
 
 
-def test_the_internet_is_a_small_place(bench: Bench) -> None:
+def test_only_known_external_sites_respond(bench: Bench) -> None:
     client = bench.pod("client", ports=())
     assert bench.reach(client, "example.com", 443).ok
     assert bench.reach(client, "www.google.com", 80).ok
@@ -83,7 +83,7 @@ def test_the_internet_is_a_small_place(bench: Bench) -> None:
     assert bench.reach(client, "2001:db8::1", 80).outcome is Outcome.UNREACHABLE
 
 
-def test_the_api_server_can_be_given_a_place_in_the_simulation(bench: Bench) -> None:
+def test_the_api_server_can_have_an_address_in_the_simulation(bench: Bench) -> None:
     from srearena.cluster.embedded.machine.networking.http_message import HttpRequest, HttpResponse
 
     async def version(request: HttpRequest) -> HttpResponse:

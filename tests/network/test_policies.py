@@ -1,4 +1,4 @@
-"""Network policies: who may talk to whom, and the laws that hold whatever they say."""
+"""Network policies: the connections they allow, and properties that hold for all of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def ingress_from(*peers: Any, ports: Any = None, **selector: str) -> Obj:
     return {"podSelector": {"matchLabels": selector}, "policyTypes": ["Ingress"], "ingress": [rule]}
 
 
-def test_a_pod_nobody_selects_talks_to_everybody(bench: Bench) -> None:
+def test_a_pod_without_policy_is_not_isolated(bench: Bench) -> None:
     one, two = bench.pod("one"), bench.pod("two", "shop")
     bench.policy("other", "default", ingress_from(app="nobody"))
     assert may(bench, one, two) and may(bench, two, one)
@@ -132,7 +132,7 @@ def test_the_node_reaches_its_own_pods_whatever_the_policy(bench: Bench) -> None
     assert bench.network.reach(nodes["node-2"], address, 80, timeout=1).outcome is Outcome.TIMEOUT
 
 
-def test_host_network_pods_are_not_held(bench: Bench) -> None:
+def test_host_network_pods_are_not_isolated(bench: Bench) -> None:
     agent = bench.pod("agent", spec={"hostNetwork": True}, ports=(9100,))
     web = bench.pod("web", node="node-2")
     bench.policy("deny", "default", {"podSelector": {"matchLabels": {"app": "agent"}}, "policyTypes": ["Egress"]})
@@ -171,7 +171,7 @@ policies = st.builds(
 )
 
 
-def town() -> tuple[Bench, list[Obj]]:
+def whole_cluster() -> tuple[Bench, list[Obj]]:
     bench = Bench(dns=False)
     bench.namespace("shop", app="a")
     pods = [
@@ -195,7 +195,7 @@ def reachable(bench: Bench, pods: list[Obj]) -> set[tuple[str, str]]:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(policies, max_size=3), st.data())
 def test_a_further_rule_never_takes_reachability_away(specs: list[Obj], data: st.DataObject) -> None:
-    bench, pods = town()
+    bench, pods = whole_cluster()
     for number, spec in enumerate(specs):
         bench.policy(f"p{number}", "default", spec)
     before = reachable(bench, pods)
@@ -211,7 +211,7 @@ def test_a_further_rule_never_takes_reachability_away(specs: list[Obj], data: st
 @settings(max_examples=30, deadline=None)
 @given(st.lists(policies, max_size=3))
 def test_a_policy_can_only_take_away_from_an_open_network(specs: list[Obj]) -> None:
-    bench, pods = town()
+    bench, pods = whole_cluster()
     everything = reachable(bench, pods)
     for number, spec in enumerate(specs):
         bench.policy(f"p{number}", "default", spec)
@@ -220,7 +220,7 @@ def test_a_policy_can_only_take_away_from_an_open_network(specs: list[Obj]) -> N
 
 
 def test_deny_all_everywhere_leaves_only_pods_with_themselves() -> None:
-    bench, pods = town()
+    bench, pods = whole_cluster()
     for namespace in ("default", "shop"):
         bench.policy("deny", namespace, DENY_ALL)
     assert reachable(bench, pods) == {(pod["metadata"]["name"],) * 2 for pod in pods}

@@ -1,4 +1,4 @@
-"""Services: from a name to a listener, and everything that can be missing on the way."""
+"""Services: from a name to a listener, and the failures on the path."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_wget_of_a_service_gets_the_page_of_its_pod(bench: Bench) -> None:
     assert bench.get(client, "web").outcome is Outcome.NXDOMAIN
 
 
-def test_wrong_target_port_is_refused_by_the_pod_and_heals_when_fixed(bench: Bench) -> None:
+def test_wrong_target_port_is_refused_by_the_pod_and_works_when_fixed(bench: Bench) -> None:
     web, client = bench.pod("web", ports=(8080,)), bench.pod("client", ports=())
     service = bench.service("web", pods=[web], port=80, target=9999)
     found = bench.reach(client, "web")

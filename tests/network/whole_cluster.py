@@ -15,7 +15,7 @@ from srearena.cluster.embedded.registry.identity import User
 ADMIN = User("kubernetes-admin", ("system:masters", "system:authenticated"))
 
 
-class Town:
+class WholeCluster:
     def __init__(self, workers: int = 2) -> None:
         self.assembly: Assembly = assemble(ClusterOptions(workers=workers, start=1_700_000_000.0, secret="s"))
         self.world = self.assembly.world
