@@ -275,7 +275,7 @@ class Routes:
         if owner is not None and not self._fabric.hosts.is_up(owner):
             return Outcome.TIMEOUT, 0.0, f"node {owner} is down"
         if owner is not None or within(address, NODE_RANGE):
-            return Outcome.NO_ROUTE, NEIGHBOUR_TIMEOUT, f"nobody has the address {address}"
+            return Outcome.NO_ROUTE, NEIGHBOUR_TIMEOUT, f"no host has the address {address}"
         return Outcome.TIMEOUT, 0.0, f"nothing answers at {address}"
 
     @staticmethod
