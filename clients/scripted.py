@@ -40,3 +40,6 @@ def actions_in(text: str) -> list[str]:
     paragraphs = re.split(r"\n\s*\n", text)
     uncommented = ("\n".join(line for line in p.splitlines() if not line.startswith("#")).strip() for p in paragraphs)
     return [action for action in uncommented if action]
+
+
+AGENT = ScriptedAgent

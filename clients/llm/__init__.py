@@ -6,4 +6,6 @@
 from clients.llm.agent import LlmAgent
 from clients.llm.settings import Settings
 
-__all__ = ["LlmAgent", "Settings"]
+__all__ = ["AGENT", "LlmAgent", "Settings"]
+
+AGENT = LlmAgent

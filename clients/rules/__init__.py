@@ -5,4 +5,6 @@
 
 from clients.rules.agent import RulesAgent
 
-__all__ = ["RulesAgent"]
+__all__ = ["AGENT", "RulesAgent"]
+
+AGENT = RulesAgent

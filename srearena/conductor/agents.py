@@ -1,7 +1,8 @@
 """Agents by name, found in the entry-point group `srearena.agents`.
 
-The agents that come with SREArena are entries of the same group (`pyproject.toml` declares them), so nothing here
-imports a client. An entry names a class, or a function that creates an agent from keyword options.
+An entry names a class, or a function that creates an agent from keyword options. An entry may also name a package:
+each of its modules that assigns `AGENT` is an agent under the module's name. The agents that come with SREArena are
+found that way (`clients`), so a new one is one new file; no module is imported before its agent is used.
 
 An agent is any class with `async def get_action(self, state: str) -> str`. Optional methods are called where present:
 `keep_record(note)` receives a function `note(kind, **facts)` that appends to the trial's session file;
@@ -13,8 +14,12 @@ receives the file with the agent's own identity in the cluster; `usage()` return
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from srearena.conductor.errors import ArenaError, UnknownProblem
@@ -50,4 +55,21 @@ def make_agent(name: str, options: Mapping[str, Any] | None = None) -> Agent:
 
 
 def _registered() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    points = entry_points(group=ENTRY_POINTS)
+    in_packages = [agent for point in points if not point.attr for agent in _agents_in(point.module)]
+    return {point.name: point for point in (*in_packages, *(point for point in points if point.attr))}
+
+
+@cache
+def _agents_in(package: str) -> tuple[EntryPoint, ...]:
+    """An entry for each module of a package that assigns `AGENT`, found without importing it."""
+    spec = find_spec(package)
+    folders = (spec.submodule_search_locations or ()) if spec is not None else ()
+    names = sorted({name for folder in folders for name in _agent_modules(Path(folder))})
+    return tuple(EntryPoint(name, f"{package}.{name}:AGENT", ENTRY_POINTS) for name in names)
+
+
+def _agent_modules(folder: Path) -> Iterator[str]:
+    for source in (*folder.glob("*.py"), *folder.glob("*/__init__.py")):
+        if re.search(r"^AGENT\b", source.read_text(encoding="utf-8"), re.MULTILINE):
+            yield source.parent.name if source.name == "__init__.py" else source.stem
