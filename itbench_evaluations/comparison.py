@@ -117,9 +117,9 @@ def _incident_means(trials: Trials) -> dict[str, float]:
 
 def trials_of(document: Mapping[str, Any], metric: str) -> dict[tuple[str, str], float]:
     """The values of one metric in a result document, keyed by (incident, trial)."""
-    found: dict[tuple[str, str], float] = {}
+    scores: dict[tuple[str, str], float] = {}
     for row in document.get("raw_results", []):
         value = row.get("flat_scores", {}).get(metric)
         if isinstance(value, int | float):
-            found[str(row["incident_id"]), str(row["trial_id"])] = float(value)
-    return found
+            scores[str(row["incident_id"]), str(row["trial_id"])] = float(value)
+    return scores

@@ -66,22 +66,22 @@ class ComponentGraph:
 
     def paths(self) -> list[tuple[str, ...]]:
         """The maximal simple paths, at most `MAX_PATHS`; `truncated` is set if there are more."""
-        found: list[tuple[str, ...]] = []
+        paths: list[tuple[str, ...]] = []
         steps = 0
         for start in self.starts():
             stack: list[tuple[str, ...]] = [(start,)]
             while stack:
                 steps += 1
-                if len(found) >= MAX_PATHS or steps > 50 * MAX_PATHS:
+                if len(paths) >= MAX_PATHS or steps > 50 * MAX_PATHS:
                     self.truncated = True
-                    return found
+                    return paths
                 path = stack.pop()
                 following = [node for node in self._out.get(path[-1], ()) if node not in path]
                 if not following or len(path) >= MAX_PATH_LENGTH:
-                    found.append(path)
+                    paths.append(path)
                 else:
                     stack.extend((*path, node) for node in reversed(following))
-        return found
+        return paths
 
     def longest_path(self) -> int:
         return max((len(path) for path in self.paths()), default=0)

@@ -155,7 +155,7 @@ class _Reading:
         """The entity, and whether its contributing flag was stated."""
         name = self.name(item)
         if not name:
-            self.note("entities without a name passed over")
+            self.note("entities without a name ignored")
             return None
         if not isinstance(item, Mapping):
             self.note("entities given as bare strings")
@@ -223,12 +223,12 @@ class _Reading:
         edges = []
         for item in items:
             if not isinstance(item, Mapping):
-                self.note("propagations that are not objects passed over")
+                self.note("propagations that are not objects ignored")
                 continue
             source = self.name(_end(item, ("source", "from", "src", "cause")))
             target = self.name(_end(item, ("target", "to", "dst", "destination")))
             if not source or not target:
-                self.note("propagations without source or target passed over")
+                self.note("propagations without source or target ignored")
                 continue
             if "source" not in item or "target" not in item:
                 self.note("`from`/`to` read as source and target")

@@ -8,7 +8,7 @@ from collections.abc import Generator, Mapping
 from pathlib import Path
 
 from clients.rules.direct import Direct
-from clients.rules.findings import Finding, conclude, trouble
+from clients.rules.findings import Finding, conclude, is_unhealthy
 from clients.rules.observations import QUERIES, World, command, namespace_in, read_alerts
 
 _ROUNDS = 2  # of repairs; chosen: a second round handles what the first one uncovers
@@ -51,7 +51,7 @@ class RulesAgent:
         findings = conclude(world)
         while True:
             if "Yes or No" in question:
-                suspicious = trouble(world) or any(finding.rank >= 2 for finding in findings)
+                suspicious = is_unhealthy(world) or any(finding.rank >= 2 for finding in findings)
                 question = yield block('submit("Yes")' if suspicious else 'submit("No")')
                 if "Yes or No" in question:  # the same question again: the system may have changed
                     yield from self._observe(world)

@@ -91,7 +91,7 @@ def workload_without_service(world: World) -> Iterator[Finding]:
         if service.name == workload.name or (service.selector and service.selector.items() <= workload.labels.items())
     }
     uncovered = [w for w in world.workloads.values() if w.name not in covered and w.ports and w.kind == "Deployment"]
-    if len(uncovered) == 1 and len(covered) > 2 and trouble(world):
+    if len(uncovered) == 1 and len(covered) > 2 and is_unhealthy(world):
         workload = uncovered[0]
         port = workload.ports[0]
         yield Finding(
@@ -208,7 +208,7 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def trouble(world: World) -> bool:
+def is_unhealthy(world: World) -> bool:
     """Whether the system is visibly unhealthy."""
     return (
         any(workload.unready for workload in world.workloads.values())

@@ -28,7 +28,7 @@
         draw("circle", { class: "point", cx: X(p.x), cy: Y(p.y), r: best.includes(p) ? 6 : 4 },
           draw("title", {}, p.row.agent.name + ": " + number(p.y) + ", " + shown(p.x))))),
       points.length <= 30 ? points.map((p) => draw("text", { x: X(p.x), y: Y(p.y) - 9, "text-anchor": X(p.x) > W / 2 ? "end" : "start" }, p.row.agent.name.slice(0, 24))) : null);
-    const table = srearena.table(title + ", on the front: nobody scores as much for less", [{ title: "Agent", name: true }, { title: "Score", number: true }, { title: unit, number: true }],
+    const table = srearena.table(title + ", Pareto front: no agent scores as much for less", [{ title: "Agent", name: true }, { title: "Score", number: true }, { title: unit, number: true }],
       best.map((p) => [make("a", { href: link(["agent", p.row.agent.name]) }, p.row.agent.name), number(p.y), shown(p.x)]));
     return make("section", {}, make("h2", {}, title), svg, table);
   }
