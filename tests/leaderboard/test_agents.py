@@ -23,10 +23,10 @@ from srearena.errors import SreArenaError
 def test_errors_become_reports(
     problem: BaseException, outcome: Outcome, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def carry_out(job: Any) -> None:
+    def execute(job: Any) -> None:
         raise problem
 
-    monkeypatch.setattr(agents.importlib, "import_module", lambda name: SimpleNamespace(carry_out=carry_out))
+    monkeypatch.setattr(agents.importlib, "import_module", lambda name: SimpleNamespace(execute=execute))
     job: Any = SimpleNamespace(agent={"kind": "cli"}, incident=SimpleNamespace(kind="snapshot"))
-    report = agents.carry_out(job)
+    report = agents.execute(job)
     assert (report.outcome, report.reason) == (outcome, reason)
