@@ -8,7 +8,7 @@ from srearena.cluster.embedded.telemetry.collectors.kube_state.collector import 
 from tests.collectors import real_kube_state
 from tests.collectors.real_kube_state import PROGRAM, ours, parsed, recorded, types
 
-# Not watched by the real program unless it is told to, and slices without its mix-up of labels.
+# Not watched by the real program unless configured, and slices without its mix-up of labels.
 ADDED = "kube_endpointslice_"
 # The recording has no object of this kind: the attach-detach controller takes away what no pod uses.
 UNSEEN = "kube_volumeattachment_"

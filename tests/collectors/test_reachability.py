@@ -159,7 +159,7 @@ def test_a_front_door_with_tls_needs_a_certificate_in_date(cluster: Observed) ->
     controller["spec"]["ports"] = [{"name": "http", "port": 80}, {"name": "https", "port": 443}]
     cluster.apply(yaml.safe_dump(controller), "ingress-nginx")
 
-    def shown(until: float) -> float:
+    def probe_success(until: float) -> float:
         now = datetime.fromtimestamp(cluster.world.clock.now, UTC)
         identity = self_signed("shop.example", "s", now - timedelta(days=90), now + timedelta(days=until))
         files = {"tls.crt": identity.certificate, "tls.key": identity.key}
@@ -171,7 +171,7 @@ def test_a_front_door_with_tls_needs_a_certificate_in_date(cluster: Observed) ->
         cluster.pass_time(75)
         return cluster.value("probe_success", namespace="shop", ingress="door", instance="http://shop.example/")
 
-    assert shown(30) == 1
-    assert shown(-1) == 0
+    assert probe_success(30) == 1
+    assert probe_success(-1) == 0
     assert cluster.value("probe_http_status_code", ingress="door", instance="http://shop.example/") == 0
-    assert shown(60) == 1
+    assert probe_success(60) == 1

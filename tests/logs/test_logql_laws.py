@@ -137,7 +137,7 @@ def test_what_was_put_between_literals_is_captured(parts: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("template", "shown"),
+    ("template", "expected_text"),
     [
         ("{{ range $k, $v := fromJson .j }}{{ $k }}:{{ $v }} {{ end }}", "a:1 b:x "),
         ("{{ with .missing }}x{{ else }}none{{ end }}", "none"),
@@ -151,10 +151,10 @@ def test_what_was_put_between_literals_is_captured(parts: list[str]) -> None:
         ("{{ end }}", None),
     ],
 )  # fmt: skip
-def test_templates(template: str, shown: str | None) -> None:
+def test_templates(template: str, expected_text: str | None) -> None:
     values = {"j": '{"a":1,"b":"x"}'}
-    if shown is None:
+    if expected_text is None:
         with pytest.raises(TemplateError):
             Template(template, FUNCTIONS).render(values, FUNCTIONS)
     else:
-        assert Template(template, FUNCTIONS).render(values, FUNCTIONS) == shown
+        assert Template(template, FUNCTIONS).render(values, FUNCTIONS) == expected_text

@@ -1,4 +1,4 @@
-"""Queries nobody thought of: put together at random from a grammar, over the metrics of `samples`.
+"""Random queries, generated from a grammar, over the metrics of `samples`.
 
 Left out is what has no one right answer: which of equal elements topk takes, the digits count_values turns into a
 label, the hour of infinity; and `@` inside functions of the time, which the recorded version evaluates wrongly.

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.promql.samples import Given, Sample
+from tests.promql.samples import Sample, SampleSeries
 
 BINARY = shutil.which("prometheus")
 _STALE = struct.pack("<Q", 0x7FF0000000000002)
@@ -39,7 +39,7 @@ class RealPrometheus:
             found = json.load(error)
         return found
 
-    def write(self, series: list[Given]) -> None:
+    def write(self, series: list[SampleSeries]) -> None:
         """Send samples in order of time, as the receiver requires."""
         times = [at for one in series for at, _ in one.samples]
         for begin in range(min(times), max(times) + 1, _BATCH):

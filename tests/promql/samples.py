@@ -26,64 +26,68 @@ Sample = tuple[int, float | None]
 
 
 @dataclass(frozen=True)
-class Given:
+class SampleSeries:
     labels: dict[str, str]
     samples: list[Sample]
 
 
-def dataset() -> list[Given]:
+def dataset() -> list[SampleSeries]:
     chance = random.Random(7)
     return list(_all(chance))
 
 
-def _all(chance: random.Random) -> Iterator[Given]:
+def _all(chance: random.Random) -> Iterator[SampleSeries]:
     for instance in ("a:80", "b:80", "c:80"):
         jitter = {"a:80": 0, "b:80": 37, "c:80": 4211}[instance]
         for code in ("200", "404", "500"):
             for method in ("GET", "POST"):
                 labels = {"job": "api", "instance": instance, "code": code, "method": method}
-                yield _given("http_requests_total", labels, _counter(chance, jitter, 40 if code == "200" else 2))
-    yield _given(
+                yield _sample_series(
+                    "http_requests_total", labels, _counter(chance, jitter, 40 if code == "200" else 2)
+                )
+    yield _sample_series(
         "http_requests_total", {"job": "web", "instance": "w:80", "code": "200", "method": "GET"}, _late(chance)
     )
     for instance, gone in (("a:80", None), ("b:80", 130), ("c:80", 200)):
-        yield _given("up", {"job": "api", "instance": instance}, _up(gone))
-    yield _given("up", {"job": "web", "instance": "w:80"}, [(t, 1.0 if i % 20 else 0.0) for i, t in _ticks()])
+        yield _sample_series("up", {"job": "api", "instance": instance}, _up(gone))
+    yield _sample_series("up", {"job": "web", "instance": "w:80"}, [(t, 1.0 if i % 20 else 0.0) for i, t in _ticks()])
     for number, pod in enumerate(("api-0", "api-1", "api-2", "db-0", "db-1")):
         labels = {"namespace": "shop", "pod": pod, "node": f"n{number % 2}"}
         wave = [(t, 1e8 * (number + 1) + 3e7 * math.sin(i / 9 + number) + 1e5 * i) for i, t in _ticks(number * 11)]
-        yield _given("memory_bytes", labels, wave)
-        yield _given(
+        yield _sample_series("memory_bytes", labels, wave)
+        yield _sample_series(
             "memory_limit_bytes", {"namespace": "shop", "pod": pod}, [(t, 2e8 * (1 + number)) for _, t in _ticks()]
         )
         owner = {"namespace": "shop", "pod": pod, "owner": pod.split("-")[0], "tier": "back" if "db" in pod else ""}
-        yield _given("pod_info", owner, [(t, 1.0) for _, t in _ticks()])
+        yield _sample_series("pod_info", owner, [(t, 1.0) for _, t in _ticks()])
     for node in ("n0", "n1"):
-        yield _given("node_info", {"node": node, "version": f"v1.{node[1]}"}, [(t, 1.0) for _, t in _ticks()])
-        yield _given("temperature", {"node": node}, [(t, round(20 * math.sin(i / 30) - 3, 3)) for i, t in _ticks()])
-    yield _given("temperature", {"node": "n2"}, [(t, float(i % 7)) for i, t in _ticks() if not 60 <= i < 100])
+        yield _sample_series("node_info", {"node": node, "version": f"v1.{node[1]}"}, [(t, 1.0) for _, t in _ticks()])
+        yield _sample_series(
+            "temperature", {"node": node}, [(t, round(20 * math.sin(i / 30) - 3, 3)) for i, t in _ticks()]
+        )
+    yield _sample_series("temperature", {"node": "n2"}, [(t, float(i % 7)) for i, t in _ticks() if not 60 <= i < 100])
     for kind, values in (
         ("nan", [math.nan]),
         ("inf", [math.inf, 1.0]),
         ("ninf", [-math.inf]),
         ("mix", [1.0, math.nan, 3.0]),
     ):
-        yield _given("weird", {"kind": kind}, [(t, values[i % len(values)]) for i, t in _ticks()])
-    yield _given("flag", {"name": "x"}, [(t, float(i // 50 % 2)) for i, t in _ticks()])
-    yield _given("flag", {"name": "y"}, [(t, 0.0 if i % 3 else float(i)) for i, t in _ticks(500)])
-    yield _given("alternating", {"phase": "on"}, [(t, 1.0 if i // 40 % 2 else None) for i, t in _ticks()])
-    yield _given("alternating", {"phase": "off"}, [(t, None if i // 40 % 2 else 1.0) for i, t in _ticks()])
-    yield _given(
+        yield _sample_series("weird", {"kind": kind}, [(t, values[i % len(values)]) for i, t in _ticks()])
+    yield _sample_series("flag", {"name": "x"}, [(t, float(i // 50 % 2)) for i, t in _ticks()])
+    yield _sample_series("flag", {"name": "y"}, [(t, 0.0 if i % 3 else float(i)) for i, t in _ticks(500)])
+    yield _sample_series("alternating", {"phase": "on"}, [(t, 1.0 if i // 40 % 2 else None) for i, t in _ticks()])
+    yield _sample_series("alternating", {"phase": "off"}, [(t, None if i // 40 % 2 else 1.0) for i, t in _ticks()])
+    yield _sample_series(
         "disk_free_bytes", {"device": "sda"}, [(t, 1e10 - 2e6 * i + 1e6 * chance.random()) for i, t in _ticks()]
     )
-    yield _given("disk_free_bytes", {"device": "sdb"}, [(t, 5e9) for _, t in _ticks()])
-    yield _given("lonely", {"a": "1", "b": "x y", "c": 'quote"d'}, [(t, 42.0) for _, t in _ticks()][:120])
-    yield _given("started_seconds", {"job": "api"}, [(t, 1.7040852e9) for _, t in _ticks()])
+    yield _sample_series("disk_free_bytes", {"device": "sdb"}, [(t, 5e9) for _, t in _ticks()])
+    yield _sample_series("lonely", {"a": "1", "b": "x y", "c": 'quote"d'}, [(t, 42.0) for _, t in _ticks()][:120])
+    yield _sample_series("started_seconds", {"job": "api"}, [(t, 1.7040852e9) for _, t in _ticks()])
     yield from _histogram(chance, "request_duration_seconds", (0.1, 0.5, 1.0, 2.5))
 
 
-def _given(name: str, labels: dict[str, str], samples: list[Sample]) -> Given:
-    return Given({"__name__": name, **{key: value for key, value in labels.items() if value}}, samples)
+def _sample_series(name: str, labels: dict[str, str], samples: list[Sample]) -> SampleSeries:
+    return SampleSeries({"__name__": name, **{key: value for key, value in labels.items() if value}}, samples)
 
 
 def _ticks(shift: int = 0) -> list[tuple[int, int]]:
@@ -116,7 +120,7 @@ def _up(gone: int | None) -> list[Sample]:
     return samples if gone is None else samples[: gone + 1]
 
 
-def _histogram(chance: random.Random, name: str, bounds: tuple[float, ...]) -> Iterator[Given]:
+def _histogram(chance: random.Random, name: str, bounds: tuple[float, ...]) -> Iterator[SampleSeries]:
     for instance in ("a:80", "b:80"):
         counts = [0.0] * (len(bounds) + 1)
         rows: list[list[float]] = []
@@ -128,20 +132,24 @@ def _histogram(chance: random.Random, name: str, bounds: tuple[float, ...]) -> I
             rows.append(list(counts))
         for position, text in enumerate([*map(str, bounds), "+Inf"]):
             labels = {"instance": instance, "le": text, "job": "api"}
-            yield _given(f"{name}_bucket", labels, [(t, rows[i][position]) for i, t in _ticks()])
-        yield _given(f"{name}_count", {"instance": instance, "job": "api"}, [(t, rows[i][-1]) for i, t in _ticks()])
-        yield _given(f"{name}_sum", {"instance": instance, "job": "api"}, [(t, rows[i][-1] * 0.8) for i, t in _ticks()])
+            yield _sample_series(f"{name}_bucket", labels, [(t, rows[i][position]) for i, t in _ticks()])
+        yield _sample_series(
+            f"{name}_count", {"instance": instance, "job": "api"}, [(t, rows[i][-1]) for i, t in _ticks()]
+        )
+        yield _sample_series(
+            f"{name}_sum", {"instance": instance, "job": "api"}, [(t, rows[i][-1] * 0.8) for i, t in _ticks()]
+        )
 
 
-def loaded(givens: list[Given]) -> MetricStore:
+def loaded(series: list[SampleSeries]) -> MetricStore:
     """The same samples in our store, series with equal times in one block."""
     store = MetricStore()
-    groups: dict[tuple[int, ...], list[Given]] = {}
-    for given in givens:
-        groups.setdefault(tuple(at for at, _ in given.samples), []).append(given)
+    groups: dict[tuple[int, ...], list[SampleSeries]] = {}
+    for one in series:
+        groups.setdefault(tuple(at for at, _ in one.samples), []).append(one)
     for times, members in groups.items():
-        block = store.block([given.labels for given in members])
-        rows = np.array([[_cell(value) for _, value in given.samples] for given in members])
+        block = store.block([one.labels for one in members])
+        rows = np.array([[_cell(value) for _, value in one.samples] for one in members])
         for column, at in enumerate(times):
             block.append(at / 1000, rows[:, column])
     return store

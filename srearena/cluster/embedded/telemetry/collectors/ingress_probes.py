@@ -2,7 +2,7 @@
 
 A request takes time, and other programs take part in serving it, so a probe is sent at one scrape and its result
 reported at the next. The controller is found by the Service of its chart; without one nothing is probed. A redirect to
-HTTPS is followed and needs a valid certificate for the host, whoever signed it.
+HTTPS is followed and needs a valid certificate for the host; its issuer is not checked.
 """
 
 from __future__ import annotations

@@ -111,8 +111,8 @@ def evaluate(store: LogStore, metric: Metric, steps: Sequence[int], read: Read |
 def summed_early(aggregation: VectorAggregation) -> Metric:
     """What is aggregated, already grouped where that changes nothing but the work: a sum of sums.
 
-    Where a sum over everything is asked for, Loki does not even parse lines for labels that nobody looks at, so lines
-    that cannot be parsed do no harm there.
+    For a sum over everything Loki does not parse lines for labels that are not used, so lines that cannot be parsed
+    cause no error there.
     """
     inner = aggregation.inner
     if aggregation.operation != "sum" or not isinstance(inner, RangeAggregation) or inner.operation not in _ADDITIVE:

@@ -30,7 +30,7 @@ class _Text(str):
 _decoder = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str, strict=False)
 _decode, _raw_decode = _decoder.decode, _decoder.raw_decode
 _decode_kinds = json.JSONDecoder(parse_float=_Text, parse_int=_Text, parse_constant=_Text, strict=False).decode
-"""As the former, where numbers and texts must be told apart."""
+"""The same, where numbers and texts must be distinguished."""
 _SPACE = re.compile(r"[ \t\n\r]*")
 
 
@@ -121,8 +121,8 @@ def path_steps(expression: str) -> tuple[str | int, ...]:
     return tuple(steps)
 
 
-def _json_paths(wanted: tuple[tuple[str, str], ...]) -> Step:
-    paths = [(name, path_steps(expression)) for name, expression in wanted]
+def _json_paths(fields: tuple[tuple[str, str], ...]) -> Step:
+    paths = [(name, path_steps(expression)) for name, expression in fields]
 
     def step(line: Line) -> bool:
         if not line.text:

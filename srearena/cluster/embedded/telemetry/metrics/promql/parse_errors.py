@@ -62,7 +62,7 @@ class _Reader:
 
     def unexpected(self, context: str | None = None, expected: str = "") -> ParseProblem:
         place = self._context[-1] if context is None else context
-        message = f"unexpected {self.token.shown}" + (f" in {place}" if place else "")
+        message = f"unexpected {self.token.description}" + (f" in {place}" if place else "")
         return ParseProblem(self.token.at, message + (f", expected {expected}" if expected else ""))
 
     def expect(self, kind: str, context: str | None = None, expected: str = "") -> Token:

@@ -43,7 +43,7 @@ class Token:
     at: int
 
     @property
-    def shown(self) -> str:
+    def description(self) -> str:
         """Return the token as messages name it."""
         match self.kind:
             case "end":
