@@ -18,7 +18,7 @@ from time import perf_counter
 
 from srearena.cluster.embedded.telemetry.metrics.api import PrometheusApi
 from tests.promql.real_prometheus import BINARY, running
-from tests.promql.samples import INTERVAL, START, Given, loaded
+from tests.promql.samples import INTERVAL, START, SampleSeries, loaded
 
 SERVICES = 20
 BOUNDS = ("5", "10", "25", "50", "100", "250", "500", "1000", "2500", "5000", "+Inf")
@@ -38,7 +38,7 @@ QUERIES = {
 }
 
 
-def samples(pods: int, hours: float) -> list[Given]:
+def samples(pods: int, hours: float) -> list[SampleSeries]:
     chance = random.Random(1)
     times = [START + index * INTERVAL for index in range(round(hours * 3_600_000 / INTERVAL))]
 
@@ -49,16 +49,18 @@ def samples(pods: int, hours: float) -> list[Given]:
     all_series = []
     for number in range(pods):
         labels = {"pod": f"pod-{number}", "service": f"service-{number % SERVICES}", "namespace": "shop"}
-        all_series.append(Given({"__name__": "container_cpu_usage_seconds_total", **labels}, counter(3.0)))
+        all_series.append(SampleSeries({"__name__": "container_cpu_usage_seconds_total", **labels}, counter(3.0)))
         gauge: list[tuple[int, float | None]] = [(at, 1e8 + chance.random() * 1e7) for at in times]
-        all_series.append(Given({"__name__": "container_memory_working_set_bytes", **labels}, gauge))
-        all_series.append(Given({"__name__": "kube_pod_limit", "pod": f"pod-{number}"}, [(at, 2e8) for at in times]))
+        all_series.append(SampleSeries({"__name__": "container_memory_working_set_bytes", **labels}, gauge))
+        all_series.append(
+            SampleSeries({"__name__": "kube_pod_limit", "pod": f"pod-{number}"}, [(at, 2e8) for at in times])
+        )
         for code in ("200", "500"):
-            all_series.append(Given({"__name__": "calls_total", "code": code, **labels}, counter(20.0)))
+            all_series.append(SampleSeries({"__name__": "calls_total", "code": code, **labels}, counter(20.0)))
     for number in range(SERVICES):
         for bound in BOUNDS:
             labels = {"__name__": "duration_bucket", "service": f"service-{number}", "le": bound}
-            all_series.append(Given(labels, counter(5.0)))
+            all_series.append(SampleSeries(labels, counter(5.0)))
     return all_series
 
 
