@@ -257,6 +257,8 @@ def test_servers_share_their_data_and_a_new_one_finds_them(fleet: Deployed) -> N
 
 
 def test_without_its_stores_a_running_server_answers_nothing(fleet: Deployed) -> None:
+    sql(fleet, "CREATE TABLE satellite_sim.kept (text VARCHAR(20))")
+    sql(fleet, "INSERT INTO satellite_sim.kept VALUES ('hello')")
     fleet.api.patch("deployments", "tidb-controller-manager", {"spec": {"replicas": 0}}, OPERATOR)
     fleet.api.scale("statefulsets", "basic-tikv", 0, DATABASE)
     fleet.wait(60)
@@ -264,7 +266,7 @@ def test_without_its_stores_a_running_server_answers_nothing(fleet: Deployed) ->
     fleet.api.scale("statefulsets", "basic-tikv", 1, DATABASE)
     fleet.api.patch("deployments", "tidb-controller-manager", {"spec": {"replicas": 1}}, OPERATOR)
     fleet.wait(120)
-    assert sql(fleet, "SELECT text FROM satellite_sim.notes").strip() == "hello"
+    assert sql(fleet, "SELECT text FROM satellite_sim.kept").strip() == "hello"
 
 
 def test_tidb_does_not_start_without_its_stores(fleet: Deployed) -> None:
