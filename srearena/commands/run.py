@@ -13,7 +13,7 @@ import click
 
 from srearena.backends import backend_options, chosen_config
 from srearena.conductor.agents import agent_names, make_agent
-from srearena.conductor.episode.outcome import Limits
+from srearena.conductor.episode.outcome import Limits, Outcome
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.problems.registry import ProblemRegistry
@@ -128,6 +128,8 @@ def command(
         click.style(f"{count} {outcome}", fg=outcome_colour(outcome)) for outcome, count in figures["outcomes"].items()
     )
     click.echo(f"\n{figures['trials']} trials: {outcomes}")
+    for outcome, reason in _errors(results):
+        click.echo(f"  {outcome}: {reason}")
     if not_started:
         click.echo(f"{not_started} more were not started: the budget is spent. Resume with a larger --budget-usd.")
     for stage, counts in figures["stages"].items():
@@ -137,6 +139,13 @@ def command(
 
 def _same(result: dict[str, object], trial: Trial) -> bool:
     return result.get("problem") == trial.problem and result.get("trial") == trial.number
+
+
+def _errors(results: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Every distinct error, of agents and of environments, that ended a trial: outcome and reason."""
+    errors = (Outcome.AGENT_ERROR.value, Outcome.ENVIRONMENT_ERROR.value)
+    reasons = [(str(result["outcome"]), str(result["reason"])) for result in results if result["outcome"] in errors]
+    return list(dict.fromkeys(reasons))
 
 
 def _options(pairs: tuple[str, ...]) -> dict[str, object]:
