@@ -9,8 +9,8 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from srearena.cluster.embedded.image_references import parse_reference
 from srearena.cluster.embedded.machine.images.catalogue import Catalogue
-from srearena.cluster.embedded.machine.images.reference import parse_reference
 from srearena.service.apps.registry import find_application
 
 NAMES = ("astronomy-shop", "train-ticket", "fleetcast")

@@ -8,8 +8,8 @@ from itertools import pairwise
 import orjson
 import pytest
 
+from srearena.cluster.embedded.image_references import InvalidReference, parse_reference
 from srearena.cluster.embedded.machine.images.catalogue import Catalogue, PullError, register_images
-from srearena.cluster.embedded.machine.images.reference import InvalidReference, parse_reference
 from tests.kubelet.harness import Lab
 
 _NOT_FOUND = (

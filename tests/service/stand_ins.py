@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from srearena.cluster.embedded.image_references import parse_reference
 from srearena.cluster.embedded.machine.images import catalogue
-from srearena.cluster.embedded.machine.images.reference import parse_reference
 from srearena.cluster.embedded.machine.processes.process import Process
 from srearena.cluster.embedded.programs import registry
 from srearena.cluster.embedded.programs.base import Program

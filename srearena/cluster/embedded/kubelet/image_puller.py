@@ -10,6 +10,7 @@ import orjson
 from srearena.cluster.embedded.client import Client
 from srearena.cluster.embedded.clock import Clock
 from srearena.cluster.embedded.durations import format_duration
+from srearena.cluster.embedded.image_references import DEFAULT_REGISTRY, InvalidReference, parse_reference
 from srearena.cluster.embedded.kubelet.backoff import BackOff
 from srearena.cluster.embedded.kubelet.reasons import (
     ERR_IMAGE_NEVER_PULL,
@@ -19,7 +20,6 @@ from srearena.cluster.embedded.kubelet.reasons import (
     NotStarted,
 )
 from srearena.cluster.embedded.machine.images.catalogue import PullError
-from srearena.cluster.embedded.machine.images.reference import DEFAULT_REGISTRY, InvalidReference, parse_reference
 from srearena.cluster.embedded.machine.images.store import Image, ImageStore
 from srearena.cluster.embedded.objects import Obj, namespace_of, uid_of
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import orjson
 
-from srearena.cluster.embedded.machine.images.reference import Reference, parse_reference
+from srearena.cluster.embedded.image_references import Reference, parse_reference
 
 ENTRY_POINTS = "srearena.images"
 RESOLVER = "172.18.0.1:53"

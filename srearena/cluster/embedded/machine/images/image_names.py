@@ -1,4 +1,8 @@
-"""Image references as program names: repository, tag and digest of a string like `docker.io/library/nginx:1.27`."""
+"""Image references as program names: repository, tag and digest of a string like `docker.io/library/nginx:1.27`.
+
+Unlike `image_references`, which refuses what a container runtime refuses, this accepts any text: a program is looked up
+by name, in any registry, letter case and mirror.
+"""
 
 from __future__ import annotations
 

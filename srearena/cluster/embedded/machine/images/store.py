@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from random import Random
 
 from srearena.cluster.embedded.clock import Clock
+from srearena.cluster.embedded.image_references import Reference, parse_reference
 from srearena.cluster.embedded.machine.files.inodes import Space
 from srearena.cluster.embedded.machine.images.catalogue import Catalogue, PullError
-from srearena.cluster.embedded.machine.images.reference import Reference, parse_reference
 from srearena.cluster.embedded.objects import Obj
 
 RESOLVE_SECONDS = 0.3

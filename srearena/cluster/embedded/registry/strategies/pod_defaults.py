@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from srearena.cluster.embedded.image_references import InvalidReference, parse_reference
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.registry.strategies.amounts import settle
-from srearena.cluster.embedded.registry.strategies.image_names import effective_tag
 from srearena.cluster.embedded.registry.strategies.parts import fill, part
 from srearena.cluster.embedded.registry.strategies.pod_resources import default_pod_level
 
@@ -137,7 +137,12 @@ def default_claim_spec(spec: Obj) -> None:
 
 
 def pull_policy(image: str | None) -> str:
-    return "Always" if effective_tag(image or "") == "latest" else "IfNotPresent"
+    """`Always` for an image whose tag is `latest`, named or implied; a malformed name has no tag."""
+    try:
+        tag = parse_reference(image or "").tag
+    except InvalidReference:
+        tag = ""
+    return "Always" if tag == "latest" else "IfNotPresent"
 
 
 def _default_size_limit(source: Obj) -> None:
