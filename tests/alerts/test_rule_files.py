@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from importlib import resources
-from pathlib import Path
 
 import pytest
 
-from srearena.cluster.embedded.telemetry.alerts import rule_files
+from srearena.cluster import alert_rules
 from srearena.cluster.embedded.telemetry.alerts.rule_files import RuleFileError, packaged_groups, read_rules
 from srearena.cluster.embedded.telemetry.alerts.templates import Template, TemplateError
 
@@ -34,10 +32,8 @@ def test_every_packaged_alert_says_what_is_wrong_and_how_bad_it_is() -> None:
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (Debian: prometheus)")
 def test_promtool_accepts_the_packaged_rules() -> None:
-    folder = Path(str(resources.files(rule_files.__package__) / "rules"))
-    done = subprocess.run(
-        ["promtool", "check", "rules", *sorted(folder.glob("*.yaml"))], capture_output=True, text=True
-    )
+    files = sorted(alert_rules.DIRECTORY.glob("*.yaml"))
+    done = subprocess.run(["promtool", "check", "rules", *files], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from srearena import cluster as environments
+from srearena.cluster import alert_rules
 from srearena.cluster.base import Cluster, TelemetryEndpoints
 from srearena.cluster.kubernetes import observe
 from srearena.conductor.shared_cluster.forwarding import Forwarding, Target
@@ -20,7 +20,6 @@ from srearena.service.manifests import Manifest, in_order, read_manifests
 
 NAMESPACE = "observe"
 _MANIFESTS = Path(observe.__file__).parent
-_RULES = Path(environments.__file__).parent / "embedded" / "telemetry" / "alerts" / "rules"
 PORTS = {"prometheus": 9090, "loki": 3100, "jaeger": 16686, "alertmanager": 9093}
 """The backends to discover, and the Service port that identifies each."""
 
@@ -31,9 +30,9 @@ def stack() -> list[Manifest]:
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": "prometheus-rules", "namespace": NAMESPACE},
-        "data": {path.name: path.read_text() for path in sorted(_RULES.glob("*.yaml"))},
+        "data": alert_rules.rule_files(),
     }
-    return in_order([*read_manifests(_MANIFESTS), Manifest(_RULES, 1, rules)])
+    return in_order([*read_manifests(_MANIFESTS), Manifest(alert_rules.DIRECTORY, 1, rules)])
 
 
 def install(cluster: Cluster, api: Kubernetes) -> None:

@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import resources
 from typing import Any
 
 import yaml
 
+from srearena.cluster.alert_rules import rule_files
 from srearena.cluster.embedded.telemetry.alerts.templates import Template, TemplateError
 from srearena.cluster.embedded.telemetry.metrics.labels import NAME
 from srearena.cluster.embedded.telemetry.metrics.parameters import duration_ms
@@ -55,12 +55,7 @@ class RuleGroup:
 @lru_cache(maxsize=1)
 def packaged_groups() -> tuple[RuleGroup, ...]:
     """Return the rules that come with the cluster."""
-    folder = resources.files(__package__) / "rules"
-    groups: list[RuleGroup] = []
-    for entry in sorted(folder.iterdir(), key=lambda each: each.name):
-        if entry.name.endswith(".yaml"):
-            groups += read_rules(entry.read_text(), entry.name)
-    return tuple(groups)
+    return tuple(group for file, text in rule_files().items() for group in read_rules(text, file))
 
 
 def read_rules(text: str, file: str) -> list[RuleGroup]:
