@@ -47,7 +47,7 @@ def unavailable_reason() -> str | None:
         if _docker("image", "inspect", "--format", "{{.Id}}", image()).returncode != 0:
             return f"the Docker image {image()} is not on this machine: docker pull {image()}"
     except (OSError, subprocess.TimeoutExpired) as problem:
-        return f"Docker does not work here: {problem}"
+        return f"Docker does not work on this machine: {problem}"
     return None
 
 

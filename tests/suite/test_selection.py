@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import yaml
 from tests import selection
 from tests.selection import ALLOWED_SKIPS, FOLDER, forbidden_skip, in_order, is_fast, rotating_slice, slow_tests
 from tests.surroundings import ROOT
+from zero import docker, sandbox
 
 PACKAGES = ("clients", "itbench_evaluations", "itbench_leaderboard", "sre_tools", "srearena", "website", "zero")
 
@@ -75,6 +77,21 @@ def test_only_listed_skips_are_allowed(tmp_path: Path, monkeypatch: pytest.Monke
     failed.write_text("ray\nhelm\n")
     assert forbidden_skip("helm is not installed") is None
     assert "does not list it" in str(forbidden_skip("no time today"))
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"), [("bwrap", sandbox.unavailable_reason), ("docker", docker.unavailable_reason)]
+)
+def test_a_sandbox_that_does_not_work_is_an_allowed_skip(
+    program: str, reason: Callable[[], str | None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing = tmp_path / program
+    failing.write_text("#!/bin/sh\nexit 1\n")
+    failing.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    text = reason()
+    assert text is not None and "does not work" in text
+    assert forbidden_skip(text) is None
 
 
 def test_every_allowed_skip_says_why() -> None:
