@@ -6,6 +6,8 @@ import http.client
 import json
 import os
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,8 +17,10 @@ from typing import Any
 
 import pytest
 
+from srearena import ground_truth
 from zero.errors import RequestError
 from zero.relay import Endpoint, run_relay
+from zero.sandbox import _package_paths
 
 GOOD = '{"entities": [], "propagations": [], "alerts_explained": []}'
 Agent = Callable[[str], str]
@@ -60,7 +64,11 @@ found = {
     "written": attempt(lambda: (snapshot / "new").write_text("x")),
     "overwritten": attempt(lambda: (snapshot / "otel_logs_raw.tsv").write_text("x")),
     "key": attempt(lambda: (snapshot / "ground_truth.yaml").read_text()),
-    "keys": [str(p) for p in pathlib.Path("/").glob("*/**/ground_truth*") if "/proc/" not in str(p)][:5],
+    "keys": [
+        str(p)
+        for p in pathlib.Path("/").glob("*/**/ground_truth*")
+        if "/proc/" not in str(p) and str(p) != spec["reader"]
+    ][:5],
     "secret": attempt(lambda: pathlib.Path(spec["secret"]).read_text()),
     "record": attempt(lambda: pathlib.Path("traces/x").write_text("x")),
     "home": attempt(lambda: sorted(os.listdir("/root")) + sorted(os.listdir("/home"))),
@@ -82,7 +90,13 @@ def test_the_agent_sees_its_room_and_nothing_else(
     command = agent(f"{LOOKS}\npathlib.Path(sys.argv[2]).write_text('{GOOD}')")
     workspace.mkdir()
     with web("hello") as allowed, web("never") as refused:
-        spec = {"snapshot": str(snapshot), "secret": str(secret), "allowed": allowed, "refused": refused}
+        spec = {
+            "snapshot": str(snapshot),
+            "secret": str(secret),
+            "allowed": allowed,
+            "refused": refused,
+            "reader": str(Path(ground_truth.__file__).parent),  # the package that reads keys, not a key
+        }
         (workspace / "spec.json").write_text(json.dumps(spec))
         done = zero(
             *("--cli", "command", "--command", command, "--sandbox", "require", "-r", str(snapshot)),
@@ -240,3 +254,19 @@ def test_a_real_server_is_reached_through_a_forward() -> None:
         connection.request("GET", "/")
         assert connection.getresponse().read() == b"hello"
         connection.close()
+
+
+def test_the_sandbox_contains_every_module_that_the_offline_tools_import() -> None:
+    program = (
+        "import pkgutil, sys\n"
+        "from sre_tools import offline_incident_analysis as server\n"
+        "for module in pkgutil.walk_packages(server.__path__, server.__name__ + '.'):\n"
+        "    __import__(module.name)\n"
+        "print(*(module.__file__ for name, module in list(sys.modules.items())"
+        " if name.partition('.')[0] in ('srearena', 'sre_tools')), sep='\\n')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    imported = [Path(line) for line in done.stdout.splitlines()]
+    visible, _ = _package_paths()
+    assert len(imported) > 30
+    assert [path for path in imported if not any(path.is_relative_to(place) for place in visible)] == []
