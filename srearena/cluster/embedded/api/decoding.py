@@ -1,7 +1,7 @@
-"""From the bytes of a body to an object of the kind that is expected there, in the form the server keeps it in.
+"""Decode the bytes of a request body to an object of the expected kind, in the form in which the server stores it.
 
-Types are those of the schema, unknown fields are dropped and told about as the client asked, and what is repeated
-counts as unknown. After this nothing downstream needs to doubt the shape of what it gets.
+Types are those of the schema. Unknown and repeated fields are dropped, and reported as the client requested. Code that
+runs later need not check the shape of the object again.
 """
 
 from __future__ import annotations

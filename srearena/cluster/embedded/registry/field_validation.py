@@ -1,9 +1,9 @@
-"""Decoding: an object as a client sent it becomes the object as the server holds it.
+"""Field validation: convert an object as a client sent it to the object as the server stores it.
 
-What the schema does not know is dropped and, if the client asked, told about; what has the wrong type ends the
-request with the error of Go's JSON decoder. What remains is written as Go would write it (see `wire_forms`):
-zero values that would be left out are left out, structs that are always written are there, quantities and times
-are in canonical form. Nulls are never added: a field that Go would write as null is simply absent.
+Fields that are not in the schema are dropped and, if the client requested it, reported; a value of the wrong type ends
+the request with the error of Go's JSON decoder. The result has the form in which Go writes it (see `wire_forms`): zero
+values with `omitempty` are left out, structs that are always written are present, quantities and times are in
+canonical form. Nulls are never added: a field that Go would write as null is absent.
 """
 
 from __future__ import annotations

@@ -151,10 +151,10 @@ class Schema:
 
     def _like(self) -> Schema:
         """A copy that shares what has been compiled below it, to carry a field's own patch directives."""
-        twin = Schema.__new__(Schema)
+        duplicate = Schema.__new__(Schema)
         for slot in Schema.__slots__:
-            setattr(twin, slot, getattr(self, slot))
-        return twin
+            setattr(duplicate, slot, getattr(self, slot))
+        return duplicate
 
     def __repr__(self) -> str:
         return f"Schema({self.name or self.shape.value})"

@@ -188,7 +188,7 @@ def _repeated_keys(items: list[Any], names: Iterable[str], path: str) -> list[Fi
 
 
 def _repeated(items: list[Any]) -> list[int]:
-    """Where an item comes for the second time; a third is not told."""
+    """The indexes of items that repeat an earlier one; a third occurrence is not reported."""
     seen: dict[str, int] = {}
     found: list[int] = []
     for index, item in enumerate(items):

@@ -185,7 +185,7 @@ class TokenIssuer:
         return account
 
     def _check_bound(self, claim: str, resource: str, namespace: str, reference: Obj, *, required: bool) -> None:
-        """A token dies with the object it is bound to; the node of a pod is only told, not required."""
+        """Refuse a token whose bound object is gone; the node of a pod is recorded in the token but not required."""
         if not required:
             return
         found = self._store.get(resource, namespace, reference["name"])

@@ -189,17 +189,17 @@ class Scheduler:
 
     def _with_nominated(self, node: NodeState, info: PodInfo) -> NodeState:
         """The node including nominated pods of equal or higher priority."""
-        guests = [
+        nominated = [
             other
             for uid, (name, other) in self._nominated.items()
             if name == node.name and uid != uid_of(info.pod) and other.priority >= info.priority
         ]
-        if not guests:
+        if not nominated:
             return node
-        crowded = node.without(set())
-        for guest in guests:
-            crowded.add(guest)
-        return crowded
+        occupied = node.without(set())
+        for pod in nominated:
+            occupied.add(pod)
+        return occupied
 
     # Success
 

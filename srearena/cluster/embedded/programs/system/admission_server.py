@@ -28,7 +28,7 @@ _MEMORY = 12 * 1024 * 1024
 async def serve_reviews(
     process: Process, flags: Flags, review: Callable[[dict[str, Any]], Verdict] | None = None
 ) -> int:
-    """Answer reviews until told to stop, as `review` says or by what the path names."""
+    """Respond to admission reviews until stopped: with `review`, or by the request's path."""
     try:
         files = [process.files.read_bytes(flags.get(name)) for name in ("tls-cert-file", "tls-private-key-file")]
         identity = identity_of(*files)

@@ -132,9 +132,9 @@ class Webhooks(Plugin):
 
     def _call(self, webhook: Webhook, review: Obj) -> Signal[Answer]:
         if self.caller is None:
-            nobody: Signal[Answer] = Signal(self._clock)
-            nobody.set(Answer(failure=f'Post "{webhook.url}": no route to the webhook'))
-            return nobody
+            unreachable: Signal[Answer] = Signal(self._clock)
+            unreachable.set(Answer(failure=f'Post "{webhook.url}": no route to the webhook'))
+            return unreachable
         return self.caller.call(webhook, review)
 
     def _review(self, attributes: Attributes) -> Obj:

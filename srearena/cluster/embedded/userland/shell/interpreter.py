@@ -170,8 +170,8 @@ class Shell:
 
     # --- forks -----------------------------------------------------------------------------------------------
 
-    def twin(self) -> Shell:
-        """This shell's state for a child: the same, except for traps, jobs and what loops it is in."""
+    def copy_for_child(self) -> Shell:
+        """A copy of this shell's state for a child process, without traps, jobs and enclosing loops."""
         other = Shell.__new__(Shell)
         other.__dict__.update(self.__dict__)
         other.variables = self.variables.copy()
@@ -196,8 +196,8 @@ class Shell:
         return other
 
     def fork(self, node: Node, table: Table, *, group: int | None = None) -> Process:
-        """Run `node` in a child with these descriptors. What the child is, is fixed now, before anything changes."""
-        other = self.twin()
+        """Run `node` in a child with these descriptors. The child's state is copied now, before anything changes."""
+        other = self.copy_for_child()
 
         async def entry(process: Process) -> int:
             other.process = process

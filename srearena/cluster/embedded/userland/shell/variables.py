@@ -24,13 +24,13 @@ class Variables:
         self._environment: Mapping[str, str] | None = None
 
     def copy(self) -> Variables:
-        twin = Variables({})
-        twin._values = dict(self._values)
-        twin._exported = set(self._exported)
-        twin._readonly = set(self._readonly)
-        twin._locals = [dict(scope) for scope in self._locals]
-        twin._environment = self._environment
-        return twin
+        duplicate = Variables({})
+        duplicate._values = dict(self._values)
+        duplicate._exported = set(self._exported)
+        duplicate._readonly = set(self._readonly)
+        duplicate._locals = [dict(scope) for scope in self._locals]
+        duplicate._environment = self._environment
+        return duplicate
 
     def get(self, name: str) -> str | None:
         return self._values.get(name)
