@@ -248,10 +248,10 @@ def _write_details(
                 brief = [run["run"], run["outcome"], run["score"]]
                 answers[i].append([a, *brief, run["blamed"]])
                 briefs.append(brief)
-                document = {key: value for key, value in run.items() if key not in ("truth", "blamed", "available")}
+                details = {key: value for key, value in run.items() if key not in ("truth", "blamed", "available")}
                 counted += 1
                 if run["available"]:
-                    data.write(f"runs/{a}-{i}-{run['run']}", document)
+                    data.write(f"runs/{a}-{i}-{run['run']}", details)
             listed.append([i, briefs, _round(scenario["statistics"].get(metric, {}).get("mean"))])
         data.write(f"agents/{a}", listed)
     for i, incident in enumerate(incidents):

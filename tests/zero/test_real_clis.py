@@ -217,7 +217,9 @@ litellm_settings: {{drop_params: true, modify_params: true}}
 def test_codex_reaches_a_chat_only_provider_through_the_real_litellm(
     own_config: bool, zero: Zero, coding_cli: CodingCli, workspace: Path, snapshot: Path, tmp_path: Path
 ) -> None:
-    litellm = shutil.which(os.environ.get("SREARENA_TEST_LITELLM", "litellm"))
+    # Beside the interpreter of the tests: the environment's own programs need not be on PATH.
+    beside = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    litellm = shutil.which(os.environ.get("SREARENA_TEST_LITELLM", "litellm"), path=beside)
     if litellm is None:
         pytest.skip("litellm is not installed")
     program = coding_cli("codex")

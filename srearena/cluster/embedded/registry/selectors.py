@@ -236,7 +236,7 @@ def _compiled(
     for key, name, values in expressions:
         operator = _EXPRESSION_OPERATORS.get(name)
         if operator is None:
-            raise SelectorError(f"{quoted(name)} is not a valid label selector operator")
+            raise SelectorError(f"{quoted(name or '')} is not a valid label selector operator")
         requirements.append(Requirement(key, operator, values))
     return LabelSelector(tuple(requirements))
 
