@@ -20,7 +20,7 @@ WORKDIR /home/srearena
 USER srearena
 VOLUME /data
 ENTRYPOINT ["srearena"]
-CMD ["run", "--agent", "rules", "--parallel", "2", "scale_pod_zero_social_net", "wrong_service_selector_hotel_reservation", "network_policy_block", "pod_failure", "revoke_auth_mongodb-1"]
+CMD ["run", "--agent", "rules", "--seed", "0", "--fixed", "--parallel", "2", "scale_pod_zero_social_net", "wrong_service_selector_hotel_reservation", "network_policy_block", "pod_failure", "revoke_auth_mongodb-1"]
 
 FROM runtime AS with-kubectl
 COPY --from=registry.k8s.io/kubectl:v1.34.1 /bin/kubectl /usr/local/bin/kubectl

@@ -29,11 +29,13 @@ BENCHMARKS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "collectors": ((), ("20",)),
     "network": ((), ()),
     "promql": ((), ("--pods", "20")),
+    "prometheus_http": ((), ("--pods", "20", "--rounds", "10")),
     "judge": ((), ("--trials", "500", "--judged", "10", "--incidents", "10")),
     "llm_agent": (("--json",), ("--json", "--steps", "10", "--wire", "chat")),
     "sre_tools": (("--json",), ("--json", "--scale", "0.01")),
     "zero_overhead": ((), ("--runs", "1", "--megabytes", "1")),
     "leaderboard": ((), ()),
+    "trivial_agents": (("--sample", "20"), ("--sample", "1")),
 }
 """Arguments at the usual size, and at the small one."""
 PATIENCE = 3600

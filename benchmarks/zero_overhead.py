@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from zero import sandbox
+from srearena import bubblewrap
 
 ANSWER = '{"entities": [], "propagations": [], "alerts_explained": []}'
 AGENT = f"""sh -c 'printf "%s" "$1" > "$2"' agent '{ANSWER}' {{output_file}}"""
@@ -65,7 +65,7 @@ def main() -> None:
             "no sandbox": ["--sandbox", "off"],
             f"no sandbox, {arguments.megabytes} MB of evidence copied": ["--sandbox", "off", *evidence],
         }
-        if sandbox.unavailable_reason() is None:
+        if bubblewrap.unavailable_reason() is None:
             ways |= {
                 "sandbox": ["--sandbox", "require"],
                 f"sandbox, {arguments.megabytes} MB of evidence mounted, traces collected": [

@@ -18,6 +18,7 @@ import click
 if __name__ == "__main__":  # works as a script without installing the project
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
+from srearena.conductor.agent_process.client import AgentProcess
 from srearena.conductor.conductor import Conductor
 from srearena.conductor.episode.outcome import Limits
 from srearena.conductor.episode.spec import EpisodeSpec
@@ -87,7 +88,8 @@ def _run_problem(
 ) -> None:
     from clients.llm import LlmAgent, Settings
 
-    settings = Settings.from_options({"transcript": str(not quiet), **agent_options})
+    agent_options = {"transcript": str(not quiet), **agent_options}
+    settings = Settings.from_options(agent_options)
     if limits.cost is not None and LlmAgent(settings).priceless:
         raise ArenaError(
             f"a budget in dollars needs prices, and {settings.model} has none here: give "
@@ -96,9 +98,10 @@ def _run_problem(
     selected = tuple(stages.split(",")) if stages else None
     spec = EpisodeSpec(seed=seed, stages=selected, limits=limits, in_process=True)
     conductor = Conductor(spec, say=lambda text: click.echo(f"... {text}", err=True))
-    conductor.register_agent(LlmAgent(settings), "llm")
-    conductor.init_problem(problem)
-    result = asyncio.run(conductor.start_problem())
+    with AgentProcess("llm", agent_options, echo=sys.stderr) as agent:
+        conductor.register_agent(agent, "llm")
+        conductor.init_problem(problem)
+        result = asyncio.run(conductor.start_problem())
     _track(result, {"problem": problem, "seed": seed, "limits": limits.as_document(), **agent_options})
     used = result["usage"]
     click.echo(f"Outcome: {result['outcome']}. {result['reason']}".rstrip())

@@ -5,6 +5,7 @@ evaluate          a directory of trials against a set of ground truths: the func
 compare           two agents on the same incidents
 """
 
+import srearena  # noqa: F401 - first: it takes the working directory off the module path
 from itbench_evaluations.agent_output import AgentOutput
 from itbench_evaluations.comparison import compare
 from itbench_evaluations.errors import EvaluationError, InputError, JudgeError

@@ -25,6 +25,7 @@ from itbench_evaluations.matching import Policy
 from itbench_evaluations.results import GradedTrial
 from itbench_evaluations.submission import Submission, read_bytes, unreadable
 from itbench_evaluations.trials import Trial, find_trials
+from srearena.coroutines import run_blocking
 from srearena.ground_truth import GroundTruth
 from srearena.ground_truth.files import load_truths
 
@@ -111,7 +112,7 @@ def evaluate(request: EvaluationRequest, progress: Progress | None = None) -> Ev
     judged = any(criterion.judged for criterion in request.criteria)
     ledger: Ledger | None = None
     if request.judge is not None and (judged or request.options.policy is Policy.LENIENT):
-        graded, ledger = asyncio.run(_with_judge(pending, request, request.judge, progress))
+        graded, ledger = run_blocking(_with_judge(pending, request, request.judge, progress))
     else:
         graded = [_by_rule(each, request.baseline) for each in pending]
     document = _document(graded, request, ledger, warnings, orphans, unseen)
@@ -124,7 +125,7 @@ def grade_trial(trial: Trial, view: TruthView, request: EvaluationRequest) -> Gr
     pending = _Pending(trial, submission, prepare(view, submission, request.options))
     if request.judge is None:
         return _by_rule(pending, request.baseline)
-    graded, _ = asyncio.run(_with_judge([pending], request, request.judge, None))
+    graded, _ = run_blocking(_with_judge([pending], request, request.judge, None))
     return graded[0]
 
 

@@ -25,6 +25,7 @@ from itbench_leaderboard.judging import Judge, needs_verdict
 from itbench_leaderboard.outcomes import Outcome
 from itbench_leaderboard.progress import Progress
 from itbench_leaderboard.runs import Run, run_of
+from srearena.conductor.results.store import run_seed
 
 Say = Callable[[str], None]
 
@@ -166,7 +167,7 @@ class Campaign:
             run.number,
             workspace,
             config.timeout,
-            config.seed + run.number,
+            (run_seed(self.root) if config.seed is None else config.seed) + run.number,
             config.collect_traces,
             config.stages,
         )

@@ -138,7 +138,7 @@ class Configuration(_Table):
     ranking_metric: str = "score"
     k: int = Field(default=3, ge=1)
     stages: tuple[str, ...] = ()  # of live problems; all of a problem's own by default
-    seed: int = 0
+    seed: int | None = None  # of live problems; drawn, and kept with the results, where it is not set
     judge: JudgeTable = JudgeTable()
     agents: tuple[AgentTable, ...]
     incidents: dict[str, IncidentTable] = Field(default_factory=dict)

@@ -6,7 +6,6 @@ respond to HTTP. Python agents must be constructed without error. The judge is a
 
 from __future__ import annotations
 
-import asyncio
 import os
 import tempfile
 from collections.abc import Mapping
@@ -17,12 +16,13 @@ import httpx
 
 import zero
 from itbench_evaluations.judge.settings import JudgeSettings
-from itbench_leaderboard.agents import stepwise
 from itbench_leaderboard.agents.coding_cli import request_for
 from itbench_leaderboard.agents.live_cli import live_request
 from itbench_leaderboard.configuration import AgentTable
 from itbench_leaderboard.errors import Unreachable
 from itbench_leaderboard.incidents import Incident
+from srearena.conductor.agent_process.client import AgentProcess
+from srearena.coroutines import run_blocking
 from srearena.errors import SreArenaError
 from srearena.llm.client import CallStats, RetryPolicy
 from srearena.llm.endpoint import Endpoint
@@ -51,7 +51,7 @@ def ask(provider: Provider, model: str, key: str, who: str) -> None:
     )
     request = ModelRequest(model, "", (_QUESTION,), max_tokens=_MAX_TOKENS.get(wire.name), stream=False)
     try:
-        asyncio.run(_complete(endpoint, request))
+        run_blocking(_complete(endpoint, request))
     except ModelError as problem:
         url = endpoint.url(model)
         if problem.status:
@@ -92,7 +92,8 @@ def check_agent(name: str, agent: AgentTable, incidents: list[Incident]) -> None
         return
     try:
         if agent.kind == "python":
-            stepwise.create(agent, "connection test")
+            with AgentProcess(agent.agent, agent.options) as process:
+                process.check()
             return
         with tempfile.TemporaryDirectory(prefix="run-") as folder:
             for request in _requests(agent, incidents, Path(folder)):

@@ -48,7 +48,10 @@ def run(argv: list[str]) -> None:
     """Run a command line, and exit with its status."""
     debug = "--debug" in argv or bool(os.environ.get("SREARENA_DEBUG"))
     try:
-        status = cli(argv, prog_name="srearena", standalone_mode=False)  # click returns the code of an Exit
+        colour = False if os.environ.get("NO_COLOR") else None  # None: colours on terminals only
+        status = cli(
+            argv, prog_name="srearena", standalone_mode=False, color=colour
+        )  # click returns the code of an Exit
         if isinstance(status, int):
             sys.exit(status)
     except click.exceptions.Exit as end:

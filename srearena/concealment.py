@@ -10,6 +10,8 @@ import json
 import os
 import sys
 
+from srearena.interpreters import python_module
+
 _FLAG = "--words-from="
 _COMMANDS = frozenset(("run", "serve", "record"))
 _LONGEST = 32_768
@@ -30,7 +32,7 @@ def arguments(argv: list[str]) -> list[str]:
     os.close(writing)
     os.set_inheritable(reading, True)
     sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, "-m", "srearena", f"{_FLAG}{reading}"])
+    os.execv(sys.executable, python_module("srearena", f"{_FLAG}{reading}"))
     raise AssertionError("unreachable")
 
 

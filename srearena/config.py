@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from srearena.errors import SreArenaError
+from srearena.errors import SreArenaError, one_line
 
 EMBEDDED = "embedded"
 
@@ -58,7 +58,7 @@ def load_config(path: Path | None = None) -> Config:
     try:
         return Config.model_validate(yaml.safe_load(file.read_text()) or {})
     except yaml.YAMLError as problem:
-        raise ConfigError(f"{file} is not YAML: {problem}") from problem
+        raise ConfigError(f"{file} is not YAML: {one_line(problem)}") from problem
     except ValidationError as problem:
         first = problem.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "it"

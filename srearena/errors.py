@@ -18,3 +18,13 @@ class SreArenaError(Exception):
 
 class InputError(SreArenaError):
     """A path, option or file of the user is invalid."""
+
+
+def one_line(problem: Exception) -> str:
+    """What a library's error says, without line breaks; for YAML, the place and the reason alone."""
+    mark, reason = getattr(problem, "problem_mark", None), getattr(problem, "problem", None)
+    if mark is not None and reason:
+        return f"line {mark.line + 1}, column {mark.column + 1}: {reason}"
+    if isinstance(problem, OSError) and problem.strerror:
+        return problem.strerror
+    return " ".join(str(problem).split())

@@ -7,6 +7,7 @@ kubeconfig, a `kubectl` to call, an HTTP client, and the means to act inside the
 from __future__ import annotations
 
 import asyncio
+import shutil
 import ssl
 import subprocess
 import threading
@@ -18,6 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import httpx
+import pytest
 import yaml
 
 from srearena.cluster.embedded.api.authentication import Credentials
@@ -93,6 +95,8 @@ class RunningApi:
         self, *arguments: str, stdin: str | None = None, user: User | None = None, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
         """Run kubectl as the administrator or as another user; a failure shows what it said."""
+        if shutil.which("kubectl") is None:
+            pytest.skip("kubectl is not installed")
         config = self.kubeconfig if user is None else self.kubeconfig_of(user)
         cache = self._folder / "cache"
         done = subprocess.run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import random
 import shutil
 import signal
 from collections.abc import Generator, Iterator
@@ -91,6 +92,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--fast", action="store_true", help="only tests without kubectl and browser that are not slow")
     group.addoption("--everything", action="store_true", help="fail on skips that allowed_skips.yaml does not list")
     group.addoption("--all-problems", action="store_true", help="prove all problems, not today's slice of them")
+    group.addoption("--shuffle", action="store_true", help="run the tests in a random order, drawn from SREARENA_SEED")
     group.addoption("--record-slow", action="store_true", help="write tests/slow_tests.txt from this run's durations")
 
 
@@ -112,12 +114,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=rest)
         dropped = set(rest)
         items[:] = [item for item in items if item not in dropped]
+    if config.getoption("--shuffle"):
+        random.Random(selection.rotation_seed()).shuffle(items)
+        return
     worker: dict[str, int] = getattr(config, "workerinput", {})
     items[:] = selection.in_order(items, slow, int(worker.get("workercount", 1)))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("kubectl") and shutil.which("kubectl") is None:
+        pytest.skip("kubectl is not installed")
     item.stash[_processor_before] = selection.processor_seconds()
 
 

@@ -20,9 +20,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from srearena.bubblewrap import SYSTEM_DIRECTORIES, SYSTEM_FILES
 from zero import gateway
 from zero.relay import SOCKET_DIRECTORY, Relay
-from zero.sandbox import SYSTEM_DIRECTORIES, SYSTEM_FILES, exposed_paths, hidden_paths
+from zero.sandbox import exposed_paths, hidden_paths
 
 IMAGE = "debian:stable-slim"
 IMAGE_VARIABLE = "ZERO_DOCKER_IMAGE"

@@ -1,8 +1,8 @@
 """Read-only directories for the agent, without answer keys.
 
 In a sandbox they are mounted at their own path, read-only, in parts that exclude every answer key and every link out of
-them. Without a sandbox they are copied to the workspace without write permission, and paths in variables are replaced
-by those of the copies.
+them; a hard link to a key is a key. Without a sandbox they are copied to the workspace, never linked, without write
+permission, and paths in variables are replaced by those of the copies.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from srearena.ground_truth.files import is_ground_truth_file
+from srearena.ground_truth.files import hard_links_of_ground_truth, may_hold_ground_truth
 from zero.errors import RequestError
 
 _MAX_DEPTH = 32  # directories; chosen: bounds the recursion
@@ -44,24 +44,38 @@ def resolve(paths: Sequence[Path], workspace: Path) -> list[Path]:
     return directories
 
 
-def forbidden(path: Path, root: Path) -> bool:
-    """Whether agents may not read a path below `root`: an answer key, a link out of it, a device."""
-    if is_ground_truth_file(path):
-        return True
-    if path.is_symlink():
-        target = path.resolve()
-        # A link to a directory would give access to the excluded parts.
-        return not target.is_relative_to(root) or is_ground_truth_file(target) or not target.is_file()
-    return not (path.is_file() or path.is_dir())  # sockets, devices
+class Root:
+    """A directory of evidence, and which of its files no agent may read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._keys = hard_links_of_ground_truth(path)
+
+    def forbids(self, path: Path) -> bool:
+        """Whether a path is an answer key under any name, a link out of the directory, or a device."""
+        if may_hold_ground_truth(path):
+            return True
+        if path.is_symlink():
+            target = path.resolve()
+            # A link to a directory would give access to the excluded parts.
+            outside = not target.is_relative_to(self.path) or not target.is_file()
+            return outside or may_hold_ground_truth(target) or self._is_key(target)
+        if path.is_dir():
+            return False
+        return not path.is_file() or self._is_key(path)  # sockets, devices
+
+    def _is_key(self, path: Path) -> bool:
+        state = path.stat()
+        return (state.st_dev, state.st_ino) in self._keys
 
 
-def allowed_parts(directory: Path, root: Path | None = None, depth: int = 0) -> Iterator[Path]:
+def allowed_parts(directory: Path, root: Root | None = None, depth: int = 0) -> Iterator[Path]:
     """The largest parts of a directory without forbidden files; together they are everything else."""
-    root = root or directory
+    root = root or Root(directory)
     if depth > _MAX_DEPTH:
         return
     children = sorted(directory.iterdir())
-    allowed = [child for child in children if not forbidden(child, root)]
+    allowed = [child for child in children if not root.forbids(child)]
     parts_of = {
         child: [*allowed_parts(child, root, depth + 1)]
         for child in allowed
@@ -95,17 +109,17 @@ def copy(sources: Sequence[Path], target: Path) -> list[Evidence]:
         while name in names:
             name += "_"
         names.add(name)
-        _copy(source, target / name, source, 0)
+        _copy(source, target / name, Root(source), 0)
         copies.append(Evidence(source, target / name))
     if copies:
         target.chmod(0o555)
     return copies
 
 
-def _copy(source: Path, target: Path, root: Path, depth: int) -> None:
+def _copy(source: Path, target: Path, root: Root, depth: int) -> None:
     target.mkdir(parents=True)
     for child in sorted(source.iterdir()):
-        if forbidden(child, root) or depth > _MAX_DEPTH:
+        if root.forbids(child) or depth > _MAX_DEPTH:
             continue
         if child.is_dir() and not child.is_symlink():
             _copy(child, target / child.name, root, depth + 1)

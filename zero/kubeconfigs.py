@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from srearena.errors import one_line
 from zero.errors import RequestError
 from zero.relay import Endpoint
 
@@ -35,7 +36,7 @@ def read(file: Path) -> Kubeconfig:
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as problem:
-        raise RequestError(f"cannot read the kubeconfig {file}: {problem}") from problem
+        raise RequestError(f"cannot read the kubeconfig {file}: {one_line(problem)}") from problem
     if not isinstance(document, dict):
         raise RequestError(f"{file} is not a kubeconfig")
     sections = [*_sections(document)]

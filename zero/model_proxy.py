@@ -20,6 +20,7 @@ from pathlib import Path
 
 import yaml
 
+from srearena.errors import one_line
 from zero.errors import MissingProgram, RequestError
 from zero.processes import RUN_TAG, kill_tagged, stop
 from zero.providers import Provider
@@ -50,7 +51,7 @@ def checked_config(path: Path) -> Path:
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as problem:
-        raise RequestError(f"cannot read the LiteLLM configuration {path}: {problem}") from problem
+        raise RequestError(f"cannot read the LiteLLM configuration {path}: {one_line(problem)}") from problem
     if not isinstance(document, dict) or not isinstance(document.get("model_list"), list):
         raise RequestError(f"{path} is not a LiteLLM configuration: it has no model_list")
     return path

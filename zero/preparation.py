@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from zero import adapters, answers, docker, evidence, kubeconfigs, prompts, providers, sandbox, servers
+from srearena import bubblewrap
+from zero import adapters, answers, docker, evidence, kubeconfigs, prompts, providers, servers
 from zero.adapters.base import Adapter, Invocation, Plan
 from zero.adapters.command import split
 from zero.errors import MissingProgram, RequestError
@@ -146,7 +147,7 @@ def _choose_sandbox(request: Request) -> tuple[str | None, str | None]:
     if request.sandbox == "off":
         return None, "switched off (--sandbox off)"
     reasons = []
-    checks = {"bubblewrap": sandbox.unavailable_reason, "docker": docker.unavailable_reason}
+    checks = {"bubblewrap": bubblewrap.unavailable_reason, "docker": docker.unavailable_reason}
     for name, unavailable_reason in checks.items():
         if request.sandbox not in checks or name == request.sandbox:
             reason = unavailable_reason()

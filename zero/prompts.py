@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from srearena.errors import one_line
 from zero.errors import PromptError
 
 BUILT_IN = Path(__file__).parent / "zero-config" / "prompts"
@@ -54,7 +55,7 @@ def _split(path: Path) -> tuple[dict[str, Any], str]:
     try:
         front = yaml.safe_load(match["yaml"]) or {}
     except yaml.YAMLError as problem:
-        raise PromptError(f"the front matter of {path} is not YAML: {str(problem).splitlines()[0]}") from problem
+        raise PromptError(f"the front matter of {path} is not YAML: {one_line(problem)}") from problem
     if not isinstance(front, dict):
         raise PromptError(f"the front matter of {path} is not a mapping")
     return front, text[match.end() :]

@@ -8,63 +8,21 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-import subprocess
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from srearena.bubblewrap import SYSTEM_DIRECTORIES, interpreter_paths, outermost, read_only, system_mounts
 from zero import gateway
 from zero.evidence import allowed_parts
 from zero.relay import SOCKET_DIRECTORY, Relay
 
-SYSTEM_DIRECTORIES = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-SYSTEM_FILES = (
-    *("/etc/alternatives", "/etc/ca-certificates", "/etc/group", "/etc/hosts", "/etc/ld.so.cache", "/etc/ld.so.conf"),
-    *(
-        "/etc/ld.so.conf.d",
-        "/etc/localtime",
-        "/etc/nsswitch.conf",
-        "/etc/passwd",
-        "/etc/pki",
-        "/etc/ssl",
-        "/etc/timezone",
-    ),
-)
 # Packages that the tool servers import; problems, faults and the judge stay hidden.
 _PACKAGES = (
     "sre_tools",
     *(f"srearena/{name}" for name in ("__init__.py", "closeable.py", "errors.py", "ground_truth", "snapshots")),
 )
 _HIDDEN = ("srearena/conductor", "srearena/generators", "itbench_evaluations", "itbench_leaderboard")
-_PROBE = (
-    "--unshare-all",
-    "--unshare-user",
-    "--cap-drop",
-    "ALL",
-    "--ro-bind",
-    "/",
-    "/",
-    "--dev",
-    "/dev",
-    "--proc",
-    "/proc",
-)
-
-
-def unavailable_reason() -> str | None:
-    """Why bubblewrap cannot be used on this machine; None if it can."""
-    program = shutil.which("bwrap")
-    if program is None:
-        return "bubblewrap is not installed (Debian: apt install bubblewrap)"
-    try:
-        completed = subprocess.run([program, *_PROBE, "true"], capture_output=True, text=True, timeout=10, check=False)
-    except (OSError, subprocess.TimeoutExpired) as problem:
-        return f"bubblewrap does not work on this machine: {problem}"
-    if completed.returncode != 0:
-        error = (completed.stderr.strip().splitlines() or ["no error message"])[-1]
-        return f"bubblewrap does not work on this machine: {error}"
-    return None
 
 
 def installation(program: Path) -> list[Path]:
@@ -93,20 +51,9 @@ def _package_paths() -> tuple[list[Path], list[Path]]:
     return visible, hidden
 
 
-def _outermost(paths: Iterable[Path]) -> list[Path]:
-    """The existing paths that do not lie inside another one."""
-    existing = sorted({path for path in paths if path.exists()}, key=lambda path: len(path.parts))
-    outermost: list[Path] = []
-    for path in existing:
-        if not any(path.is_relative_to(other) for other in outermost):
-            outermost.append(path)
-    return outermost
-
-
 def exposed_paths(exposed: Sequence[Path]) -> list[Path]:
     """Paths visible besides the system directories: Python, the tool servers, and `exposed`."""
-    programs = [Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parents[1]]
-    return _outermost([*programs, *exposed, Path(gateway.__file__), *_package_paths()[0]])
+    return outermost([*interpreter_paths(), *exposed, Path(gateway.__file__), *_package_paths()[0]])
 
 
 def hidden_paths(visible: Sequence[Path]) -> list[Path]:
@@ -131,20 +78,9 @@ class Sandbox:
     relay: Relay
 
     def _mounts(self) -> Iterator[str]:
-        yield from ("--tmpfs", "/tmp", "--tmpfs", "/run", "--dir", "/var/tmp", "--proc", "/proc", "--dev", "/dev")
-        for place in SYSTEM_DIRECTORIES:
-            path = Path(place)
-            if path.is_symlink():
-                yield from ("--symlink", str(path.readlink()), place)
-            elif path.exists():
-                yield from ("--ro-bind", place, place)
-        for place in SYSTEM_FILES:
-            if Path(place).exists():
-                yield from ("--ro-bind", place, place)
+        yield from system_mounts()
         exposed = exposed_paths(self.exposed)
-        for path in exposed:
-            if not path.is_relative_to("/usr"):
-                yield from ("--ro-bind", str(path), str(path))
+        yield from read_only(exposed)
         for path in hidden_paths(exposed):
             yield from ("--tmpfs", str(path))
         yield from ("--bind", str(self.workspace), str(self.workspace))

@@ -16,6 +16,7 @@ from itbench_leaderboard.files import write_json
 from itbench_leaderboard.jobs import Job
 from itbench_leaderboard.outcomes import Outcome, Report
 from itbench_leaderboard.runs import OUTPUT
+from srearena.conductor.agent_process.isolation import EXTERNAL
 from srearena.conductor.episode.outcome import Limits
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.session import read_session
@@ -39,8 +40,12 @@ def execute(job: Job) -> Report:
     with tempfile.TemporaryDirectory(prefix="run-") as folder:
         limits = Limits(steps=table.max_steps, cost=table.max_cost, wall_seconds=table.timeout or job.timeout)
         spec = EpisodeSpec(job.seed, job.stages or None, limits)
-        trial = Trial(job.incident.name, "contestant", folder, spec=spec)
-        document = perform(trial, create_agent=lambda: stepwise.create(table, job.label))
+        if table.kind == "http":
+            trial = Trial(job.incident.name, "contestant", folder, isolation=EXTERNAL, spec=spec)
+            document = perform(trial, create_agent=lambda: stepwise.http_agent(table, job.label))
+        else:
+            trial = Trial(job.incident.name, table.agent, folder, agent_options=dict(table.options), spec=spec)
+            document = perform(trial)
         result = json.loads(json.dumps(document, default=str))
         workspace = Path(job.workspace)
         store_result(job, result, workspace)

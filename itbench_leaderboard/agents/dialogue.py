@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -17,7 +15,7 @@ from itbench_leaderboard.outcomes import Outcome, Report
 from itbench_leaderboard.runs import OUTPUT
 from sre_tools.offline_incident_analysis import ToolError, Workspace, all_tools, call_tool
 from srearena.conductor.actions.parsing import Call, parse
-from srearena.conductor.agents import Agent
+from srearena.conductor.agent_process.client import AgentFailed, AgentProcess
 from srearena.conductor.errors import BadAction
 from zero.answers import examine, retry_message
 from zero.trajectory import Trajectory, Usage
@@ -37,13 +35,17 @@ _LONGEST_STATE = 40_000  # characters; chosen: about ten thousand tokens
 
 def execute(job: Job) -> Report:
     agent = stepwise.create(job.table, job.label)
-    return asyncio.run(_Dialogue(job, agent).run())
+    try:
+        return asyncio.run(_Dialogue(job, agent).run())
+    finally:
+        if isinstance(agent, AgentProcess):
+            agent.close()
 
 
 class _Dialogue:
     """One run of an agent: states, actions and the record of them."""
 
-    def __init__(self, job: Job, agent: Agent) -> None:
+    def __init__(self, job: Job, agent: stepwise.HttpAgent | AgentProcess) -> None:
         self._job = job
         self._table = job.table
         self._agent = agent
@@ -63,6 +65,8 @@ class _Dialogue:
             outcome, reason = Outcome.TIMEOUT, f"the limit of {limit:g} seconds is reached"
         except asyncio.CancelledError:
             raise
+        except AgentFailed as problem:
+            outcome, reason = Outcome.AGENT_FAILED, str(problem)
         except Exception as problem:  # any exception of an agent counts against the agent
             outcome, reason = Outcome.AGENT_FAILED, f"{type(problem).__name__}: {problem}"
         usage = self._usage()
@@ -84,8 +88,8 @@ class _Dialogue:
         )
 
     def _usage(self) -> Usage | None:
-        reported = self._agent.usage() if callable(getattr(self._agent, "usage", None)) else None  # type: ignore[attr-defined]
-        if not isinstance(reported, Mapping) or not reported:
+        reported = self._agent.usage()
+        if not reported:
             return None
         cost = reported.get("cost")
         return Usage(
@@ -100,11 +104,10 @@ class _Dialogue:
         actions = {name: f"{tool.title}: {', '.join(tool.input_schema['properties'])}" for name, tool in tools.items()}
         (self._workspace / "AGENTS.md").write_text(f"{_DESCRIPTION}\n\n{_INSTRUCTIONS}\n", encoding="utf-8")
         self._record.add_message(f"{_DESCRIPTION}\n{_INSTRUCTIONS}", "system")
-        introduce = getattr(self._agent, "init_context", None)
-        if callable(introduce):
-            pending = introduce(_DESCRIPTION, _INSTRUCTIONS, actions)
-            if inspect.isawaitable(pending):
-                await pending
+        if isinstance(self._agent, AgentProcess):
+            await self._agent.begin(_DESCRIPTION, _INSTRUCTIONS, actions, None)
+        else:
+            self._agent.init_context(_DESCRIPTION, _INSTRUCTIONS, actions)
         state = f"{_DESCRIPTION}\n{_INSTRUCTIONS}\nTools: {', '.join(actions)}"
         with Workspace(self._job.incident.path, output=self._workspace) as workspace:
             for step in range(1, self._table.max_steps + 1):

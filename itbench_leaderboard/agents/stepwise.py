@@ -1,4 +1,4 @@
-"""Agents that return one action after another: a Python class, or an HTTP service with the same interface.
+"""Agents that return one action after another: a Python class in its own process, or an HTTP service.
 
 The HTTP agent gets `POST <url>` with `{"session", "step", "state"}`, on the first step also `{"description",
 "instructions", "actions"}`, and responds with `{"action": "..."}` and optionally `{"usage": {...}}`.
@@ -7,15 +7,13 @@ The HTTP agent gets `POST <url>` with `{"session", "step", "state"}`, on the fir
 from __future__ import annotations
 
 import hashlib
-import importlib
 from collections.abc import Mapping
 from typing import Any
 
 import httpx
 
 from itbench_leaderboard.configuration import AgentTable
-from itbench_leaderboard.errors import ConfigurationError
-from srearena.conductor.agents import Agent, make_agent
+from srearena.conductor.agent_process.client import AgentProcess
 
 
 class HttpAgent:
@@ -29,7 +27,7 @@ class HttpAgent:
         self._context: dict[str, Any] = {}
         self._usage: dict[str, Any] = {}
 
-    def init_context(self, description: str, instructions: str, actions: object) -> None:
+    def init_context(self, description: str, instructions: str, actions: Mapping[str, str]) -> None:
         self._context = {"description": description, "instructions": instructions, "actions": actions}
 
     async def get_action(self, state: str) -> str:
@@ -50,17 +48,11 @@ class HttpAgent:
         return self._usage
 
 
-def create(table: AgentTable, session: str) -> Agent:
-    """Create an agent for one run. The session's name does not reveal the incident."""
-    if table.kind == "http":
-        return HttpAgent(table.url, hashlib.sha256(session.encode()).hexdigest()[:16])
-    module, colon, name = table.agent.partition(":")
-    if not colon:
-        return make_agent(table.agent, table.options)
-    try:
-        instance = getattr(importlib.import_module(module), name)(**table.options)
-    except (ImportError, AttributeError, TypeError) as problem:
-        raise ConfigurationError(f"the agent {table.agent} cannot be created: {problem}") from problem
-    if not isinstance(instance, Agent):
-        raise ConfigurationError(f"{table.agent} has no method get_action(state)")
-    return instance
+def http_agent(table: AgentTable, session: str) -> HttpAgent:
+    """The client of an HTTP agent for one run. The session's name does not reveal the incident."""
+    return HttpAgent(table.url, hashlib.sha256(session.encode()).hexdigest()[:16])
+
+
+def create(table: AgentTable, session: str) -> HttpAgent | AgentProcess:
+    """Create an agent for one run."""
+    return http_agent(table, session) if table.kind == "http" else AgentProcess(table.agent, table.options)

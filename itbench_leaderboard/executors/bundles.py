@@ -18,7 +18,7 @@ from typing import IO, Any
 
 from srearena.snapshots.cache import default_directory
 from zero import prompts
-from zero.evidence import forbidden
+from zero.evidence import Root
 
 CHUNK = 32_000_000  # bytes; chosen: far below Ray's limit on objects in memory
 _AGENT_FILES = ("litellm_config",)
@@ -41,11 +41,11 @@ def _normalized(member: tarfile.TarInfo) -> tarfile.TarInfo:
     return member
 
 
-def _add(archive: tarfile.TarFile, path: Path, name: str, root: Path) -> None:
+def _add(archive: tarfile.TarFile, path: Path, name: str, root: Root) -> None:
     if path.is_dir():
         archive.add(path, name, recursive=False, filter=_normalized)
         for child in sorted(path.iterdir()):
-            if not forbidden(child, root):
+            if not root.forbids(child):
                 _add(archive, child, f"{name}/{child.name}", root)
     elif path.is_file():
         archive.add(path, name, recursive=False, filter=_normalized)
@@ -65,7 +65,7 @@ def pack(source: Path, send: Callable[[bytes], Any] = lambda chunk: chunk) -> Bu
             # Links within the directory become copies.
             tarfile.open(fileobj=packed, mode="w", dereference=True) as archive,
         ):
-            _add(archive, source, source.name, source)
+            _add(archive, source, source.name, Root(source))
         digest = hashlib.sha256()
         sent = []
         for chunk in _chunks(file):

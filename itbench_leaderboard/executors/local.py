@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import threading
 from contextlib import suppress
 
 from itbench_leaderboard.jobs import Job
 from itbench_leaderboard.outcomes import Outcome, Report
 from itbench_leaderboard.runs import Attempt
+from srearena.interpreters import python_module
 
 _GRACE = 60.0  # seconds beyond the agent's limit, for set-up and clean-up; chosen
 _LIVE_GRACE = 1800.0  # seconds; deployment and grading do not count as the agent's time; chosen: a slow real cluster
@@ -31,7 +31,7 @@ class Local:
             if self._stopped:
                 return Report(Outcome.INTERRUPTED, "stopped")
             process = subprocess.Popen(
-                [sys.executable, "-m", "itbench_leaderboard.worker", str(os.getpid())],
+                python_module("itbench_leaderboard.worker", str(os.getpid())),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,

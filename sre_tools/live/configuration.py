@@ -13,7 +13,7 @@ def stdio(url: str, token: str, mode: str) -> dict[str, Any]:
     """The server as a process that the agent starts; the token is in its environment, not on the command line."""
     return {
         "command": sys.executable,
-        "args": ["-m", "sre_tools.live", "--mode", mode],
+        "args": ["-P", "-m", "sre_tools.live", "--mode", mode],
         "env": {"SREARENA_URL": url, "SREARENA_TOKEN": token},
     }
 

@@ -55,8 +55,9 @@ class Connection:
     def status(self) -> dict[str, Any]:
         return self._request("GET", "/status")
 
-    def submit(self, solution: Any) -> dict[str, Any]:
-        return self._request("POST", "/submit", {"solution": solution})
+    def submit(self, solution: Any, stage: str | int | None = None) -> dict[str, Any]:
+        """Submit an answer to a stage, by default the current one; repeated for the same stage, it changes nothing."""
+        return self._request("POST", "/submit", {"solution": solution, "stage": stage})
 
     def wait(self, seconds: float) -> str:
         """Let time pass in the environment."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sre_tools.errors import ToolError
 from srearena.closeable import Closeable
-from srearena.ground_truth.files import is_ground_truth_file
+from srearena.ground_truth.files import may_hold_ground_truth
 from srearena.snapshots import Snapshot, find_snapshots, open_snapshot, scan
 
 _PARTS = frozenset({"alerts", "metrics"})
@@ -44,7 +44,7 @@ class Workspace(Closeable):
         candidate = (path if path.is_absolute() else self.root / path).resolve()
         if not candidate.is_relative_to(self.root):
             raise ToolError(f"{text} is outside what these tools may read; leave the path out to use this snapshot")
-        if is_ground_truth_file(path) or is_ground_truth_file(candidate):
+        if may_hold_ground_truth(path) or may_hold_ground_truth(candidate):
             raise ToolError("the answer key is not evidence and is not read")
         return candidate
 

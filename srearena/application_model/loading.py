@@ -10,7 +10,7 @@ import yaml
 from pydantic import ValidationError
 
 from srearena.application_model.schema import ApplicationModel
-from srearena.errors import SreArenaError
+from srearena.errors import SreArenaError, one_line
 
 _MERGED = ("settings", "dependencies", "operations", "files", "env")
 """Keys whose entries are merged when a program extends another; other keys are replaced."""
@@ -39,9 +39,7 @@ def _parsed(path: Path, text: str) -> ApplicationModel:
     try:
         loaded = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.YAMLError as problem:
-        mark = getattr(problem, "problem_mark", None)
-        where = f", line {mark.line + 1}" if mark is not None else ""
-        raise ModelError(f"{path}{where}: {getattr(problem, 'problem', None) or problem}") from None
+        raise ModelError(f"{path}, {one_line(problem)}") from None
     if not isinstance(loaded, dict) or not isinstance(loaded.get("programs"), list):
         raise ModelError(f"{path}: a model is a mapping with `application` and a list of `programs`")
     loaded["programs"] = _extended(path, loaded["programs"])

@@ -87,9 +87,12 @@ class StartStep(Part):
     name: str = ""
     beat: Seconds | None = None
     """With `register`: renew the registration at this interval and remove it at shutdown; else register once."""
+    stays: bool = False
+    """With `beat`: do not remove the registration at shutdown."""
     action: Literal["read", "write", "create"] = "read"
     target: str = ""
-    rows: int | list[dict[str, Any]] = 0
+    rows: int | str | list[dict[str, Any]] = 0
+    """With `seed`: records, their number, or the name of a data set beside the application."""
     within: OpenSeconds = 10.0
     cpu: float = 0.3
     """Cores used while `take` lasts."""
@@ -199,6 +202,11 @@ class Step(Part):
     """The share of requests that run this step."""
     target: str = ""
     """Table, collection or key prefix of a store."""
+    statement: str = ""
+    """For a store: the text of the statement, as its process list and logs show it; by default one is derived."""
+    cpu: Seconds | None = None
+    """For a store: the CPU time of the statement there, and its other time; by default those of the protocol's verb."""
+    latency: Seconds | None = None
     keys: float = 1
     space: float = 100
     miss: list[Step] = []

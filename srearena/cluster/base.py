@@ -10,7 +10,7 @@ Everything else about a cluster is reached through the Kubernetes API that the k
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +31,9 @@ class ClusterUnavailable(ClusterError):
 
 class NodeAccessError(ClusterError):
     """The operation on a node is unknown or impossible in this environment."""
+
+
+T = TypeVar("T")
 
 
 class NodeAccess(ABC):
@@ -113,11 +116,28 @@ class Cluster(Closeable):
     def set_speed(self, speed: float) -> None:
         """Set how fast a virtual clock runs relative to real time; 0 stops it. A real cluster ignores this."""
 
+    def in_fork(self, work: Callable[[], T]) -> T:
+        """Run `work` in a copy of this process and of the cluster, and return its result; ClusterError where it cannot.
+
+        Meanwhile the original stands still, and nothing that happens in the copy changes it. Files and sockets are
+        shared with the original, so the copy must not delete or close them.
+        """
+        raise ClusterError(f"cluster {self.name!r} cannot be copied: only an embedded cluster in this process can")
+
     def record_created(self, obj: Mapping[str, Any]) -> None:
         """Record an object that the harness has created (as the API returned it); a shared cluster removes it later."""
 
+    def record_written(self, path: str, obj: Mapping[str, Any] | None) -> None:
+        """Record a write of the harness: the path of the object, and its new content where the API returned it."""
+
     def rewrite_kubeconfig(self, kubeconfig: Path) -> None:
         """Adapt a kubeconfig before an agent gets it; a shared cluster points it at its recording proxy."""
+
+    def close_agent_connections(self) -> None:
+        """Close the connections that lead through rewritten kubeconfigs, for ever.
+
+        For sessions that the API server itself does not end when their credentials are revoked.
+        """
 
 
 C = TypeVar("C", bound=Cluster)
@@ -159,11 +179,20 @@ class DelegatingCluster(Cluster, Generic[C]):
     def set_speed(self, speed: float) -> None:
         self.inner.set_speed(speed)
 
+    def in_fork(self, work: Callable[[], T]) -> T:
+        return self.inner.in_fork(work)
+
     def record_created(self, obj: Mapping[str, Any]) -> None:
         self.inner.record_created(obj)
 
+    def record_written(self, path: str, obj: Mapping[str, Any] | None) -> None:
+        self.inner.record_written(path, obj)
+
     def rewrite_kubeconfig(self, kubeconfig: Path) -> None:
         self.inner.rewrite_kubeconfig(kubeconfig)
+
+    def close_agent_connections(self) -> None:
+        self.inner.close_agent_connections()
 
     def close(self) -> None:
         self.inner.close()

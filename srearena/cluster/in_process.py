@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import yaml
 
 from srearena.cluster.base import (
     Cluster,
+    ClusterError,
     ClusterUnavailable,
     FastForward,
     NodeAccess,
@@ -19,9 +21,12 @@ from srearena.cluster.base import (
     TelemetryEndpoints,
 )
 from srearena.cluster.embedded.control import ControlError
+from srearena.cluster.embedded.forking import ForkError
 from srearena.cluster.embedded.hosting import HostThread
 from srearena.cluster.embedded.options import ClusterOptions
 from srearena.cluster.fast_forward import fast_forwarding
+
+T = TypeVar("T")
 
 
 class InProcessCluster(Cluster):
@@ -69,6 +74,12 @@ class InProcessCluster(Cluster):
 
     def set_speed(self, speed: float) -> None:
         self._thread.call(self._thread.host.control({"operation": "speed", "value": speed}))
+
+    def in_fork(self, work: Callable[[], T]) -> T:
+        try:
+            return self._thread.in_fork(work)
+        except ForkError as problem:
+            raise ClusterError(str(problem)) from problem
 
     def close(self) -> None:
         self._thread.close()

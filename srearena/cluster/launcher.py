@@ -18,7 +18,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
@@ -39,6 +38,7 @@ from srearena.cluster.base import (
 from srearena.cluster.embedded.control import ControlError, ControlLine
 from srearena.cluster.embedded.options import ClusterOptions
 from srearena.cluster.fast_forward import fast_forwarding
+from srearena.interpreters import python_module
 
 _START_TIMEOUT = 60.0
 _STOP_TIMEOUT = 10.0
@@ -54,6 +54,7 @@ def start_embedded(
     behind: float = 0.0,
     secret: str | None = None,
     models: Sequence[Path | str] = (),
+    prometheus: int = 2,
     name: str = "embedded",
     directory: Path | None = None,
     in_process: bool = False,
@@ -62,6 +63,7 @@ def start_embedded(
 
     `behind` starts it that many seconds in the past with a stopped clock: deploy, wait, inject a fault, then
     `catch_up`; telemetry then has a history that ends now.
+    `prometheus` is the major version of Prometheus (2 or 3) that queries are evaluated as.
     `models` are folders of applications (`Application.folder`) whose `model.yaml` describes what their images do.
     `directory` is where its private files go (a temporary one by default). `secret` fixes keys and tokens, for runs
     that must be reproducible to the byte; leave it out otherwise.
@@ -75,6 +77,7 @@ def start_embedded(
         behind=behind,
         secret=secret or token_hex(16),
         models=tuple(str(Path(folder).resolve()) for folder in models),
+        prometheus=prometheus,
     )
     for folder in options.models:
         load_model(Path(folder))
@@ -199,7 +202,7 @@ def launch(options: ClusterOptions, directory: Path, *, detached: bool = False) 
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (directory / "log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "srearena.cluster.embedded", *(["--detached"] if detached else [])],
+            python_module("srearena.cluster.embedded", *(["--detached"] if detached else [])),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

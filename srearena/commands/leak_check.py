@@ -40,7 +40,7 @@ def command(ids: tuple[str, ...], everything: bool, seed: int, as_json: bool) ->
 
 
 def _check(registry: ProblemRegistry, name: str, seed: int) -> list[str]:
-    problem, spec = registry.get_problem(name), EpisodeSpec(seed=seed, in_process=True, config=Config())
+    problem, spec = registry.get_problem(name, seed), EpisodeSpec(seed=seed, in_process=True, config=Config())
     episode = Episode(problem, embedded_cluster(problem, spec), spec)
     try:
         episode.prepare()

@@ -16,7 +16,6 @@ from srearena.conductor.trials.tables import columns
 @click.option("--app", "application", help="Only of this application (a part of its name is enough).")
 @click.option("--level", help="Only of this level: application, virtualization, network, node, ...")
 @click.option("--difficulty", type=click.Choice(["easy", "medium", "hard"]))
-@click.option("--stage", help="Only problems with this stage.")
 @click.option("--spoilers", is_flag=True, help="Also show the fault and its remedy.")
 @click.option("--json", "as_json", is_flag=True, help="As a JSON list.")
 def command(
@@ -24,7 +23,6 @@ def command(
     application: str | None,
     level: str | None,
     difficulty: str | None,
-    stage: str | None,
     spoilers: bool,
     as_json: bool,
 ) -> None:
@@ -35,13 +33,13 @@ def command(
         summary
         for name in names
         for summary in [registry.get_problem(name).summary()]
-        if _matches(summary, application, level, difficulty, stage)
+        if _matches(summary, application, level, difficulty)
     ]
     if as_json:
         click.echo(json.dumps([summary.as_document(spoilers=spoilers) for summary in summaries], indent=2))
         return
-    rows = [("ID", "APPLICATION", "LEVEL", "DIFFICULTY", "STAGES")]
-    rows += [(s.id, s.application, s.level, s.difficulty, " ".join(s.stages)) for s in summaries]
+    rows = [("ID", "APPLICATION", "LEVEL", "DIFFICULTY")]
+    rows += [(s.id, s.application, s.level, s.difficulty) for s in summaries]
     lines = columns(rows)
     click.echo(lines[0])
     for summary, line in zip(summaries, lines[1:], strict=True):
@@ -51,15 +49,12 @@ def command(
     click.echo(f"\n{len(summaries)} problems. Try one: srearena shell, or srearena run ID --agent NAME")
 
 
-def _matches(
-    summary: Summary, application: str | None, level: str | None, difficulty: str | None, stage: str | None
-) -> bool:
+def _matches(summary: Summary, application: str | None, level: str | None, difficulty: str | None) -> bool:
     plain = summary.application.lower().replace(" ", "_")
     return (
         (application is None or application.lower().replace("-", "_").replace(" ", "_") in plain)
         and (level is None or summary.level == level)
         and (difficulty is None or summary.difficulty == difficulty)
-        and (stage is None or stage in summary.stages)
     )
 
 

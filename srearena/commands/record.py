@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -97,12 +98,17 @@ def _data_set(data_set: DataSet, chosen: list[str], timeline: Timeline, config: 
         click.echo(f"{len(plan) - len(waiting)} of {len(plan)} scenarios are recorded already", err=True)
     failed = 0
     work = partial(_record_one, data_set, timeline, config)
-    recorded = map(work, waiting) if parallel <= 1 else in_processes(partial(_with_signals, work), waiting, parallel)
+    recorded = (
+        (work(scenario) for scenario in waiting)
+        if parallel <= 1
+        else in_processes(partial(_with_signals, work), waiting, parallel)
+    )
     try:
-        for number, (scenario, seconds, complaint) in enumerate(recorded, 1):
-            failed += bool(complaint)
-            status = f"not recorded: {complaint}" if complaint else f"recorded in {seconds:.0f} s"
-            click.echo(f"[{number}/{len(waiting)}] {scenario.name} ({scenario.problem}) {status}", err=True)
+        with closing(recorded):  # no process may finish a scenario after the manifest is written
+            for number, (scenario, seconds, complaint) in enumerate(recorded, 1):
+                failed += bool(complaint)
+                status = f"not recorded: {complaint}" if complaint else f"recorded in {seconds:.0f} s"
+                click.echo(f"[{number}/{len(waiting)}] {scenario.name} ({scenario.problem}) {status}", err=True)
     finally:
         manifest = data_set.close()
     click.echo(f"{len(plan) - failed} scenarios in {data_set.out}; checksums in {manifest.name}")

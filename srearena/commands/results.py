@@ -57,8 +57,8 @@ def _show(run: Path, as_json: bool) -> None:
         )
         if document["outcome"] != "pass" and document.get("reason"):
             click.echo(f"    {document['reason'][:300]}")
-        for line in document.get("collateral", ())[:3]:
-            click.echo(f"    collateral change: {line}")
+        for change in document.get("collateral", ())[:3]:
+            click.echo(f"    {change['class']} collateral: {change['change']}")
     figures = totals(documents)
     click.echo(f"\n{figures['outcomes'].get('pass', 0)} of {figures['trials']} trials passed")
     for stage, counts in figures["stages"].items():

@@ -12,12 +12,13 @@ from typing import Any
 import click
 
 from srearena.backends import backend_options, chosen_config
+from srearena.conductor.agent_process.isolation import AUTO, CHOICES, NONE
 from srearena.conductor.agents import agent_names, make_agent
 from srearena.conductor.episode.outcome import Limits, Outcome
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.problems.registry import ProblemRegistry
-from srearena.conductor.results.store import results_root, totals
+from srearena.conductor.results.store import results_root, run_seed, totals
 from srearena.conductor.stages import in_order
 from srearena.conductor.trials.suite import Progress, Suite
 from srearena.conductor.trials.tables import LiveTable, outcome_colour
@@ -30,22 +31,49 @@ from srearena.tracking.weights_and_biases import log_run
 @click.command()
 @click.argument("ids", nargs=-1)
 @click.option("--problems", "patterns", multiple=True, metavar="GLOB", help="Problems by pattern, e.g. 'missing_*'.")
-@click.option("--agent", default="nothing", show_default=True, help="Name of the agent.")
+@click.option("--agent", default="nothing", show_default=True, help="Name of the agent, or module:Class.")
 @click.option("--model", help="Model of the LLM agent, e.g. gpt-4.1 or anthropic/claude-sonnet-4-5.")
 @click.option(
     "--script", type=click.Path(dir_okay=False, path_type=Path), help="File with the actions of the scripted agent."
 )
 @click.option("--agent-option", "options", multiple=True, metavar="KEY=VALUE", help="Option of the agent.")
-@click.option("--trials", default=1, show_default=True, help="Trials per problem, each with its own seed.")
-@click.option("--parallel", default=1, show_default=True, help="Number of parallel trials.")
-@click.option("--seed", default=0, show_default=True, help="Seed of the first trial; each further trial adds one.")
+@click.option(
+    "--isolation",
+    type=click.Choice(CHOICES),
+    default=AUTO,
+    show_default=True,
+    help="What keeps the agent's process from the harness; auto for the strongest that works here.",
+)
+@click.option(
+    "--in-process-agent",
+    is_flag=True,
+    help="Run the agent in the harness's process, for debugging: it can read the answer, and the results say so.",
+)
+@click.option(
+    "--trials",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Trials per problem, each with its own seed.",
+)
+@click.option("--parallel", type=click.IntRange(min=1), default=1, show_default=True, help="Number of parallel trials.")
+@click.option(
+    "--seed",
+    type=int,
+    help="Seed of the first trial; each further trial adds one. Without it, it is drawn, and kept with the run.",
+)
 @click.option("--stages", help="Only these stages, separated by commas, e.g. detection,mitigation.")
 @click.option("--max-steps", default=30, show_default=True)
 @click.option("--max-tokens", type=int)
 @click.option("--max-cost", type=float, help="In US dollars, per trial.")
 @click.option("--budget-usd", type=float, help="Limit for all trials together; no trial starts without budget left.")
 @click.option("--max-seconds", default=3600.0, show_default=True, help="Limit in real seconds per trial.")
-@click.option("--noise", is_flag=True, help="Add harmless changes beside the fault, drawn from the trial's seed.")
+@click.option(
+    "--noise/--no-noise",
+    default=None,
+    help="Innocent changes before and after the fault, drawn from the trial's seed; on by default with --problems.",
+)
+@click.option("--fixed", is_flag=True, help="The catalogue's own target, parameters and moment instead of the seed's.")
 @click.option(
     "--run", "name", help="Name of the run; by default derived from the command, so that the same command resumes."
 )
@@ -59,28 +87,37 @@ def command(
     model: str | None,
     script: Path | None,
     options: tuple[str, ...],
+    isolation: str,
+    in_process_agent: bool,
     trials: int,
     parallel: int,
-    seed: int,
+    seed: int | None,
     stages: str | None,
     max_steps: int,
     max_tokens: int | None,
     max_cost: float | None,
     budget_usd: float | None,
     max_seconds: float,
-    noise: bool,
+    noise: bool | None,
+    fixed: bool,
     name: str | None,
     fresh: bool,
     as_json: bool,
     **where: Any,
 ) -> None:
-    """Run an agent on problems: IDS, or all that --problems matches. The same command again resumes."""
+    """Run an agent on problems: IDS, or all that --problems matches. The same command again resumes.
+
+    Exit status: 0 where every trial was graded, whatever its grade; 1 where one ended in an error of the agent or of
+    the environment.
+    """
     requested = (*ids, *patterns)
     if not requested:
         raise ArenaError("which problems? Name some, or use --problems '*'; `srearena problems` lists them")
-    if agent not in agent_names():
-        raise ArenaError(f"there is no agent {agent!r}: choose from {', '.join(agent_names())}")
+    if ":" not in agent and agent not in agent_names():
+        names = ", ".join(agent_names())
+        raise ArenaError(f"there is no agent {agent!r}: choose from {names}, or name a class as module:Class")
     chosen = ProblemRegistry().match(requested)
+    noise = bool(patterns) if noise is None else noise
     agent_options = _options(options)
     if model is not None:
         agent_options["model"] = model
@@ -93,13 +130,17 @@ def command(
     config = chosen_config(**where)
     if parallel > 1 and not config.embedded:
         raise ArenaError("a real cluster holds one episode at a time: use --parallel 1")
-    identity: list[object] = [chosen, agent_options, trials, seed, selected_stages, limits.as_document(), noise]
+    identity: list[object] = [chosen, agent_options, trials, seed, selected_stages, limits.as_document(), noise, fixed]
     if not config.embedded:
         identity.append([config.k8s_host, config.kubeconfig, config.context])
+    isolation = NONE if in_process_agent else isolation
+    if isolation != AUTO:
+        identity.append(isolation)
     run = _run_folder(name, fresh, agent, identity)
-    spec = EpisodeSpec(stages=selected_stages, limits=limits, noise=noise, config=config)
+    seed = run_seed(run) if seed is None else seed
+    spec = EpisodeSpec(stages=selected_stages, limits=limits, noise=noise, fixed=fixed, config=config)
     plan = [
-        Trial(problem, agent, str(run), number, agent_options, replace(spec, seed=seed + number))
+        Trial(problem, agent, str(run), number, agent_options, isolation, replace(spec, seed=seed + number))
         for number in range(trials)
         for problem in chosen
     ]
@@ -122,14 +163,23 @@ def command(
     not_started = sum(entry.result is None for entry in suite.progress)
     if as_json:
         click.echo(json.dumps({"run": run.name, "folder": str(run), **figures, "not_begun": not_started}))
-        return
-    table.close()
+    else:
+        table.close()
+        _report(run, results, figures, not_started)
+    if _errors(results):
+        raise click.exceptions.Exit(1)
+
+
+def _report(run: Path, results: list[dict[str, Any]], figures: dict[str, Any], not_started: int) -> None:
+    """Print the totals of a run."""
     outcomes = ", ".join(
         click.style(f"{count} {outcome}", fg=outcome_colour(outcome)) for outcome, count in figures["outcomes"].items()
     )
     click.echo(f"\n{figures['trials']} trials: {outcomes}")
     for outcome, reason in _errors(results):
         click.echo(f"  {outcome}: {reason}")
+    if any(result.get("isolation") == NONE for result in results):
+        click.echo("  unguarded: the agent ran in the harness's process, where it can read the answer")
     if not_started:
         click.echo(f"{not_started} more were not started: the budget is spent. Resume with a larger --budget-usd.")
     for stage, counts in figures["stages"].items():
@@ -170,7 +220,7 @@ def _require_prices(agent: str, agent_options: dict[str, object]) -> None:
 def _run_folder(name: str | None, fresh: bool, agent: str, identity: object) -> Path:
     """The folder of the run, by its name or by a hash of the command's arguments."""
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()[:8]
-    base = name or f"{agent}-{digest}"
+    base = name or f"{agent.replace(':', '.')}-{digest}"
     folder = results_root() / base
     number = 2
     while fresh and folder.exists():

@@ -14,6 +14,7 @@ from srearena.conductor.conductor import Conductor
 from srearena.conductor.episode.outcome import Limits
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ArenaError
+from srearena.conductor.results.store import drawn_seed
 from srearena.conductor.serving.http_api import EpisodeApp, addresses, serve
 from srearena.conductor.serving.mcp_server import ToolServer
 
@@ -21,7 +22,8 @@ from srearena.conductor.serving.mcp_server import ToolServer
 @click.command()
 @click.argument("problem")
 @click.option("--port", default=0, help="Port on the loopback interface; by default a free one.")
-@click.option("--seed", default=0, show_default=True)
+@click.option("--seed", type=int, help="Drawn, and recorded in the result, where it is not given.")
+@click.option("--fixed", is_flag=True, help="The catalogue's own target, parameters and moment instead of the seed's.")
 @click.option("--stages", help="Only these stages, separated by commas.")
 @click.option("--max-seconds", default=3600.0, show_default=True, help="Limit in real seconds.")
 @click.option("--agent", default="http", show_default=True, help="Name of the agent in the results.")
@@ -30,14 +32,15 @@ from srearena.conductor.serving.mcp_server import ToolServer
     type=click.Choice(["safe", "read-only", "full", "none"]),
     default="safe",
     show_default=True,
-    help="What kubectl may do in the episode's MCP server; none for no server.",
+    help="What kubectl may do in the episode's MCP server; none for no server. read-only binds every interface.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the addresses and the result as JSON lines.")
 @backend_options
 def command(
     problem: str,
     port: int,
-    seed: int,
+    seed: int | None,
+    fixed: bool,
     stages: str | None,
     max_seconds: float,
     agent: str,
@@ -47,9 +50,11 @@ def command(
 ) -> None:
     """Prepare PROBLEM, print how an agent connects, and grade after its last submission."""
     spec = EpisodeSpec(
-        seed=seed,
+        seed=drawn_seed() if seed is None else seed,
+        fixed=fixed,
         stages=tuple(stages.split(",")) if stages else None,
         limits=Limits(steps=None, wall_seconds=max_seconds),
+        read_only=mcp == "read-only",
         config=chosen_config(**where),
     )
     conductor = Conductor(spec, say=lambda text: None if as_json else click.echo(f"... {text}"))

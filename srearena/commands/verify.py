@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import click
@@ -12,17 +14,33 @@ from srearena.backends import backend_options, chosen_config
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.conductor.trials.processes import in_processes
-from srearena.conductor.validity.verification import can_verify, verify
+from srearena.conductor.validity.report import write_report
+from srearena.conductor.validity.verification import can_verify, run_twice, verify
 
 
 @click.command()
 @click.argument("ids", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="All problems.")
+@click.option("--battery", is_flag=True, help="Also play every cheat and every honest repair.")
+@click.option("--runs", is_flag=True, help="Only play two trials: the remedy must pass, doing nothing must fail.")
 @click.option("--parallel", default=2, show_default=True, help="Number of parallel proofs.")
-@click.option("--seed", default=0, show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per problem.")
+@click.option("--seed", default=0, show_default=True, help="The first seed.")
+@click.option("--seeds", default=1, show_default=True, help="Number of seeds to prove each problem with.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per problem and seed.")
+@click.option("--report", type=click.Path(path_type=Path), help="Write the table of problems and checks to this file.")
 @backend_options
-def command(ids: tuple[str, ...], everything: bool, parallel: int, seed: int, as_json: bool, **where: Any) -> None:
+def command(
+    ids: tuple[str, ...],
+    everything: bool,
+    battery: bool,
+    runs: bool,
+    parallel: int,
+    seed: int,
+    seeds: int,
+    as_json: bool,
+    report: Path | None,
+    **where: Any,
+) -> None:
     """Prove that problems are valid: IDS or patterns, or --all of them. Exit 1 if one is not."""
     if missing := can_verify():
         raise ArenaError(missing)
@@ -31,18 +49,41 @@ def command(ids: tuple[str, ...], everything: bool, parallel: int, seed: int, as
     registry = ProblemRegistry()
     chosen = registry.get_problem_ids() if everything else registry.match(ids)
     config = chosen_config(**where)
-    invalid = 0
-    for proof in in_processes(partial(verify, seed=seed, config=config), chosen, parallel if config.embedded else 1):
-        invalid += not proof["valid"]
-        if as_json:
-            click.echo(json.dumps(proof))
-            continue
-        mark = click.style("valid  ", fg="green") if proof["valid"] else click.style("INVALID", fg="red")
-        passed = sum(proof["checks"].values())
-        click.echo(f"{proof['id']:<58} {mark} {passed}/{len(proof['checks'])} checks {proof['seconds']:6.1f} s")
-        for reason in proof["reasons"]:
-            click.echo(f"    {reason}")
+    if battery and not config.embedded:
+        raise ArenaError("the battery runs on an embedded cluster: leave --backend out")
+    proofs = []
+    for number in range(seed, seed + seeds):
+        work = (
+            partial(run_twice, seed=number, config=config)
+            if runs
+            else partial(verify, seed=number, config=config, battery=battery)
+        )
+        for proof in in_processes(work, chosen, parallel if config.embedded else 1):
+            proofs.append({**proof, "seed": number})
+            _print(proofs[-1], as_json, seeds > 1)
+    if report is not None:
+        write_report(report, proofs)
+    invalid = sum(not proof["valid"] for proof in proofs)
     if not as_json:
-        click.echo(f"\n{len(chosen) - invalid} of {len(chosen)} problems are valid")
+        what = "proofs hold" if seeds > 1 else "problems are valid"
+        click.echo(f"\n{len(proofs) - invalid} of {len(proofs)} {what}; {_errors(proofs)} environment errors")
     if invalid:
         raise click.exceptions.Exit(1)
+
+
+def _print(proof: dict[str, Any], as_json: bool, with_seed: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(proof))
+        return
+    mark = click.style("valid  ", fg="green") if proof["valid"] else click.style("INVALID", fg="red")
+    passed = sum(proof["checks"].values())
+    name = f"{proof['id']} (seed {proof['seed']})" if with_seed else proof["id"]
+    click.echo(f"{name:<58} {mark} {passed}/{len(proof['checks'])} checks {proof['seconds']:6.1f} s")
+    for reason in proof["reasons"]:
+        click.echo(f"    {reason}")
+
+
+def _errors(proofs: Iterable[dict[str, Any]]) -> int:
+    """Proofs in which a trial ended in an environment error, or none could be played."""
+    names = ("environment", "runs without environment error")
+    return sum(any(proof["checks"].get(name) is False for name in names) for proof in proofs)

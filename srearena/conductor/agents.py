@@ -1,8 +1,9 @@
 """Agents by name, found in the entry-point group `srearena.agents`.
 
 An entry names a class, or a function that creates an agent from keyword options. An entry may also name a package:
-each of its modules that assigns `AGENT` is an agent under the module's name. The agents that come with SREArena are
-found that way (`clients`), so a new one is one new file; no module is imported before its agent is used.
+each of its modules that assigns `AGENT` is an agent under the module's name (`undo-everything`). The agents
+that come with SREArena are found that way (`clients`), so a new one is one new file; no module is imported before its
+agent is used.
 
 An agent is any class with `async def get_action(self, state: str) -> str`. Optional methods are called where present:
 `keep_record(note)` receives a function `note(kind, **facts)` that appends to the trial's session file;
@@ -17,6 +18,7 @@ import difflib
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -37,7 +39,9 @@ def agent_names() -> list[str]:
 
 
 def make_agent(name: str, options: Mapping[str, Any] | None = None) -> Agent:
-    """Create an agent; UnknownProblem where the name is not registered, with the nearest names."""
+    """Create a registered agent, or one by its class (`module:Class`); UnknownProblem with the nearest names."""
+    if ":" in name:
+        return _agent_of_class(name, options or {})
     registered = _registered()
     if name not in registered:
         near = difflib.get_close_matches(name, registered, n=2)
@@ -54,6 +58,17 @@ def make_agent(name: str, options: Mapping[str, Any] | None = None) -> Agent:
     return agent
 
 
+def _agent_of_class(name: str, options: Mapping[str, Any]) -> Agent:
+    module, _, attribute = name.partition(":")
+    try:
+        agent = getattr(import_module(module), attribute)(**options)
+    except (ImportError, AttributeError, TypeError) as problem:
+        raise ArenaError(f"the agent {name} cannot be created: {problem}") from problem
+    if not isinstance(agent, Agent):
+        raise ArenaError(f"{name} has no method get_action(state)")
+    return agent
+
+
 def _registered() -> dict[str, EntryPoint]:
     points = entry_points(group=ENTRY_POINTS)
     in_packages = [agent for point in points if not point.attr for agent in _agents_in(point.module)]
@@ -66,7 +81,7 @@ def _agents_in(package: str) -> tuple[EntryPoint, ...]:
     spec = find_spec(package)
     folders = (spec.submodule_search_locations or ()) if spec is not None else ()
     names = sorted({name for folder in folders for name in _agent_modules(Path(folder))})
-    return tuple(EntryPoint(name, f"{package}.{name}:AGENT", ENTRY_POINTS) for name in names)
+    return tuple(EntryPoint(name.replace("_", "-"), f"{package}.{name}:AGENT", ENTRY_POINTS) for name in names)
 
 
 def _agent_modules(folder: Path) -> Iterator[str]:

@@ -15,6 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from srearena.conductor.agent_process.client import AgentFailed, AgentProcess
+from srearena.conductor.agent_process.isolation import EXTERNAL, NONE
 from srearena.conductor.agents import Agent
 from srearena.conductor.episode.environment import open_cluster
 from srearena.conductor.episode.episode import Episode
@@ -35,6 +37,11 @@ from srearena.conductor.session import Session
 from srearena.dotenv import environment
 from srearena.tracking.otlp import export_result
 
+GRADING = "grading"
+"""The progress message after the agent's last action."""
+_STOP_SECONDS = 30.0
+"""Real seconds for an action to end after it was stopped; grading begins then in any case."""
+
 
 class Conductor:
     """Runs one episode at a time. Results are written to `results`, or to `data/results/<run>`."""
@@ -50,7 +57,11 @@ class Conductor:
         self.problems = ProblemRegistry()
         self.agent: Any = None
         self.agent_name = ""
+        self.isolation = EXTERNAL
+        """What kept the agent from the harness; `none` for an agent in this process."""
         self.episode: Episode | None = None
+        self.session: Session | None = None
+        """The event log of the latest episode, also after it has failed."""
         self.result: dict[str, Any] | None = None
         self.spec = spec or EpisodeSpec()
         self._results = results
@@ -62,17 +73,18 @@ class Conductor:
             raise ArenaError(f"{type(agent).__name__} is not an agent: it has no `async def get_action(self, state)`")
         self.agent = agent
         self.agent_name = name
+        self.isolation = agent.isolation if isinstance(agent, AgentProcess) else NONE
 
     def init_problem(self, problem_id: str) -> tuple[str, str, dict[str, str]]:
         """Prepare a problem and return what the agent gets: description, instructions, actions."""
         self.close()
         selection = self.problems.resolve(problem_id)
-        problem = self.problems.get_problem(problem_id)
+        problem = self.problems.get_problem(problem_id, self.spec.variant)
         spec = replace(self.spec, stages=self.spec.stages or selection.stages, config=self.spec.backend)
         cluster = open_cluster(problem, spec, say=self._say)
-        session = Session((self._results or results_root()) / ".live")
+        self.session = Session((self._results or results_root()) / ".live")
         try:
-            self.episode = Episode(problem, cluster, spec, session=session, say=self._say)
+            self.episode = Episode(problem, cluster, spec, session=self.session, say=self._say)
             self.episode.prepare()
         except BaseException:
             self.close()
@@ -91,10 +103,6 @@ class Conductor:
             episode.limits = replace(episode.limits, steps=max_steps)
         if callable(getattr(self.agent, "keep_record", None)):
             self.agent.keep_record(episode.session.note)
-        if callable(getattr(self.agent, "init_context", None)):
-            self.agent.init_context(episode.description, episode.instructions, episode.actions)
-        if callable(getattr(self.agent, "connect", None)):
-            self.agent.connect(episode.kubeconfig)
         try:
             try:
                 await self._run_agent(episode)
@@ -102,28 +110,58 @@ class Conductor:
                 self._update_usage(episode)  # the cost of a failed last call counts too
                 if callable(getattr(self.agent, "aclose", None)):
                     await self.agent.aclose()
-            episode.grade()
+            self._say(GRADING)
+            await asyncio.to_thread(episode.grade)
             return self.finish(episode)
         finally:
             self.close()
 
     async def _run_agent(self, episode: Episode) -> None:
         state = episode.question
+        begun = False
         while episode.within_limits():
             limit = episode.limits.wall_seconds
             timeout = None if limit is None else max(limit - episode.usage.wall_seconds, 0.01)
             try:
+                if not begun:
+                    await asyncio.wait_for(self._introduce(episode), timeout)
+                    begun = True
+                    continue
                 action: Any = await asyncio.wait_for(self.agent.get_action(state), timeout)
             except Exception as error:
                 if isinstance(error, TimeoutError) and not episode.within_limits():
                     return
-                episode.end(Outcome.AGENT_ERROR, f"the agent failed: {type(error).__name__}: {error}")
+                named = str(error) if isinstance(error, AgentFailed) else f"{type(error).__name__}: {error}"
+                episode.end(Outcome.AGENT_ERROR, f"the agent failed: {named}")
                 return
             if not isinstance(action, str):
                 episode.end(Outcome.AGENT_ERROR, f"the agent's action is a {type(action).__name__}, not a text")
                 return
             self._update_usage(episode)
-            state = await asyncio.to_thread(episode.act, action)
+            state = await self._act(episode, action)
+
+    async def _act(self, episode: Episode, action: str) -> str:
+        """Perform an action; at the time limit of the trial it is stopped, and its answer does not count."""
+        limit = episode.limits.wall_seconds
+        acting = asyncio.create_task(asyncio.to_thread(episode.act, action))
+        remaining = None if limit is None else max(limit - episode.usage.wall_seconds, 0.01)
+        done, _ = await asyncio.wait([acting], timeout=remaining)
+        if not done:
+            episode.within_limits()  # ends the episode
+            episode.interrupt()
+            await asyncio.wait([acting], timeout=_STOP_SECONDS)
+        return acting.result() if acting.done() else ""
+
+    async def _introduce(self, episode: Episode) -> None:
+        """Give the agent what it gets before the first question."""
+        texts = episode.description, episode.instructions, episode.actions
+        if isinstance(self.agent, AgentProcess):
+            await self.agent.begin(*texts, episode.kubeconfig)
+            return
+        if callable(getattr(self.agent, "init_context", None)):
+            self.agent.init_context(*texts)
+        if callable(getattr(self.agent, "connect", None)):
+            self.agent.connect(episode.kubeconfig)
 
     def _update_usage(self, episode: Episode) -> None:
         report = getattr(self.agent, "usage", None)
@@ -137,8 +175,15 @@ class Conductor:
     def finish(self, episode: Episode) -> dict[str, Any]:
         """Write the result. Only from here on files may name the problem."""
         run = self._results or results_root() / episode.session.session_id
-        document = trial_document(episode, agent=self.agent_name, seed=self.spec.seed, trial=self._trial, run=run.name)
-        episode.session.move(folder_of(run, document["problem"], self._trial) / "session.jsonl")
+        document = trial_document(
+            episode,
+            agent=self.agent_name,
+            isolation=self.isolation,
+            seed=self.spec.seed,
+            trial=self._trial,
+            run=run.name,
+        )
+        self.keep_logs(folder_of(run, document["problem"], self._trial))
         write_state(run, document, episode.state)
         write_trial(run, document)
         if self._results is None:
@@ -148,6 +193,14 @@ class Conductor:
             self._say(error)
         self.result = document
         return document
+
+    def keep_logs(self, folder: Path) -> None:
+        """Move the event log and the agent's output into the folder of the trial."""
+        if self.session is not None:
+            self.session.move(folder / "session.jsonl")
+        if isinstance(self.agent, AgentProcess) and self.agent.log:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "agent.log").write_text(self.agent.log, encoding="utf-8")
 
     def close(self) -> None:
         """End the running episode; calling it again does nothing."""

@@ -1,15 +1,18 @@
 """The stages of an episode as a table: question, format of the answer, and the name of its time in results.
 
-A problem declares its stages, always in this order; a run may select some of them. The no-op stage asks exactly what
-detection asks, so an agent cannot tell them apart.
+Every problem, healthy systems included, asks the same stages in the same words, so that neither their number nor their
+text tells anything: by default `USUAL`. A run may select others, of any problem, always in the order of the table. The
+no-op stage asks exactly what detection asks, before the fault is injected.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from srearena.conductor.errors import ProblemError
+from srearena.conductor.problems.metadata import FAULT_TYPE_MEANINGS, SYSTEM_LEVEL_MEANINGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,10 @@ class Stage:
     """The name of the time from opening to submission in results, such as TTD (time to detection)."""
     question: str
     example: str
+
+
+def _meanings(labels: Mapping[Any, str]) -> str:
+    return "; ".join(f"{label}: {meaning}" for label, meaning in labels.items())
 
 
 _TABLE = (
@@ -39,16 +46,18 @@ _TABLE = (
     Stage(
         "localization",
         "TTL",
-        "Which components are at fault? Name the origin of the trouble, not everything that suffers from it. Answer "
-        "with a list of names; an empty list says that nothing is.",
+        "Which components are at fault? Name the origin of the trouble, not everything that suffers from it: the "
+        "object whose change would undo it (of any kind: a workload, Service, ConfigMap, policy, quota, role, webhook, "
+        "node, custom resource, feature flag), or the component that misbehaves because of that object; where there "
+        "are several independent causes, one for each. Answer with a list of names (name, kind/name, namespace/name or "
+        "namespace/kind/name); an empty list says that nothing is.",
         'submit(["some-component"])',
     ),
     Stage(
         "analysis",
         "TTA",
-        "What kind of fault is it? Answer with the level of the system it is in (Hardware, Operating System, "
-        "Virtualization, Application) and its type (Misconfiguration, Code Defect, Authentication Issue, "
-        "Network/Storage Issue, Operation Error, Dependency Problem).",
+        f"What kind of fault is it? Answer with the level of the system it is in ({_meanings(SYSTEM_LEVEL_MEANINGS)}) "
+        f"and its type ({_meanings(FAULT_TYPE_MEANINGS)}).",
         'submit({"system_level": "...", "fault_type": "..."})',
     ),
     Stage(
@@ -61,12 +70,18 @@ _TABLE = (
     Stage(
         "mitigation",
         "TTM",
-        "Repair the system so that its users are served again, then say that you are done.",
+        "Repair the system so that its users are served again, then say that you are done. Leave a system as it is "
+        "where nothing is wrong with it.",
         "submit()",
     ),
 )
 STAGES: dict[str, Stage] = {stage.name: stage for stage in _TABLE}
 USUAL = ("detection", "localization", "mitigation")
+
+
+def public_name(name: str) -> str:
+    """The name of a stage for agents: the no-op stage looks like detection."""
+    return "detection" if name == "noop" else name
 
 
 def in_order(names: Iterable[str]) -> tuple[str, ...]:
@@ -78,15 +93,6 @@ def in_order(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in STAGES if name in selected)
 
 
-def select_stages(offered: Sequence[str], requested: Sequence[str] | None) -> tuple[str, ...]:
-    """The stages of a run: the requested ones, or all that the problem offers.
-
-    Every problem supports the no-op stage, because it comes before the fault; it runs only on request.
-    """
-    if requested is None:
-        return in_order(offered)
-    names = in_order(requested)
-    missing = [name for name in names if name not in offered and name != "noop"]
-    if missing:
-        raise ProblemError(f"this problem has no {missing[0]} stage: it offers {', '.join(offered)}")
-    return names
+def select_stages(requested: Sequence[str] | None) -> tuple[str, ...]:
+    """The stages of a run: the requested ones, or the usual ones; the same for every problem."""
+    return USUAL if requested is None else in_order(requested)

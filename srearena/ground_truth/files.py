@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from srearena.errors import InputError
+from srearena.errors import InputError, one_line
 from srearena.ground_truth.model import GroundTruth
 from srearena.ground_truth.parsing import canonical_id, parse_ground_truth
 
@@ -36,6 +36,10 @@ SCENARIO_FILES = (
 )
 CONSOLIDATED = ("ground_truths.json", "ground_truths.yaml")
 _ANY_NAME = re.compile(r"(?:ground[-_ ]?truths?(?:[-_]v\d+)?|gt|answer[-_ ]?keys?)\.(?:ya?ml|json)", re.IGNORECASE)
+_LIKELY_NAME = re.compile(
+    r"[.#~]*(?:(?:ground[-_ ]?truths?|answer[-_ ]?keys?)(?![a-z]).*|gt(?:[-_ ]?v?\d+)?\.(?:ya?ml|json)(?![a-z0-9]).*)",
+    re.IGNORECASE | re.DOTALL,
+)
 _SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv", "alerts", "metrics"})
 
 try:
@@ -67,6 +71,18 @@ def is_ground_truth_file(path: Path) -> bool:
     return _ANY_NAME.fullmatch(path.name) is not None
 
 
+def may_hold_ground_truth(path: Path) -> bool:
+    """Whether a name looks like ground truth, copies and backups included (`ground_truth.yaml.bak`, `gt.json~`)."""
+    return _LIKELY_NAME.fullmatch(path.name) is not None
+
+
+def hard_links_of_ground_truth(directory: Path) -> frozenset[tuple[int, int]]:
+    """Device and inode of the ground truth files at or below a directory, and beside it, that have several names."""
+    places = [*directory.rglob("*"), *directory.parent.glob("*")]
+    states = [path.stat() for path in places if may_hold_ground_truth(path) and path.is_file()]
+    return frozenset((state.st_dev, state.st_ino) for state in states if state.st_nlink > 1)
+
+
 def scenario_file(directory: Path) -> Path | None:
     """The ground truth file of a scenario directory."""
     return next((directory / name for name in SCENARIO_FILES if (directory / name).is_file()), None)
@@ -91,8 +107,7 @@ def load_document(path: Path) -> object:
             return json.loads(text)
         return yaml.load(text, Loader=_Loader)
     except (json.JSONDecodeError, yaml.YAMLError, RecursionError) as problem:
-        detail = " ".join(str(problem).split())
-        raise InputError(f"{path} is not valid {path.suffix.lstrip('.') or 'YAML'}: {detail}") from problem
+        raise InputError(f"{path} is not valid {path.suffix.lstrip('.') or 'YAML'}: {one_line(problem)}") from problem
 
 
 def read_truths(document: object, path: Path) -> Iterator[GroundTruth | InputError]:
@@ -124,7 +139,7 @@ def _embedded(text: str, path: Path) -> object:
     try:
         return yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as problem:
-        raise InputError(f"a ground_truth_yaml field in {path} is not valid YAML: {problem}") from problem
+        raise InputError(f"a ground_truth_yaml field in {path} is not valid YAML: {one_line(problem)}") from problem
 
 
 def _is_index(document: Mapping[Any, Any]) -> bool:

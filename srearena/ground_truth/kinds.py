@@ -37,6 +37,9 @@ _SPELLINGS: dict[str, tuple[str, ...]] = {
     "ClusterRoleBinding": ("clusterrolebindings",),
     "PriorityClass": ("priorityclasses", "pc"),
     "CustomResourceDefinition": ("customresourcedefinitions", "crd", "crds"),
+    "ValidatingWebhookConfiguration": ("validatingwebhookconfigurations",),
+    "MutatingWebhookConfiguration": ("mutatingwebhookconfigurations",),
+    "IngressClass": ("ingressclasses",),
     "Gateway": ("gateways",),
     "AuthorizationPolicy": ("authorizationpolicies",),
     "PeerAuthentication": ("peerauthentications",),
@@ -53,6 +56,9 @@ _SPELLINGS: dict[str, tuple[str, ...]] = {
     "ServiceOperation": (),
     "App": ("application",),
     "Container": ("containers",),
+    "TidbCluster": ("tidbclusters", "tc"),
+    "KafkaTopic": ("topic", "topics"),
+    "FeatureFlag": ("flag", "flags", "featureflags", "feature-flag"),
 }
 
 _CANONICAL: dict[str, str] = {
@@ -69,6 +75,9 @@ CLUSTER_SCOPED = frozenset(
         "ClusterRoleBinding",
         "PriorityClass",
         "CustomResourceDefinition",
+        "ValidatingWebhookConfiguration",
+        "MutatingWebhookConfiguration",
+        "IngressClass",
     }
 )
 

@@ -90,9 +90,11 @@ class GroundTruth:
         return next((group for group in self.groups if group.id == group_id), None)
 
     def as_document(self) -> dict[str, Any]:
-        """The part that is written to the results of an episode."""
+        """The part that is written to the results of an episode; of groups that are aliases, the first is the root."""
+        others = {name for names in self.aliases for name in names[1:]}
         return {
-            "roots": [group.id for group in self.roots],
+            "roots": [group.id for group in self.roots if group.id not in others],
+            "aliases": [list(names) for names in self.aliases],
             "propagation": [[step.source, step.target] for step in self.propagations],
             "explanation": self.explanation,
             "system_level": self.system_level,

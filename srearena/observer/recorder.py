@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 from srearena.cluster import Cluster, start_embedded
-from srearena.conductor.episode.agent_access import grant, revoke
+from srearena.conductor.episode.agent_access import access_to, grant, revoke
 from srearena.conductor.episode.environment import open_cluster
 from srearena.conductor.episode.preparation import Preparation, TimedCluster
 from srearena.conductor.episode.spec import EpisodeSpec, Timeline
@@ -155,7 +155,7 @@ class Recorder:
                 say("restoring the cluster")
                 if problem.fault_injected:
                     problem.recover_fault()
-                revoke(problem.kubernetes, problem.app.namespaces)
+                revoke(problem.kubernetes, access_to(problem))
                 problem.app.delete(sampled)
         finally:
             if "kubernetes" in problem.__dict__:
@@ -164,7 +164,7 @@ class Recorder:
 
     def _run(self, problem: Problem, cluster: _SampledCluster, draft: Path, answers: Path, say: Say) -> Recording:
         timeline = replace(self.timeline, before=self.timeline.before + _WARM_UP)
-        stage = _UnprobedPreparation(problem, cluster, timeline, say)
+        stage = _UnprobedPreparation(problem, cluster, timeline, say, seed=self.seed)
         stage.deploy()
         endpoints = cluster.telemetry
         with (
@@ -174,7 +174,7 @@ class Recorder:
             TraceApi(endpoints.jaeger, endpoints.token) as jaeger,
             RawFiles(draft) as files,
         ):
-            identity = grant(cluster, problem.kubernetes, problem.app.namespaces, Path(folder))
+            identity = grant(cluster, problem.kubernetes, access_to(problem), Path(folder))
             with Kubernetes(identity) as api:
                 watcher = Watcher(api, prometheus, files)
                 cluster.capture_with(watcher.capture, after=_WARM_UP)
@@ -191,7 +191,7 @@ class Recorder:
                 "metrics": write_metrics(prometheus, window, files, (*problem.app.namespaces, _SYSTEM)),
                 "looks": len(watcher.firing_alerts),
             }
-            roots = [entity.name for entity in problem.roots]
+            roots = [entity.name for origin in problem.origins for entity in origin.members]
             pods = unready(watcher, problem.app.namespaces)
             named_in_logs = components_naming(loki, Window(fault, end + 0.001), roots, watcher, pods)
         before, after = problem.baseline, stage.handed_over

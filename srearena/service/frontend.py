@@ -42,6 +42,7 @@ class ProbeResult:
     text: str
     seconds: float = 0.0
     """The response time, in the cluster's time."""
+    content_type: str = ""
 
     @property
     def ok(self) -> bool:
@@ -89,7 +90,8 @@ class Frontend:
             )
         except Unreachable as problem:
             return ProbeResult(request, 0, str(problem))
-        return ProbeResult(request, reply.status, reply.text, reply.seconds)
+        content_type = next((value for key, value in reply.headers.items() if key.lower() == "content-type"), "")
+        return ProbeResult(request, reply.status, reply.text, reply.seconds, content_type)
 
     def probe_all(self, api: Kubernetes, namespace: str, timeout: float = 10.0) -> Iterable[ProbeResult]:
         """Send every sample request once."""

@@ -18,6 +18,7 @@ from typing import Any
 
 import yaml
 
+from srearena.errors import one_line
 from srearena.service.errors import KubeconfigError
 
 
@@ -61,7 +62,7 @@ def _document(path: Path) -> dict[str, Any]:
     except OSError as problem:
         raise KubeconfigError(f"the kubeconfig {path} cannot be read: {problem.strerror}") from problem
     except yaml.YAMLError as problem:
-        raise KubeconfigError(f"the kubeconfig {path} is not YAML: {problem}") from problem
+        raise KubeconfigError(f"the kubeconfig {path} is not YAML: {one_line(problem)}") from problem
     if not isinstance(document, dict):
         raise KubeconfigError(f"{path} is no kubeconfig: it holds no mapping")
     return document

@@ -57,15 +57,18 @@ class Kubernetes(Closeable):
         pass_time: PassTime | None = None,
         fast_forward: FastForwarding | None = None,
         on_create: Callable[[Obj], None] = lambda obj: None,
+        on_write: Callable[[str, Obj | None], None] = lambda path, obj: None,
     ) -> None:
         """`pass_time` and `fast_forward` control a virtual clock (see `of`).
 
-        `on_create` is called with every object that a request has created.
+        `on_create` is called with every object that a request has created, `on_write` with the path of every object
+        that a request has created, changed or deleted, and its new content where the response contains it.
         """
         self._transport = Transport(Path(kubeconfig), context, timeout)
         self._pass_time = pass_time
         self._fast_forward: FastForwarding = fast_forward or (lambda limit: nullcontext(FastForward(limit)))
         self._on_create = on_create
+        self._on_write = on_write
         self._table: ResourceTable | None = None
 
     @classmethod
@@ -76,6 +79,7 @@ class Kubernetes(Closeable):
             pass_time=cluster.wait,
             fast_forward=cluster.fast_forward,
             on_create=cluster.record_created,
+            on_write=cluster.record_written,
         )
 
     def close(self) -> None:
@@ -229,12 +233,18 @@ class Kubernetes(Closeable):
         """Send a request that may create an object."""
         reply = self._transport.send_json(method, path, query=query, **options)
         obj = decode(reply)
-        if reply.status == _CREATED and not query.get("dryRun"):
-            self._on_create(obj)
+        if not query.get("dryRun"):
+            if reply.status == _CREATED:
+                self._on_create(obj)
+            name = str((obj.get("metadata") or {}).get("name", ""))
+            self._on_write(f"{path}/{name}" if method == "POST" else path, obj)
         return obj
 
     def replace(self, obj: Obj, namespace: str | None = None, *, manager: str = "kubectl-replace") -> Obj:
-        return self._transport.json("PUT", self._path_of(obj, namespace), query={"fieldManager": manager}, body=obj)
+        path = self._path_of(obj, namespace)
+        replaced = self._transport.json("PUT", path, query={"fieldManager": manager}, body=obj)
+        self._on_write(path, replaced)
+        return replaced
 
     def patch(
         self,
@@ -251,13 +261,15 @@ class Kubernetes(Closeable):
         row = self.resource(resource)
         built_in = row.group == "" or "." not in row.group or row.group.endswith(".k8s.io")
         patch_kind = kind or ("json" if isinstance(patch, list) else "strategic" if built_in else "merge")
-        return self._transport.json(
+        patched = self._transport.json(
             "PATCH",
             self._path(row, name, namespace, subresource),
             query={"fieldManager": manager},
             body=patch,
             content_type=_PATCHES[patch_kind],
         )
+        self._on_write(self._path(row, name, namespace), None if subresource else patched)
+        return patched
 
     def delete(
         self,
@@ -272,8 +284,10 @@ class Kubernetes(Closeable):
         body: Obj = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
         if grace is not None:
             body["gracePeriodSeconds"] = grace
+        path = self._path(resource, name, namespace)
         try:
-            self._transport.json("DELETE", self._path(resource, name, namespace), body=body)
+            self._transport.json("DELETE", path, body=body)
+            self._on_write(path, None)
         except NotFound:
             if not missing_ok:
                 raise
@@ -281,6 +295,7 @@ class Kubernetes(Closeable):
     def scale(self, resource: str, name: str, replicas: int, namespace: str | None = None) -> None:
         path = self._path(resource, name, namespace, "scale")
         self._transport.json("PATCH", path, body={"spec": {"replicas": replicas}}, content_type=_PATCHES["merge"])
+        self._on_write(self._path(resource, name, namespace), None)
 
     def restart(self, resource: str, name: str, namespace: str | None = None) -> None:
         """Replace the pods of a workload, as `kubectl rollout restart` does."""

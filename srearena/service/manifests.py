@@ -16,6 +16,7 @@ import orjson
 import yaml
 from yaml.nodes import MappingNode, Node
 
+from srearena.errors import one_line
 from srearena.service.errors import ManifestError
 
 Obj = dict[str, Any]
@@ -117,7 +118,7 @@ def parse_file(path: Path) -> list[Manifest]:
         line = mark.line + 1 if mark is not None else 1
         raise ManifestError(f"{path}:{line}: this is not YAML: {problem.problem or problem.context}") from problem
     except yaml.YAMLError as problem:
-        raise ManifestError(f"{path}:1: this is not YAML: {problem}") from problem
+        raise ManifestError(f"{path}:1: this is not YAML: {one_line(problem)}") from problem
 
 
 def _objects(path: Path, node: Node) -> Iterator[Manifest]:

@@ -15,6 +15,7 @@ import orjson
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, WebSocketException
 from websockets.typing import Subprotocol
 
+from srearena.coroutines import run_blocking
 from srearena.service.errors import Unreachable, api_error
 from srearena.service.kubeconfig import Access
 from srearena.service.transport import USER_AGENT, is_loopback, request_target
@@ -74,7 +75,7 @@ def run_command(
         "close_timeout": 1,
     }
     try:
-        streams = asyncio.run(_streams(url, options, stdin, timeout))
+        streams = run_blocking(_streams(url, options, stdin, timeout))
     except InvalidStatus as problem:
         body = bytes(problem.response.body or b"")
         raise api_error(problem.response.status_code, _object(body), body.decode("utf-8", "replace")) from problem

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import yaml
 
+from srearena.errors import one_line
 from srearena.service.errors import ApplicationError
 from srearena.service.kubernetes import Kubernetes
 
@@ -43,7 +44,7 @@ def read_settings(path: Path) -> dict[str, Any]:
     try:
         settings = yaml.safe_load(path.read_text())
     except yaml.YAMLError as problem:
-        raise ApplicationError(f"{path} is not YAML: {problem}") from problem
+        raise ApplicationError(f"{path} is not YAML: {one_line(problem)}") from problem
     if not isinstance(settings, dict) or not isinstance(settings.get("driver"), str):
         raise ApplicationError(f"{path}: a workload needs a driver: one of {', '.join(sorted(drivers()))}")
     return settings

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 
 import httpx
+import pytest
 
 from srearena.cluster.embedded.registry.identity import User
 from tests.clusters import RunningApi
@@ -69,6 +70,7 @@ def test_a_wrong_token_is_not_overlooked(api: RunningApi) -> None:
             assert client.get("/api").status_code == 401
 
 
+@pytest.mark.kubectl
 def test_a_client_certificate_carries_user_and_groups(api: RunningApi) -> None:
     _open_reviews(api)
     done = api.kubectl("auth", "whoami", "-o", "json", user=User("ada", ("engineers", "on-call")))

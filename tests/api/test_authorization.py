@@ -230,6 +230,7 @@ def test_access_reviews_agree_with_what_happens(api: RunningApi, http: httpx.Cli
     assert {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]} in rules["resourceRules"]
 
 
+@pytest.mark.kubectl
 def test_kubectl_auth_can_i(api: RunningApi) -> None:
     assert api.kubectl("auth", "can-i", "delete", "nodes").stdout.strip() == "yes"
     listed = api.kubectl("auth", "can-i", "--list").stdout

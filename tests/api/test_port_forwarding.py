@@ -139,6 +139,7 @@ def test_the_older_dialect_has_two_channels_a_port(pods: RunningApi) -> None:
         assert refused.value.status_code == 400
 
 
+@pytest.mark.kubectl
 def test_kubectl_port_forward(pods: RunningApi) -> None:
     command = ["kubectl", f"--kubeconfig={pods.kubeconfig}", "port-forward", "pod/talker", ":80"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

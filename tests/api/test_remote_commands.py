@@ -160,6 +160,7 @@ def test_attaching_shows_what_is_said_from_now_on(pods: RunningApi) -> None:
         assert opened.recv().startswith(b"\x01line ")
 
 
+@pytest.mark.kubectl
 def test_kubectl_exec(pods: RunningApi) -> None:
     assert pods.kubectl("exec", "talker", "-c", "main", "--", "echo", "hi").stdout == "hi\n"
     done = pods.kubectl("exec", "talker", "-c", "main", "--", "sh", "-c", "echo no >&2; exit 7", check=False)
@@ -170,6 +171,7 @@ def test_kubectl_exec(pods: RunningApi) -> None:
     assert "container ghost is not valid for pod talker" in done.stderr
 
 
+@pytest.mark.kubectl
 def test_kubectl_cp(pods: RunningApi, tmp_path: Path) -> None:
     (tmp_path / "note").write_text("from outside")
     pods.kubectl("cp", str(tmp_path / "note"), "talker:/tmp/note", "-c", "main")
@@ -178,6 +180,7 @@ def test_kubectl_cp(pods: RunningApi, tmp_path: Path) -> None:
     assert (tmp_path / "back").read_text() == "from outside"
 
 
+@pytest.mark.kubectl
 def test_kubectl_attach_and_exec_with_a_terminal(pods: RunningApi) -> None:
     # `script` gives kubectl a terminal of its own, as a person's shell would.
     exec_ = f"kubectl --kubeconfig={pods.kubeconfig} exec -it talker -c main -- sh"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.clusters import RunningApi
 
@@ -42,6 +43,7 @@ def test_scale_shows_and_changes_the_number_of_replicas(http: httpx.Client) -> N
     assert http.patch(path, json={"spec": {"replicas": "many"}}, headers=merge).status_code == 422
 
 
+@pytest.mark.kubectl
 def test_kubectl_scales_with_a_precondition(api: RunningApi, http: httpx.Client) -> None:
     _deployment(http)
     api.kubectl("scale", "deployment/web", "--replicas=4", "--current-replicas=2")
@@ -172,6 +174,7 @@ def test_token_requests_are_checked(http: httpx.Client) -> None:
     assert http.post(f"{accounts}/ghost/token", json={}).status_code == 404
 
 
+@pytest.mark.kubectl
 def test_a_certificate_is_approved_by_kubectl(api: RunningApi, http: httpx.Client) -> None:
     import base64
 

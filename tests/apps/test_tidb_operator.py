@@ -229,14 +229,14 @@ def test_without_an_operator_nothing_is_reconciled(fleet: Deployed) -> None:
 
 
 def test_without_its_rights_the_operator_says_what_it_may_not(fleet: Deployed) -> None:
-    name = "tidb-operator:tidb-controller-manager"
-    binding = fleet.api.get("clusterrolebindings", name)
-    fleet.api.delete("clusterrolebindings", name)
+    name = "tidb-controller-manager"
+    binding = fleet.api.get("rolebindings", name, DATABASE)
+    fleet.api.delete("rolebindings", name, DATABASE)
     wish(fleet, tidb={"replicas": 1})
     fleet.wait(60)
     assert 'User "system:serviceaccount:tidb-operator:tidb-controller-manager" cannot' in operator_log(fleet)
     binding["metadata"] = {"name": name}
-    fleet.api.create(binding)
+    fleet.api.create(binding, DATABASE)
     fleet.wait(120)
     assert members(fleet, "tidb") == {"basic-tidb-0"}
 

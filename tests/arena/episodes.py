@@ -43,9 +43,10 @@ def prepared_episode(
     stages: tuple[str, ...] | None = None,
     limits: Limits | None = None,
     session: Session | None = None,
+    read_only: bool = False,
 ) -> Iterator[Episode]:
     """An episode that is prepared up to the agent's start."""
-    spec = EpisodeSpec(1, stages, limits or Limits(), TIMELINE, in_process=True, config=Config())
+    spec = EpisodeSpec(1, stages, limits or Limits(), TIMELINE, in_process=True, config=Config(), read_only=read_only)
     episode = Episode(of, embedded_cluster(of, spec), spec, session=session)
     try:
         episode.prepare()

@@ -19,6 +19,7 @@ from srearena.commands.regrade import command as regrade_command
 from srearena.conductor import Conductor, EpisodeSpec
 from srearena.conductor.episode.outcome import Limits
 from srearena.conductor.errors import ArenaError
+from srearena.conductor.results.store import GRADER
 from srearena.session import read_session
 from tests.arena.episodes import PORT, QUIET, TIMELINE, ZERO
 
@@ -49,16 +50,15 @@ def test_an_agent_that_detects_localizes_and_repairs_passes(results: Path) -> No
             "get_alerts()",
             'submit("Yes")',
             'submit(["api"])',
-            'submit({"system_level": "Virtualization", "fault_type": "Misconfiguration"})',
             REPAIR,
             "submit()",
         ]
     )
     result = run(agent)
     assert result["outcome"] == "pass", (result["reason"], agent.states[-2:])
-    assert [stage["stage"] for stage in result["stages"]] == ["detection", "localization", "analysis", "mitigation"]
+    assert [stage["stage"] for stage in result["stages"]] == ["detection", "localization", "mitigation"]
     assert result["collateral"] == []
-    assert result["usage"]["steps"] == 7
+    assert result["usage"]["steps"] == 6
     shown = "\n".join(agent.states)
     assert "Running" in shown and "service/api patched" in shown
     assert "passed" not in shown.lower() and PORT not in shown
@@ -66,7 +66,7 @@ def test_an_agent_that_detects_localizes_and_repairs_passes(results: Path) -> No
     folder = results / result["run"] / "trials" / PORT / "0"
     assert json.loads((folder / "result.json").read_text())["schema"] == "srearena.trial/1"
     kinds = [entry["what"] for entry in read_session(folder / "session.jsonl")]
-    assert kinds.count("action") == 7 and kinds[-1] == "ending"
+    assert kinds.count("action") == 6 and kinds[-1] == "ending"
     with (results / result["run"] / "summary.csv").open() as file:
         (row,) = csv.DictReader(file)
     assert row["outcome"] == "pass" and float(row["TTD"]) <= float(row["wall_seconds"])
@@ -78,6 +78,40 @@ def test_doing_nothing_fails_everywhere_but_on_a_healthy_system() -> None:
     assert not any(stage["verdict"]["passed"] for stage in broken["stages"])
     healthy = run(NothingAgent(), QUIET)
     assert healthy["outcome"] == "pass"
+    assert healthy["asked"] == broken["asked"]
+
+
+class Recording(NothingAgent):
+    """An agent that records every text it receives."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.received: list[str] = []
+
+    def init_context(self, description: str, instructions: str, actions: dict[str, str]) -> None:
+        self.received += [description, instructions, *actions.values()]
+
+    async def get_action(self, state: str) -> str:
+        self.received.append(state)
+        return await super().get_action(state)
+
+
+@pytest.mark.parametrize("stages", [None, ("noop", "detection", "localization", "analysis", "diagnosis", "mitigation")])
+def test_a_healthy_system_is_asked_the_same_in_the_same_words(stages: tuple[str, ...] | None) -> None:
+    broken, healthy = Recording(), Recording()
+    run(broken, PORT, stages=stages)
+    result = run(healthy, QUIET, stages=stages)
+    assert healthy.received == broken.received
+    assert result["outcome"] == "pass", result["reason"]
+
+
+@pytest.mark.kubectl
+@needs_kubectl
+def test_a_healthy_system_must_be_left_alone() -> None:
+    actions = ['submit("No")', "submit([])", "kubectl -n corner-shop delete configmap web-site", "submit()"]
+    result = run(ScriptedAgent(actions=actions), QUIET)
+    assert result["outcome"] == "fail"
+    assert "configmaps/web-site in corner-shop removed" in result["reason"]
 
 
 def test_an_old_task_suffix_asks_that_stage_alone() -> None:
@@ -146,7 +180,10 @@ def test_tokens_and_cost_are_recorded() -> None:
 def test_what_the_agent_breaks_beside_the_point_is_told() -> None:
     agent = ScriptedAgent(actions=["kubectl -n corner-shop delete configmap web-site", "submit()"])
     result = run(agent, f"{PORT}-mitigation-1")
-    assert result["collateral"] == ["configmaps/web-site in corner-shop removed"]
+    (change,) = result["collateral"]
+    assert change["class"] == "destructive"
+    assert change["change"].startswith("configmaps/web-site in corner-shop removed")
+    assert "configmaps/web-site" in result["reason"]
 
 
 def test_mistakes_in_the_order_of_calls_are_explained() -> None:
@@ -171,7 +208,7 @@ def test_stored_answers_can_be_graded_anew(results: Path) -> None:
     done = CliRunner().invoke(regrade_command, [result["run"]])
     assert "fail -> pass" in done.output, done.output
     assert json.loads(stored.read_text())["stages"][1]["verdict"]["passed"]
-    assert (stored.parent / "result.grader-1.json").is_file()
+    assert (stored.parent / f"result.grader-{GRADER}.json").is_file()
 
 
 def test_grading_anew_keeps_what_was_said_of_a_repair_and_says_so(results: Path) -> None:
@@ -190,6 +227,6 @@ def test_grading_anew_keeps_what_was_said_of_a_repair_and_says_so(results: Path)
 
 def test_noise_is_harmless_seeded_and_recorded() -> None:
     acts = [run(NothingAgent(), QUIET, noise=True, seed=3)["noise"] for _ in range(2)]
-    assert acts[0] == acts[1] and len(acts[0]) == 3
+    assert acts[0] == acts[1] and len(acts[0]) >= 3
     result = run(NothingAgent(), QUIET, noise=True, seed=4)
     assert result["outcome"] == "pass" and result["noise"] != acts[0]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from srearena.conductor.oracles.checks.frontend import FrontendAvailability
+from srearena.conductor.oracles.checks.response_shape import common, features, lacking
 from srearena.service.frontend import Objectives, ProbeResult, SampleRequest
 
 HOME = SampleRequest("/")
@@ -28,13 +30,13 @@ class StubFrontend:
         return ProbeResult(request, 0, "") if took is None else ProbeResult(request, 200, "", took)
 
 
-def complaints(frontend: StubFrontend, healthy: float = 0.1) -> list[str]:
+def complaints(frontend: StubFrontend, healthy: float = 0.1, shape: Sequence[str] = ()) -> list[str]:
     problem: Any = SimpleNamespace(
         app=SimpleNamespace(frontend=frontend, objectives=Objectives(0.9, p95_seconds=0.5)),
         kubernetes=None,
         namespace="shop",
         cluster=SimpleNamespace(wait=lambda seconds: None),
-        baseline=SimpleNamespace(facts={"front-door": {str(HOME): healthy}}),
+        baseline=SimpleNamespace(facts={"frontend": {str(HOME): {"seconds": healthy, "shape": shape}}}),
     )
     return FrontendAvailability(window=100).complaints(problem)
 
@@ -57,3 +59,63 @@ def test_what_was_slow_on_healthy_days_is_no_fault() -> None:
 def test_no_answer_is_a_complaint_of_its_own() -> None:
     (complaint,) = complaints(StubFrontend(None, 0.1))
     assert "GET / answered nothing" in complaint
+
+
+def test_an_answer_of_another_shape_is_a_complaint() -> None:
+    (complaint,) = complaints(StubFrontend(0.1), shape=["title 'Home'"])
+    assert "GET / answered without title 'Home'" in complaint
+
+
+HOTELS = '{"type": "Collection", "features": [{"id": 1, "name": "Clift", "tags": []}, {"id": 2, "name": "W"}]}'
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        (HOTELS, False),
+        ('{"type": "Collection", "features": [{"id": 9, "name": "Other", "stars": 3}]}', False),
+        ('{"type": "Collection", "features": []}', False),
+        ('{"type": "Collection", "features": {}}', False),
+        ('{"type": "Collection", "features": [{"id": 9}]}', True),
+        ('{"type": "Collection"}', True),
+        ('{"message": "ok"}', True),
+        ("{}", True),
+        ("[]", True),
+        ("ok", True),
+        ("<html><title>Home</title></html>", True),
+    ],
+)
+def test_a_shape_is_about_fields_not_values(text: str, missing: bool) -> None:
+    shape = common([features(HOTELS, "application/json"), features(HOTELS, "application/json; charset=utf-8")])
+    assert bool(lacking(shape, text, "application/json")) is missing
+
+
+@pytest.mark.parametrize(
+    ("healthy", "text", "missing"),
+    [
+        ("open\n", "open", False),
+        ("order 12 accepted", "order 7 accepted", False),
+        ("open", "ok", True),
+        ("<title>Shop</title><form>", "<title>Shop</title><form><p>", False),
+        ("<title>Shop</title><form>", "<title>Shop</title>", True),
+        ("<title>Shop</title>", "<title>Welcome to nginx!</title>", True),
+        ("[]", "{}", False),
+        ('[{"id": 1}]', "{}", False),
+        ('[{"id": 1}]', '[{"name": "a"}]', True),
+    ],
+)
+def test_shapes_of_pages_texts_and_lists(healthy: str, text: str, missing: bool) -> None:
+    assert bool(lacking(common([features(healthy, "")]), text, "")) is missing
+
+
+def test_the_media_type_is_part_of_the_shape() -> None:
+    shape = common([features("{}", "application/json")])
+    assert lacking(shape, "{}", "text/plain") == ["media type application/json"]
+
+
+@pytest.mark.parametrize("empty", ["[]", "{}"])
+def test_what_was_empty_may_have_items_later_and_the_reverse(empty: str) -> None:
+    """A server in Lua writes an empty list as an empty object."""
+    posts = '[{"post_id": 7, "text": "hello"}]'
+    assert lacking(common([features(posts, "application/json")]), empty, "application/json") == []
+    assert lacking(common([features(empty, "application/json")]), posts, "application/json") == []

@@ -24,6 +24,8 @@ from srearena.conductor.serving.console import Console
 from srearena.conductor.serving.http_api import EpisodeApp, openapi, serve
 from srearena.conductor.trials.suite import Suite
 from srearena.conductor.trials.trial import Trial
+from srearena.service.errors import ApiRefused
+from srearena.service.kubernetes import Kubernetes
 from tests.arena.episodes import TIMELINE, ZERO, prepared_episode, shop_problem
 
 
@@ -66,12 +68,50 @@ def test_an_agent_works_over_http_and_learns_no_verdict() -> None:
             assert client.post("/submit", content=b"[" * 500_000).status_code == 400
             assert client.post("/submit", content=b"x" * 2_000_000).status_code == 413
             assert "READY" in client.post("/act", json={"action": "kubectl get pods"}).json()["state"]
-            first = client.post("/submit", json={"solution": "Yes"}).json()
+            assert client.post("/submit", json={"stage": "localization", "solution": []}).status_code == 422
+            assert client.post("/submit", json={"stage": "victory", "solution": []}).status_code == 422
+            assert client.post("/submit", json={"stage": [], "solution": []}).status_code == 400
+            named = {"stage": client.get("/status").json()["name"], "solution": "Yes"}
+            first = client.post("/submit", json=named).json()
             assert first["finished"] is False and "passed" not in json.dumps(first)
+            assert client.post("/submit", json=named).json() == first, "a repeated answer changes nothing"
+            assert client.post("/submit", json={"stage": 1, "solution": "Yes"}).json() == first
+            assert client.post("/submit", json={"stage": "detection", "solution": "No"}).status_code == 422
+            assert client.get("/status").json()["stage"] == 2
             last = client.post("/submit", json={"solution": ["store"]}).json()
             assert last["finished"] is True and set(last) == {"received", "question", "finished"}
         server.join(10)
         assert episode.grade().outcome == "pass"
+
+
+@pytest.mark.kubectl
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+def test_read_only_binds_every_interface() -> None:
+    problem = shop_problem(ScalePodZero, "store")
+    with prepared_episode(problem, stages=("detection",), read_only=True) as episode:
+        assert "READY" in episode.act("kubectl get deployments")
+        for action in (
+            "kubectl delete service api",
+            "kubectl scale deployment store --replicas=1",
+            "kubectl exec deploy/web -- ls",
+            "kubectl get secrets",
+            "kubectl -n kube-system delete pods --all",
+        ):
+            assert "forbidden" in episode.act(action).lower(), action
+        assert episode.kubeconfig is not None
+        with Kubernetes(episode.kubeconfig) as api, pytest.raises(ApiRefused):
+            api.delete("services", "api", "corner-shop")
+
+
+def test_a_submission_in_python_names_its_stage() -> None:
+    with prepared_episode(shop_problem(ScalePodZero, "store"), stages=("noop", "detection", "localization")) as episode:
+        assert "two stages are called" in episode.act('submit("No", stage="detection")')
+        second = episode.act('submit("No", stage=1)')
+        assert second.startswith("Stage 2 of 3")
+        assert episode.act('submit("No", stage=1)') == second
+        assert episode.submit("Yes", 2).startswith("Stage 3 of 3")
+        over = episode.submit(["store"], "localization")
+        assert episode.submit(["store"], "localization") == over == "The episode is over."
 
 
 def test_the_openapi_document_names_every_route() -> None:
@@ -91,7 +131,6 @@ def test_a_person_reaches_a_grade_in_the_console() -> None:
             f"start {ZERO}",
             'submit("Yes")',
             'submit(["store"])',
-            'submit({"system_level": "Virtualization", "fault_type": "Operation Error"})',
             "kubectl scale deployment store --replicas=1",
             "submit()",
         ]

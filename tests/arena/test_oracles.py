@@ -1,50 +1,24 @@
-"""Answers against the truth: aliases, partial credit, shapes."""
+"""Answers against the truth: shapes of answers, verdicts, collateral."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from srearena.conductor.errors import BadSubmission
-from srearena.conductor.grading.baseline import Baseline, collateral
+from srearena.conductor.grading.baseline import Baseline, capture
+from srearena.conductor.grading.collateral import compare
 from srearena.conductor.oracles.base import Verdict
+from srearena.conductor.oracles.checks import Check
 from srearena.conductor.oracles.detection import yes_or_no
-from srearena.conductor.oracles.localization import Aliases, parse_names
-
-
-def workload(name: str) -> dict[str, Any]:
-    return {"metadata": {"name": name}, "spec": {"template": {"metadata": {"labels": {"app": name}}}}}
-
-
-def owned(name: str, by: str) -> dict[str, Any]:
-    return {"metadata": {"name": name, "ownerReferences": [{"name": by, "controller": True}]}}
-
-
-ALIASES = Aliases(
-    [workload("cart"), workload("web")],
-    [{"metadata": {"name": "cart-api"}, "spec": {"selector": {"app": "cart"}}}],
-    [owned("cart-5d9c7b6f4-x2k8p", "cart-5d9c7b6f4"), owned("cart-5d9c7b6f4", "cart")],
-)
-
-
-@pytest.mark.parametrize(
-    ("name", "component"),
-    [
-        ("cart", "cart"),
-        ("deployment/cart", "cart"),
-        ("shop/Deployment/cart", "cart"),
-        ("cart-api", "cart"),
-        ("cart-5d9c7b6f4", "cart"),
-        ("cart-5d9c7b6f4-x2k8p", "cart"),
-        ("cart-7c6d5f4b88-zzzzz", "cart"),
-        ("coredns", "coredns"),
-    ],
-)
-def test_one_component_goes_by_several_names(name: str, component: str) -> None:
-    assert ALIASES.component(name) == component
+from srearena.conductor.oracles.localization import parse_names
+from srearena.conductor.oracles.mitigation import MitigationOracle
+from srearena.conductor.problems.base import Problem
+from srearena.service.errors import NotFound
+from srearena.service.kubernetes import Kubernetes
 
 
 @pytest.mark.parametrize(
@@ -104,4 +78,42 @@ def test_differences_are_none_only_between_equals(first: dict[Any, Any], second:
 
 @given(objects, objects)
 def test_an_agent_that_changes_nothing_has_no_collateral(before: dict[Any, Any], after_fault: dict[Any, Any]) -> None:
-    assert collateral(Baseline(before), Baseline(after_fault), Baseline(after_fault)) == []
+    assert compare(Baseline(before), Baseline(after_fault), Baseline(after_fault)) == []
+
+
+class Gone(Check):
+    name = "gone"
+
+    def complaints(self, problem: Problem) -> list[str]:
+        raise NotFound('deployments.apps "store" not found', 404)
+
+
+def test_that_an_object_is_gone_is_a_complaint_and_no_failure_of_grading() -> None:
+    oracle = MitigationOracle(cast(Problem, None), checks=[Gone()])
+    complaint = 'gone: deployments.apps "store" not found'
+    assert oracle.first_complaint() == complaint
+    assert oracle.evaluate(None).reasons == (complaint,)
+
+
+class _Growing:
+    """A cluster whose Deployment has its new replica set and pod only when the pods are listed."""
+
+    def __init__(self) -> None:
+        self._listed: list[str] = []
+
+    def list(self, resource: str) -> list[Any]:
+        self._listed.append(resource)
+        made = {"pods": ("Pod", "ReplicaSet", "r2"), "replicasets.apps": ("ReplicaSet", "Deployment", "d")}
+        if resource == "deployments.apps":
+            return [{"kind": "Deployment", "metadata": {"name": "web", "namespace": "default", "uid": "d"}}]
+        if resource not in made or (resource == "replicasets.apps" and "pods" not in self._listed):
+            return []
+        kind, owner, uid = made[resource]
+        reference = {"kind": owner, "uid": uid, "controller": True}
+        metadata = {"name": resource, "namespace": "default", "uid": "r2" if kind == "ReplicaSet" else "p"}
+        return [{"kind": kind, "metadata": {**metadata, "ownerReferences": [reference]}}]
+
+
+def test_what_is_made_during_a_capture_has_an_owner_in_it() -> None:
+    captured = capture(cast(Kubernetes, _Growing()), ["default"])
+    assert [key[2] for key in captured.objects] == ["web"]

@@ -6,6 +6,7 @@ import pytest
 
 from srearena.conductor.errors import ProblemError, UnknownProblem
 from srearena.conductor.problems.registry import ProblemRegistry, Selection
+from srearena.conductor.stages import STAGES, select_stages
 
 
 @pytest.fixture(scope="module")
@@ -57,15 +58,22 @@ def test_every_problem_can_be_made_and_says_what_it_is(registry: ProblemRegistry
         summary = problem.summary()
         assert "ground_truth" not in summary.as_document()
         assert "ground_truth" in summary.as_document(spoilers=True)
-        for stage in problem.stages:
+        for stage in STAGES:
             problem.oracle_for(stage)
+        assert bool(problem.remedy) == problem.repairable
         if problem.level != "none":
             assert problem.explanation and "{" not in problem.explanation
-            assert problem.remedy or "mitigation" not in problem.stages
             assert problem.ground_truth.roots or problem.level in (
                 "node",
                 "hardware",
             )  # the nodes are chosen at run time
+
+
+def test_every_problem_asks_the_same_stages_by_default_and_any_on_request() -> None:
+    assert select_stages(None) == ("detection", "localization", "mitigation")
+    assert select_stages(["mitigation", "analysis"]) == ("analysis", "mitigation")
+    with pytest.raises(ProblemError, match="no stage is called"):
+        select_stages(["victory"])
 
 
 def test_two_problems_are_one_with_both_answers(registry: ProblemRegistry) -> None:

@@ -10,11 +10,14 @@ from srearena.cluster.embedded.assembly import assemble
 from srearena.cluster.embedded.machine.containers.container import Container
 from srearena.cluster.embedded.objects import Obj, labels_of, name_of
 from srearena.cluster.embedded.options import ClusterOptions
+from srearena.cluster.embedded.telemetry.collectors.collector import SLOW_INTERVAL
 from srearena.cluster.embedded.telemetry.metrics.matchers import Matcher
 
 SCRAPE = 15.0
+SLOW = {("job", name) for name in ("apiserver", "etcd", "kube-scheduler", "kube-controller-manager", "kube-proxy")}
+"""Jobs with the longer interval, beside the kubelet's own metrics."""
 START = 1_700_000_100.0
-"""A multiple of the scrape interval, so that a scrape has just happened at the start."""
+"""A multiple of both scrape intervals, so that a scrape has just happened at the start."""
 
 
 class Observed:
@@ -62,9 +65,15 @@ class Observed:
     def series(self, name: str, ago: float = 0.0, /, **labels: str) -> dict[tuple[tuple[str, str], ...], float]:
         """What the scrape before a moment gave, by labels; series that ended before are not there."""
         now = self.world.clock.now - ago
-        at = now // SCRAPE * SCRAPE
         matchers = [Matcher("__name__", "=", name), *(Matcher(key, "=", value) for key, value in labels.items())]
-        return {row: float(values[-1]) for row, _, values in self.store.select(matchers, at, at)}
+        found: dict[tuple[tuple[str, str], ...], float] = {}
+        for interval in (SLOW_INTERVAL, SCRAPE):
+            at = now // interval * interval
+            for row, _, values in self.store.select(matchers, at, at):
+                slow = ("metrics_path", "/metrics") in row or any(pair in SLOW for pair in row)
+                if slow == (interval == SLOW_INTERVAL):
+                    found[row] = float(values[-1])
+        return found
 
     def value(self, name: str, ago: float = 0.0, /, **labels: str) -> float:
         found = self.series(name, ago, **labels)
@@ -73,7 +82,8 @@ class Observed:
 
     def rate(self, name: str, /, **labels: str) -> float:
         """By how much a counter grew a second, between the last two scrapes."""
-        return (self.value(name, **labels) - self.value(name, SCRAPE, **labels)) / SCRAPE
+        interval = SLOW_INTERVAL
+        return (self.value(name, **labels) - self.value(name, interval, **labels)) / interval
 
 
 _RESOURCES = {

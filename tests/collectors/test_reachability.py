@@ -127,7 +127,7 @@ def _door(cluster: Observed, **more: Any) -> None:
     cluster.apply(yaml.safe_dump({**networking, "kind": "Ingress", "metadata": {"name": "door"}, "spec": spec}), "shop")
 
 
-def test_the_front_door_is_asked_through_the_ingress_controller(cluster: Observed) -> None:
+def test_the_frontend_is_probed_through_the_ingress_controller(cluster: Observed) -> None:
     _shop(cluster)
     _door(cluster)
     cluster.pass_time(30)
@@ -150,7 +150,7 @@ def test_the_front_door_is_asked_through_the_ingress_controller(cluster: Observe
     assert not cluster.series("probe_success", ingress="door")
 
 
-def test_a_front_door_with_tls_needs_a_certificate_in_date(cluster: Observed) -> None:
+def test_a_frontend_with_tls_needs_a_certificate_in_date(cluster: Observed) -> None:
     _shop(cluster)
     _door(cluster, tls=[{"hosts": ["shop.example"], "secretName": "cert"}])
     name = "ingress-nginx-controller"

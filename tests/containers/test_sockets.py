@@ -264,6 +264,16 @@ def test_listeners_are_listed(machine: Machine) -> None:
     assert "1F90" in machine.sh("cat /proc/net/tcp", container).out
 
 
+def test_sockets_are_among_the_descriptors_of_their_process(machine: Machine) -> None:
+    container = listening(machine)
+    count = "ls /proc/1/fd | wc -l"
+    before = int(machine.sh(count, container).out)
+    for _ in range(40):
+        assert container.main is not None and container.main.take_descriptor()
+    assert int(machine.sh(count, container).out) == before + 40
+    assert machine.sh(f"readlink /proc/1/fd/{before + 39}", container).out.startswith("socket:[")
+
+
 def test_bash_opens_sockets_as_files(machine: Machine) -> None:
     listening(machine)
     container = machine.idle("debian")

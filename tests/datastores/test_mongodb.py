@@ -11,9 +11,11 @@ from srearena.cluster.embedded.machine.containers.container import Container, Mo
 from srearena.cluster.embedded.machine.files.filesystem import Volume
 from srearena.cluster.embedded.machine.files.inodes import Space
 from srearena.cluster.embedded.programs.datastores.datastore import Datastore, Login
+from srearena.cluster.embedded.programs.datastores.mongodb.server import MongoServer
 from tests.containers.machine import Machine, Outcome
 
 from .stores import folder, served, stopped
+from .traffic_reports import slow_statements
 
 ADMIN = Login("admin", "admin", "geo-db", "admin")
 SCRIPT = """\
@@ -224,3 +226,40 @@ def test_a_full_disk_refuses_writes(machine: Machine) -> None:
     refusal = server(machine).refuses(None, "write", "geo")
     assert refusal is not None
     assert refusal.kind == "full"
+
+
+def test_slow_operations_of_traffic_are_in_the_log_current_and_profiled(machine: Machine) -> None:
+    container = machine.container("mongo:4.4.6")
+    machine.clock.advance(3)
+    store = server(machine)
+    assert isinstance(store, MongoServer)
+    store.put("geo-db", "geo", [{"hotelId": "1", "lat": 37.7}])
+    store.attach("geo-0/1", None, 1, "10.244.1.7")
+    report = slow_statements("geo-0/1", operation="find", database="geo-db", target="geo")
+    store.report_statements([report])
+    slow = [line["attr"] for line in lines(container) if line["msg"] == "Slow query"]
+    assert len(slow) == 10
+    assert (slow[0]["ns"], slow[0]["planSummary"], slow[0]["command"]["filter"]) == (
+        *("geo-db.geo", "COLLSCAN"),
+        {"hotelId": "1"},
+    )
+    assert 1000 < slow[0]["durationMillis"] < 4000
+
+    def ask(script: str, database: str = "geo-db") -> Any:
+        words = ["mongo", database, "--quiet", "--eval", f"JSON.stringify({script})"]
+        return json.loads(machine.run(container, words).out)
+
+    current = ask("db.currentOp({ns: 'geo-db.geo'}).inprog.map(o => [o.op, o.ns, o.planSummary])")
+    assert current == [["query", "geo-db.geo", "COLLSCAN"]] * 3
+    assert ask("db.serverStatus().globalLock.activeClients.readers") == 3
+    ask("db.setProfilingLevel(1)")
+    store.report_statements([report])
+    assert ask("db.system.profile.find({op: 'query'}).count()") == 10
+    assert ask("db.geo.find({hotelId: '1'}).explain().queryPlanner.winningPlan.stage") == "COLLSCAN"
+    ask("db.geo.createIndex({hotelId: 1})")
+    assert ask("db.geo.find({hotelId: '1'}).explain('executionStats').executionStats.totalKeysExamined") == 1
+    assert ask("db.geo.find({hotelId: '1'}).explain().queryPlanner.winningPlan.inputStage.indexName") == "hotelId_1"
+    printed = machine.run(container, ["mongostat", "-n", "2"]).out.splitlines()
+    assert printed[0].split()[:4] == ["insert", "query", "update", "delete"]
+    assert len(printed) == 3
+    assert "3|0" in printed[1]

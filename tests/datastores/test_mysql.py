@@ -13,6 +13,7 @@ from srearena.service.products.mysql.server import MysqlServer
 from tests.containers.machine import Machine, Outcome
 
 from .stores import folder, served, stopped
+from .traffic_reports import slow_statements
 
 GOLDEN = Path(__file__).parent / "golden"
 TS = Login("ts", "Ts_123456", "ts")
@@ -150,3 +151,56 @@ def test_privileges_are_granted_and_revoked(machine: Machine) -> None:
     mysql(machine, container, "GRANT ALL PRIVILEGES ON ts.* TO 'ts'@'%'")
     assert store.refuses(TS, "write", "contacts") is None
     assert "GRANT ALL PRIVILEGES ON `ts`.* TO `ts`@`%`" in mysql(machine, container, "SHOW GRANTS FOR 'ts'@'%'").out
+
+
+def test_slow_statements_of_traffic_are_listed_counted_and_logged(machine: Machine) -> None:
+    container = tickets(machine)
+    database = server(machine)
+    database.attach("ts-contacts-0/1", TS, 1, "10.244.1.7")
+    report = slow_statements("ts-contacts-0/1", database="ts", target="contacts")
+    mysql(machine, container, "SET GLOBAL slow_query_log = ON; SET GLOBAL long_query_time = 1")
+    database.report_statements([report])
+    text = "SELECT id, name, document_number FROM contacts WHERE id = '1'"
+    assert mysql(machine, container, "SHOW FULL PROCESSLIST").out.count(f"executing\t{text}") == 3
+    assert "Threads_connected\t4" in mysql(machine, container, "SHOW STATUS LIKE 'Threads_connected'").out
+    query = "SELECT DIGEST_TEXT, COUNT_STAR FROM performance_schema.events_statements_summary_by_digest"
+    assert "SELECT id , name , document_number FROM contacts WHERE id = ?\t10" in mysql(machine, container, query).out
+    assert "20.00 s" in mysql(machine, container, "SELECT query, total_latency FROM sys.statement_analysis LIMIT 1").out
+    log = machine.run(container, ["sh", "-c", "cat /var/lib/mysql/*-slow.log"]).out
+    assert log.count("# Query_time: ") == log.count(f"{text};") == 10
+    assert "Slow_queries\t10" in mysql(machine, container, "SHOW GLOBAL STATUS LIKE 'Slow_queries'").out
+
+
+def test_explain_and_engine_status(machine: Machine) -> None:
+    container = tickets(machine)
+    plan = mysql(machine, container, "EXPLAIN SELECT * FROM contacts WHERE id = 'a1'").out
+    assert "SIMPLE\tcontacts\tNULL\tconst\tPRIMARY" in plan
+    plan = mysql(machine, container, "EXPLAIN SELECT * FROM contacts WHERE name = 'One'").out
+    assert "SIMPLE\tcontacts\tNULL\tALL\tNULL" in plan and "Using where" in plan
+    assert "Table scan on contacts" in mysql(machine, container, "EXPLAIN FORMAT=TREE SELECT * FROM contacts").out
+    assert "document_number" in mysql(machine, container, "EXPLAIN contacts").out
+    status = mysql(machine, container, "SHOW ENGINE INNODB STATUS\\G").out
+    assert "INNODB MONITOR OUTPUT" in status and "TRANSACTIONS" in status
+    assert "PRIMARY\t1\tid" in mysql(machine, container, "SHOW INDEX FROM contacts").out
+
+
+def test_waiting_for_a_table_lock_is_seen_with_its_holder(machine: Machine) -> None:
+    container = tickets(machine)
+    aside(container, "BEGIN; LOCK TABLES contacts WRITE; SELECT SLEEP(60)")
+    machine.clock.advance(1)
+    aside(container, "SELECT * FROM contacts")
+    machine.clock.advance(5)
+    query = "SELECT object_name, waiting_query, blocking_lock_type FROM sys.schema_table_lock_waits"
+    assert "contacts\tSELECT * FROM contacts\tSHARED_NO_READ_WRITE" in mysql(machine, container, query).out
+    query = "SELECT LOCK_STATUS FROM performance_schema.metadata_locks ORDER BY 1"
+    assert mysql(machine, container, query).out == "LOCK_STATUS\nGRANTED\nPENDING\n"
+    query = "SELECT trx_state FROM information_schema.INNODB_TRX"
+    assert mysql(machine, container, query).out == "trx_state\nRUNNING\n"
+
+
+def test_savepoints(machine: Machine) -> None:
+    container = tickets(machine)
+    script = "BEGIN; DELETE FROM contacts WHERE id = 'a1'; SAVEPOINT s; DELETE FROM contacts; ROLLBACK TO s; COMMIT"
+    mysql(machine, container, script)
+    assert mysql(machine, container, "SELECT name FROM contacts").out == "name\nTwo\n"
+    assert "SAVEPOINT s does not exist" in mysql(machine, container, "ROLLBACK TO s").err

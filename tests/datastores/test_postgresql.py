@@ -13,6 +13,7 @@ from srearena.cluster.embedded.programs.datastores.postgresql.server import Post
 from tests.containers.machine import Machine, Outcome
 
 from .stores import folder, served, stopped
+from .traffic_reports import slow_statements
 
 GOLDEN = Path(__file__).parent / "golden"
 SHOP = Login("otelu", "otelp", "otel")
@@ -197,12 +198,12 @@ def test_connections_run_out(machine: Machine) -> None:
     assert store.attach("b", SHOP, 1) is None
 
 
-def test_what_is_beyond_the_simulation_says_so(machine: Machine) -> None:
+def test_what_is_not_there_is_refused_as_the_real_ones_refuse_it(machine: Machine) -> None:
     container = shop(machine)
-    assert psql(machine, container, "COPY catalog.products TO STDOUT").err == (
-        "ERROR:  COPY is not supported by this simulation\n"
-    )
-    assert psql(machine, container, "\\df").err == "\\df is not supported by this simulation\n"
+    copied = psql(machine, container, "COPY catalog.products FROM '/tmp/none.csv'").err
+    assert copied.startswith('ERROR:  could not open file "/tmp/none.csv" for reading: No such file or directory')
+    assert psql(machine, container, "\\nothing").err == "invalid command \\nothing\nTry \\? for help.\n"
+    assert psql(machine, container, "FETCH 1 FROM c").err == 'ERROR:  cursor "c" does not exist\n'
 
 
 def test_a_read_only_volume_refuses_writes_only(machine: Machine) -> None:
@@ -215,3 +216,59 @@ def test_a_read_only_volume_refuses_writes_only(machine: Machine) -> None:
     assert refusal.kind == "readonly"
     assert "Read-only file system" in psql(machine, container, "DELETE FROM catalog.products").err
     assert psql(machine, container, "SELECT count(*) FROM catalog.products", "-tA").out == "2\n"
+
+
+def test_slow_statements_of_traffic_are_active_and_logged(machine: Machine) -> None:
+    container = shop(machine)
+    database = server(machine)
+    database.attach("product-catalog-0/1", SHOP, 1, "10.244.1.7")
+    database.report_statements([slow_statements("product-catalog-0/1", database="otel", target="catalog.products")])
+    query = "SELECT usename, client_addr, query FROM pg_stat_activity WHERE state = 'active' AND usename = 'otelu'"
+    row = "otelu|10.244.1.7|SELECT id, name, price_units FROM catalog.products WHERE id = $1\n"
+    assert psql(machine, container, query, "-tA").out == row * 3
+    age = "SELECT now() - query_start FROM pg_stat_activity WHERE usename = 'otelu'"
+    assert all("00:00:00" <= line < "00:00:03" for line in psql(machine, container, age, "-tA").out.split())
+    assert "duration" not in container.log.text()
+    psql(machine, container, "ALTER SYSTEM SET log_min_duration_statement = '500ms'")
+    psql(machine, container, "SELECT pg_reload_conf()")
+    database.report_statements([slow_statements("product-catalog-0/1", database="otel", target="catalog.products")])
+    assert (
+        container.log.text().count(" ms  execute <unnamed>: SELECT id, name, price_units FROM catalog.products") == 10
+    )
+    database.report_statements([])
+    assert psql(machine, container, query, "-tA").out == ""
+
+
+def test_statement_statistics_need_the_library(machine: Machine) -> None:
+    container = shop(machine)
+    query = "SELECT query, calls FROM pg_stat_statements ORDER BY total_exec_time DESC LIMIT 1"
+    assert 'relation "pg_stat_statements" does not exist' in psql(machine, container, query).err
+    database = server(machine)
+    database.settings["shared_preload_libraries"] = "pg_stat_statements"
+    database.report_statements([slow_statements("a/1", database="otel", target="catalog.products")])
+    expected = "SELECT id , name , price_units FROM catalog . products WHERE id = $ ?|10\n"
+    assert psql(machine, container, query, "-tA").out == expected
+
+
+def test_explain_shows_how_tables_are_read(machine: Machine) -> None:
+    container = shop(machine)
+    plan = psql(machine, container, "EXPLAIN SELECT * FROM catalog.products WHERE name = 'Starsense'").out
+    assert "QUERY PLAN" in plan
+    assert "Seq Scan on products  (cost=0.00..1.02 rows=2 width=96)" in plan
+    assert "Filter: (name = 'Starsense')" in plan
+    plan = psql(machine, container, "EXPLAIN ANALYZE SELECT count(*) FROM catalog.products").out
+    assert "Aggregate" in plan and "actual time=" in plan and "Execution Time:" in plan
+    assert 'relation "nothing" does not exist' in psql(machine, container, "EXPLAIN SELECT * FROM nothing").err
+
+
+def test_savepoints_prepared_statements_and_copy(machine: Machine) -> None:
+    container = shop(machine)
+    script = (
+        "BEGIN; DELETE FROM catalog.products WHERE id = '66V'; SAVEPOINT a; DELETE FROM catalog.products; "
+        "ROLLBACK TO SAVEPOINT a; COMMIT; PREPARE p AS SELECT name FROM catalog.products WHERE id = $1; "
+        "EXECUTE p('OLJCESPC7Z'); COPY catalog.products TO STDOUT WITH CSV HEADER;"
+    )
+    result = machine.run(container, ["psql", "-qtA", "-U", "root", "-d", "otel"], stdin=script.encode())
+    assert result.out.splitlines() == [
+        *("National Park; Explorascope", "id,name,price_units", "OLJCESPC7Z,National Park; Explorascope,101")
+    ]

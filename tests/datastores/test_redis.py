@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from srearena.cluster.embedded.machine.containers.container import Container, Mount
+from srearena.cluster.embedded.machine.files.streams import BytesFile, Capture
 from srearena.cluster.embedded.programs.datastores.datastore import Cache, Login
+from srearena.cluster.embedded.programs.datastores.redis.server import RedisServer
 from tests.containers.machine import Machine, Outcome
 
 from .stores import folder, served, stopped
+from .traffic_reports import slow_statements
 
 GOLDEN = Path(__file__).parent / "golden"
 MIB = 1024 * 1024
@@ -148,3 +151,48 @@ def test_a_bad_directive_keeps_it_from_starting(machine: Machine) -> None:
     assert "*** FATAL CONFIG FILE ERROR (Redis 6.2.4) ***\nReading the configuration file, at line 2\n" in (
         container.log.text()
     )
+
+
+def test_monitor_shows_commands_of_clients_and_of_traffic(machine: Machine) -> None:
+    container = cart(machine)
+    store = server(machine)
+    assert isinstance(store, RedisServer)
+    seen = Capture()
+    process = container.exec(["valkey-cli", "monitor"], stdin=BytesFile(b""), stdout=seen, stderr=Capture())
+    machine.clock.advance(1)
+    cli(machine, container, "SET", "a", "1")
+    store.attach("cart-0/1", None, 1, "10.244.1.7")
+    store.report_statements([slow_statements("cart-0/1", operation="HGET", target="cart", calls=2.0)])
+    machine.clock.advance(2)
+    printed = seen.text.splitlines()
+    assert printed[0] == "OK"
+    assert printed[1].endswith('"set" "a" "1"')
+    assert printed[2].endswith('"HGET" "cart"') and "10.244.1.7" in printed[2]
+    process.raise_signal(9)
+    machine.clock.advance(3)
+    assert store.observation.monitors == []
+
+
+def test_slow_commands_and_latency(machine: Machine) -> None:
+    container = cart(machine)
+    store = server(machine)
+    assert isinstance(store, RedisServer)
+    store.attach("cart-0/1", None, 1, "10.244.1.7")
+    cli(machine, container, "CONFIG", "SET", "latency-monitor-threshold", "100")
+    assert cli(machine, container, "SLOWLOG", "LEN").out == "0\n"
+    store.report_statements([slow_statements("cart-0/1", operation="hgetall", target="cart")])
+    assert cli(machine, container, "SLOWLOG", "LEN").out == "10\n"
+    entry = cli(machine, container, "SLOWLOG", "GET", "1").out.splitlines()
+    assert entry[0] == "9"
+    assert 1_000_000 < int(entry[2]) < 4_000_000
+    assert entry[3:5] == ["hgetall", "cart"]
+    assert cli(machine, container, "LATENCY", "LATEST").out.startswith("command\n")
+    assert "cmdstat_hgetall:calls=10,usec=20000000" in cli(machine, container, "INFO", "commandstats").out
+
+
+def test_transactions_and_messages(machine: Machine) -> None:
+    container = cart(machine)
+    script = b"MULTI\nSET a 1\nINCR a\nEXEC\nEXEC\nPUBLISH news hello\n"
+    printed = machine.run(container, ["valkey-cli"], stdin=script).out.splitlines()
+    assert printed[:6] == ["OK", "QUEUED", "QUEUED", "OK", "2", "ERR EXEC without MULTI"]
+    assert printed[-1] == "0"

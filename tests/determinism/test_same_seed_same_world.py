@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from srearena.cluster import start_embedded
+from srearena.cluster.embedded import assembly
+from srearena.cluster.embedded.options import ClusterOptions
 from tests.kubectl.operator import KUBECTL, Operator
 
 START = 1_767_225_600.0  # 2026-01-01T00:00:00Z
@@ -98,3 +101,15 @@ def test_two_runs_with_one_seed_are_equal_and_another_seed_is_another_world(tmp_
     assert any(text for name, text in first.items() if name.startswith("log of default/"))
     other = lived_through(tmp_path, seed=8)
     assert other["/api/v1/pods"] != first["/api/v1/pods"]
+
+
+def test_a_cluster_does_not_depend_on_the_fraction_of_the_second_it_starts_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Times in objects are whole seconds: what kubelets compute from them must not depend on chance."""
+    worlds = []
+    for moment in (START + 0.05, START + 100.45, START + 200.95):
+        monkeypatch.setattr(assembly, "wall_now", partial(float, moment))
+        store = assembly.assemble(ClusterOptions(seed=5)).world.store
+        worlds.append(
+            {str(obj["metadata"]["uid"]) for resource in store.resources() for obj in store.objects(resource)}
+        )
+    assert worlds[0] == worlds[1] == worlds[2]

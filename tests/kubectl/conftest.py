@@ -8,16 +8,13 @@ import pytest
 
 from srearena.cluster import Cluster, start_embedded
 
-from .operator import KUBECTL, Operator
+from .operator import Operator
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    skip = pytest.mark.skip(reason="kubectl is not installed")
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.kubectl)
-            if KUBECTL is None:
-                item.add_marker(skip)
 
 
 @pytest.fixture(scope="session")

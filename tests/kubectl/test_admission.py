@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from srearena.cluster import Cluster
+from tests.webhook_server import WebhookServer, bundle_of, deny, patch
+
 from .operator import Operator
-from .webhook_server import Authority, WebhookServer, deny, patch
 
 
 @pytest.fixture
-def webhook(tmp_path: Path) -> Iterator[WebhookServer]:
-    with WebhookServer(tmp_path) as server:
+def webhook(cluster: Cluster) -> Iterator[WebhookServer]:
+    with WebhookServer(cluster) as server:
         yield server
 
 
@@ -200,7 +201,7 @@ def hook(server: WebhookServer, kind: str = "Validating", **more: Any) -> dict[s
         "webhooks": [
             {
                 "name": "guard.acme.io",
-                "clientConfig": {"url": server.url, "caBundle": server.authority.bundle},
+                "clientConfig": server.client_config,
                 "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
                 "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "default"}},
                 "admissionReviewVersions": ["v1"],
@@ -253,7 +254,7 @@ def test_a_webhook_may_change_what_it_is_shown(operator: Operator, webhook: Webh
 
 @pytest.mark.parametrize("policy", ["Fail", "Ignore"])
 def test_a_webhook_that_does_not_answer_in_time(operator: Operator, webhook: WebhookServer, policy: str) -> None:
-    webhook.held.clear()
+    webhook.delays_replies = True
     operator.apply(hook(webhook, failurePolicy=policy))
     result = operator.run("run", "web", "--image=nginx:1.27")
     if policy == "Ignore":
@@ -263,26 +264,25 @@ def test_a_webhook_that_does_not_answer_in_time(operator: Operator, webhook: Web
         'Error from server (InternalError): Internal error occurred: failed calling webhook "guard.acme.io": '
         f'failed to call webhook: Post "{webhook.url}?timeout=1s": context deadline exceeded\n'
     )
-    webhook.held.set()
+    webhook.delays_replies = False
     operator.kubectl("run", "web", "--image=nginx:1.27")
 
 
 def test_a_bundle_of_another_authority_is_not_trusted(operator: Operator, webhook: WebhookServer) -> None:
-    strange = {"url": webhook.url, "caBundle": Authority("other").bundle}
+    strange = {**webhook.client_config, "caBundle": bundle_of("other")}
     operator.apply(hook(webhook, clientConfig=strange))
     assert operator.fails("run", "web", "--image=nginx:1.27") == (
         'Error from server (InternalError): Internal error occurred: failed calling webhook "guard.acme.io": '
         f'failed to call webhook: Post "{webhook.url}?timeout=1s": '
         "tls: failed to verify certificate: x509: certificate signed by unknown authority\n"
     )
-    assert webhook.requests == []
     operator.apply(hook(webhook))
     operator.kubectl("run", "web", "--image=nginx:1.27")
 
 
 def test_a_webhook_whose_service_is_gone_stops_every_new_pod(operator: Operator, webhook: WebhookServer) -> None:
     service = {"name": "guard", "namespace": "default", "path": "/check"}
-    operator.apply(hook(webhook, clientConfig={"service": service, "caBundle": webhook.authority.bundle}))
+    operator.apply(hook(webhook, clientConfig={"service": service, "caBundle": webhook.client_config["caBundle"]}))
     operator.apply(deployment())
     operator.wait(20)
     failed = (

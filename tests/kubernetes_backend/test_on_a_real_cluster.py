@@ -15,7 +15,7 @@ import pytest
 
 from srearena.cluster import NodeAccess
 from srearena.cluster.kubernetes import KubernetesCluster
-from srearena.conductor.episode.agent_access import NAMESPACE, grant
+from srearena.conductor.episode.agent_access import NAMESPACE, OnCallAccess, grant
 from srearena.conductor.episode.environment import open_cluster
 from srearena.conductor.episode.episode import Episode
 from srearena.conductor.episode.spec import EpisodeSpec, Timeline
@@ -24,7 +24,7 @@ from srearena.conductor.oracles.base import Verdict
 from srearena.conductor.oracles.checks import FreshPods, FrontendAvailability, Intent, Reachability, Readiness
 from srearena.conductor.oracles.mitigation import MitigationOracle
 from srearena.conductor.problems.admission import AdmissionWebhookOutage
-from srearena.conductor.problems.injected import UNDO, InjectedProblem
+from srearena.conductor.problems.injected import CONTAINER, RESTORE, InjectedProblem
 from srearena.conductor.problems.network import ServiceDnsResolutionFailure
 from srearena.conductor.problems.nodes import KubeletCrash
 from srearena.conductor.problems.resources import NamespaceMemoryLimit
@@ -34,7 +34,8 @@ from srearena.conductor.shared_cluster import Needs, SharedCluster, all_ledgers,
 from srearena.conductor.shared_cluster.inventory import take_inventory
 from srearena.conductor.shared_cluster.telemetry import NAMESPACE as OBSERVE
 from srearena.conductor.shared_cluster.telemetry import stack
-from srearena.conductor.validity.verification import run_as_operator
+from srearena.conductor.stages import USUAL
+from srearena.conductor.validity.player import run_script
 from srearena.config import Config, TelemetryConfig
 from srearena.generators.fault.steps import workers
 from srearena.generators.fault.testbed import Testbed
@@ -43,6 +44,7 @@ from srearena.service.errors import NotReady
 from srearena.service.kubernetes import Kubernetes
 from tests.kubernetes_backend.kubectl_work import work
 from tests.kubernetes_backend.machines import HolderMachines
+from tests.kubernetes_backend.test_frozen_access import SHOP, check_freeze, check_rights
 from tests.kubernetes_backend.test_leaving import named
 from tests.real_cluster.layout import KUBECONFIG
 
@@ -63,14 +65,15 @@ class WrongAddress(InjectedProblem):
     level = "application"
     fault = "env_variable_value"
     explanation = "The counter looks for the menu at a port where nothing listens."
-    remedy = f"{UNDO}\nkubectl -n {{ns}} rollout status deployment/{{service}} --timeout=60s"
+    restores = (f"{CONTAINER}/env",)
+    remedy = f"{RESTORE}\nkubectl -n {{ns}} rollout status deployment/{{service}} --timeout=60s"
 
 
 class StoppedKubelets(KubeletCrash):
     """Here somebody can get at the machines, so that a repair can be asked for."""
 
     runs_on = ("kubernetes",)
-    stages = ("detection", "localization", "mitigation")
+    repairable = True
 
 
 def by_hand(episode: Episode) -> None:
@@ -81,7 +84,7 @@ def by_hand(episode: Episode) -> None:
 
 
 def by_kubectl(episode: Episode) -> None:
-    done = run_as_operator(episode.problem.remedy, episode)
+    done = run_script(episode.problem.remedy, episode.kubeconfig)
     assert done.returncode == 0, done.stderr
 
 
@@ -118,6 +121,23 @@ def patient(problem: InjectedProblem) -> MitigationOracle:
     return MitigationOracle(problem, checks=checks)
 
 
+def answered_by_alias(episode: Episode) -> Verdict:
+    """The verdict on an answer that names an object of the agent's own, which has another object as its owner."""
+    assert episode.kubeconfig is not None
+    namespace = episode.problem.namespace
+    with Kubernetes(episode.kubeconfig) as api:
+        owner = api.get("configmaps", "kube-root-ca.crt", namespace)["metadata"]
+        reference = {"apiVersion": "v1", "kind": "ConfigMap", "controller": True, "uid": owner["uid"]}
+        template = {"metadata": {"labels": {"app": "alias"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
+        spec = {"replicas": 0, "selector": {"matchLabels": {"app": "alias"}}, "template": template}
+        alias = named("ReplicaSet", "apps/v1", "alias", spec=spec)
+        alias["metadata"]["ownerReferences"] = [{**reference, "name": owner["name"]}]
+        api.create(alias, namespace)
+        verdict = Verdict.from_answer(episode.problem.oracle_for("localization").evaluate(["alias"]))
+        api.delete("replicasets", "alias", namespace)
+    return verdict
+
+
 @pytest.mark.parametrize("level", FAULTS)
 def test_a_fault_is_seen_repaired_and_leaves_no_trace(level: str) -> None:
     make, repair = FAULTS[level]
@@ -134,7 +154,7 @@ def test_a_fault_is_seen_repaired_and_leaves_no_trace(level: str) -> None:
 
     print(f"\n{level}: {problem.fault}", flush=True)
     config = Config(k8s_host="kubernetes", kubeconfig=os.environ[VARIABLE], telemetry=TelemetryConfig())
-    spec = EpisodeSpec(stages=("noop", *problem.stages), timeline=timeline, config=config)
+    spec = EpisodeSpec(stages=("noop", *USUAL), timeline=timeline, config=config)
     cluster = open_cluster(problem, spec, nodes=machines(), say=tell)
     assert isinstance(cluster.inner, SharedCluster)
     before = cluster.inner.ledger.inventory
@@ -145,11 +165,12 @@ def test_a_fault_is_seen_repaired_and_leaves_no_trace(level: str) -> None:
             c for check in problem.mitigation_oracle.checks if not check.disruptive for c in check.complaints(problem)
         ]
         assert healthy == []
-        assert problem.baseline is not None and problem.baseline.facts["front-door"], (
+        assert problem.baseline is not None and problem.baseline.facts["frontend"], (
             "nobody was served when all was well"
         )
         tell("healthy: every check is content")
         episode.submit("No")
+        assert not answered_by_alias(episode).passed
         broken = judged(problem)
         tell(f"broken: {broken.reasons[0]}")
         assert not broken.passed
@@ -229,7 +250,7 @@ def test_beside_neighbours(tmp_path: Path) -> None:
             api.create(theirs)
             with Kubernetes.of(shared) as ours:
                 ours.create(named("Namespace", "v1", "shop"))
-                path = grant(shared, ours, ("shop",), tmp_path)
+                path = grant(shared, ours, OnCallAccess(("shop",)), tmp_path)
             work(path, tmp_path)
         finally:
             shared.close()
@@ -238,6 +259,22 @@ def test_beside_neighbours(tmp_path: Path) -> None:
     print("", *said, sep="\n", flush=True)
     assert left == ["priorityclasses/neighbours added"]
     assert said[-1] == "not deleted, because it may belong to others: priorityclasses/neighbours added"
+    assert untouched(before)
+
+
+def test_rights_and_the_end_of_the_access(tmp_path: Path) -> None:
+    """As on the embedded API server: no way to other accounts, and nothing works after the freeze."""
+    shared = shared_cluster("shop", NAMESPACE)
+    before = shared.ledger.inventory
+    try:
+        with Kubernetes.of(shared) as ours:
+            ours.create(named("Namespace", "v1", "shop"))
+            path = grant(shared, ours, SHOP, tmp_path)
+            ours.wait_for(lambda: ours.find("serviceaccounts", "default", "shop"), 30)
+            check_rights(ours, path)
+            check_freeze(shared, ours, path, tmp_path)
+    finally:
+        shared.close()
     assert untouched(before)
 
 

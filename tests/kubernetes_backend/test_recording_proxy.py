@@ -17,14 +17,14 @@ import pytest
 import yaml
 
 from srearena.cluster import Cluster
-from srearena.conductor.episode.agent_access import NAMESPACE, grant
+from srearena.conductor.episode.agent_access import NAMESPACE, OnCallAccess, grant
 from srearena.conductor.shared_cluster import SharedCluster
 from srearena.conductor.shared_cluster.recording_proxy import RecordingProxy
 from srearena.service.errors import ApiRefused, Unreachable
 from srearena.service.kubeconfig import Access, read_kubeconfig
 from srearena.service.kubernetes import Kubernetes, Obj
 from tests.kubernetes_backend.kubectl_work import LEFT, work
-from tests.kubernetes_backend.test_leaving import hook, named, shared_cluster, volume
+from tests.kubernetes_backend.test_leaving import named, shared_cluster, volume
 
 Agent = tuple[SharedCluster, Path]
 
@@ -36,7 +36,7 @@ def agent(theirs: Cluster, tmp_path: Path) -> Iterator[Agent]:
     try:
         with Kubernetes.of(shared) as ours:
             ours.create(named("Namespace", "v1", "shop"))
-            path = grant(shared, ours, ("shop",), tmp_path)
+            path = grant(shared, ours, OnCallAccess(("shop",)), tmp_path)
         yield shared, path
     finally:
         shared.close()
@@ -50,8 +50,6 @@ MADE: dict[str, Obj] = {
     "a priority": priority("agents"),
     "a class of storage": named("StorageClass", "storage.k8s.io/v1", "agents", provisioner="example.com/x"),
     "a volume": volume("agents"),
-    "a webhook that refuses everything": hook("agents"),
-    "a config map": named("ConfigMap", "v1", "agents"),
 }
 
 
@@ -64,12 +62,11 @@ def test_what_an_agent_makes_goes_and_what_a_neighbour_makes_stays(
     api.create(priority("neighbours"))
     try:
         with Kubernetes(path) as client:
-            made = getattr(client, way)(MADE[what], "default")
+            made = getattr(client, way)(MADE[what])
         resource = api.resource_of(made).name
-        place = made["metadata"].get("namespace")
-        assert api.find(resource, "agents", place) is not None
+        assert api.find(resource, "agents") is not None
         shared.close()
-        assert api.find(resource, "agents", place) is None
+        assert api.find(resource, "agents") is None
         assert api.find("priorityclasses", "neighbours") is not None
     finally:
         api.delete("priorityclasses", "neighbours")
@@ -125,9 +122,9 @@ def test_when_we_leave_the_door_is_shut(agent: Agent) -> None:
 def test_the_real_kubectl_goes_in_and_out(agent: Agent, api: Kubernetes, tmp_path: Path) -> None:
     shared, path = agent
     work(path, tmp_path)
-    assert all(api.find(resource, "agents", "default") is not None for resource in LEFT)
+    assert all(api.find(resource, "agents") is not None for resource in LEFT)
     shared.close()
-    assert [resource for resource in LEFT if api.find(resource, "agents", "default")] == []
+    assert [resource for resource in LEFT if api.find(resource, "agents")] == []
 
 
 # The proxy by itself, before a server that answers what it is told to.

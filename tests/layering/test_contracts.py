@@ -19,13 +19,18 @@ PACKAGES: list[str] = SETTINGS["root_packages"]
 
 PLANTED = {
     "Packages import only from layers below": [
-        ("srearena/conductor/planted.py", "import sre_tools.errors"),
+        ("srearena/conductor/problems/planted.py", "import sre_tools.errors"),
         ("sre_tools/planted.py", "import zero.errors"),
         ("website/planted.py", "import itbench_leaderboard.errors"),
     ],
     "srearena: packages import only from layers below": [
         ("srearena/cluster/planted.py", "import srearena.service.errors"),
         ("srearena/unlisted/__init__.py", ""),
+    ],
+    "Inside the conductor, packages import only from layers below": [
+        ("srearena/conductor/oracles/planted.py", "import srearena.conductor.episode.outcome"),
+        ("srearena/conductor/episode/planted.py", "import srearena.conductor.trials.trial"),
+        ("srearena/conductor/unlisted.py", ""),
     ],
     "Inside the service package, modules import only from layers below": [
         ("srearena/service/products/planted.py", "import srearena.service.apps.base"),
@@ -37,7 +42,7 @@ PLANTED = {
         ("srearena/cluster/embedded/unlisted/__init__.py", ""),
     ],
     "Only the factory and the interface for program models import the embedded cluster": [
-        ("srearena/conductor/planted.py", "import srearena.cluster.embedded.world"),
+        ("srearena/conductor/problems/planted.py", "import srearena.cluster.embedded.world"),
         ("srearena/observer/planted.py", "import srearena.cluster.embedded.world"),
         ("srearena/cluster/planted.py", "import srearena.cluster.embedded.world"),
         ("srearena/service/apps/fleetcast/programs/planted.py", "import srearena.cluster.embedded.world"),

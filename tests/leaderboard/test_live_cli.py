@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from itbench_leaderboard.cli import main
+from srearena import bubblewrap
 from tests.zero.scripted_model import Call, Conversation, Turn, scripted
 from tests.zero.watching import comes, goes
-from zero import sandbox
 
 pytestmark = [pytest.mark.kubectl, pytest.mark.timeout(600)]
 PROBLEM = "scale_pod_zero_social_net"
@@ -69,7 +69,7 @@ def test_the_real_codex_answers_a_live_problem_to_the_last_question(
     coding_cli: Callable[[str], str], tmp_path: Path
 ) -> None:
     program = coding_cli("codex")
-    enclosed = "off" if sandbox.unavailable_reason() else "require"
+    enclosed = "off" if bubblewrap.unavailable_reason() else "require"
     with scripted(Engineer()) as model:
         place = run(
             tmp_path,
@@ -142,7 +142,7 @@ def _scripted_agent(place: Path, attempts: int) -> dict[str, Any]:
         "command": f"{sys.executable} {program} {{attempt}} {{query}} {{mcp_config}} {place / 'cache'}",
         "expose": [str(program.parent)],
         "max_retries": attempts - 1,
-        "sandbox": "off" if sandbox.unavailable_reason() else "require",
+        "sandbox": "off" if bubblewrap.unavailable_reason() else "require",
     }
 
 

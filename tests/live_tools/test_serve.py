@@ -49,7 +49,7 @@ env_key = "SCRIPTED_KEY"
 def serving(folder: Path, *words: str) -> Iterator[tuple[dict[str, Any], subprocess.Popen[str]]]:
     """The first line of its output, and the process."""
     environment = {**os.environ, "SREARENA_RESULTS": str(folder / "results")}
-    command = [sys.executable, "-m", "srearena", "serve", PROBLEM, "--json", *words]
+    command = [sys.executable, "-m", "srearena", "serve", PROBLEM, "--seed", "0", "--fixed", "--json", *words]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

@@ -7,13 +7,15 @@ from typing import Any
 import orjson
 import pytest
 
+from srearena.cluster.embedded.telemetry.alerts.evaluation import Rules
 from srearena.cluster.embedded.telemetry.collectors.collector import Target
 from srearena.cluster.embedded.telemetry.metrics.api import PrometheusApi
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
-from tests.promql.real_prometheus import BINARY, RealPrometheus, running
+from tests.promql.real_prometheus import BINARY, RealPrometheus, running, version
 from tests.promql.samples import START, dataset, loaded
 
 NOW = START / 1000 + 1800
+IN_BRACES = 'invalid parameter "query": 1:4: parse error: unexpected end of input inside braces'
 
 
 class Clock:
@@ -34,8 +36,11 @@ def api() -> PrometheusApi:
     return PrometheusApi(store, Clock(), targets=lambda: TARGETS)
 
 
+_PARAMETERS = {"match": "match[]"}
+
+
 def ask(api: PrometheusApi, path: str, method: str = "GET", **params: str | list[str]) -> tuple[int, Any]:
-    parameters = {name.replace("match", "match[]"): [v] if isinstance(v, str) else v for name, v in params.items()}
+    parameters = {_PARAMETERS.get(name, name): [v] if isinstance(v, str) else v for name, v in params.items()}
     status, headers, body = api.handle(method, path, parameters)
     return status, orjson.loads(body) if headers["content-type"] == "application/json" else body.decode()
 
@@ -66,7 +71,7 @@ def test_results_of_every_kind(api: PrometheusApi) -> None:
     assert data(api, "query", query='"a\\"b"') == {"resultType": "string", "result": [int(NOW), 'a"b']}
     samples = data(api, "query", query="up{job='web'}[30s]")
     assert samples["resultType"] == "matrix"
-    assert [value for _, value in samples["result"][0]["values"]] == ["1", "1", "0"]
+    assert [value for _, value in samples["result"][0]["values"]] == ["1", "0"]
     assert data(api, "query", query="1 / 0")["result"][1] == "+Inf"
     assert data(api, "query", query="123456789 * 1e12")["result"][1] == "123456789000000000000"
     assert data(api, "query", query="1e21")["result"][1] == "1e+21"
@@ -87,7 +92,7 @@ def test_a_form_is_as_good_as_a_query_string(api: PrometheusApi) -> None:
             {"query": "up{"},
             400,
             "bad_data",
-            'invalid parameter "query": 1:4: parse error: unexpected end of input inside braces',
+            IN_BRACES,
         ),
         (
             "query",
@@ -138,7 +143,8 @@ def test_a_form_is_as_good_as_a_query_string(api: PrometheusApi) -> None:
             {"query": "up[5m]", "start": "1", "end": "2", "step": "1"},
             400,
             "bad_data",
-            'invalid expression type "range vector" for range query, must be Scalar or instant Vector',
+            'invalid parameter "query": invalid expression type "range vector" for range query, '
+            "must be Scalar or instant Vector",
         ),
         (
             "query",
@@ -155,7 +161,23 @@ def test_a_form_is_as_good_as_a_query_string(api: PrometheusApi) -> None:
             "bad_data",
             'invalid parameter "match[]": 1:4: parse error: unexpected end of input inside braces',
         ),
-        ("label/a-b/values", {}, 400, "bad_data", 'invalid label name: "a-b"'),
+        (
+            "query",
+            {"query": "up @ 1e20"},
+            400,
+            "bad_data",
+            'invalid parameter "query": 1:1: parse error: timestamp out of bounds for @ modifier: '
+            "100000000000000000000.000000",
+        ),
+        (
+            "query",
+            {"query": "up", "limit": "-1"},
+            400,
+            "bad_data",
+            'invalid parameter "limit": limit must be non-negative',
+        ),
+        ("format_query", {"query": "up{"}, 400, "bad_data", IN_BRACES),
+        ("rules", {"type": "x"}, 400, "bad_data", 'invalid parameter "type": not supported value "x"'),
         ("metadata", {"limit": "x"}, 400, "bad_data", "limit must be a number"),
     ],
 )
@@ -170,7 +192,7 @@ def test_refusals(
 ) -> None:
     found, body = ask(api, f"/api/v1/{path}", **params)
     assert (found, body) == (status, {"status": "error", "errorType": kind, "error": message})
-    if server is not None:
+    if server is not None and version() > 2:
         parameters = {name.replace("match", "match[]"): value for name, value in params.items()}
         if path == "query":
             parameters.setdefault("time", str(NOW))
@@ -223,8 +245,92 @@ def test_targets(api: PrometheusApi) -> None:
     assert data(api, "targets", state="dropped") == {"activeTargets": [], "droppedTargets": []}
 
 
+def test_scrape_pools_and_the_targets_of_one(api: PrometheusApi) -> None:
+    assert data(api, "scrape_pools") == {"scrapePools": ["api"]}
+    assert len(data(api, "targets", scrapePool="api")["activeTargets"]) == 2
+    assert data(api, "targets", scrapePool="web")["activeTargets"] == []
+
+
+def test_metadata_of_a_targets_metrics(api: PrometheusApi) -> None:
+    requests = {"type": "counter", "help": "Requests.", "unit": ""}
+    target = {"job": "api", "instance": "a:80"}
+    wanted = {"match_target": '{instance="a:80"}'}
+    assert data(api, "targets/metadata", **wanted) == [{"target": target, "metric": "http_requests_total", **requests}]
+    found = data(api, "targets/metadata", metric="http_requests_total", limit="1")
+    assert found == [{"target": target, **requests}]
+    assert data(api, "targets/metadata", metric="nothing") == []
+
+
+def test_queries_are_formatted_as_the_real_server_does(api: PrometheusApi, server: RealPrometheus | None) -> None:
+    long = (
+        'sum by (service_name) (rate(calls_total{code=~"5..", namespace="shop"}[5m] offset 1m)) / on (service_name) '
+        "group_left (team) sum by (service_name) (rate(calls_total[5m])) > bool 0.05 and -avg_over_time((up)[1h:1m])"
+    )
+    queries = [
+        "sum(up)by(job)",
+        "foo[90s]@start() offset -2d",
+        "topk(3,up{b='x',a!~`y`})",
+        "-1^2",
+        '{"a.b",c="d"}',
+        long,
+    ]
+    assert data(api, "format_query", query="sum(up)by(job)") == "sum by (job) (up)"
+    assert data(api, "format_query", query=long).startswith("      sum by (service_name) (rate(")
+    if server is not None and version() > 2:
+        for query in queries:
+            assert data(api, "format_query", query=query) == server.ask("format_query", query=query)["data"], query
+
+
+def test_a_limit_truncates_and_says_so(api: PrometheusApi) -> None:
+    for path, wanted in (("query", {"query": "up"}), ("series", {"match": "up"}), ("labels", {})):
+        _, body = ask(api, f"/api/v1/{path}", **wanted, limit="1")
+        found = body["data"]["result"] if path == "query" else body["data"]
+        assert (len(found), body["warnings"]) == (1, ["results truncated due to limit"])
+
+
+def test_annotations_come_with_the_result(api: PrometheusApi) -> None:
+    _, body = ask(api, "/api/v1/query", query="rate(temperature[5m])")
+    assert body["infos"] == [
+        "PromQL info: metric might not be a counter, name does not end in _total/_sum/_count/_bucket: "
+        '"temperature" (1:6)'
+    ]
+    _, body = ask(api, "/api/v1/query_range", query="sort(up)", start=str(NOW - 60), end=str(NOW), step="15")
+    assert body["warnings"] == [
+        "PromQL warning: sort is ineffective for range queries since results are always ordered by labels (1:1)"
+    ]
+
+
+def test_rules_are_chosen_by_group_name_and_file() -> None:
+    api = PrometheusApi(MetricStore(), Clock(), Rules(MetricStore()))
+    groups = data(api, "rules")["groups"]
+    (chosen,) = data(api, "rules", **{"rule_group[]": groups[0]["name"], "file[]": groups[0]["file"]})["groups"]
+    assert chosen == groups[0]
+    (named,) = data(api, "rules", **{"rule_name[]": groups[1]["rules"][0]["name"]})["groups"]
+    assert [rule["name"] for rule in named["rules"]] == [groups[1]["rules"][0]["name"]]
+
+
+def test_the_servers_own_metrics_are_exposed() -> None:
+    store = MetricStore()
+    store.describe("prometheus_tsdb_head_series", "gauge", "Series in the head block.")
+    labels = {"job": "prometheus", "instance": "prometheus:9090"}
+    store.block([{"__name__": "prometheus_tsdb_head_series", **labels}, {"__name__": "up", **labels}]).append(
+        NOW - 1, (7, 1)
+    )
+    _, text = ask(PrometheusApi(store, Clock()), "/metrics")
+    assert text.splitlines() == [
+        "# HELP prometheus_tsdb_head_series Series in the head block.",
+        "# TYPE prometheus_tsdb_head_series gauge",
+        "prometheus_tsdb_head_series 7",
+    ]
+
+
 def test_the_server_about_itself(api: PrometheusApi) -> None:
-    assert data(api, "status/buildinfo")["version"] == "2.42.0"
+    assert data(api, "status/buildinfo")["version"] == "3.15.0"
+    old = PrometheusApi(api.store, Clock(), version=2)
+    assert data(old, "status/buildinfo")["version"] == "2.42.0"
+    assert ask(api, "/version")[1].startswith('{"version":"3.15.0"')
+    assert data(api, "status/walreplay") == {"min": 0, "max": 0, "current": 0}
+    assert data(api, "status/tsdb/blocks") == {"blocks": []}
     assert "scrape_interval" in data(api, "status/config")["yaml"]
     assert data(api, "status/runtimeinfo")["storageRetention"] == "1d"
     assert data(api, "status/tsdb")["headStats"]["numSeries"] == len(api.store)

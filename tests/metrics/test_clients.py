@@ -25,7 +25,7 @@ def test_prometheus_api_client() -> None:
         (series,) = prometheus.custom_query_range("sum(rate(http_requests_total[5m]))", start, end, "60")
         assert len(series["values"]) == 11
         (raw,) = prometheus.get_metric_range_data("up", {"instance": "a:80"}, start, end)
-        assert len(raw["values"]) == 41
+        assert len(raw["values"]) == 40  # the left end of a range is excluded
         values = prometheus.get_metric_aggregation("up", ["max", "average"], start, end, "60")
         assert values["max"] == 1
         with pytest.raises(client.PrometheusApiClientException, match="parse error"):

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from srearena.conductor.problems.injected import InjectedProblem
+from srearena.conductor.problems.metadata import Entity
 from srearena.conductor.problems.nodes import KubeletCrash
 from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import ProblemRegistry
@@ -23,11 +24,12 @@ def test_a_problem_tells_where_it_comes_from_and_how_to_end_it(name: str) -> Non
     assert isinstance(problem, InjectedProblem)
     assert problem.family
     assert problem.explanation
-    assert bool(problem.remedy) == ("mitigation" in problem.stages)
+    assert bool(problem.remedy) == problem.repairable
     for text in (problem.explanation, problem.remedy):
         assert not re.search(r"\{(ns|service|client|schema|image|key|config_map|flag|backend)\}", text), text
-    if problem.roots and problem.propagation:
-        assert problem.propagation[0][0] in problem.roots
+    if problem.origins and problem.propagation:
+        members = {entity for origin in problem.origins for entity in origin.members}
+        assert problem.propagation[0][0] in members, "the propagation starts at an origin"
         for (_, reached), (source, _) in zip(
             problem.propagation[len(problem.roots) - 1 :], problem.propagation[len(problem.roots) :], strict=False
         ):
@@ -47,4 +49,42 @@ def test_a_problem_tells_where_it_comes_from_and_how_to_end_it(name: str) -> Non
     ],
 )
 def test_ground_truth_names_the_origin_and_not_who_suffers(name: str, root: str) -> None:
-    assert [group.id for group in REGISTRY.get_problem(name).ground_truth.roots] == [root]
+    assert REGISTRY.get_problem(name).ground_truth.as_document()["roots"] == [root]
+
+
+@pytest.mark.parametrize(
+    ("name", "members"),
+    [
+        ("namespace_memory_limit", {"ResourceQuota/memory-limit-quota", "Deployment/search"}),
+        (
+            "psa_restricted_blocks_recreation_hotel_reservation",
+            {"Namespace/hotel-reservation", "Deployment/recommendation"},
+        ),
+        ("configmap_drift_hotel_reservation", {"ConfigMap/geo-config", "Deployment/geo"}),
+        ("network_policy_block", {"NetworkPolicy/recommendation", "Deployment/recommendation"}),
+        ("stale_coredns_config_social_network", {"ConfigMap/coredns", "Deployment/coredns"}),
+        ("wrong_service_selector_social_network", {"Service/user-service", "Deployment/user-service"}),
+        ("kafka_producer_leak", {"Deployment/checkout", "Deployment/kafka"}),
+        ("operator_overload_replicas", {"TidbCluster/basic", "StatefulSet/basic-tidb"}),
+        ("pod_kill", {f"{kind}/pod-recycler" for kind in ("Deployment", "Role", "RoleBinding", "ServiceAccount")}),
+    ],
+)
+def test_an_origin_holds_what_was_changed_and_what_misbehaves(name: str, members: set[str]) -> None:
+    (origin,) = REGISTRY.get_problem(name).origins
+    assert {f"{entity.kind}/{entity.name}" for entity in origin.members} == members
+
+
+def test_a_limit_that_only_contributes_is_no_origin() -> None:
+    origins = REGISTRY.get_problem("gc_capacity_degradation").origins
+    assert len(origins) == 8
+    assert all(entity.kind == "Deployment" for origin in origins for entity in origin.members)
+    assert {entity.kind for origin in origins for entity in origin.contributing} == {"LimitRange"}
+
+
+@pytest.mark.parametrize("name", REGISTRY.get_problem_ids())
+def test_every_name_of_an_origin_is_complete(name: str) -> None:
+    for origin in REGISTRY.get_problem(name).origins:
+        assert origin.changed
+        for entity in (*origin.members, *origin.contributing):
+            assert entity.name and "{" not in str(entity)
+            assert Entity.parse(f"{entity.kind}/{entity.name}", entity.namespace) == entity

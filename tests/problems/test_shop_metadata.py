@@ -6,8 +6,9 @@ import re
 
 import pytest
 
+from srearena.conductor.oracles.base import Verdict
 from srearena.conductor.problems.base import Problem
-from srearena.conductor.problems.feature_flags import FeatureFlag, FlagLocalization
+from srearena.conductor.problems.feature_flags import FeatureFlag
 from srearena.conductor.problems.registry import ProblemRegistry
 
 REGISTRY = ProblemRegistry()
@@ -56,16 +57,16 @@ def test_a_flag_exists_and_is_off(problem: FeatureFlag) -> None:
     ("answer", "right"),
     [
         (["ad"], True),
-        (["flagd-config"], False),
+        (["flagd-config"], True),
+        (["adFailure"], True),
         (["configmap/flagd-config", "deployment/ad"], True),
+        (["ad", "flagd"], True),
         (["flagd"], False),
         (["cart"], False),
         (["flagd", "cart"], False),
         ([], False),
     ],
 )
-def test_a_flag_is_located_by_the_program_that_obeys_it(answer: list[str], right: bool) -> None:
-    oracle = REGISTRY.get_problem("astronomy_shop_ad_service_failure").localization_oracle
-    assert isinstance(oracle, FlagLocalization)
-    answered = {name.rpartition("/")[2] for name in oracle.relevant_names(answer)}
-    assert (answered == {"ad"}) is right
+def test_a_flag_is_located_by_the_flag_or_the_program_that_obeys_it(answer: list[str], right: bool) -> None:
+    oracle = REGISTRY.get_problem("astronomy_shop_ad_service_failure").oracle_for("localization")
+    assert Verdict.from_answer(oracle.evaluate(answer)).passed is right

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import re
 import shutil
 import socket
 import struct
@@ -16,14 +18,32 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from tests.promql.samples import Sample, SampleSeries
 
-BINARY = shutil.which("prometheus")
+BINARY = os.environ.get("PROMETHEUS") or shutil.which("prometheus")
+FEATURES = "promql-experimental-functions,promql-binop-fill-modifiers"
+"""What the embedded server has besides the defaults of version 3."""
 _STALE = struct.pack("<Q", 0x7FF0000000000002)
 _BATCH = 1800_000
+_REMOTE_WRITE = {
+    "content-type": "application/x-protobuf",
+    "content-encoding": "snappy",
+    "x-prometheus-remote-write-version": "0.1.0",
+}
+
+
+@cache
+def version() -> int:
+    """Return the major version of the installed Prometheus."""
+    assert BINARY is not None
+    shown = subprocess.run([BINARY, "--version"], capture_output=True, text=True, check=True)
+    found = re.search(r"version (\d+)\.", shown.stdout + shown.stderr)
+    assert found is not None, shown
+    return int(found[1])
 
 
 class RealPrometheus:
@@ -48,7 +68,7 @@ class RealPrometheus:
                 samples = [sample for sample in one.samples if begin <= sample[0] < begin + _BATCH]
                 if samples:
                     message += _field(1, _series(one.labels, samples))
-            request = urllib.request.Request(f"{self.address}/api/v1/write", data=_snappy(message))
+            request = urllib.request.Request(f"{self.address}/api/v1/write", _snappy(message), _REMOTE_WRITE)
             urllib.request.urlopen(request, timeout=30).close()
 
 
@@ -67,6 +87,7 @@ def running(directory: Path) -> Iterator[RealPrometheus]:
             f"--web.listen-address=127.0.0.1:{port}",
             "--web.enable-remote-write-receiver",
             "--storage.tsdb.retention.time=100y",
+            *([f"--enable-feature={FEATURES}"] if version() > 2 else []),
         ],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

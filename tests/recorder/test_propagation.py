@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from srearena.observer.recording.log_lines import severity, trace_id
+from srearena.observer.recording.log_lines import severity, span_id, trace_id
 from srearena.observer.recording.propagation import Propagation
 from srearena.observer.tables import Row
 from srearena.observer.window import format_timestamp
@@ -121,3 +121,5 @@ def test_lines_say_how_severe_they_are(line: str, level: str) -> None:
 def test_lines_say_which_trace_they_belong_to() -> None:
     assert trace_id('{"trace_id":"4bf92f3577b34da6a3ce929d0e0e4736"}') == "4bf92f3577b34da6a3ce929d0e0e4736"
     assert trace_id("no trace here") == ""
+    assert span_id("trace_id=4bf92f3577b34da6a3ce929d0e0e4736 span_id=00f067aa0ba902b7 done") == "00f067aa0ba902b7"
+    assert span_id("[trace_id=0 span_id=0]") == ""

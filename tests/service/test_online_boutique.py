@@ -1,4 +1,4 @@
-"""Online Boutique with its model: what depends on what, seen from the front door."""
+"""Online Boutique with its model: what depends on what, seen from the frontend."""
 
 from __future__ import annotations
 

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from srearena import bubblewrap
 from tests import selection
 from tests.selection import ALLOWED_SKIPS, FOLDER, forbidden_skip, in_order, is_fast, rotating_slice, slow_tests
 from tests.surroundings import ROOT
-from zero import docker, sandbox
+from zero import docker
 
 PACKAGES = ("clients", "itbench_evaluations", "itbench_leaderboard", "sre_tools", "srearena", "website", "zero")
 
@@ -80,7 +81,7 @@ def test_only_listed_skips_are_allowed(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    ("program", "reason"), [("bwrap", sandbox.unavailable_reason), ("docker", docker.unavailable_reason)]
+    ("program", "reason"), [("bwrap", bubblewrap.unavailable_reason), ("docker", docker.unavailable_reason)]
 )
 def test_a_sandbox_that_does_not_work_is_an_allowed_skip(
     program: str, reason: Callable[[], str | None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from srearena import bubblewrap
 from tests.snapshots import samples
 from tests.surroundings import DOWNLOADS, real_environment
-from zero import sandbox
 
 PACKAGES = {
     "codex": "@openai/codex",
@@ -79,7 +79,7 @@ def agent(tmp_path: Path) -> Callable[[str], str]:
 
 @pytest.fixture
 def needs_sandbox() -> None:
-    reason = sandbox.unavailable_reason()
+    reason = bubblewrap.unavailable_reason()
     if reason:
         pytest.skip(reason)
 

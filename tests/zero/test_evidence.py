@@ -67,6 +67,26 @@ def test_copies_have_the_same_files(tree: dict[str, object]) -> None:
         assert not shelf.exists()
 
 
+BACKUPS = ("ground_truth.yaml.bak", ".ground_truth.yaml.swp", "gt.json~", "ground_truth (copy).yaml", "answer-key.txt")
+
+
+def test_neither_backups_nor_hard_links_of_a_key_are_visible(tmp_path: Path) -> None:
+    root = tmp_path / "snapshot"
+    plant(root, {"alerts": {"a.json": b"x"}, "ground_truth.yaml": b"x", **dict.fromkeys(BACKUPS, b"x")})
+    (root / "alerts" / "b.json").hardlink_to(root / "ground_truth.yaml")
+    (tmp_path / "gt.yaml").write_text("beside")
+    (root / "notes.txt").hardlink_to(tmp_path / "gt.yaml")
+    (root / "gtfs.json").write_text("a time table")
+    (root / "same.json").hardlink_to(root / "gtfs.json")
+    visible = {"a.json", "gtfs.json", "same.json"}
+    assert {piece.name for piece in evidence.allowed_parts(root)} == visible
+    [copied] = evidence.copy([root], tmp_path / "shelf")
+    files = [path for path in copied.agent_path.rglob("*") if path.is_file()]
+    assert {path.name for path in files} == visible
+    assert all(path.stat().st_nlink == 1 for path in files), "a copy is no link"
+    evidence.remove(tmp_path / "shelf")
+
+
 def test_links_lead_neither_out_nor_to_the_key(tmp_path: Path) -> None:
     root = tmp_path / "snapshot"
     plant(root, {"alerts": {"a.json": b"x"}, "ground_truth.yaml": b"x", "logs.tsv": b"x"})

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from srearena import bubblewrap
 from tests.zero.scripted_model import (
     TOKENS_CACHED,
     TOKENS_IN,
@@ -26,7 +27,7 @@ from tests.zero.scripted_model import (
     Turn,
     scripted,
 )
-from zero import docker, sandbox
+from zero import docker
 
 # How each CLI calls its shell tool, and the tail of the address it is given.
 SHELLS = {
@@ -124,7 +125,7 @@ def test_a_diagnosis_is_asked_for_until_it_is_complete(
     cli: str, how: str, zero: Zero, coding_cli: CodingCli, workspace: Path, snapshot: Path
 ) -> None:
     program = coding_cli(cli)
-    reason = {"require": sandbox.unavailable_reason, "docker": docker.unavailable_reason}.get(how, lambda: None)()
+    reason = {"require": bubblewrap.unavailable_reason, "docker": docker.unavailable_reason}.get(how, lambda: None)()
     if reason:
         pytest.skip(reason)
     output = workspace / "agent_output.json"

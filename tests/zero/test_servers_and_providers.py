@@ -27,7 +27,7 @@ def select(
 def test_the_offline_tools_know_their_snapshot() -> None:
     [found] = select(["offline_incident_analysis"], ["/data/one"])
     assert found.command == sys.executable
-    assert found.args[:4] == ("-m", "sre_tools.offline_incident_analysis", "--snapshot", "/data/one")
+    assert found.args[:5] == ("-P", "-m", "sre_tools.offline_incident_analysis", "--snapshot", "/data/one")
 
 
 def test_several_snapshots_get_a_server_each() -> None:

@@ -29,12 +29,13 @@ def wait(live: LiveContext, arguments: WaitArguments) -> str:
 
 class SubmitArguments(ToolArguments):
     solution: Any = Field(None, description="a text, a list or an object, as the question asks; nothing for a repair")
+    stage: str | int | None = Field(None, description="which question this answers, by name or number; now if omitted")
 
 
 @tool(order=30, read_only=False)
 def submit(live: LiveContext, arguments: SubmitArguments) -> str:
     """Answer the present question, once. What comes back is the next question, or that you are done."""
-    answer = live.connection.submit(arguments.solution)
+    answer = live.connection.submit(arguments.solution, arguments.stage)
     return "You are done: the episode is over." if answer["finished"] else str(answer["question"])
 
 

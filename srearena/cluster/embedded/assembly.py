@@ -6,6 +6,7 @@ control loops, then the system workloads, and enough virtual time for all of it 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,7 +51,9 @@ class Assembly:
 
 def assemble(options: ClusterOptions, root_certificate: str = "") -> Assembly:
     """Build a settled cluster; its virtual now is `options.start` or the real now, minus `options.behind`."""
-    handed_over_at = (options.start if options.start is not None else wall_now()) - options.behind
+    # Times in objects are whole seconds: with a fraction, chance would decide what kubelets and controllers round.
+    present = options.start if options.start is not None else math.floor(wall_now())
+    handed_over_at = present - options.behind
     world = World(seed=options.seed, start=handed_over_at - SETTLING_SECONDS, secret=options.secret)
     world.root_certificate = root_certificate
     webhooks = install(world.registry)

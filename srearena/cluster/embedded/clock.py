@@ -50,8 +50,6 @@ class Clock:
         self.on_earlier: Callable[[], None] | None = None
         """Called when an event was scheduled before all others, so that a sleeping driver can wake."""
         self._tasks: set[Task[Any]] = set()
-        self.awaited = 0
-        """The number of pending responses from outside the simulation; fast-forwarding waits for them."""
         self.external_waits: dict[Callable[[], object], float] = {}
         """The external clients that wait for an event: the callback that gives up, and the start of the wait."""
         self.waited = 0.0

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import gc
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from srearena.cluster.embedded.api.connections import HttpConnection
 from srearena.cluster.embedded.api.server import ApiServer
 from srearena.cluster.embedded.assembly import CONTROL_PLANE, Assembly, assemble
 from srearena.cluster.embedded.control import ControlError
+from srearena.cluster.embedded.forking import RenewableSelector, in_fork
 from srearena.cluster.embedded.kubelet.access import NodeOperationError
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.options import ClusterOptions
@@ -45,7 +46,7 @@ class Host:
         self.server = ApiServer(world, credentials, options.port, self.assembly.nodes.agent)
         self.server.before_request = self.pacer.catch_up
         token = world.randomness.secret("telemetry token").hex()[:_TOKEN_LENGTH]
-        self.telemetry = TelemetryServer(query_apis(self.assembly.telemetry), token, HttpConnection)
+        self.telemetry = TelemetryServer(query_apis(self.assembly.telemetry, options.prometheus), token, HttpConnection)
         self.telemetry.before_request = self.pacer.catch_up
         control_plane = self.assembly.nodes.kubelets[CONTROL_PLANE].machine
         control_plane.handlers[API_PORT] = self.server.in_cluster.answer
@@ -131,7 +132,8 @@ class HostThread:
         self._options = options
         # Lower than in a process of its own: closed clusters leave cycles, and more clusters follow in this process.
         collect_rarely(20_000)
-        self._loop = asyncio.new_event_loop()
+        self._selector = RenewableSelector()
+        self._loop = asyncio.SelectorEventLoop(self._selector)
         self._ready: Future[Host] = Future()
         self._thread = threading.Thread(target=self._run, name="embedded-cluster", daemon=True)
         self._thread.start()
@@ -156,6 +158,21 @@ class HostThread:
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    def in_fork(self, work: Callable[[], T]) -> T:
+        """Run `work` in a copy of this process, with a copy of this cluster, and return its result."""
+        outcome: Future[T] = Future()
+
+        def fork() -> None:
+            try:
+                result = in_fork(work, self._selector)
+            except Exception as error:
+                outcome.set_exception(error)
+            else:
+                outcome.set_result(result)  # type: ignore[arg-type]
+
+        self._loop.call_soon_threadsafe(fork)
+        return outcome.result()
 
     def close(self) -> None:
         if self._thread.is_alive():

@@ -29,6 +29,9 @@ class ClusterOptions:
     worker_cpu: str = "8"
     worker_memory: str = "16Gi"
     pods_per_node: int = 110
+    prometheus: int = 2
+    """The major version of Prometheus that queries and rules are evaluated as: 2 or 3. The default becomes 3 when
+    problems have been verified with it."""
 
     def problems(self) -> list[str]:
         """Human-readable errors in these options."""
@@ -39,6 +42,8 @@ class ClusterOptions:
             found.append(f"the speed must be between 0 and 1000000, not {self.speed:g}")
         if not 0 <= self.behind <= 30 * 86400:
             found.append(f"a cluster can start up to 30 days behind, not {self.behind:g} seconds")
+        if self.prometheus not in (2, 3):
+            found.append(f"Prometheus can have version 2 or 3 here, not {self.prometheus}")
         if not 0 <= self.port <= 65535:
             found.append(f"the port must be between 0 and 65535, not {self.port}")
         return found

@@ -19,7 +19,6 @@ __all__ = ["Pacer", "wall_now"]
 
 _SLICE_SECONDS = 0.005
 _LONGEST_NAP = 0.5
-_OUTSIDE_POLL = 0.001
 
 
 class Pacer:
@@ -67,19 +66,15 @@ class Pacer:
 
     def _run_slice(self, until: float) -> bool:
         pause_at = self._wall() + _SLICE_SECONDS
-        return self._clock.run_until(until, lambda: self._wall() >= pause_at or self._is_held())
-
-    def _is_held(self) -> bool:
-        """Whether fast-forwarding must wait for a response from outside the simulation."""
-        return bool(self._advancing and self._clock.awaited)
+        return self._clock.run_until(until, lambda: self._wall() >= pause_at)
 
     async def advance(self, seconds: float) -> None:
         """Advance by that many virtual seconds at full speed."""
         until = max(self._due(), self._clock.now) + seconds
         self._advancing += 1
         try:
-            while self._is_held() or not self._run_slice(until):
-                await asyncio.sleep(_OUTSIDE_POLL if self._is_held() else 0)
+            while not self._run_slice(until):
+                await asyncio.sleep(0)
         finally:
             self._advancing -= 1
             self._anchor(self._clock.now)
@@ -100,7 +95,7 @@ class Pacer:
         last = max(self._hurries.values())
 
         def landed() -> bool:
-            return not clock.external_waits or bool(clock.awaited) or self._wall() >= pause_at
+            return not clock.external_waits or self._wall() >= pause_at
 
         while not landed():
             upcoming = clock.next_event_at()
@@ -125,7 +120,7 @@ class Pacer:
                     continue
                 if self._hurries and self._clock.external_waits:
                     self._fly()
-                    await asyncio.sleep(_OUTSIDE_POLL if self._clock.awaited else 0)
+                    await asyncio.sleep(0)
                     continue
                 done = self._run_slice(self._due())
                 await self._nap(0.0 if not done else self._time_to_next_event())

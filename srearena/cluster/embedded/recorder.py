@@ -145,4 +145,4 @@ class Recorder:
             self._world.clock.after(EVENT_LIFETIME - age, self._expire, namespace, name, key)
             return
         self._names.pop(key, None)
-        self._client.delete("events", event)
+        self._client.delete("events", event, expired=True)

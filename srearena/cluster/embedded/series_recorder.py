@@ -111,4 +111,4 @@ class SeriesRecorder:
         if age < EVENT_LIFETIME - 1:
             self._world.clock.after(EVENT_LIFETIME - age, self._expire, namespace, name)
         else:
-            self._client.delete("events", event)
+            self._client.delete("events", event, expired=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from srearena.cluster.embedded.client import Client
+from srearena.cluster.embedded.client import Client, Requests
 from srearena.cluster.embedded.clock import Clock
 from srearena.cluster.embedded.randomness import Randomness
 from srearena.cluster.embedded.registry.identity import User, component, service_account
@@ -28,13 +28,16 @@ class World:
         self._serial = 0
         self.api_requests: Counter[tuple[str, ...]] = Counter()
         """Requests answered over HTTP: verb, group, version, resource, subresource, scope, code."""
+        self.component_requests: dict[str, Requests] = {}
+        """Requests of the cluster's own programs, by field manager; of kubelets by user."""
         self.control_plane_name = "control-plane"
         """The node that the control plane runs on."""
         self.root_certificate = ""
         """The certificate (PEM) of the authority that signed the API's; published into every namespace."""
 
     def client(self, user: User, field_manager: str) -> Client:
-        return Client(self.registry, user, field_manager)
+        program = user.name if field_manager == "kubelet" else field_manager
+        return Client(self.registry, user, field_manager, self.component_requests.setdefault(program, Counter()))
 
     def controller_client(self, name: str) -> Client:
         """For a controller of the controller manager, which runs as a service account of its own."""

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from srearena.cluster.base import ClusterError
+from srearena.errors import one_line
 
 _PRODUCTION = re.compile(r"(?<![a-z])(prod|prd|production|live)(?![a-z])", re.IGNORECASE)
 _FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
@@ -95,7 +96,7 @@ def _document(path: Path) -> dict[str, Any]:
     try:
         document = yaml.safe_load(path.read_text())
     except (OSError, yaml.YAMLError) as problem:
-        raise ClusterError(f"the kubeconfig {path} cannot be read: {problem}") from problem
+        raise ClusterError(f"the kubeconfig {path} cannot be read: {one_line(problem)}") from problem
     if not isinstance(document, dict):
         raise ClusterError(f"{path} is no kubeconfig: it holds no mapping")
     return document

@@ -11,16 +11,28 @@ from srearena.cluster.embedded.programs.datastores.sql.statements import (
     unmasked,
     words_of,
 )
+from srearena.cluster.embedded.programs.datastores.statement_activity import (
+    Activity,
+    Digest,
+    Running,
+    derived_text,
+    slow_seconds,
+)
 
 __all__ = [
+    "Activity",
+    "Digest",
     "LockTable",
     "Request",
     "Rows",
+    "Running",
     "TableError",
     "Tables",
+    "derived_text",
     "grids",
     "literal",
     "masked",
+    "slow_seconds",
     "split",
     "tables_of",
     "unmasked",

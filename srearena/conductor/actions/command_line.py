@@ -12,12 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from srearena.conductor.actions.filters import FILTERS
+from srearena.conductor.actions.time_limit import TimeLimit
 from srearena.conductor.errors import BadAction
 
-_HEREDOC = re.compile(
-    r"<<-?\s*(?P<quote>['\"]?)(?P<mark>\w+)(?P=quote)(?P<rest>[^\n]*)\n(?P<body>.*?)\n\s*(?P=mark)[ \t]*$",
-    re.DOTALL | re.MULTILINE,
-)
+_HEREDOC = re.compile(r"<<(?P<dash>-?)[ \t]*(?P<quote>['\"]?)(?P<mark>\w+)(?P=quote)")
 _JOINS = frozenset((";", "&&", "||"))
 _SUPPORTED = f"kubectl, and behind a pipe {', '.join(sorted(FILTERS))}"
 
@@ -34,17 +32,20 @@ class _Command:
     """How it is joined to the previous command."""
 
 
-def run(text: str, kubectl: Kubectl, sleep: Callable[[float], None]) -> str:
-    """Run the command line and return its output; BadAction where it is not supported."""
+def run(text: str, kubectl: Kubectl, sleep: Callable[[float], None], limit: TimeLimit | None = None) -> str:
+    """Run the command line and return its output; BadAction where it is not supported or takes too long."""
     commands = _parse(text)
+    limit = limit or TimeLimit()
     printed: list[str] = []
     status = 0
     for command in commands:
         if (command.join == "&&" and status) or (command.join == "||" and not status):
             continue
+        limit.check()
         status, output = _run_one(command, kubectl, sleep)
         lines = output.splitlines()
         for words in command.filters:
+            limit.check()
             lines = FILTERS[words[0]](words[1:], lines)
         printed += lines
         if status and not command.filters and not output.strip():
@@ -130,11 +131,24 @@ def _command(parts: list[list[str]], join: str, bodies: dict[str, str]) -> _Comm
 
 
 def _without_heredocs(text: str) -> tuple[str, dict[str, str]]:
+    """Replace here-documents by marks, line by line: an expression over the whole text would take quadratic time."""
     bodies: dict[str, str] = {}
-
-    def replace(match: re.Match[str]) -> str:
+    kept: list[str] = []
+    lines = iter(text.split("\n"))
+    for line in lines:
+        start = _HEREDOC.search(line)
+        if start is None:
+            kept.append(line)
+            continue
+        body: list[str] = []
+        for inner in lines:
+            if inner.strip() == start["mark"]:
+                break
+            body.append(inner)
+        else:
+            kept += [line, *body]  # without an end it is none
+            continue
         mark = f"@here-document-{len(bodies)}@"
-        bodies[mark] = match["body"] + "\n"
-        return f"{mark}{match['rest']}"
-
-    return _HEREDOC.sub(replace, text), bodies
+        bodies[mark] = "\n".join(body) + "\n"
+        kept.append(line[: start.start()] + mark + line[start.end() :])
+    return "\n".join(kept), bodies

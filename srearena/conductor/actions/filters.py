@@ -5,6 +5,7 @@ They support the options that are common with kubectl; any other option is refus
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from itertools import groupby
@@ -14,8 +15,6 @@ from srearena.regular_expressions import PatternError, literal, pattern
 
 Filter = Callable[[Sequence[str], list[str]], list[str]]
 _LONGEST_PATTERN = 500
-_NESTED_REPEAT = re.compile(r"\([^)]*[+*}][^)]*\)[+*{]")
-"""A nested quantifier, which other tools run with catastrophic backtracking."""
 
 
 def _options(
@@ -73,8 +72,6 @@ def grep(arguments: Sequence[str], lines: list[str]) -> list[str]:
     if not flags & {"E", "F", "P"}:
         # Basic regular expressions escape what extended ones use.
         expression = re.sub(r"\\([|+?(){}])", r"\1", expression)
-    if _NESTED_REPEAT.search(expression):
-        raise BadAction("grep does not support nested quantifiers here: simplify the pattern")
     if "w" in flags:
         expression = rf"\b(?:{expression})\b"
     try:
@@ -90,12 +87,17 @@ def grep(arguments: Sequence[str], lines: list[str]) -> list[str]:
         return [str(len(hits))]
     before = _number("grep", values.get("B", values.get("C", "0")))
     after = _number("grep", values.get("A", values.get("C", "0")))
-    shown = sorted(
-        {n for hit in hits for n in range(hit - before, hit + after + 1) if 0 <= n < len(lines)}
-        if before or after
-        else hits
-    )
+    shown = _with_context(hits, before, after, len(lines)) if before or after else hits
     return [f"{n + 1}:{lines[n]}" if "n" in flags else lines[n] for n in shown]
+
+
+def _with_context(hits: Sequence[int], before: int, after: int, count: int) -> list[int]:
+    """The lines around hits, each once, in time linear in their number."""
+    shown: list[int] = []
+    for hit in hits:
+        first = max(hit - before, shown[-1] + 1 if shown else 0)
+        shown += range(first, min(hit + after + 1, count))
+    return shown
 
 
 def head(arguments: Sequence[str], lines: list[str]) -> list[str]:
@@ -158,19 +160,34 @@ def cut(arguments: Sequence[str], lines: list[str]) -> list[str]:
     if not spans:
         raise BadAction("cut needs -f or -c")
     separator = values.get("d", "\t")
+    if "f" in values and len(separator) != 1:
+        raise BadAction("the delimiter of cut is a single character")
+    ranges = _ranges(spans)
     cut_lines = []
     for line in lines:
-        parts = line.split(separator) if "f" in values else list(line)
-        selected = [part for span in spans.split(",") for part in _span(span, parts)]
+        parts: Sequence[str] = line.split(separator) if "f" in values else line
+        selected = [part for first, last in ranges for part in parts[first - 1 : last]]
         cut_lines.append((separator if "f" in values else "").join(selected))
     return cut_lines
 
 
-def _span(span: str, parts: Sequence[str]) -> Sequence[str]:
-    first, dash, last = span.partition("-")
-    start = _number("cut", first) if first else 1
-    end = (_number("cut", last) if last else len(parts)) if dash else start
-    return parts[start - 1 : end]
+def _ranges(spans: str) -> list[tuple[int, int | None]]:
+    """The selected positions in their order, each once, as cut selects them; None for the end of the line."""
+    bounds: list[tuple[int, float]] = []
+    for span in spans.split(","):
+        first, dash, last = span.partition("-")
+        start = _number("cut", first) if first else 1
+        end = (_number("cut", last) if last else math.inf) if dash else start
+        if start < 1 or end < start:
+            raise BadAction(f"cut cannot use the range {span!r}")
+        bounds.append((start, end))
+    merged: list[tuple[int, float]] = []
+    for start, end in sorted(bounds):
+        if merged and start <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return [(start, None if end == math.inf else int(end)) for start, end in merged]
 
 
 def tr(arguments: Sequence[str], lines: list[str]) -> list[str]:

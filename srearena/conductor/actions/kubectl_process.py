@@ -1,20 +1,27 @@
-"""Runs kubectl on the harness's machine with the agent's identity: no shell, an empty environment, a timeout."""
+"""Runs kubectl on the harness's machine with the agent's identity: no shell, no variables, limited time and output."""
 
 from __future__ import annotations
 
 import os
+import selectors
 import shlex
 import shutil
 import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from time import monotonic
 
+from srearena.conductor.actions.time_limit import TimeLimit
 from srearena.conductor.errors import BadAction
 
 TIMEOUT = 60.0
 """Seconds; chosen: long enough for `kubectl wait` and `rollout status` with their usual timeouts."""
+LONGEST_OUTPUT = 8 * 1024 * 1024
+"""Bytes; every object of the largest application as YAML is a quarter of it."""
+_POLL = 0.2
 
 
 class KubectlProcess:
@@ -28,7 +35,7 @@ class KubectlProcess:
     def close(self) -> None:
         shutil.rmtree(self._home, ignore_errors=True)
 
-    def run(self, words: Sequence[str], stdin: str = "") -> tuple[int, str]:
+    def run(self, words: Sequence[str], stdin: str = "", limit: TimeLimit | None = None) -> tuple[int, str]:
         """Run kubectl and return the exit status and the output."""
         program = shutil.which("kubectl")
         if program is None:
@@ -39,20 +46,45 @@ class KubectlProcess:
             "PATH": os.pathsep.join((str(Path(program).parent), "/usr/bin", "/bin")),
             "KUBECTL_KUBERC": "false",
         }
-        process = subprocess.Popen(
-            [program, *words],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=environment,
-            cwd=self._home,
-            start_new_session=True,
-        )
-        try:
-            output, _ = process.communicate(stdin.encode(), timeout=self._timeout)
-        except subprocess.TimeoutExpired:
+        # From a file, so that nothing has to be written while the output is read.
+        with tempfile.TemporaryFile() as standard_input:
+            standard_input.write(stdin.encode())
+            standard_input.seek(0)
+            process = subprocess.Popen(
+                [program, *words],
+                stdin=standard_input,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                cwd=self._home,
+                start_new_session=True,
+            )
+        output, reason = self._output(process, limit)
+        with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
-            output, _ = process.communicate()
-            late = f"\n(stopped after {self._timeout:g} s: `kubectl {shlex.join(words)}` had not finished)"
-            return 124, output.decode("utf-8", "replace") + late
-        return process.returncode, output.decode("utf-8", "replace")
+        status = process.wait()
+        text = output.decode("utf-8", "replace")
+        if reason:
+            return 124, f"{text}\n(stopped {reason}: `kubectl {shlex.join(words)}` had not finished)"
+        return status, text
+
+    def _output(self, process: subprocess.Popen[bytes], limit: TimeLimit | None) -> tuple[bytes, str]:
+        """Read until the end of the output; returns also why kubectl must be stopped, if it must."""
+        assert process.stdout is not None
+        deadline = monotonic() + self._timeout
+        output = bytearray()
+        with process.stdout as pipe, selectors.DefaultSelector() as selector:
+            selector.register(pipe, selectors.EVENT_READ)
+            while True:
+                if monotonic() >= deadline:
+                    return bytes(output), f"after {self._timeout:g} s"
+                if limit is not None and limit.reached:
+                    return bytes(output), "at the time limit"
+                if not selector.select(_POLL):
+                    continue
+                data = os.read(pipe.fileno(), 65536)
+                if not data:
+                    return bytes(output), ""
+                output += data
+                if len(output) > LONGEST_OUTPUT:
+                    return bytes(output[:LONGEST_OUTPUT]), f"after {LONGEST_OUTPUT >> 20} MiB of output"

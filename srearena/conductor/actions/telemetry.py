@@ -76,11 +76,34 @@ class Telemetry:
         values = {entry["metric"].get(label, ""): float(entry["value"][1]) for entry in result}
         return {name: value for name, value in values.items() if name and value == value}  # without NaN
 
+    def samples(
+        self, query: str, start: float, end: float, step: float, label: str = "service_name"
+    ) -> dict[str, list[tuple[float, float]]]:
+        """The values of a query between two moments as pairs of time and value, by one label."""
+        data = self._get("prometheus", "/api/v1/query_range", query=query, start=start, end=end, step=step)["data"]
+        return {
+            entry["metric"].get(label, ""): [(float(at), float(value)) for at, value in entry["values"]]
+            for entry in data["result"]
+        }
+
     def calls(self, minutes: float = 30.0) -> list[tuple[str, str]]:
         """The edges of the call graph, caller and callee, by recent traces."""
         lookback = int(minutes * 60_000)
         edges = self._get("jaeger", "/api/dependencies", endTs=int(now() * 1000), lookback=lookback)["data"]
         return [(edge["parent"], edge["child"]) for edge in edges or ()]
+
+    def trace_documents(self, start: float, end: float, limit: int) -> list[dict[str, Any]]:
+        """Up to `limit` traces of each service that no other calls, between two moments, as Jaeger returns them."""
+        lookback = int((end - start) * 1000)
+        edges = self._get("jaeger", "/api/dependencies", endTs=int(end * 1000), lookback=lookback)["data"] or ()
+        called = {edge["child"] for edge in edges}
+        found: dict[str, dict[str, Any]] = {}
+        for service in self._get("jaeger", "/api/services")["data"] or ():
+            if service not in called:
+                period = {"start": int(start * 1e6), "end": int(end * 1e6)}
+                traces = self._get("jaeger", "/api/traces", service=service, limit=limit, **period)["data"]
+                found.update((trace["traceID"], trace) for trace in traces or ())
+        return list(found.values())
 
     def alerts(self) -> str:
         alerts = self._get("prometheus", "/api/v1/alerts")["data"]["alerts"]

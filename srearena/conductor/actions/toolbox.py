@@ -17,12 +17,14 @@ from srearena.conductor.actions.analysis import Analysis
 from srearena.conductor.actions.kubectl_process import KubectlProcess
 from srearena.conductor.actions.parsing import Call
 from srearena.conductor.actions.telemetry import Telemetry
+from srearena.conductor.actions.time_limit import TimeLimit
 from srearena.conductor.errors import BadAction
 from srearena.service.errors import ServiceError
 from srearena.service.kubernetes import Kubernetes
 
 LONGEST_ANSWER = 20_000
 _LONGEST_WAIT = 600.0
+_WAIT_PART = 30.0
 _ACTIONS = ("get_logs", "get_metrics", "get_traces", "get_alerts", "analyse", "exec_shell", "kubectl", "wait", "submit")
 
 
@@ -46,12 +48,19 @@ class Toolbox:
         self._telemetry = Telemetry(cluster)
         self._analysis = Analysis(cluster, kubeconfig)
         self._process = KubectlProcess(kubeconfig)
+        self._limit = TimeLimit()
+        self._waited = 0.0
+        """Seconds of the cluster's time that the present action has waited."""
 
     def close(self) -> None:
         self._kubernetes.close()
         self._telemetry.close()
         self._analysis.close()
         self._process.close()
+
+    def stop(self) -> None:
+        """Stop the action that runs in another thread, as soon as it checks its limit."""
+        self._limit.stop()
 
     @staticmethod
     def names() -> tuple[str, ...]:
@@ -74,6 +83,7 @@ class Toolbox:
             inspect.signature(function).bind(*call.arguments, **call.options)
         except TypeError as problem:
             raise BadAction(f"{call.name}: {problem}. {self.descriptions()[call.name]}") from problem
+        self._limit, self._waited = TimeLimit(), 0.0
         try:
             answer = function(*call.arguments, **call.options)
         except ServiceError as problem:
@@ -96,6 +106,7 @@ class Toolbox:
         if not pods:
             return f"no pod in {namespace} belongs to {service}"
         for pod in pods:
+            self._limit.check()
             name = pod["metadata"]["name"]
             statuses = (pod.get("status") or {}).get("containerStatuses") or ()
             for status in statuses:
@@ -144,7 +155,7 @@ class Toolbox:
         A manifest can be given with `kubectl apply -f - <<EOF`. Other programs and files are not there.
         """
         _texts(command=command)
-        return command_line.run(command, self._run_kubectl, self._wait)
+        return command_line.run(command, self._run_kubectl, self._wait, self._limit)
 
     def kubectl(self, arguments: str) -> str:
         """Run one kubectl command, for example kubectl("get pods --all-namespaces")."""
@@ -159,17 +170,28 @@ class Toolbox:
         self._wait(float(seconds))
         return f"{seconds:g} seconds have passed"
 
-    def submit(self, solution: Any = None) -> str:
-        """Answer the question of the present stage. There is one submission per stage."""
+    def submit(self, solution: Any = None, stage: str | int | None = None) -> str:
+        """Answer the question of the present stage. There is one submission per stage.
+
+        With `stage`, by name or number, a repeated answer is not taken for the answer to the next stage.
+        """
         raise AssertionError("a submission goes to the episode, not to the cluster")
 
     # Implementation
 
     def _wait(self, seconds: float) -> None:
-        self._cluster.wait(min(seconds, _LONGEST_WAIT))
+        """Wait in parts, so that a time limit ends a wait on a real cluster."""
+        left = min(seconds, _LONGEST_WAIT - self._waited)
+        self._waited += max(left, 0.0)
+        while left > 0:
+            self._limit.check()
+            part = min(left, _WAIT_PART)
+            self._limit.extend(part)
+            self._cluster.wait(part)
+            left -= part
 
     def _run_kubectl(self, words: list[str], stdin: str) -> tuple[int, str]:
-        return self._process.run(kubectl_policy.check(words), stdin)
+        return self._process.run(kubectl_policy.check(words), stdin, self._limit)
 
 
 def _texts(**values: Any) -> None:

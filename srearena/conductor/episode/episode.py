@@ -1,8 +1,8 @@
 """One episode: a prepared problem, the stages an agent goes through, and the verdicts.
 
 It can be driven by a loop in this process, by an HTTP server, or by a person at a console. Invariants: no verdict is
-disclosed before the end; the time to a submission never includes grading; a failure of the environment ends the episode
-as an environment error.
+disclosed before the end; the time to a submission never includes grading; from the end of its part on the agent has no
+access, and grading starts after that; a failure of the environment ends the episode as an environment error.
 """
 
 from __future__ import annotations
@@ -10,25 +10,30 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+import threading
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 from srearena.conductor.actions.parsing import Call, parse
 from srearena.conductor.actions.toolbox import Toolbox
-from srearena.conductor.episode.agent_access import grant, revoke
+from srearena.conductor.episode.agent_access import access_to, freeze, grant, revoke
+from srearena.conductor.episode.freeze import Freeze
 from srearena.conductor.episode.noise import Noise
 from srearena.conductor.episode.outcome import LimitReached, Outcome, Usage
 from srearena.conductor.episode.preparation import Preparation, Say, TimedCluster
+from srearena.conductor.episode.recovery import Recovery, measure_recovery
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import BadAction, BadSubmission, EnvironmentFailure
-from srearena.conductor.grading.baseline import collateral
+from srearena.conductor.grading.collateral import Change, Severity, collateral, leave_alone_verdict, with_collateral
 from srearena.conductor.grading.stored_state import capture_state
 from srearena.conductor.oracles.base import Verdict
+from srearena.conductor.oracles.mitigation import MitigationOracle
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.session import Session
-from srearena.conductor.stages import STAGES, select_stages
+from srearena.conductor.stages import STAGES, public_name, select_stages
 from srearena.errors import SreArenaError
 
 _LARGEST_SUBMISSION = 65_536
@@ -48,6 +53,25 @@ class StageRecord:
     virtual_seconds: float = 0.0
     steps: int = 0
     verdict: Verdict | None = None
+    opened_at: str = ""
+    """By the cluster's clock."""
+    reply: str = ""
+    """The answer to the submission: the next question."""
+    recovery: Recovery | None = None
+    """When the system recovered; only for a mitigation that passed."""
+
+    @property
+    def recovery_document(self) -> dict[str, Any] | None:
+        """The time from the opening of the stage to the recovery; 0 where the system had recovered before."""
+        if self.recovery is None:
+            return None
+        seconds = self.recovery.at - datetime.fromisoformat(self.opened_at).timestamp()
+        return {
+            "seconds": round(max(seconds, 0.0), 3),
+            "at": datetime.fromtimestamp(self.recovery.at, UTC).isoformat(),
+            "seen_in": self.recovery.source,
+            "resolution_seconds": self.recovery.resolution,
+        }
 
     def as_document(self) -> dict[str, Any]:
         return {
@@ -57,6 +81,7 @@ class StageRecord:
             "wall_seconds": round(self.wall_seconds, 3),
             "virtual_seconds": round(self.virtual_seconds, 3),
             "steps": self.steps,
+            **({"recovery": self.recovery_document} if self.name == "mitigation" else {}),
             "verdict": self.verdict.as_document() if self.verdict else None,
         }
 
@@ -67,7 +92,7 @@ class Ending:
 
     outcome: Outcome
     reason: str
-    collateral: list[str] = field(default_factory=list)
+    collateral: list[Change] = field(default_factory=list)
 
 
 class Episode:
@@ -84,25 +109,30 @@ class Episode:
     ) -> None:
         self.problem = problem
         self.cluster = cluster
-        self.stages = select_stages(problem.stages, spec.stages)
+        self.stages = select_stages(spec.stages)
         self.limits = spec.limits
+        self.variant = spec.variant
         self.session = session or Session()
         self.usage = Usage()
         self.records: list[StageRecord] = []
         self.ending: Ending | None = None
         self.kubeconfig: Path | None = None
         self.state: dict[str, Any] = {}
-        """The application's objects at the end, stored for grading again later."""
-        self._preparation = Preparation(problem, cluster, spec.timeline, say)
-        self._keeps_cluster = not spec.backend.embedded
+        """The names of objects when the agent started, stored for grading again later."""
         self.noise = Noise(problem, spec.seed) if spec.noise else None
+        self._preparation = Preparation(problem, cluster, spec.phases, say, seed=spec.seed, noise=self.noise)
+        self._keeps_cluster = not spec.backend.embedded
         self._folder = Path(tempfile.mkdtemp(prefix="episode-"))
+        self._access = access_to(problem, read_only=spec.read_only)
         self._toolbox: Toolbox | None = None
+        self._freeze: Freeze | None = None
+        self._freeze_failure = ""
+        self._ending_lock = threading.Lock()
+        self._handed_over_at = ""
         self._position = -1
         self._malformed_submissions = 0
         self._began = monotonic()
         self._began_virtual = 0.0
-        self._fault_injected = False
         self._closed = False
 
     # Before the agent
@@ -111,22 +141,19 @@ class Episode:
         """Deploy, run and break the system up to the agent's start; EnvironmentFailure where that fails."""
         self._preparation.deploy()
         try:
-            self.kubeconfig = grant(self.cluster, self.problem.kubernetes, self.problem.app.namespaces, self._folder)
+            self.kubeconfig = grant(self.cluster, self.problem.kubernetes, self._access, self._folder)
         except SreArenaError as failure:
             raise EnvironmentFailure(f"the agent's identity could not be created: {failure}") from failure
         self._preparation.settle()
-        if self.noise is not None:
-            self.session.note("noise", acts=self.noise.perform())
         if self.stages[:1] != ("noop",):
-            self._inject_fault()
+            self._preparation.inject_fault()
+        if self.noise is not None:
+            self.session.note("noise", acts=self.noise.performed)
         self._preparation.hand_over()
+        self._handed_over_at = self.problem.kubernetes.now()
         self._toolbox = Toolbox(self.cluster, self.kubeconfig, self.problem.namespace)
         self._began, self._began_virtual = monotonic(), self.cluster.elapsed
         self._open_next()
-
-    def _inject_fault(self) -> None:
-        self._preparation.inject_fault()
-        self._fault_injected = True
 
     @property
     def description(self) -> str:
@@ -187,19 +214,36 @@ class Episode:
         self.session.note("state", step=self.usage.steps, text=state)
         return state
 
+    def interrupt(self) -> None:
+        """Stop the action that runs in another thread, as soon as it checks its time limit."""
+        if self._toolbox is not None:
+            self._toolbox.stop()
+
     def call(self, call: Call) -> str:
         """Perform a parsed call."""
         if self._toolbox is None:
             raise EnvironmentFailure("the episode is not prepared")
+        if self.ending is not None:
+            raise BadAction("the episode is over: nothing can be done any more")
         if call.name != "submit":
             return self._toolbox.perform(call)
-        values = [*call.arguments, *call.options.values()]
+        options = dict(call.options)
+        stage = options.pop("stage", None)
+        values = [*call.arguments, *options.values()]
         if len(values) > 1:
             raise BadSubmission("a submission is one value")
-        return self.submit(values[0] if values else None)
+        return self.submit(values[0] if values else None, stage)
 
-    def submit(self, value: Any) -> str:
-        """Submit an answer to the current stage and return the next question; BadSubmission where it is malformed."""
+    def submit(self, value: Any, stage: str | int | None = None) -> str:
+        """Submit an answer and return the next question; BadSubmission where it is malformed.
+
+        The answer is to the current stage, or to the one that `stage` names (by name, or by number from 1). A repeated
+        answer to an earlier stage returns the same question again and changes nothing.
+        """
+        if stage is not None:
+            earlier = self._submitted(stage, value)
+            if earlier is not None:
+                return earlier.reply
         if self.stage is None:
             raise BadSubmission("the episode is over: there is nothing left to submit")
         record = self.records[-1]
@@ -224,9 +268,28 @@ class Episode:
         self._malformed_submissions = 0
         self.session.note("submission", stage=record.name, value=value, seconds=record.wall_seconds)
         if record.name == "noop":
-            self._inject_fault()
+            self._preparation.inject_fault()
         self._open_next()
-        return self.question
+        record.reply = self.question
+        return record.reply
+
+    def _submitted(self, stage: str | int, value: Any) -> StageRecord | None:
+        """The record of an earlier stage whose answer is repeated; None for the current stage, BadSubmission else."""
+        names = [public_name(name) for name in self.stages]
+        if isinstance(stage, str) and names.count(stage) > 1:
+            raise BadSubmission(f"two stages are called {stage!r}: give the number of the one you mean")
+        known = dict(zip(names, range(1, len(names) + 1), strict=True))
+        number = known.get(stage, 0) if isinstance(stage, str) else int(stage)
+        if not 1 <= number <= len(names):
+            raise BadSubmission(f"there is no stage {stage!r}: they are {', '.join(names)}, or 1 to {len(names)}")
+        if number > len(self.records):
+            raise BadSubmission(f"stage {stage!r} is not open yet: {self.question}")
+        record = self.records[number - 1]
+        if not record.submitted:
+            return None
+        if record.submission != value:
+            raise BadSubmission(f"stage {stage!r} has been answered already, and the first answer counts")
+        return record
 
     def _refuse(self, reason: str) -> BadSubmission:
         self._malformed_submissions += 1
@@ -238,7 +301,9 @@ class Episode:
         self._position += 1
         if self._position < len(self.stages):
             name = self.stages[self._position]
-            self.records.append(StageRecord(name, monotonic(), self.cluster.elapsed, self.usage.steps))
+            record = StageRecord(name, monotonic(), self.cluster.elapsed, self.usage.steps)
+            record.opened_at = self.problem.kubernetes.now()
+            self.records.append(record)
             self.session.note("stage", name=name)
         else:
             self.end(Outcome.FAIL, "")  # pass or fail is decided by grading
@@ -255,12 +320,30 @@ class Episode:
         return self.ending is None
 
     def end(self, outcome: Outcome, reason: str) -> None:
-        """End the agent's part; only grading follows."""
-        if self.ending is None:
+        """End the agent's part and its access; only grading follows."""
+        with self._ending_lock:
+            if self.ending is not None:
+                return
             self.usage.wall_seconds = monotonic() - self._began
             self.usage.virtual_seconds = self.usage.wall_seconds + self.cluster.elapsed - self._began_virtual
             self.ending = Ending(outcome, reason)
             self.session.note("end of actions", outcome=outcome, reason=reason)
+            self._freeze_access()
+
+    def _freeze_access(self) -> None:
+        """Take the agent's access away, then record the state that is graded."""
+        if self._toolbox is None:
+            return  # there has been no agent
+        api, namespaces = self.problem.kubernetes, self.problem.app.namespaces
+        try:
+            freeze(self.cluster, api, self._access, self._handed_over_at)
+            self.cluster.written.clear()
+            state = self._preparation.capture()
+            earlier = [one for one in (self.problem.baseline, self._preparation.handed_over) if one is not None]
+            self._freeze = Freeze.take(api, state, earlier, namespaces)
+        except SreArenaError as failure:
+            self._freeze_failure = f"the agent's access could not be ended: {failure}"
+        self._toolbox.close()
 
     # After the agent
 
@@ -271,38 +354,72 @@ class Episode:
         assert self.ending is not None
         ending = self.ending
         try:
-            self.state = capture_state(self.problem.kubernetes, self.problem.fault_namespaces)
+            if self._freeze_failure:
+                raise EnvironmentFailure(self._freeze_failure)
+            self.state = capture_state(self.problem)
             self._grade_mitigation(ending)
         except SreArenaError as failure:
             ending.outcome, ending.reason = Outcome.ENVIRONMENT_ERROR, f"grading failed: {failure}"
         finished = all(record.submitted for record in self.records) and len(self.records) == len(self.stages)
         if finished and ending.outcome in (Outcome.FAIL, Outcome.PASS):
             verdicts = [record.verdict for record in self.records]
-            passed = all(verdict is not None and verdict.passed for verdict in verdicts)
+            destroyed = [change for change in ending.collateral if change.severity is Severity.DESTRUCTIVE]
+            passed = not destroyed and all(verdict is not None and verdict.passed for verdict in verdicts)
             ending.outcome = Outcome.PASS if passed else Outcome.FAIL
             if not passed:
-                ending.reason = "; ".join(
+                reasons = [
                     f"{record.name}: {record.verdict.reasons[0]}"
                     for record in self.records
                     if record.verdict is not None and not record.verdict.passed and record.verdict.reasons
-                )
+                ]
+                ending.reason = "; ".join(reasons) or f"destructive collateral: {destroyed[0]}"
         for record in self.records:
             self.session.note("verdict", **record.as_document())
-        self.session.note("ending", outcome=ending.outcome, reason=ending.reason, collateral=ending.collateral)
+        changes = [change.as_document() for change in ending.collateral]
+        self.session.note("ending", outcome=ending.outcome, reason=ending.reason, collateral=changes)
         return ending
 
+    def collateral(self) -> list[Change]:
+        """What the agent has changed beside the repair so far, the worst first."""
+        handed_over = self._preparation.handed_over
+        if self.problem.baseline is None or handed_over is None:
+            return []
+        after = self._freeze.state if self._freeze is not None else self._preparation.capture()
+        return collateral(self.problem, handed_over, after)
+
     def _grade_mitigation(self, ending: Ending) -> None:
-        before, handed_over = self.problem.baseline, self._preparation.handed_over
-        if before is not None and handed_over is not None:
-            ending.collateral = [str(d) for d in collateral(before, handed_over, self._preparation.capture())]
-        if "mitigation" not in self.stages or not self._fault_injected:
+        handed_over, frozen = self._preparation.handed_over, self._freeze
+        ending.collateral = self.collateral()
+        if "mitigation" not in self.stages or handed_over is None or frozen is None:
             return
-        verdict = Verdict.from_answer(self.problem.oracle_for("mitigation").evaluate(None))
+        recoveries: list[Recovery] = []
+
+        def measure() -> None:
+            if not recoveries:
+                moments = self._handed_over_at, frozen.at
+                recoveries.append(measure_recovery(self.problem, handed_over, frozen.state, *moments))
+
+        oracle = self.problem.oracle_for("mitigation")
+        if isinstance(oracle, MitigationOracle):
+            oracle.on_working = measure
+        verdict = self._without_late_changes(Verdict.from_answer(oracle.evaluate(None)), frozen)
+        verdict = with_collateral(verdict, ending.collateral)
+        if self.problem.level == "none" and verdict.passed:
+            verdict = leave_alone_verdict(ending.collateral)
         for record in self.records:
             if record.name == "mitigation":
                 record.verdict = verdict
+                record.recovery = recoveries[0] if verdict.passed and recoveries else None
                 return
         self.session.note("state at the end", repaired=verdict.passed, reasons=list(verdict.reasons))
+
+    def _without_late_changes(self, verdict: Verdict, frozen: Freeze) -> Verdict:
+        """The verdict, failed where another client has changed the system after the agent's part had ended."""
+        late = frozen.late_changes(self.problem.kubernetes, self._preparation.capture(), self.cluster.written)
+        if not late:
+            return verdict
+        reasons = (*(f"late change: {line}" for line in late), *(verdict.reasons if not verdict.passed else ()))
+        return Verdict(False, 0.0, reasons, {**verdict.details, "late_changes": late})
 
     def close(self) -> None:
         """Release the cluster and all files; calling it again does nothing."""
@@ -315,7 +432,7 @@ class Episode:
             if self._keeps_cluster:
                 if self.problem.fault_injected:
                     self.problem.recover_fault()
-                revoke(self.problem.kubernetes, self.problem.app.namespaces)
+                revoke(self.problem.kubernetes, self._access)
                 self.problem.app.delete(self.cluster)
         finally:
             if "kubernetes" in self.problem.__dict__:

@@ -5,6 +5,7 @@ It says nothing about the problem and the agent, and it can be sent to another p
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -28,6 +29,14 @@ class Timeline:
     def total(self) -> float:
         return self.deployment + self.before + self.after
 
+    def varied(self, stream: random.Random) -> Timeline:
+        """The same timeline with other moments: a fault is not always equally long ago."""
+        return replace(self, before=self.before * stream.uniform(*_BEFORE), after=self.after * stream.uniform(*_AFTER))
+
+
+_BEFORE, _AFTER = (0.8, 1.2), (0.85, 1.2)
+"""Bounds of the factors. Symptoms need most of the time after the fault, and a longer episode costs simulation time."""
+
 
 @dataclass(frozen=True, slots=True)
 class EpisodeSpec:
@@ -37,7 +46,11 @@ class EpisodeSpec:
     limits: Limits = field(default_factory=Limits)
     timeline: Timeline = field(default_factory=Timeline)
     noise: bool = False
-    """Whether harmless events, drawn from the seed, happen beside the fault."""
+    """Whether innocent changes, drawn from the seed, happen before and after the fault."""
+    fixed: bool = False
+    """Whether target, parameters and moment of the fault are the catalogue's own, instead of drawn from the seed."""
+    read_only: bool = False
+    """Whether the agent's identity may only read, whichever way it comes in."""
     in_process: bool = False
     """Whether an embedded cluster runs in this process instead of a child process."""
     config: Config | None = None
@@ -47,6 +60,16 @@ class EpisodeSpec:
     def backend(self) -> Config:
         """The configuration of the cluster to run on."""
         return self.config if self.config is not None else load_config()
+
+    @property
+    def phases(self) -> Timeline:
+        """The timeline of this episode: varied by the seed unless it is fixed."""
+        return self.timeline if self.fixed else self.timeline.varied(random.Random(f"{self.seed}:moment"))
+
+    @property
+    def variant(self) -> int | None:
+        """The seed of the problem's target and parameters; None for the catalogue's own."""
+        return None if self.fixed else self.seed
 
     def as_document(self) -> dict[str, Any]:
         config = self.config.model_dump() if self.config is not None else None

@@ -1,14 +1,12 @@
 """Baselines: the state of a cluster at one moment, for comparison with later states.
 
 An episode captures three: before the fault, when the agent starts, and when it is done. Oracles compare with the first;
-`collateral` finds what the agent changed and the fault had not.
+`srearena.conductor.grading.collateral` finds what the agent changed without need.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +16,11 @@ from srearena.service.kubernetes import Kubernetes, Obj
 WORKLOADS = ("deployments.apps", "statefulsets.apps", "daemonsets.apps")
 _NAMESPACED = (
     *WORKLOADS,
+    "replicasets.apps",
+    "replicationcontrollers",
+    "pods",
     "services",
+    "endpointslices.discovery.k8s.io",
     "configmaps",
     "secrets",
     "persistentvolumeclaims",
@@ -27,27 +29,51 @@ _NAMESPACED = (
     "limitranges",
     "networkpolicies.networking.k8s.io",
     "ingresses.networking.k8s.io",
+    "jobs.batch",
     "cronjobs.batch",
     "horizontalpodautoscalers.autoscaling",
     "poddisruptionbudgets.policy",
     "roles.rbac.authorization.k8s.io",
     "rolebindings.rbac.authorization.k8s.io",
 )
+_BY_CONTROLLERS = ("pods", "endpointslices.discovery.k8s.io", "jobs.batch", "replicasets.apps")
+"""What controllers make, each before its owners."""
 _CLUSTER_WIDE = (
     "nodes",
     "namespaces",
+    "persistentvolumes",
     "storageclasses.storage.k8s.io",
+    "ingressclasses.networking.k8s.io",
     "validatingwebhookconfigurations.admissionregistration.k8s.io",
     "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+    "validatingadmissionpolicies.admissionregistration.k8s.io",
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+    "mutatingadmissionpolicies.admissionregistration.k8s.io",
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
     "priorityclasses.scheduling.k8s.io",
+    "clusterroles.rbac.authorization.k8s.io",
+    "clusterrolebindings.rbac.authorization.k8s.io",
+    "apiservices.apiregistration.k8s.io",
 )
-_SYSTEM = "kube-system"
+_DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+SYSTEM_NAMESPACES = ("kube-system", "default")
+"""Captured besides the application's namespaces: an engineer on call may write there too."""
+_GENERATED_KINDS = frozenset(
+    "Pod ReplicaSet Job EndpointSlice Deployment StatefulSet DaemonSet Service ConfigMap Secret ServiceAccount "
+    "PersistentVolumeClaim PodDisruptionBudget".split()
+)
+"""Kinds that controllers and operators create. Roles, bindings and webhooks never count as generated, whatever owner
+they name: an owner reference is easy to add, and must not hide them."""
 _CONTROLLER_ANNOTATIONS = (
     "deployment.kubernetes.io/",
+    "deprecated.daemonset.template.generation",
     "kubectl.kubernetes.io/",
     "pv.kubernetes.io/",
     "node.alpha.kubernetes.io/",
+    "volume.kubernetes.io/",
+    "volume.beta.kubernetes.io/",
     "volumes.kubernetes.io/",
+    "endpoints.kubernetes.io/",
 )
 Key = tuple[str, str, str]
 """Resource, namespace, name."""
@@ -93,73 +119,85 @@ class Baseline:
                 differences.append(Difference(key, "added"))
             elif after is None:
                 differences.append(Difference(key, "removed"))
-            elif digest(before) != digest(after):
+            elif intent_of(before) != intent_of(after):
                 differences.append(Difference(key, "changed"))
         return differences
 
 
-def capture(kubernetes: Kubernetes, namespaces: Sequence[str]) -> Baseline:
-    """Capture what an operator can change: in these namespaces, in kube-system, and cluster-wide."""
+def capture(kubernetes: Kubernetes, namespaces: Iterable[str], resources: Collection[str] = ()) -> Baseline:
+    """Capture what an operator can change: in these and the system's namespaces, and cluster-wide.
+
+    `resources` restricts it to some resources, all objects of which are included.
+    """
+    included = {*namespaces, *SYSTEM_NAMESPACES}
     objects: dict[Key, Obj] = {}
-    for namespace in (*namespaces, _SYSTEM):
-        for resource in _NAMESPACED:
-            for obj in _list(kubernetes, resource, namespace):
-                if not _is_generated(obj):
-                    objects[resource, namespace, obj["metadata"]["name"]] = obj
-    for resource in _CLUSTER_WIDE:
-        for obj in _list(kubernetes, resource, None):
-            objects[resource, "", obj["metadata"]["name"]] = obj
-    return Baseline(objects)
+    if resources:
+        for resource in resources:
+            _add(objects, resource, _list(kubernetes, resource), included)
+        return Baseline(objects)
+    # What controllers make is listed before its owners: then each owner is known, also of what is made meanwhile.
+    early = {resource: _list(kubernetes, resource) for resource in _BY_CONTROLLERS}
+    for resource in (*_NAMESPACED, *_CLUSTER_WIDE):
+        found = early[resource] if resource in early else _list(kubernetes, resource)
+        _add(objects, resource, found, included)
+    for definition in _list(kubernetes, _DEFINITIONS):
+        objects[_DEFINITIONS, "", definition["metadata"]["name"]] = definition
+        resource = definition["metadata"]["name"]
+        _add(objects, resource, _list(kubernetes, resource), included)
+    uids = {obj["metadata"].get("uid") for obj in objects.values()}
+    return Baseline({key: obj for key, obj in objects.items() if not _is_generated(obj, uids)})
 
 
-def _list(kubernetes: Kubernetes, resource: str, namespace: str | None) -> Iterable[Obj]:
+def _add(objects: dict[Key, Obj], resource: str, found: Iterable[Obj], namespaces: Collection[str]) -> None:
+    for obj in found:
+        namespace = obj["metadata"].get("namespace", "")
+        if not namespace or namespace in namespaces:
+            objects[resource, namespace, obj["metadata"]["name"]] = obj
+
+
+def _list(kubernetes: Kubernetes, resource: str) -> Iterable[Obj]:
     try:
-        return kubernetes.list(resource, namespace)
+        return kubernetes.list(resource)
     except (UnknownResource, ApiRefused):
         return ()  # not served, or not readable: then it cannot have been changed through this client either
 
 
-def _is_generated(obj: Obj) -> bool:
-    """Whether a controller created the object, so that it is not an operator's intent."""
+def _is_generated(obj: Obj, uids: Collection[str]) -> bool:
+    """Whether a controller created the object for an owner that exists, so that it is not an operator's intent."""
     metadata = obj["metadata"]
-    controlled = any(owner.get("controller") for owner in metadata.get("ownerReferences", ()))
+    controlled = obj["kind"] in _GENERATED_KINDS and any(
+        owner.get("controller") and owner.get("uid") in uids for owner in metadata.get("ownerReferences", ())
+    )
     return (
         controlled or metadata["name"] == "kube-root-ca.crt" or obj.get("type") == "kubernetes.io/service-account-token"
     )
 
 
-def digest(obj: Obj) -> str:
-    """A hash of the object's intent, without status and without annotations of controllers and tools."""
+def intent_of(obj: Obj) -> Obj:
+    """What an operator set: the object without status and without annotations of controllers and tools."""
     metadata = obj.get("metadata", {})
-    annotations = {
+    intent = {key: value for key, value in obj.items() if key not in ("metadata", "status", "apiVersion", "kind")}
+    if obj.get("kind") == "Node":
+        intent = {"spec": _node_intent(obj.get("spec") or {})}
+    intent["labels"] = metadata.get("labels") or {}
+    intent["annotations"] = _operator_annotations(metadata)
+    template = (intent.get("spec") or {}).get("template") if isinstance(intent.get("spec"), dict) else None
+    if isinstance(template, dict):
+        template_metadata = dict(template.get("metadata") or {})
+        template_metadata["annotations"] = _operator_annotations(template_metadata)
+        intent["spec"] = {**intent["spec"], "template": {**template, "metadata": template_metadata}}
+    return intent
+
+
+def _operator_annotations(metadata: Obj) -> Obj:
+    return {
         key: value
         for key, value in (metadata.get("annotations") or {}).items()
         if not key.startswith(_CONTROLLER_ANNOTATIONS) and "leader" not in key
     }
-    intent = {key: value for key, value in obj.items() if key not in ("metadata", "status")}
-    if obj.get("kind") == "Node":
-        intent = {"spec": _node_intent(obj.get("spec") or {})}
-    intent["labels"] = metadata.get("labels") or {}
-    intent["annotations"] = annotations
-    template = (intent.get("spec") or {}).get("template") if isinstance(intent.get("spec"), dict) else None
-    if isinstance(template, dict):
-        intent = json.loads(json.dumps(intent))
-        template_annotations = intent["spec"]["template"].get("metadata", {}).get("annotations") or {}
-        for key in [key for key in template_annotations if key.startswith(_CONTROLLER_ANNOTATIONS)]:
-            del template_annotations[key]
-        if not template_annotations:
-            intent["spec"]["template"].get("metadata", {}).pop("annotations", None)
-    return hashlib.sha256(json.dumps(intent, sort_keys=True).encode()).hexdigest()
 
 
 def _node_intent(spec: Obj) -> Obj:
     """A node's spec without the taints that a controller sets by conditions."""
     taints = [t for t in spec.get("taints") or () if not str(t.get("key", "")).startswith("node.kubernetes.io/")]
     return {"unschedulable": bool(spec.get("unschedulable")), "taints": taints}
-
-
-def collateral(before: Baseline, handed_over: Baseline, after: Baseline) -> list[Difference]:
-    """The differences that the agent caused: objects that the fault had not changed."""
-    by_fault = {difference.key for difference in before.differences(handed_over)}
-    by_agent = {difference.key for difference in handed_over.differences(after)}
-    return [d for d in before.differences(after) if d.key not in by_fault and d.key in by_agent]

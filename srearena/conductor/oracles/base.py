@@ -20,7 +20,7 @@ class Verdict:
 
     passed: bool
     score: float
-    """Between 0 and 1; 1 whenever passed."""
+    """Between 0 and 1; 1 whenever passed, less a deduction for degrading collateral."""
     reasons: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
 

@@ -1,8 +1,8 @@
 """Diagnosis: what happened and how it propagated, as entities or as text.
 
 A structured answer has the format that `itbench-eval` grades: entities, some of them contributing factors. Here only
-the roots are compared, as components, without a model; the judge grades propagation and reasoning from the stored
-answer. A text passes when it names every root, and no other workload of the application as often.
+the origins are compared, as in localization, without a model; the judge grades propagation and reasoning from the
+stored answer. A text passes when it names every origin, and no other component as often.
 
 Why it cannot be gamed: naming every entity as a cause costs precision exactly as in localization.
 """
@@ -10,6 +10,7 @@ Why it cannot be gamed: naming every entity as a cause costs precision exactly a
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -24,28 +25,28 @@ if TYPE_CHECKING:
 class DiagnosisOracle(Oracle):
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
-        self._compare = LocalizationOracle(problem, [root.name for root in problem.roots]).compare
+        self._localization = LocalizationOracle(problem)
 
     def evaluate(self, submission: Any) -> Verdict:
-        expected = [root.name for root in self.problem.roots]
         if isinstance(submission, Mapping):
-            return self._compare(_contributing(submission), expected)
+            return self._localization.compare(_contributing(submission))
         if isinstance(submission, str):
-            return self._compare(self._named_most(submission), expected)
+            return self._localization.compare(self._blamed(submission))
         raise BadSubmission('this stage takes {"entities": [...]} or a text that says what happened')
 
-    def _named_most(self, text: str) -> list[str]:
-        """The components that a text names most often: an explanation names its cause more than anything else."""
-        names = {obj["metadata"]["name"] for obj in self._workloads()}
-        names |= {root.name for root in self.problem.roots}
+    def _blamed(self, text: str) -> list[str]:
+        """The names that a text blames: every origin that it names, and what it names as often as one of them."""
+        known = self._localization.known_objects()
         words = re.findall(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?", text.lower())
-        counts = {name: words.count(name) for name in names if name in words}
-        most = max(counts.values(), default=0)
-        return [name for name, count in counts.items() if count == most]
-
-    def _workloads(self) -> list[dict[str, Any]]:
-        kubernetes, namespace = self.problem.kubernetes, self.problem.namespace
-        return [obj for kind in ("deployments", "statefulsets") for obj in kubernetes.list(kind, namespace)]
+        members = {entity.name.lower() for origin in self._localization.origins for entity in origin.members}
+        names = known.component_names | members
+        counts = Counter(word for word in words if word in names)
+        of_origins = [
+            sum(counts[name] for name in {entity.name.lower() for entity in origin.members})
+            for origin in self._localization.origins
+        ]
+        least = min((count for count in of_origins if count), default=max(counts.values(), default=0))
+        return [name for name, count in counts.items() if name in members or count >= least]
 
 
 def _contributing(submission: Mapping[str, Any]) -> list[str]:

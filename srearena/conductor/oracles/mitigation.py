@@ -1,24 +1,56 @@
 """Mitigation: whether the system works again, decided by behaviour, never by the absence of one bad value.
 
 The oracle is a list of checks. Each module says why its check cannot be gamed. Together: the application is unchanged
-in its intent, it is ready and stays so, its components and users reach it (reachability, frontend), and it survives new
-pods. Checks that disrupt the system run last, and only if all others pass.
+in its intent, it is ready and stays so, its components and users reach it (backends, reachability, frontend), and it
+survives new pods. Checks that disrupt the system run last, and only if all others pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from srearena.conductor.oracles.base import Oracle, Verdict
-from srearena.conductor.oracles.checks import Check, FreshPods, FrontendAvailability, Intent, Reachability, Readiness
+from srearena.conductor.oracles.checks import (
+    Admission,
+    Backends,
+    Check,
+    DeclaredProbes,
+    FreshPods,
+    FrontendAvailability,
+    Intent,
+    Journeys,
+    Leftovers,
+    Platform,
+    Processes,
+    Reachability,
+    Readiness,
+    Spans,
+    StoredData,
+)
+from srearena.service.errors import NotFound
 
 if TYPE_CHECKING:
     from srearena.conductor.problems.base import Problem
 
 
-def usual_checks() -> list[Check]:
-    return [Intent(), Readiness(), Reachability(), FrontendAvailability(), FreshPods()]
+def usual_checks(readiness: Readiness | None = None) -> list[Check]:
+    return [
+        Admission(),
+        Leftovers(),
+        Intent(),
+        Processes(),
+        readiness or Readiness(),
+        DeclaredProbes(),
+        Platform(),
+        Backends(),
+        Reachability(),
+        StoredData(),
+        FrontendAvailability(),
+        Journeys(),
+        Spans(),
+        FreshPods(),
+    ]
 
 
 class MitigationOracle(Oracle):
@@ -28,6 +60,8 @@ class MitigationOracle(Oracle):
         super().__init__(problem)
         selected = [*(usual_checks() if checks is None else checks), *also]
         self.checks = sorted(selected, key=lambda check: check.disruptive)
+        self.on_working: Callable[[], None] = lambda: None
+        """Called when the system is found to work, before the checks that disrupt it."""
 
     def record_baseline(self) -> dict[str, Any]:
         """Record what the checks compare with later, on the healthy system."""
@@ -36,19 +70,32 @@ class MitigationOracle(Oracle):
     def first_complaint(self) -> str:
         """The first complaint of any check; empty where all checks pass. Cheaper than `evaluate`."""
         for check in self.checks:
-            for line in check.complaints(self.problem):
+            for line in self._complaints(check):
                 return f"{check.name}: {line}"
         return ""
+
+    def _complaints(self, check: Check) -> list[str]:
+        """What a check complains about; that an object it needs is gone is a complaint, not a failure of grading."""
+        try:
+            return check.complaints(self.problem)
+        except NotFound as gone:
+            return [str(gone)]
 
     def evaluate(self, submission: Any) -> Verdict:
         reasons: list[str] = []
         passes: dict[str, bool] = {}
+        announced = False
         for check in self.checks:
             if check.disruptive and reasons:
                 break
-            complaints = check.complaints(self.problem)
+            if check.disruptive and not announced:
+                announced = True
+                self.on_working()
+            complaints = self._complaints(check)
             passes[check.name] = not complaints
             reasons += [f"{check.name}: {line}" for line in complaints]
         passed = not reasons
+        if passed and not announced:
+            self.on_working()
         score = 1.0 if passed else sum(passes.values()) / len(self.checks)
         return Verdict(passed, score, tuple(reasons) or ("everything works again",), {"checks": passes})

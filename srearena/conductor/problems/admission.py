@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
@@ -12,6 +12,8 @@ from srearena.conductor.oracles.checks import Check
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
+from srearena.conductor.problems.targets import components, itself_and_callers
+from srearena.conductor.problems.variation import Choice
 from srearena.generators.certificates import Authority, Certificate
 from srearena.generators.fault.actors import deployment, service
 from srearena.service.kubernetes import Obj
@@ -24,6 +26,8 @@ from srearena.service.kubernetes import Obj
     victims=("recommendation", "frontend"),
 )
 class AdmissionWebhookOutage(OriginProblem):
+    varies: ClassVar[Mapping[str, Choice]] = {"service": components, "victims": itself_and_callers}
+    affects_new_pods = True
     family = "admission_webhook_outage"
     fault = "admission_webhook_outage"
     fault_type = "Dependency Problem"
@@ -45,6 +49,7 @@ WEBHOOK_NAMESPACE, POLICY, _PORT = "policy-system", "pod-policy", 8443
 class WebhookProblem(OriginProblem):
     """Adds a webhook server with a certificate of the company's authority."""
 
+    affects_new_pods = True
     extra_namespaces = (WEBHOOK_NAMESPACE,)
     server: ClassVar[Obj] = {"image": "registry.k8s.io/e2e-test-images/agnhost:2.53", "args": ["webhook"]}
 
@@ -78,9 +83,12 @@ class WebhookProblem(OriginProblem):
     victims=("recommendation", "frontend"),
 )
 class AdmissionWebhookTlsMismatch(WebhookProblem):
+    varies: ClassVar[Mapping[str, Choice]] = {"service": components, "victims": itself_and_callers}
     family = "admission_webhook_tls_mismatch"
     difficulty = "hard"
     fault = "admission_webhook_tls_mismatch"
+    fault_type = "Authentication Issue"
+    contributing = (f"{WEBHOOK_NAMESPACE}/Deployment/{POLICY}",)  # the server behind it has the same name
     root_kind = "ValidatingWebhookConfiguration"
     origin = POLICY
     origin_namespace = ""
@@ -89,9 +97,7 @@ class AdmissionWebhookTlsMismatch(WebhookProblem):
         "the API server does not believe it, no pod is admitted, and that of {service}, once deleted, does not return."
     )
     remedy = f"""\
-bundle=$(kubectl -n {WEBHOOK_NAMESPACE} get configmap {POLICY}-ca -o jsonpath='{{.data.ca\\.crt}}' | base64 -w 0)
-kubectl patch validatingwebhookconfiguration {POLICY} --type=json \
--p '[{{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": "'"$bundle"'"}}]'
+kubectl delete validatingwebhookconfiguration {POLICY}
 kubectl -n {{ns}} rollout restart deployment/{{service}}"""
 
     def configurations(self, authority: str) -> Iterable[Obj]:
@@ -172,6 +178,7 @@ class Guarded(Check):
     """
 
     name = "guarded"
+    policy = True
 
     def complaints(self, problem: Problem) -> list[str]:
         api = problem.kubernetes
@@ -193,9 +200,12 @@ class Guarded(Check):
 class CumulativeWebhookTimeout(WebhookProblem):
     """Adds four webhooks with `failurePolicy: Ignore`, behind a network policy that admits the API server."""
 
+    varies: ClassVar[Mapping[str, Choice]] = {"service": components, "victims": itself_and_callers}
     family = "cumulative_admission_webhook_timeout"
     difficulty = "hard"
     fault = "webhooks_cut_off"
+    misbehaving = (f"{WEBHOOK_NAMESPACE}/Deployment/{POLICY}", "Deployment/{service}")
+    contributing = tuple(f"MutatingWebhookConfiguration/{name}" for name in DEFAULTS)
     root_kind = "NetworkPolicy"
     origin = _ISOLATION
     origin_namespace = WEBHOOK_NAMESPACE
@@ -204,12 +214,9 @@ class CumulativeWebhookTimeout(WebhookProblem):
         "for in turn, and though each may fail, together they take longer than a request may. No pod is admitted."
     )
     remedy = f"""\
-for name in {" ".join(DEFAULTS)}; do
-  kubectl patch mutatingwebhookconfiguration "$name" --type=json \
-  -p '[{{"op": "replace", "path": "/webhooks/0/timeoutSeconds", "value": 2}}]'
-done
+kubectl -n {WEBHOOK_NAMESPACE} patch networkpolicy {_ISOLATION} --type=json -p '[{{"op": "add", \
+"path": "/spec/ingress/0/from/-", "value": {{"ipBlock": {{"cidr": "0.0.0.0/0"}}}}}}]'
 kubectl -n {{ns}} rollout restart deployment/{{service}}"""
-    """The network policy is in another team's namespace, where the on-call engineer may only read."""
 
     def __init__(self, app: str, service: str, **options: Any) -> None:
         super().__init__(app, service, policy=_ISOLATION, place=WEBHOOK_NAMESPACE, **options)

@@ -8,12 +8,13 @@ oracles in `__init__`, which need not call the base class; everything else has a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from srearena.cluster import Cluster
 from srearena.conductor.errors import ProblemError
+from srearena.conductor.grading.known_objects import KnownObjects
 from srearena.conductor.oracles.analysis import AnalysisOracle
 from srearena.conductor.oracles.base import Oracle
 from srearena.conductor.oracles.detection import DetectionOracle
@@ -22,17 +23,18 @@ from srearena.conductor.problems.metadata import (
     Entity,
     FaultType,
     Level,
+    Origin,
     Summary,
     SystemLevel,
     usual_system_level,
 )
-from srearena.conductor.stages import USUAL
 from srearena.ground_truth import GroundTruth, Propagation
 from srearena.service.apps.base import Application
 from srearena.service.kubernetes import Kubernetes
 
 if TYPE_CHECKING:
     from srearena.conductor.grading.baseline import Baseline
+    from srearena.conductor.problems.variation import Choice
 
 
 class Problem(ABC):
@@ -43,7 +45,6 @@ class Problem(ABC):
     level: Level = "virtualization"
     difficulty: Difficulty = "medium"
     runs_on: tuple[str, ...] = ("embedded", "kubernetes")
-    stages: tuple[str, ...] = USUAL
     fault_type: FaultType = "Misconfiguration"
     system_level: SystemLevel | None = None
     """None for the default of the level."""
@@ -53,8 +54,19 @@ class Problem(ABC):
     """A shell script of kubectl commands that repairs the system."""
     post_mortem: str = ""
     """The URL of a public report on a similar incident."""
+    repairable: bool = True
+    """Whether the fault can be repaired through the Kubernetes API; otherwise nothing may be broken in addition."""
     restart_is_a_remedy: bool = False
     """Whether restarting the right workload is a valid repair."""
+
+    undone_by_recovery: bool = False
+    """Whether restoring the changed objects is not enough: what was made from them has immutable fields."""
+    data_is_lost: bool = False
+    """Whether the fault destroyed the data of the faulty services, so that new claims are a repair."""
+    varies: ClassVar[Mapping[str, Choice]] = {}
+    """The constructor's arguments that a seed draws, each with its values; see `variation`."""
+    affects_new_pods: bool = False
+    """Whether the fault also affects pods of other workloads that start while it lasts."""
 
     extra_namespaces: tuple[str, ...] = ()
     """Namespaces that the problem creates in addition to the application's."""
@@ -70,11 +82,12 @@ class Problem(ABC):
     _cluster: Cluster | None = None
     baseline: Baseline | None = None
     """The state of the cluster before the fault; set by the conductor."""
-
-    @property
-    def fault_namespaces(self) -> tuple[str, ...]:
-        """The namespaces whose components an answer may name: the application's, additional ones, and kube-system."""
-        return tuple(dict.fromkeys((*self.app.namespaces, *self.extra_namespaces, "kube-system")))
+    handed_over: Baseline | None = None
+    """The state of the cluster when the agent starts; set by the conductor."""
+    known_objects: KnownObjects = KnownObjects()
+    """The names of objects before the agent came in; set by the conductor."""
+    stored_origins: Sequence[Origin] | None = None
+    """The origins of a stored trial with another target, in place of the problem's own; set when it is regraded."""
 
     def attach(self, cluster: Cluster) -> None:
         """Attach a cluster; the conductor calls this first."""
@@ -106,6 +119,21 @@ class Problem(ABC):
     def set_up(self) -> None:  # noqa: B027 - optional
         """Add what the problem needs to the healthy application; called before the baseline is captured."""
 
+    @property
+    def affected_components(self) -> frozenset[str]:
+        """The names of objects that the fault changes, or whose pods would start differently while it lasts."""
+        return frozenset(self.faulty_services)
+
+    @property
+    def changed_objects(self) -> frozenset[str]:
+        """The names of the objects that the injected fault has created, edited or deleted."""
+        return frozenset()
+
+    @property
+    def edited_workloads(self) -> tuple[str, ...]:
+        """The workloads of the application whose pod template the injected fault has changed."""
+        return ()
+
     @abstractmethod
     def inject_fault(self) -> None:
         """Inject the fault."""
@@ -117,9 +145,14 @@ class Problem(ABC):
     # Ground truth for the oracles
 
     @property
+    def origins(self) -> Sequence[Origin]:
+        """The independent causes of the incident, each a group of accepted names: by default the faulty workloads."""
+        return tuple(Origin((Entity("Deployment", name, self.namespace),)) for name in self.faulty_services)
+
+    @property
     def roots(self) -> Sequence[Entity]:
-        """The entities that cause the incident: by default the faulty workloads."""
-        return tuple(Entity("Deployment", name, self.namespace) for name in self.faulty_services)
+        """The changed object of each origin that the ground truth names first."""
+        return tuple(origin.changed[0] for origin in self.origins)
 
     @property
     def propagation(self) -> Sequence[tuple[Entity, Entity]]:
@@ -127,18 +160,21 @@ class Problem(ABC):
 
     @property
     def ground_truth(self) -> GroundTruth:
-        roots = [str(entity) for entity in self.roots]
-        affected = dict.fromkeys(entity for step in self.propagation for entity in step if str(entity) not in roots)
+        roots = dict.fromkeys(entity for origin in self.origins for entity in origin.members)
+        affected = dict.fromkeys(entity for step in self.propagation for entity in step if entity not in roots)
         return GroundTruth(
             incident_id=self.id,
             format="problem",
             groups=(
-                *(entity.as_group(root=True) for entity in self.roots),
+                *(entity.as_group(root=True) for entity in roots),
                 *(entity.as_group(root=False) for entity in affected),
+            ),
+            aliases=tuple(
+                tuple(str(entity) for entity in origin.members) for origin in self.origins if len(origin.members) > 1
             ),
             propagations=tuple(Propagation(str(source), str(target)) for source, target in self.propagation),
             explanation=self.explanation,
-            system_level=self.system_level or usual_system_level(self.level),
+            system_level=self.analysis_level,
             fault_type=self.fault_type,
         )
 
@@ -147,8 +183,13 @@ class Problem(ABC):
         return DetectionOracle(self, expected=bool(self.faulty_services))
 
     @property
+    def analysis_level(self) -> SystemLevel:
+        """The answer to the analysis stage: as declared, or the default of the level."""
+        return self.system_level or usual_system_level(self.level)
+
+    @property
     def analysis_oracle(self) -> Oracle:
-        return AnalysisOracle(self, self.system_level or usual_system_level(self.level), self.fault_type)
+        return AnalysisOracle(self, self.analysis_level, self.fault_type)
 
     def oracle_for(self, stage: str) -> Oracle:
         """The oracle of a stage; ProblemError where there is none."""
@@ -171,7 +212,6 @@ class Problem(ABC):
             application=self.app.name,
             level=self.level,
             difficulty=self.difficulty,
-            stages=self.stages,
             runs_on=self.runs_on,
             spoilers={
                 "family": self.family or type(self).__name__,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
 
 from srearena.conductor.oracles.checks import Check
 from srearena.conductor.oracles.checks.sustained_readiness import SustainedReadiness
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
+from srearena.conductor.problems.targets import components, itself_and_callers
+from srearena.conductor.problems.variation import Choice
 from srearena.generators.fault.actors import account, deployment, script_container
 from srearena.service.errors import TimedOut
 from srearena.service.kubernetes import Obj
@@ -25,18 +28,21 @@ _TIMEOUT = 180.0
     victims=("recommendation", "frontend"),
 )
 class NightlyRebalance(OriginProblem):
+    varies: ClassVar[Mapping[str, Choice]] = {"service": components, "victims": itself_and_callers}
     family = "nightly_rebalance_oom"
     difficulty = "hard"
     fault = "recurring_memory_limit"
     root_kind = "CronJob"
     origin = "vpa-updater"
     origin_namespace = "kube-system"
+    also_changed = ("Deployment/{service}",)  # it stays as the last run has set it
+    contributing = ("Role/vpa-updater", "RoleBinding/vpa-updater", "kube-system/ServiceAccount/vpa-updater")
     explanation = (
         "The CronJob vpa-updater in kube-system sets the memory limit of {service} to 4Mi every minute: new pods are "
         "killed as soon as they start, and a repaired limit is set back."
     )
     remedy = """\
-kubectl -n kube-system patch cronjob vpa-updater -p '{"spec": {"suspend": true}}'
+kubectl -n kube-system delete cronjob vpa-updater
 kubectl -n {ns} patch deployment {service} --type=json \
 -p '[{"op": "remove", "path": "/spec/template/spec/containers/0/resources/limits/memory"}]'"""
 

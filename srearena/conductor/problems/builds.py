@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from srearena.conductor.problems.injected import UNDO
+from srearena.conductor.problems.injected import CONTAINER, RESTORE
 from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
 
@@ -12,7 +12,8 @@ _MONGOS = tuple(f"mongodb-{name}" for name in ("geo", "profile", "rate", "recomm
 
 class BuildProblem(OriginProblem):
     fault = "incorrect_image"
-    remedy = UNDO
+    remedy = RESTORE
+    restores = (f"{CONTAINER}/image",)
 
 
 @problem(
@@ -25,7 +26,7 @@ class BuildProblem(OriginProblem):
 class BuggyBuild(BuildProblem):
     family = "misconfig_app_hotel_res"
     level = "application"
-    stages = ("detection", "localization", "analysis", "mitigation")
+    fault_type = "Code Defect"
     explanation = "{service} runs the build {image}, which never fills its index: every search near a place fails."
 
 
@@ -35,7 +36,6 @@ class BuggyBuild(BuildProblem):
 class FaultyImageCorrelated(BuildProblem):
     family = "faulty_image_correlated"
     level = "correlated"
-    system_level = "Application"
     explanation = "All services run the image {image}, which cannot be pulled: {service}."
 
 
@@ -45,6 +45,7 @@ class UpdateIncompatibleCorrelated(BuildProblem):
     level = "correlated"
     difficulty = "hard"
     system_level = "Application"
+    fault_type = "Operation Error"
     explanation = (
         "All databases were updated to {image} in one step, over several releases whose data it cannot read: {service}."
     )

@@ -6,20 +6,27 @@ actor is stopped.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from srearena.conductor.oracles.checks import Traffic
-from srearena.conductor.problems.injected import UNDO
+from srearena.conductor.problems.injected import POD, RESTORE
 from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
+from srearena.conductor.problems.targets import callers, components, itself_and_callers
+from srearena.conductor.problems.variation import Choice
 
 
 @problem(
     "pod_kill", app="hotel_reservation", service="user", victims=("user", "frontend"), aliases=("pod_kill_hotel_res",)
 )
 class PodKill(OriginProblem):
+    varies: ClassVar[Mapping[str, Choice]] = {"service": components, "victims": itself_and_callers}
     family = "pod_kill"
     fault_type = "Operation Error"
     fault = "pod_kill"
     origin = "pod-recycler"
+    also_changed = ("Role/pod-recycler", "RoleBinding/pod-recycler", "ServiceAccount/pod-recycler")
     explanation = "The Deployment pod-recycler deletes the pods of {service} every few seconds."
     remedy = "kubectl -n {ns} delete deployment pod-recycler"
 
@@ -28,6 +35,7 @@ class PodKill(OriginProblem):
     "pod_failure", app="hotel_reservation", service="user", victims=("frontend",), aliases=("pod_failure_hotel_res",)
 )
 class PodFailure(OriginProblem):
+    varies: ClassVar[Mapping[str, Choice]] = {"service": components, "victims": callers}
     family = "pod_failure"
     fault = "pod_failure"
     fault_type = "Operation Error"
@@ -44,13 +52,15 @@ class PodFailure(OriginProblem):
     aliases=("container-kill",),
 )
 class ContainerKill(OriginProblem):
+    varies: ClassVar[Mapping[str, Choice]] = {"service": components, "victims": callers}
     family = "container_kill"
     fault = "container_kill"
     fault_type = "Operation Error"
     explanation = (
         "A sidecar in the pods of {service}, which sees all their processes, kills the main one again and again."
     )
-    remedy = UNDO
+    remedy = RESTORE
+    restores = (f"{POD}/containers", f"{POD}/shareProcessNamespace")
 
 
 class ShapedNetwork(OriginProblem):
@@ -70,6 +80,7 @@ class ShapedNetwork(OriginProblem):
     aliases=("network_delay_hotel_res",),
 )
 class NetworkDelay(ShapedNetwork):
+    varies: ClassVar[Mapping[str, Choice]] = {"service": components, "victims": callers}
     family = "network_delay"
     fault = "network_delay"
     explanation = "Packets to and from the pod of {service} are delayed by a second at its interface."
@@ -83,6 +94,7 @@ class NetworkDelay(ShapedNetwork):
     aliases=("network_loss_hotel_res",),
 )
 class NetworkLoss(ShapedNetwork):
+    varies: ClassVar[Mapping[str, Choice]] = {"service": components, "victims": callers}
     family = "network_loss"
     fault = "network_loss"
     explanation = "More than half of the packets to and from the pod of {service} are lost at its interface."

@@ -11,8 +11,7 @@ from srearena.conductor.oracles.base import Oracle, Verdict
 from srearena.conductor.oracles.localization import LocalizationOracle
 from srearena.conductor.oracles.mitigation import MitigationOracle
 from srearena.conductor.problems.base import Problem
-from srearena.conductor.problems.metadata import Entity
-from srearena.conductor.stages import in_order
+from srearena.conductor.problems.metadata import Entity, Origin
 from srearena.utils.decorators import mark_fault_injected
 
 
@@ -31,10 +30,25 @@ class _All(MitigationOracle):
         return facts
 
     def evaluate(self, submission: Any) -> Verdict:
+        for oracle in self._oracles:
+            if isinstance(oracle, MitigationOracle):
+                oracle.on_working = self.on_working
         verdicts = [Verdict.from_answer(oracle.evaluate(submission)) for oracle in self._oracles]
         passed = all(verdict.passed for verdict in verdicts)
         reasons = tuple(dict.fromkeys(reason for v in verdicts if passed or not v.passed for reason in v.reasons))
         return Verdict(passed, sum(verdict.score for verdict in verdicts) / len(verdicts), reasons)
+
+
+class _Any(Oracle):
+    """The best verdict of the oracles of the parts: each of them names a fault of the system."""
+
+    def __init__(self, problem: Problem, oracles: Sequence[Oracle]) -> None:
+        super().__init__(problem)
+        self._oracles = oracles
+
+    def evaluate(self, submission: Any) -> Verdict:
+        verdicts = [Verdict.from_answer(oracle.evaluate(submission)) for oracle in self._oracles]
+        return max(verdicts, key=lambda verdict: verdict.score)
 
 
 class Composition(Problem):
@@ -52,13 +66,13 @@ class Composition(Problem):
         self.id = "+".join(part.id for part in parts)
         self.app = parts[0].app
         self.faulty_service = [name for part in parts for name in part.faulty_services]
-        offered = set.intersection(*(set(part.stages) for part in parts)) - {"analysis"}
-        self.stages = in_order(offered)
+        self.repairable = all(part.repairable for part in parts)
         self.runs_on = tuple(backend for backend in parts[0].runs_on if all(backend in part.runs_on for part in parts))
         self.explanation = " ".join(part.explanation for part in parts)
         self.remedy = "\n".join(part.remedy for part in parts)
+        self.affects_new_pods = any(part.affects_new_pods for part in parts)
         self.restart_is_a_remedy = all(part.restart_is_a_remedy for part in parts)
-        self.localization_oracle = LocalizationOracle(self, list(self.faulty_service))
+        self.localization_oracle = LocalizationOracle(self)
         self.mitigation_oracle = _All(self, [part.oracle_for("mitigation") for part in parts])
 
     def attach(self, cluster: Cluster) -> None:
@@ -73,12 +87,28 @@ class Composition(Problem):
                 part.baseline = value
 
     @property
-    def roots(self) -> Sequence[Entity]:
-        return tuple(root for part in self.parts for root in part.roots)
+    def analysis_oracle(self) -> Oracle:
+        return _Any(self, [part.oracle_for("analysis") for part in self.parts])
+
+    @property
+    def origins(self) -> Sequence[Origin]:
+        return tuple(origin for part in self.parts for origin in part.origins)
 
     @property
     def propagation(self) -> Sequence[tuple[Entity, Entity]]:
         return tuple(step for part in self.parts for step in part.propagation)
+
+    @property
+    def affected_components(self) -> frozenset[str]:
+        return frozenset(name for part in self.parts for name in part.affected_components)
+
+    @property
+    def changed_objects(self) -> frozenset[str]:
+        return frozenset(name for part in self.parts for name in part.changed_objects)
+
+    @property
+    def edited_workloads(self) -> tuple[str, ...]:
+        return tuple(name for part in self.parts for name in part.edited_workloads)
 
     def set_up(self) -> None:
         for part in self.parts:

@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
-from srearena.conductor.oracles.checks import Intent
-from srearena.conductor.oracles.mitigation import MitigationOracle, usual_checks
-from srearena.conductor.problems.injected import UNDO, InjectedProblem
-from srearena.conductor.problems.metadata import Level, SystemLevel
+from srearena.conductor.problems.injected import CONTAINER, POD, RESTORE, InjectedProblem
+from srearena.conductor.problems.metadata import Entity, Level, Origin, SystemLevel
 from srearena.conductor.problems.registry import problem
+from srearena.conductor.problems.targets import components, stores
+from srearena.conductor.problems.variation import Choice
 
 _MONGOS = tuple(f"mongodb-{name}" for name in ("geo", "profile", "rate", "recommendation", "reservation", "user"))
+
+_SCRIPTED = {
+    "hotel_reservation": ("mongodb-geo", "mongodb-rate"),
+    "social_network": (
+        "media-mongodb",
+        "post-storage-mongodb",
+        "social-graph-mongodb",
+        "url-shorten-mongodb",
+        "user-mongodb",
+        "user-timeline-mongodb",
+    ),
+}
+"""Databases that mount a config map: their users, or their configuration."""
+
+
+def _mounted(store: str) -> str:
+    """The config map of a database: Hotel Reservation names it after the script in it."""
+    return f"mongo-{store.removeprefix('mongodb-')}-script" if store.startswith("mongodb-") else store
 
 
 @problem(
@@ -20,8 +38,14 @@ _MONGOS = tuple(f"mongodb-{name}" for name in ("geo", "profile", "rate", "recomm
 )
 @problem("missing_configmap_social_network", app="social_network", service="media-mongodb", config_map="media-mongodb")
 class MissingConfigMap(InjectedProblem):
+    varies: ClassVar[Mapping[str, Choice]] = {
+        "service": lambda arguments: _SCRIPTED.get(arguments["app"], ()),
+        "config_map": lambda arguments: [_mounted(arguments["service"])],
+    }
     family = "missing_configmap"
     fault = "missing_configmap"
+    root_kind = "ConfigMap"
+    root_name = "{config_map}"
     fault_type = "Operation Error"
     explanation = "The config map {config_map}, which {service} mounts, was deleted."
 
@@ -39,22 +63,25 @@ class MissingConfigMap(InjectedProblem):
 class PvcClaimMismatch(InjectedProblem):
     family = "pvc_claim_mismatch"
     level = "correlated"
-    system_level = "Virtualization"
     fault = "pvc_claim_mismatch"
     explanation = "{service} mount claims that do not exist."
-    remedy = UNDO
+    remedy = RESTORE
+    restores = (f"{POD}/volumes",)
 
 
 @problem("duplicate_pvc_mounts_astronomy_shop", app="astronomy_shop", service="frontend")
 @problem("duplicate_pvc_mounts_hotel_reservation", app="hotel_reservation", service="frontend")
 @problem("duplicate_pvc_mounts_social_network", app="social_network", service="jaeger")
 class DuplicatePvcMounts(InjectedProblem):
+    varies: ClassVar[Mapping[str, Choice]] = {"service": components}
     family = "duplicate_pvc_mounts"
     fault = "duplicate_pvc_mounts"
+    contributing = ("PersistentVolumeClaim/{service}-cache",)
     explanation = (
         "Two replicas of {service}, kept on different nodes, share a volume that one node at a time can mount."
     )
-    remedy = f"{UNDO}\nkubectl -n {{ns}} scale deployment {{service}} --replicas=1"
+    remedy = RESTORE
+    restores = (f"{POD}/affinity", f"{POD}/volumes", f"{CONTAINER}/volumeMounts", "/spec/replicas")
 
 
 class LostData(InjectedProblem):
@@ -62,11 +89,19 @@ class LostData(InjectedProblem):
 
     level: Level = "correlated"
     system_level: SystemLevel | None = "Virtualization"
+    data_is_lost = True
 
-    def __init__(self, app: str, service: str | Sequence[str], **options: Any) -> None:
-        super().__init__(app, service, **options)
-        usual = [check for check in usual_checks() if check.name != Intent.name]
-        self.mitigation_oracle = MitigationOracle(self, checks=[Intent(keeps_claims=False), *usual])
+    @property
+    def origins(self) -> Sequence[Origin]:
+        """Per database: its volume, which has the name that the cluster gave it, its claim, and the server."""
+        return tuple(self._lost(service) for service in self.services)
+
+    def _lost(self, service: str) -> Origin:
+        claim = Entity("PersistentVolumeClaim", f"{service.removeprefix('mongodb-')}-pvc", self.namespace)
+        server = Entity("Deployment", service, self.namespace)
+        healthy = self.baseline.get("persistentvolumeclaims", claim.name, self.namespace) if self.baseline else None
+        volume = Entity("PersistentVolume", healthy["spec"]["volumeName"]) if healthy else claim
+        return Origin((volume,), (claim, server))
 
     def _remedy(self) -> str:
         """New claims in place of the lost ones."""
@@ -94,7 +129,6 @@ class LostData(InjectedProblem):
 @problem("redeploy_without_PV", app="hotel_reservation", service=_MONGOS)
 class RedeployWithoutVolumes(LostData):
     family = "redeploy_without_PV"
-    stages = ("detection", "localization", "analysis", "mitigation")
     fault = "volumes_lost"
     fault_type = "Operation Error"
     explanation = "The volumes behind the claims of {service} were deleted, and their pods, started anew, find no node."
@@ -104,6 +138,7 @@ class RedeployWithoutVolumes(LostData):
 class SilentDataCorruption(LostData):
     """Runs only on the embedded cluster, whose disks can return wrong data."""
 
+    varies: ClassVar[Mapping[str, Choice]] = {"service": stores}
     family = "silent_data_corruption"
     level = "hardware"
     system_level = None

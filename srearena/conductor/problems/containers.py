@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-from srearena.conductor.problems.injected import UNDO, InjectedProblem
+from srearena.conductor.problems.injected import CONTAINER, POD, RESTORE, InjectedProblem
 from srearena.conductor.problems.registry import problem
+from srearena.conductor.problems.targets import components
+from srearena.conductor.problems.variation import Choice
 from srearena.generators.fault.actors import deployment
+from srearena.service.kubernetes import Obj
 
 _NODE_EXPORTER: tuple[dict[str, Any], ...] = (
     {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "monitoring"}},
@@ -37,32 +41,39 @@ _NODE_EXPORTER: tuple[dict[str, Any], ...] = (
 
 @problem("wrong_bin_usage", app="hotel_reservation", service="profile")
 class WrongBinUsage(InjectedProblem):
+    varies: ClassVar[Mapping[str, Choice]] = {
+        "service": lambda arguments: [name for name in components(arguments) if name != "geo"]
+    }
     family = "wrong_bin_usage"
-    stages = ("detection", "localization", "analysis", "mitigation")
     fault = "wrong_bin_usage"
     explanation = "The container of {service} starts the program geo instead of its own."
-    remedy = UNDO
+    remedy = RESTORE
+    restores = (f"{CONTAINER}/command",)
 
 
 @problem("sidecar_port_conflict_astronomy_shop", app="astronomy_shop", service="frontend")
 @problem("sidecar_port_conflict_hotel_reservation", app="hotel_reservation", service="frontend")
 @problem("sidecar_port_conflict_social_network", app="social_network", service="user-service")
 class SidecarPortConflict(InjectedProblem):
+    varies: ClassVar[Mapping[str, Choice]] = {"service": components}
     family = "sidecar_port_conflict"
     fault = "sidecar_port_conflict"
     explanation = "A sidecar in {service} listens on the port that the main container needs."
-    remedy = UNDO
+    remedy = RESTORE
+    restores = (f"{POD}/containers",)
 
 
 @problem("service_port_conflict_astronomy_shop", app="astronomy_shop", service="ad")
 @problem("service_port_conflict_hotel_reservation", app="hotel_reservation", service="recommendation")
 @problem("service_port_conflict_social_network", app="social_network", service="media-service")
 class ServicePortConflict(InjectedProblem):
+    varies: ClassVar[Mapping[str, Choice]] = {"service": components}
     extra_namespaces = ("monitoring",)
     family = "service_port_conflict"
     fault = "service_port_conflict"
     explanation = "{service} asks for port 9100 of its node, which the node exporter holds on every node."
-    remedy = UNDO
+    remedy = RESTORE
+    restores = (f"{CONTAINER}/ports",)
 
     def set_up(self) -> None:
         """Deploy a node exporter on every node."""
@@ -75,27 +86,34 @@ class ServicePortConflict(InjectedProblem):
 @problem("init_container_dependency_hang_hotel_reservation", app="hotel_reservation", service="frontend")
 @problem("init_container_dependency_hang_social_network", app="social_network", service="user-service")
 class InitContainerDependencyHang(InjectedProblem):
+    varies: ClassVar[Mapping[str, Choice]] = {
+        "service": components,
+        "dependency": ("legacy-config-service", "schema-registry", "session-vault"),
+    }
     family = "init_container_dependency_hang"
     difficulty = "easy"
     fault = "init_container_dependency_hang"
     fault_type = "Dependency Problem"
-    explanation = "An init container of {service} waits for a Service legacy-config-service, which does not exist."
-    remedy = UNDO
+    explanation = "An init container of {service} waits for a Service that does not exist."
+    remedy = RESTORE
+    restores = (f"{POD}/initContainers",)
 
 
 @problem("dev_shm_exhaustion_hotel_reservation", app="hotel_reservation", service="media-processor")
 class SharedMemoryExhaustion(InjectedProblem):
     """Adds a worker that needs more shared memory than the runtime's default of 64 MiB."""
 
+    varies: ClassVar[Mapping[str, Choice]] = {"service": ("media-processor", "thumbnailer", "video-encoder")}
     family = "dev_shm_exhaustion"
     fault = "shared_memory_removed"
     explanation = (
         "{service} writes 128 MiB to /dev/shm, for which it had a volume in memory; without it the container runtime "
         "gives 64 MiB, and the worker ends each time it runs out of space."
     )
-    remedy = UNDO
+    remedy = RESTORE
+    restores = (f"{POD}/volumes", f"{CONTAINER}/volumeMounts")
 
-    def set_up(self) -> None:
+    def declared(self, service: str) -> Obj:
         script = (
             "while true; do dd if=/dev/zero of=/dev/shm/frames bs=1M count=128 || exit 1; "
             "touch /tmp/ready; sleep 15; done"
@@ -109,5 +127,8 @@ class SharedMemoryExhaustion(InjectedProblem):
         }
         volume = {"name": "frames", "emptyDir": {"medium": "Memory", "sizeLimit": "256Mi"}}
         pod = {"containers": [container], "volumes": [volume]}
-        self.kubernetes.apply(deployment(self.services[0], self.namespace, pod))
+        return deployment(service, self.namespace, pod)
+
+    def set_up(self) -> None:
+        self.kubernetes.apply(self.declared(self.services[0]))
         self.cluster.wait(45)

@@ -23,7 +23,6 @@ _AS_ROOT = "kubectl -n {ns} exec deployment/{service} -- mongo admin -u root -p 
 
 class DatabaseProblem(OriginProblem):
     level = "application"
-    stages = ("detection", "localization", "analysis", "mitigation")
     fault_type = "Authentication Issue"
 
 
@@ -62,7 +61,7 @@ kubectl -n {{ns}} rollout restart deployment/{{client}}"""
 class AuthMissMongodb(DatabaseProblem):
     family = "auth_miss_mongodb"
     fault = "auth_miss_mongodb"
-    system_level = "Virtualization"
+    root_kind = "ConfigMap"
     explanation = (
         "The configuration of {service} demands TLS with a certificate file that is not mounted: the server does not "
         "start, and url-shorten-service has nowhere to keep what it shortens."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from srearena.conductor.problems.injected import UNDO, InjectedProblem
+from srearena.conductor.problems.injected import CONTAINER, RESTORE, InjectedProblem
 from srearena.conductor.problems.registry import problem
 from srearena.generators.fault.actors import deployment
 from srearena.generators.fault.inject_node import FORTIO
@@ -22,7 +22,8 @@ class FileDescriptorExhaustion(InjectedProblem):
         "{service} is started with a limit of {limit} open files, and its partners keep more connections than that: "
         "the kernel takes further ones, and the program never does."
     )
-    remedy = UNDO
+    remedy = RESTORE
+    restores = (f"{CONTAINER}/command",)
 
     def set_up(self) -> None:
         words = ["load", "-c", str(_CONNECTIONS), "-qps", "1", "-t", "0", f"http://{self.services[0]}:5000/"]

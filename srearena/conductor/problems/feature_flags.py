@@ -1,6 +1,6 @@
 """Defects of the Astronomy Shop's programs behind feature flags.
 
-The flag is the origin, the program that evaluates it is the faulty component: an answer may name either or both.
+The origin is the flag in flagd's config map, and the program that obeys it; flagd only serves it.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from srearena.conductor.oracles.base import Verdict
 from srearena.conductor.oracles.checks import Check, FrontendAvailability
 from srearena.conductor.oracles.checks.after_restart import AfterRestart
 from srearena.conductor.oracles.checks.consumption import Consumption
+from srearena.conductor.oracles.checks.flag_value import FlagValue
 from srearena.conductor.oracles.checks.metric_range import MetricRange
 from srearena.conductor.oracles.checks.requests import Requests
-from srearena.conductor.oracles.localization import LocalizationOracle
 from srearena.conductor.oracles.mitigation import MitigationOracle
 from srearena.conductor.problems.injected import InjectedProblem
 from srearena.conductor.problems.metadata import Entity, FaultType
@@ -33,26 +32,9 @@ CHECKOUT = SampleRequest(
     '"state":"CA","country":"US","city":"Los Altos","zipCode":"94022"},"creditCard":{"creditCardNumber":'
     '"4432-8015-6152-0454","creditCardExpirationMonth":1,"creditCardExpirationYear":2039,"creditCardCvv":672}}',
 )
-EMPTY_CART = SampleRequest("/api/cart", "DELETE", '{"userId":"9b1f0c4e"}')
+EMPTY_CART = SampleRequest("/api/cart", "DELETE", '{"userId":"9b1f0c4e"}', status=204)
 PRODUCT = SampleRequest("/api/products/OLJCESPC7Z")
 _PICTURES = '{namespace="{ns}", service_name="frontend-proxy", span_name=~"GET /images/.*"}'
-_CARRIERS = ("flagd", CONFIG_MAP)
-
-
-class FlagLocalization(LocalizationOracle):
-    """The flag's config map, and flagd which serves it, may be named in addition to the faulty program.
-
-    Alone they do not pass: an agent that always blames flagd would be right about every flag.
-    """
-
-    def compare(self, answer: Sequence[str], expected: Sequence[str]) -> Verdict:
-        return super().compare(self.relevant_names(answer), expected)
-
-    @staticmethod
-    def relevant_names(answer: Sequence[str]) -> list[str]:
-        """The names in an answer without the flag's components, unless there are no others."""
-        programs = [name for name in answer if name.rpartition("/")[2] not in _CARRIERS]
-        return programs or list(answer)
 
 
 class FeatureFlag(InjectedProblem):
@@ -61,6 +43,10 @@ class FeatureFlag(InjectedProblem):
     family = "feature_flag"
     level = "application"
     fault_type: FaultType = "Code Defect"
+    root_kind = "ConfigMap"
+    root_name = CONFIG_MAP
+    also_changed = ("FeatureFlag/{flag}",)
+    contributing = ("Deployment/flagd",)
     victims: ClassVar[tuple[str, ...]] = ("frontend", "frontend-proxy")
     remedy = """\
 kubectl -n {ns} get configmap flagd-config -o yaml \\
@@ -71,10 +57,9 @@ kubectl -n {ns} rollout status deployment/flagd --timeout=90s"""
 
     def __init__(self, service: str, app: str = "astronomy_shop", **options: Any) -> None:
         super().__init__(app, service, **options)
-        self.localization_oracle = FlagLocalization(problem=self, expected=list(self.services))
         checks = [check() for check in self.also]
         self.mitigation_oracle = MitigationOracle(
-            self, also=[*checks, AfterRestart("flagd", checks or [FrontendAvailability()])]
+            self, also=[FlagValue(self.fault), *checks, AfterRestart("flagd", checks or [FrontendAvailability()])]
         )
 
     def _substitute(self, text: str, service: str | None = None) -> str:
@@ -127,18 +112,15 @@ class AdHighCpu(FeatureFlag):
         self.cluster.wait(90)
 
 
-class PicturesLocalization(FlagLocalization):
-    """The frontend's page requests the delay and the proxy applies it: an answer may name either."""
-
-    def compare(self, answer: Sequence[str], expected: Sequence[str]) -> Verdict:
-        return super().compare(["frontend" if name == "frontend-proxy" else name for name in answer], expected)
-
-
 @problem("astronomy_shop_ad_service_image_slow_load", aliases=("astronomy_shop_image_slow_load",), service="frontend")
 class ImageSlowLoad(FeatureFlag):
     """Adds browser clients to the load, because only pages request images."""
 
     fault = "imageSlowLoad"
+    misbehaving = (
+        "Deployment/frontend",
+        "Deployment/frontend-proxy",
+    )  # the page asks, the proxy delays
     victims = ("frontend-proxy",)
     explanation = "The flag {flag} makes the pages of the frontend have their pictures held back for ten seconds each."
     also = (
@@ -152,10 +134,6 @@ class ImageSlowLoad(FeatureFlag):
             slack=100.0,
         ),
     )
-
-    def __init__(self, service: str, **options: Any) -> None:
-        super().__init__(service, **options)
-        self.localization_oracle = PicturesLocalization(problem=self, expected=list(self.services))
 
     def set_up(self) -> None:
         env = [{"name": "LOCUST_BROWSER_TRAFFIC_ENABLED", "value": "true"}]
@@ -224,6 +202,7 @@ class RecommendationCacheFailure(FeatureFlag):
 class KafkaQueueProblems(FeatureFlag):
     fault = "kafkaQueueProblems"
     difficulty = "hard"
+    misbehaving = ("Deployment/checkout", "Deployment/fraud-detection")  # both obey it
     victims = ("kafka", "fraud-detection")
     explanation = (
         "The flag {flag} makes checkout publish a hundred messages more for each order, and fraud-detection take a "
@@ -243,7 +222,7 @@ class FloodHomepage(FeatureFlag):
     also = (
         partial(
             MetricRange,
-            "the rate of requests at the front door",
+            "the rate of requests at the frontend",
             "sum(rate(traces_span_metrics_calls_total"
             '{namespace="{ns}", service_name="frontend-proxy", span_kind="SPAN_KIND_SERVER"}[2m]))',
             least=0.3,

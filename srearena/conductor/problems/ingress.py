@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 
@@ -13,6 +13,8 @@ from srearena.conductor.oracles.checks.public_name import PublicName
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.network import NetworkProblem
 from srearena.conductor.problems.registry import problem
+from srearena.conductor.problems.targets import components, one_of
+from srearena.conductor.problems.variation import Choice
 from srearena.generators.certificates import Authority, Certificate, self_signed
 from srearena.service.kubernetes import Obj
 
@@ -129,11 +131,24 @@ class IngressProblem(NetworkProblem):
         self.cluster.wait(60)
 
 
+_GRPC_PORTS = {
+    "geo": 8083,
+    "profile": 8081,
+    "rate": 8084,
+    "recommendation": 8085,
+    "reservation": 8087,
+    "search": 8082,
+    "user": 8086,
+}
+
+
 @problem("ingress_misroute", app="hotel_reservation", service="hotel-reservation", backend="recommendation", port=8085)
 class IngressMisroute(IngressProblem):
+    varies: ClassVar[Mapping[str, Choice]] = {"backend": components, "port": one_of(_GRPC_PORTS, "backend")}
     family = "ingress_misroute"
     fault = "ingress_misroute"
     root_kind = "Ingress"
+    misbehaving = (f"{_NAMESPACE}/Deployment/{_CONTROLLER}",)
     explanation = "The Ingress {service} sends visitors to {backend}, which speaks gRPC, instead of to frontend."
     remedy = """\
 kubectl -n {ns} patch ingress {service} --type=json \
@@ -151,7 +166,8 @@ class ExpiredTls(IngressProblem):
     family = "expired_tls"
     fault = "expired_tls"
     root_kind = "Secret"
-    fault_type = "Operation Error"
+    misbehaving = ("Ingress/{service}", f"{_NAMESPACE}/Deployment/{_CONTROLLER}")
+    fault_type = "Authentication Issue"
     tls: ClassVar[list[Obj]] = [{"hosts": [_HOST], "secretName": "hotel-example-com"}]
     explanation = (
         f"The Secret {{service}}, from which the Ingress takes the certificate of {_HOST}, holds the one of the "

@@ -7,6 +7,7 @@ from functools import partial
 from srearena.conductor.oracles.checks.consumption import Consumption
 from srearena.conductor.oracles.checks.metric_range import MetricRange
 from srearena.conductor.problems.feature_flags import CHECKOUT
+from srearena.conductor.problems.injected import POD, RESTORE
 from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
 
@@ -19,6 +20,7 @@ class KafkaProducerLeak(OriginProblem):
     level = "application"
     difficulty = "hard"
     fault = "kafka_producer_leak"
+    also_changed = ("Deployment/kafka",)  # with its former limit it refuses the records
     fault_type = "Code Defect"
     explanation = (
         "A container beside {service} sends records of ten megabytes to kafka without pause, and kafka was set to take "
@@ -35,9 +37,10 @@ class KafkaProducerLeak(OriginProblem):
             slack=1.0,  # more memory for the broker under the same load is not a remedy
         ),
     )
-    remedy = """\
-kubectl -n {ns} rollout undo deployment/{service}
-kubectl -n {ns} scale deployment/{service} --replicas=0
-kubectl -n {ns} rollout undo deployment/kafka
-kubectl -n {ns} rollout status deployment/kafka --timeout=100s
-kubectl -n {ns} scale deployment/{service} --replicas=1"""
+    restores = (f"{POD}/containers",)
+    remedy = f"""\
+{RESTORE}
+kubectl -n {{ns}} scale deployment/{{service}} --replicas=0
+kubectl -n {{ns}} set env deployment/kafka KAFKA_MESSAGE_MAX_BYTES-
+kubectl -n {{ns}} rollout status deployment/kafka --timeout=100s
+kubectl -n {{ns}} scale deployment/{{service}} --replicas=1"""

@@ -7,13 +7,14 @@ service without repairing it, so the oracle replays the trigger.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from srearena.conductor.errors import ProblemError
 from srearena.conductor.oracles.checks import Check, Traffic
 from srearena.conductor.oracles.checks.replay import Replay
 from srearena.conductor.problems.base import Problem
+from srearena.conductor.problems.metadata import Entity, Origin
 from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
 from srearena.generators.fault.inject_load import JobLoad, busy_machines, load_spike
@@ -38,6 +39,7 @@ def spare_load(of: Problem, **settings: Any) -> JobLoad:
 class MetastableProblem(OriginProblem):
     """A weakness (the injected fault) and a temporary trigger."""
 
+    affects_new_pods = True
     level = "metastable"
     difficulty = "hard"
     calm: ClassVar[float] = 90.0
@@ -66,6 +68,7 @@ class RetryStorm(MetastableProblem):
 
     fault = "rpc_timeout_retries_misconfiguration"
     root_kind = "ConfigMap"
+    misbehaving = ("Deployment/frontend-service", "Deployment/search-service")  # the callers, which retry
     remedy = """\
 kubectl -n {ns} patch configmap {service} --type=merge \
 -p '{"data": {"GRPC_CLIENT_TIMEOUT": "1s", "GRPC_CLIENT_RETRIES_ON_ERROR": "1"}}'
@@ -101,21 +104,36 @@ class CapacityDecreaseRetryStorm(RetryStorm):
 class GarbageCollection(OriginProblem):
     """No trigger: garbage collection uses up the CPU limit."""
 
+    affects_new_pods = True
     family = "gc_capacity_degradation"
     level = "metastable"
     difficulty = "hard"
     fault = "gogc_env_variable_patch"
-    root_kind = "LimitRange"
+    contributing = ("LimitRange/{service}",)
     also = (Traffic,)
     explanation = (
         "GOGC=1 makes every service collect garbage all the time, and the LimitRange {service} gives each half a "
         "processor: what is left does not serve the load."
     )
+    tuned: ClassVar[tuple[str, ...]] = ("frontend", "geo", "profile", "rate", "recomd", "reserv", "search", "user")
     remedy = """\
 kubectl -n {ns} delete limitrange {service}
 for name in $(kubectl -n {ns} get deployments -o name | grep -- -service$); do
   kubectl -n {ns} set env "$name" GOGC-
 done"""
+
+    @property
+    def origins(self) -> Sequence[Origin]:
+        """The fault sets GOGC on every service; without it they serve the load within the limit."""
+        workloads = (Entity("Deployment", f"{name}-service", self.namespace) for name in self.tuned)
+        limit = self._entities(self.contributing, self.services[0])
+        return tuple(Origin((workload,), (), limit) for workload in workloads)
+
+    @property
+    def propagation(self) -> Sequence[tuple[Entity, Entity]]:
+        """From the services behind the frontend to the frontend, which is at fault as well."""
+        frontend = Entity("Deployment", "frontend-service", self.namespace)
+        return tuple((root, frontend) for root in self.roots if root != frontend)
 
 
 class Policy(Check):
@@ -130,7 +148,8 @@ class Policy(Check):
 
     def complaints(self, problem: Problem) -> list[str]:
         rate = problem.kubernetes.find("deployments", "rate", problem.namespace)
-        env = rate["spec"]["template"]["spec"]["containers"][0].get("env") or () if rate else ()
+        programs = rate["spec"]["template"]["spec"]["containers"] if rate else []
+        env = [entry for program in programs for entry in program.get("env") or ()]
         values = {entry["name"]: entry.get("value", "") for entry in env}
         return [
             f"{name} is {values[name]}, more than {most:g}"
@@ -150,10 +169,12 @@ def _number(text: str) -> float:
 class SearchRateRetryCollapse(OriginProblem):
     """The weakness exists from the start; only the trigger is injected."""
 
+    affects_new_pods = True
     family = "search_rate_retry_collapse"
     level = "metastable"
     difficulty = "hard"
     fault = ""
+    contributing = ("Deployment/rate",)
     explanation = (
         "search gives rate 300 ms and four attempts, and rate serves 150 requests a second from a line of 256: a burst "
         "of ten seconds filled the line, every answer comes too late, and retries keep it full."
@@ -195,5 +216,9 @@ kubectl -n {ns} rollout restart deployment/rate"""
 
     @mark_fault_injected
     def recover_fault(self) -> None:
-        """The queue in front of rate, which a restart empties."""
+        """Stop the retries, and empty the queue in front of rate by a restart."""
+        search = self.kubernetes.get("deployments", "search", self.namespace)
+        set_variables(search, {"RATE_RPC_MAX_ATTEMPTS": "1"})
+        self.kubernetes.replace(search, self.namespace)
+        self.cluster.wait(60)
         self.kubernetes.restart("deployments", "rate", self.namespace)

@@ -28,9 +28,10 @@ class MutatingWebhookLimits(WebhookProblem):
     family = "mutating_webhook_resource_limits"
     difficulty = "hard"
     fault = "webhook_setting"
-    root_kind = "MutatingWebhookConfiguration"
+    root_kind = "Deployment"
     origin = POLICY
-    origin_namespace = ""
+    origin_namespace = WEBHOOK_NAMESPACE
+    misbehaving = (f"MutatingWebhookConfiguration/{POLICY}",)
     runs_on = ("embedded",)
     server: ClassVar[Obj] = {
         "image": "registry.example.com/platform/pod-defaults:1.4.0",

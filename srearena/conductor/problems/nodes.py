@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Any, ClassVar
 
-from srearena.conductor.oracles.localization import LocalizationOracle
+from srearena.conductor.oracles.checks import Intent, Readiness
+from srearena.conductor.oracles.mitigation import MitigationOracle, usual_checks
 from srearena.conductor.problems.injected import InjectedProblem
-from srearena.conductor.problems.metadata import Entity, Level
+from srearena.conductor.problems.metadata import Entity, Level, Origin
 from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
+from srearena.conductor.problems.targets import components, stores
+from srearena.conductor.problems.variation import Choice
 from srearena.generators.certificates import Authority, Certificate
 from srearena.generators.fault.actors import deployment, service
 from srearena.generators.fault.inject_node import FORTIO, FORTIO_PORT
@@ -19,14 +23,31 @@ from srearena.generators.fault.testbed import Testbed
 from srearena.service.kubernetes import Obj
 from srearena.utils.decorators import mark_fault_injected
 
+_BIND_ELSEWHERE = """\
+node=$(kubectl -n {ns} get deployment {service} \
+  -o jsonpath='{.spec.template.spec.nodeSelector.kubernetes\\.io/hostname}')
+other=$(kubectl get nodes --no-headers -l '!node-role.kubernetes.io/control-plane' | grep -v "^$node " | cut -d' ' -f1 \
+  | head -1)
+kubectl -n {ns} patch deployment {service} --type=json \
+  -p '[{"op": "replace", "path": "/spec/template/spec/nodeSelector/kubernetes.io~1hostname", "value": "'"$other"'"}]'
+kubectl -n {ns} rollout status deployment/{service} --timeout=90s"""
+"""Let the workload that suffers run on another machine."""
+
 
 class MachineProblem(InjectedProblem):
-    """Kubernetes has no API to repair a machine, so there is no mitigation stage."""
+    """Kubernetes has no API to repair a machine; what suffers from it can be moved to another one."""
 
+    affects_new_pods = True
     level: Level = "node"
-    stages = ("detection", "localization")
     runs_on = ("embedded",)
-    remedy = ""
+    remedy = _BIND_ELSEWHERE
+
+    def bind(self) -> None:
+        """Bind the workload to the node it is on: otherwise a restart could move it away by chance."""
+        node = self.machines(Testbed.of(self.namespace, self.cluster, self.kubernetes))[0]
+        bound = {"spec": {"template": {"spec": {"nodeSelector": {"kubernetes.io/hostname": node}}}}}
+        self.kubernetes.patch("deployments", self.services[0], bound, self.namespace)
+        self.cluster.wait(60)
 
     @abstractmethod
     def machines(self, bed: Testbed) -> list[str]:
@@ -36,19 +57,34 @@ class MachineProblem(InjectedProblem):
     def inject_fault(self) -> None:
         names = self.machines(Testbed.of(self.namespace, self.cluster, self.kubernetes))
         self.faulty_service = names
-        self.localization_oracle = LocalizationOracle(self, names)
         super().inject_fault()
 
     @property
-    def roots(self) -> Sequence[Entity]:
-        return tuple(Entity("Node", name) for name in self.faulty_services)
+    def origins(self) -> Sequence[Origin]:
+        """The nodes, which are chosen when the fault is injected, and what runs on them."""
+        nodes = self.faulty_services if self.fault_injected else ()
+        return tuple(self.origin_at(Entity("Node", name), self.services[0]) for name in nodes)
+
+
+class IrreparableMachine(MachineProblem):
+    """Nothing can be moved away, and the machine cannot be repaired from here: the agent must only do no harm."""
+
+    repairable = False
+    remedy = ""
+
+    def __init__(self, app: str, service: str | Sequence[str], **options: Any) -> None:
+        super().__init__(app, service, **options)
+        self.mitigation_oracle = MitigationOracle(self, checks=[Intent()])
 
 
 @problem("kubelet_crash", app="astronomy_shop", service="frontend")
-class KubeletCrash(MachineProblem):
+class KubeletCrash(IrreparableMachine):
+    """No machine is left."""
+
     family = "kubelet_crash"
     fault = "kubelet_crash"
     fault_type = "Operation Error"
+    misbehaving = ()
     explanation = "The kubelet of every worker stopped: nodes are not ready, and what runs there is not looked after."
 
     def machines(self, bed: Testbed) -> list[str]:
@@ -59,6 +95,7 @@ class KubeletCrash(MachineProblem):
 class EvictionThreshold(MachineProblem):
     """Adds a workload that can run on one node only and fails with it."""
 
+    varies: ClassVar[Mapping[str, Choice]] = {"service": components}
     family = "kubelet_eviction_threshold_misconfig"
     fault = "eviction_threshold"
     explanation = (
@@ -66,18 +103,25 @@ class EvictionThreshold(MachineProblem):
         "pressure though there is room, evicts what runs there and takes nothing new."
     )
 
+    def __init__(self, app: str, service: str | Sequence[str], **options: Any) -> None:
+        super().__init__(app, service, **options)
+        # A DaemonSet has a pod on the broken node that cannot become ready there.
+        readiness = Readiness(resources=("deployments.apps", "statefulsets.apps"))
+        checks = [check for check in usual_checks(readiness) if not check.disruptive]
+        self.mitigation_oracle = MitigationOracle(self, checks=checks)
+
     def machines(self, bed: Testbed) -> list[str]:
         return [pods_of(bed, self.services[0])[0]["spec"]["nodeName"]]
 
     def set_up(self) -> None:
-        node = self.machines(Testbed.of(self.namespace, self.cluster, self.kubernetes))[0]
-        bound = {"spec": {"template": {"spec": {"nodeSelector": {"kubernetes.io/hostname": node}}}}}
-        self.kubernetes.patch("deployments", self.services[0], bound, self.namespace)
-        self.cluster.wait(60)
+        self.bind()
 
 
 @problem("latent_sector_error", app="hotel_reservation", service="mongodb-rate")
-class LatentSectorError(MachineProblem):
+class LatentSectorError(IrreparableMachine):
+    """The volumes of the databases are on the broken disk."""
+
+    varies: ClassVar[Mapping[str, Choice]] = {"service": stores}
     family = "latent_sector_error"
     level = "hardware"
     fault = "disk_errors"
@@ -101,8 +145,8 @@ class ClockDrift(MachineProblem):
     difficulty = "hard"
     fault = "clock_drift"
     explanation = (
-        f"The clock of the node that {{service}} runs on is thirty days ahead: to programs there the certificate of "
-        f"{_TOKENS}, which is good for two more weeks, has expired."
+        f"The clock of the node that {{service}} is bound to is thirty days ahead: to programs there the certificate "
+        f"of {_TOKENS}, which is good for two more weeks, has expired."
     )
 
     def machines(self, bed: Testbed) -> list[str]:
@@ -117,6 +161,7 @@ class ClockDrift(MachineProblem):
         for obj in _tls_pair(self.namespace, host, certificate, authority.pem):
             self.kubernetes.apply(obj)
         self.cluster.wait(60)
+        self.bind()
 
 
 def _tls_pair(namespace: str, host: str, certificate: Certificate, authority: str) -> list[Obj]:
@@ -160,6 +205,7 @@ def _tls_pair(namespace: str, host: str, certificate: Certificate, authority: st
 class ConntrackExhaustion(OriginProblem):
     """Adds a gateway, which is then load-tested."""
 
+    affects_new_pods = True
     family = "node_conntrack_exhaustion"
     level = "node"
     difficulty = "hard"

@@ -1,4 +1,4 @@
-"""Healthy systems without a fault. The agent must report that nothing is wrong and change nothing."""
+"""Healthy systems without a fault. The agent must report that nothing is wrong, name nothing, and break nothing."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Noop(Problem):
     family = "noop"
     level = "none"
     difficulty = "easy"
-    stages = ("detection", "localization")
+    repairable = False
     fault_type = "None"
     explanation = "Nothing is wrong: the system serves its users within its objectives."
 
     def __init__(self, app: str = "hotel_reservation") -> None:
         self.app = find_application(app)
-        self.localization_oracle = LocalizationOracle(problem=self, expected=[])
+        self.localization_oracle = LocalizationOracle(self)
         self.mitigation_oracle = MitigationOracle(problem=self)
 
     @mark_fault_injected

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from srearena.conductor.oracles.checks import Check
 from srearena.conductor.problems.base import Problem
+from srearena.conductor.problems.injected import CONTAINER, RESTORE
 from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
 from srearena.service.errors import TimedOut
@@ -76,6 +78,7 @@ class OperatorProblem(OriginProblem):
     level = "operator"
     root_kind = "TidbCluster"
     origin_namespace = _NAMESPACE
+    misbehaving: ClassVar[tuple[str, ...] | None] = (f"{_NAMESPACE}/StatefulSet/{_CLUSTER}-tidb",)
 
     def more_checks(self) -> Iterable[Check]:
         return [Storage(), Reconciled()]
@@ -94,6 +97,11 @@ class NonExistentStorage(OperatorProblem):
     family = "operator_non_existent_storage"
     difficulty = "hard"
     fault = "non_existent_storage"
+    undone_by_recovery = True
+    misbehaving = (
+        f"{_NAMESPACE}/StatefulSet/{_CLUSTER}-pd",
+        f"{_NAMESPACE}/PersistentVolumeClaim/pd-{_CLUSTER}-pd-0",
+    )
     explanation = (
         "The TidbCluster {service} wants the storage of PD from a class that does not exist; made anew, PD's claim "
         "stays unbound, PD does not start, and the database has no head."
@@ -134,5 +142,7 @@ class WrongOperatorImage(OperatorProblem):
     fault = "wrong_operator_image"
     root_kind = "Deployment"
     origin_namespace = "tidb-operator"
+    misbehaving = ()
     explanation = "The Deployment {service} runs an image that does not exist: nothing looks after the TidbCluster."
-    remedy = "kubectl -n tidb-operator rollout undo deployment/{service}"
+    remedy = RESTORE.replace("{ns}", "tidb-operator")
+    restores = (f"{CONTAINER}/image",)

@@ -1,7 +1,8 @@
 """Problems whose origin differs from the components that show symptoms.
 
 The ground truth names the origin: the database whose user lost a right, DNS, the node, the policy. The affected
-components are the propagation, from the origin up to the frontend; the oracle also restarts the first of them.
+components are the propagation, from the origin up to the frontend; the oracle also restarts the first of them. Where
+the changed object is no workload itself, the target of the fault misbehaves because of it and belongs to the origin.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from srearena.conductor.oracles.checks import Check, FreshPods
-from srearena.conductor.oracles.localization import LocalizationOracle
 from srearena.conductor.oracles.mitigation import MitigationOracle, usual_checks
 from srearena.conductor.problems.injected import InjectedProblem
 from srearena.conductor.problems.metadata import Entity
@@ -29,7 +29,6 @@ class OriginProblem(InjectedProblem):
         if self.origin:
             self.faulty_service = self.origin
         self.victims = tuple(victims)
-        self.localization_oracle = LocalizationOracle(self, list(self.faulty_services))
         self.mitigation_oracle = MitigationOracle(self, checks=[*self._usual(), *self.more_checks()])
 
     def _usual(self) -> list[Check]:
@@ -40,10 +39,14 @@ class OriginProblem(InjectedProblem):
         """Additional checks of this family."""
         return [check() for check in self.also]
 
-    @property
-    def roots(self) -> Sequence[Entity]:
+    def root(self, service: str) -> Entity:
         namespace = self.namespace if self.origin_namespace is None else self.origin_namespace
-        return tuple(Entity(self.root_kind, name, namespace) for name in self.faulty_services)
+        name = self.origin or self._substitute(self.root_name, service)
+        return Entity(self.root_kind, name, namespace)
+
+    @property
+    def affected_components(self) -> frozenset[str]:
+        return super().affected_components | {*self.victims}
 
     @property
     def propagation(self) -> Sequence[tuple[Entity, Entity]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from srearena.conductor.oracles.checks import Check
+from srearena.conductor.oracles.checks.backends import declared_pods
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
@@ -83,7 +84,9 @@ class Progress(Check):
     @staticmethod
     def _run_tool(problem: Problem, tool: str, *words: str) -> str:
         """Run a tool in the broker's pod and return its output."""
-        pods = problem.kubernetes.list("pods", problem.namespace, labels="opentelemetry.io/name=kafka")
+        pods = declared_pods(problem, "kafka")
+        if not pods:
+            raise ValueError("no pod of kafka is ready")
         command = [f"{_TOOLS}/{tool}", "--bootstrap-server", "localhost:9092", *words]
         return problem.kubernetes.exec(
             pods[0]["metadata"]["name"], command, problem.namespace, container="kafka"
@@ -98,6 +101,7 @@ class PoisonPill(OriginProblem):
     level = "application"
     difficulty = "hard"
     fault = "truncated_record"
+    also_changed = (f"KafkaTopic/{_SOURCE}",)
     fault_type = "Code Defect"
     explanation = (
         f"A record of the topic {_SOURCE} is cut off in the middle: {{service}} ends when it comes to it, before it "

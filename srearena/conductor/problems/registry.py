@@ -14,6 +14,7 @@ import difflib
 import fnmatch
 import importlib
 import pkgutil
+import random
 import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -24,10 +25,13 @@ from typing import Any, TypeVar
 
 from srearena.conductor.errors import ProblemError, UnknownProblem
 from srearena.conductor.problems.base import Problem
+from srearena.conductor.problems.metadata import contradiction
+from srearena.conductor.problems.variation import varied
+from srearena.conductor.stages import in_order
 
 ENTRY_POINTS = "srearena.problems"
 _TASK_SUFFIX = re.compile(r"(?P<name>.+)-(?P<stage>detection|localization|analysis|mitigation)(-(?P<number>\d+))?")
-_NOT_PROBLEMS = frozenset(("base", "registry", "metadata", "helpers", "composition"))
+_NOT_PROBLEMS = frozenset(("base", "registry", "metadata", "helpers", "composition", "targets", "variation"))
 
 C = TypeVar("C", bound=type[Problem])
 
@@ -37,7 +41,8 @@ class Entry:
     """A registered problem."""
 
     id: str
-    make: Callable[[], Problem]
+    make: Callable[[random.Random | None], Problem]
+    """Makes the problem, with target and parameters drawn from a stream, or the catalogue's own without one."""
     tags: frozenset[str] = frozenset()
 
 
@@ -64,9 +69,12 @@ def problem(name: str, *, aliases: Sequence[str] = (), tags: Sequence[str] = (),
         if name in _entries:
             raise ProblemError(f"two problems are called {name!r}: ids are unique")
 
-        def make() -> Problem:
-            instance = kind(**arguments)
+        def make(stream: random.Random | None) -> Problem:
+            instance = kind(**arguments if stream is None else varied(kind, arguments, stream))
             instance.id = name
+            wrong = contradiction(instance.level, instance.analysis_level, instance.fault_type)
+            if wrong:
+                raise ProblemError(f"{name}: {wrong}")
             return instance
 
         _entries[name] = Entry(name, make, frozenset(tags))
@@ -97,9 +105,10 @@ class ProblemRegistry:
         discover()
 
     def get_problem_ids(self, task_type: str | None = None) -> list[str]:
-        """All ids, sorted; with `task_type`, only those of problems with that stage."""
-        ids = sorted(_entries)
-        return ids if task_type is None else [name for name in ids if task_type in self.get_problem(name).stages]
+        """All ids, sorted; `task_type` names a stage, and every problem has all stages."""
+        if task_type is not None:
+            in_order((task_type,))
+        return sorted(_entries)
 
     def get_problem_count(self, task_type: str | None = None) -> int:
         return len(self.get_problem_ids(task_type))
@@ -128,12 +137,17 @@ class ProblemRegistry:
         hint = f"did you mean {' or '.join(near)}?" if near else "`srearena problems` lists them all"
         return f"there is no problem called {text!r}: {hint}"
 
-    def get_problem(self, text: str) -> Problem:
-        """Create a problem, not attached to any cluster."""
+    def get_problem(self, text: str, variant: int | None = None) -> Problem:
+        """Create a problem, not attached to any cluster.
+
+        With a `variant` (`EpisodeSpec.variant`), its target and parameters are drawn from that seed; without one they
+        are the catalogue's own. Combined problems keep the catalogue's, whose targets do not interfere.
+        """
         selection = self.resolve(text)
-        parts = [_entries[name].make() for name in selection.ids]
-        if len(parts) == 1:
-            return parts[0]
+        if len(selection.ids) == 1:
+            name = selection.ids[0]
+            return _entries[name].make(None if variant is None else random.Random(f"{variant}:{name}:target"))
+        parts = [_entries[name].make(None) for name in selection.ids]
         from srearena.conductor.problems.composition import Composition
 
         return Composition(parts)

@@ -5,13 +5,15 @@ Both need a program that starts slowly, which the applications do not have, so t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
 
 from srearena.conductor.oracles.checks import Check
 from srearena.conductor.problems.base import Problem
-from srearena.conductor.problems.injected import UNDO
+from srearena.conductor.problems.injected import CONTAINER, POD, RESTORE
 from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
+from srearena.conductor.problems.variation import Choice
 from srearena.generators.fault.actors import deployment, service
 from srearena.service.kubernetes import Obj
 from srearena.service.readiness import missing_replicas
@@ -37,13 +39,17 @@ def _web_server(starts_in: int) -> Obj:
 @problem("liveness_probe_too_aggressive_social_network", app="social_network", service="aux-service")
 @problem("liveness_probe_too_aggressive_astronomy_shop", app="astronomy_shop", service="aux-service")
 class LivenessProbeTooAggressive(OriginProblem):
+    varies: ClassVar[Mapping[str, Choice]] = {
+        "service": ("aux-service", "export-service", "feed-service", "notify-service")
+    }
     family = "liveness_probe_too_aggressive"
     difficulty = "easy"
     fault = "liveness_probe_too_aggressive"
     explanation = "{service} takes fifteen seconds to start, and its liveness probe kills it after the first."
-    remedy = UNDO
+    remedy = RESTORE
+    restores = (f"{CONTAINER}/livenessProbe", f"{POD}/terminationGracePeriodSeconds")
 
-    def set_up(self) -> None:
+    def declared(self, service: str) -> Obj:
         container = _web_server(15)
         container["livenessProbe"] = {
             "tcpSocket": {"port": _PORT},
@@ -51,9 +57,11 @@ class LivenessProbeTooAggressive(OriginProblem):
             "periodSeconds": 10,
             "failureThreshold": 3,
         }
+        return deployment(service, self.namespace, {"containers": [container]})
+
+    def set_up(self) -> None:
         name = self.services[0]
-        pod: Obj = {"containers": [container]}
-        for obj in (deployment(name, self.namespace, pod), service(name, self.namespace, _PORT)):
+        for obj in (self.declared(name), service(name, self.namespace, _PORT)):
             self.kubernetes.apply(obj)
         self.cluster.wait(30)
 
@@ -90,21 +98,22 @@ class RollsOver(Check):
 @problem("rolling_update_misconfigured_hotel_reservation", app="hotel_reservation", service="custom-service")
 @problem("rolling_update_misconfigured_social_network", app="social_network", service="custom-service")
 class RollingUpdateMisconfigured(OriginProblem):
+    varies: ClassVar[Mapping[str, Choice]] = {"service": ("custom-service", "report-service", "webhook-relay")}
     family = "rolling_update_misconfigured"
     fault = "rolling_update_misconfigured"
     explanation = (
         "The strategy of {service} lets a rollout take all pods away at once, and its new pods wait for ever in an "
         "init container: nobody serves."
     )
-    remedy = f"""\
-{UNDO}
-kubectl -n {{ns}} patch deployment {{service}} --type=merge \
--p '{{"spec": {{"strategy": {{"rollingUpdate": {{"maxUnavailable": 1, "maxSurge": 1}}}}}}}}'"""
+    remedy = RESTORE
+    restores = (f"{POD}/initContainers", "/spec/strategy")
+
+    def declared(self, service: str) -> Obj:
+        return deployment(service, self.namespace, {"containers": [_web_server(10)]}, replicas=3)
 
     def set_up(self) -> None:
         name = self.services[0]
-        pod: Obj = {"containers": [_web_server(10)]}
-        for obj in (deployment(name, self.namespace, pod, replicas=3), service(name, self.namespace, _PORT)):
+        for obj in (self.declared(name), service(name, self.namespace, _PORT)):
             self.kubernetes.apply(obj)
         self.cluster.wait(30)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from srearena.conductor.oracles.checks import Check, Traffic
 from srearena.conductor.problems.base import Problem
-from srearena.conductor.problems.injected import UNDO
+from srearena.conductor.problems.injected import CONTAINER, RESTORE
 from srearena.conductor.problems.metadata import Level
 from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
@@ -62,6 +62,8 @@ class SettingsProblem(OriginProblem):
 class ConfigMapDrift(SettingsProblem):
     family = "configmap_drift"
     fault = "configmap_drift"
+    root_kind = "ConfigMap"
+    root_name = "{config_map}"
     explanation = (
         "The key {key} is missing from {file} in the ConfigMap {config_map}: {service} has no database to read."
     )
@@ -98,6 +100,9 @@ class ConfigMapDrift(SettingsProblem):
 class FeatureFlagLatentBug(SettingsProblem):
     family = "feature_flag_latent_bug"
     fault = "feature_flag"
+    root_kind = "ConfigMap"
+    root_name = "{config_map}"
+    also_changed = ("FeatureFlag/{flag}",)
     fault_type = "Code Defect"
     explanation = (
         "{flag} in the ConfigMap {config_map} was turned on: the new way of searching in {service} always fails."
@@ -132,7 +137,8 @@ class CpuThrottling(SettingsProblem):
     fault = "cpu_throttle"
     also = (Traffic,)
     explanation = "{service} may use 20m of a processor, less than its load needs: it is throttled, and its line grows."
-    remedy = UNDO
+    remedy = RESTORE
+    restores = (f"{CONTAINER}/resources",)
 
 
 class Autoscaled(Check):
@@ -177,7 +183,8 @@ class AutoscalerWithoutRequest(SettingsProblem):
     explanation = (
         "{service} does not say how much of a processor it needs, so its autoscaler cannot tell how busy it is."
     )
-    remedy = UNDO
+    remedy = RESTORE
+    restores = (f"{CONTAINER}/resources",)
 
     def set_up(self) -> None:
         target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "frontend"}

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
+from typing import ClassVar
 
 from srearena.conductor.oracles.checks.requests import Requests
 from srearena.conductor.problems.feature_flags import CHECKOUT
-from srearena.conductor.problems.injected import UNDO
+from srearena.conductor.problems.injected import CONTAINER, RESTORE
+from srearena.conductor.problems.metadata import Level
 from srearena.conductor.problems.origins import OriginProblem
 from srearena.conductor.problems.registry import problem
+from srearena.conductor.problems.targets import callers, components
+from srearena.conductor.problems.variation import Choice
 from srearena.generators.fault.steps import workers
 from srearena.generators.fault.testbed import Testbed
 from srearena.service.kubernetes import Obj
@@ -18,8 +23,9 @@ _WRONG_PORT = {"variable": "PRODUCT_CATALOG_ADDR", "value": "product-catalog:808
 
 
 class ShopSetting(OriginProblem):
-    level = "application"
-    remedy = UNDO
+    level: Level = "application"
+    remedy = RESTORE
+    restores: ClassVar[tuple[str, ...]] = (f"{CONTAINER}/env",)
 
 
 @problem(
@@ -30,9 +36,16 @@ class ShopSetting(OriginProblem):
     image="app-image:latest",
 )
 class IncorrectImage(ShopSetting):
+    varies: ClassVar[Mapping[str, Choice]] = {
+        "service": components,
+        "victims": callers,
+        "image": ("app-image:latest", "registry.example.com/shop/service:1.18.0", "ghcr.io/open-telemetry/demo:2.2.O"),
+    }
     family = "incorrect_image"
+    level = "virtualization"
     difficulty = "easy"
     fault = "incorrect_image"
+    restores = (f"{CONTAINER}/image",)
     explanation = "{service} is to run the image {image}, which does not exist."
 
 
@@ -40,6 +53,9 @@ class IncorrectImage(ShopSetting):
     "incorrect_port_assignment", app=_SHOP, service="checkout", victims=("frontend", "frontend-proxy"), **_WRONG_PORT
 )
 class IncorrectPortAssignment(ShopSetting):
+    varies: ClassVar[Mapping[str, Choice]] = {
+        "value": ("product-catalog:8082", "product-catalog:8081", "product-catalog:3550")
+    }
     family = "incorrect_port_assignment"
     fault = "incorrect_port_assignment"
     explanation = "{service} looks for the product catalogue at {value}, a port on which it does not listen."
@@ -54,6 +70,9 @@ class IncorrectPortAssignment(ShopSetting):
     **_WRONG_PORT,
 )
 class UnschedulableIncorrectPortAssignment(ShopSetting):
+    varies: ClassVar[Mapping[str, Choice]] = {
+        "value": ("product-catalog:8082", "product-catalog:8081", "product-catalog:3550")
+    }
     family = "unschedulable_incorrect_port_assignment"
     difficulty = "hard"
     fault = "unschedulable_incorrect_port_assignment"
@@ -97,9 +116,12 @@ class EnvVariableShadowing(ShopSetting):
 @problem("rbac_misconfiguration", app=_SHOP, service="frontend", victims=("frontend-proxy",))
 class RbacMisconfiguration(ShopSetting):
     family = "rbac_misconfiguration"
+    level = "virtualization"
     fault = "rbac_misconfiguration"
     fault_type = "Authentication Issue"
     root_kind = "Role"
+    also_changed = ("Deployment/{service}",)  # it got the init container that needs the right
+    contributing = ("RoleBinding/{service}", "ServiceAccount/{service}")
     explanation = "The role of {service}'s account does not let its init container read the config map it asks for."
     remedy = """\
 kubectl -n {ns} patch role {service} --type=json \\

@@ -93,6 +93,7 @@ class SecretRotation(ShopStore):
     family = "secret_rotation_stale_env_credentials"
     difficulty = "hard"
     fault = "secret_rotation"
+    contributing = ("Secret/{secret}", "Deployment/{store}")
     fault_type = "Authentication Issue"
     explanation = (
         "The database's password was rotated in {store}, in the Secret {secret} and elsewhere; {service} read it into "

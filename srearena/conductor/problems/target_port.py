@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from srearena.conductor.problems.injected import InjectedProblem
 from srearena.conductor.problems.registry import problem
+from srearena.conductor.problems.variation import Choice
 
 
 @problem(
@@ -12,12 +16,12 @@ from srearena.conductor.problems.registry import problem
 @problem("k8s_target_port-misconfig-2", app="social_network", service="text-service")
 @problem("k8s_target_port-misconfig-3", app="social_network", service="post-storage-service")
 class TargetPort(InjectedProblem):
+    varies: ClassVar[Mapping[str, Choice]] = {"port": (9999, 9191, 8999, 19090)}
     family = "k8s_target_port-misconfig"
     difficulty = "easy"
-    stages = ("detection", "localization", "analysis", "mitigation")
     fault = "misconfig_k8s"
     root_kind = "Service"
-    explanation = "The Service {service} forwards to port 9999, on which no container of {service} listens."
+    explanation = "The Service {service} forwards to a port on which no container of {service} listens."
 
     def _remedy(self) -> str:
         """Set the target port of the application's manifests again."""

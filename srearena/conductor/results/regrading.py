@@ -1,8 +1,9 @@
 """Grades stored trials again after the graders have changed, from the submissions and the stored state.
 
-Answers are graded against the stored objects of the application. A mitigation cannot be graded again: its verdict came
-from the behaviour of a system that no longer exists (requests, new pods, a replayed trigger). It keeps its verdict, and
-the new result lists it under `kept`. The new result also names its grader version; the old result stays in the folder.
+Answers are graded against the stored names of objects, as they were when the agent started. A mitigation cannot be
+graded again: its verdict came from the behaviour of a system that no longer exists (requests, new pods, a replayed
+trigger). It keeps its verdict, and the new result lists it under `kept`. The new result also names its grader version;
+the old result stays in the folder.
 """
 
 from __future__ import annotations
@@ -13,35 +14,20 @@ from typing import Any
 
 from srearena.conductor.episode.outcome import Outcome
 from srearena.conductor.errors import ArenaError, BadSubmission
-from srearena.conductor.grading.stored_state import STATE
+from srearena.conductor.grading.stored_state import STATE, restore_state
 from srearena.conductor.oracles.base import Verdict
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.conductor.results.store import GRADER, folder_of, write_trial
-from srearena.service.kubernetes import Obj
 
 _NEEDS_THE_CLUSTER = ("mitigation",)
-
-
-class StoredCluster:
-    """A client whose `list` reads a stored state instead of a cluster."""
-
-    def __init__(self, state: dict[str, list[Obj]]) -> None:
-        self._state = state
-
-    def list(self, resource: str, namespace: str | None = None, **_: str) -> list[Obj]:
-        objects = self._state.get(resource.partition(".")[0], [])
-        return [obj for obj in objects if namespace is None or obj["metadata"].get("namespace") == namespace]
-
-    def close(self) -> None:
-        pass
 
 
 def regrade(run: Path, document: dict[str, Any], registry: ProblemRegistry) -> dict[str, Any]:
     """Grade a trial again and replace its result document."""
     folder = folder_of(run, document["problem"], document["trial"])
-    problem = registry.get_problem(document["problem"])
-    problem.__dict__["kubernetes"] = StoredCluster(_state(folder))
+    problem = registry.get_problem(document["problem"], document.get("variant"))
+    _restore(problem, folder / STATE)
     regraded: dict[str, Any] = json.loads(json.dumps(document))
     for stage in regraded["stages"]:
         if stage["submitted"] and stage["stage"] not in _NEEDS_THE_CLUSTER:
@@ -69,10 +55,8 @@ def _verdict(problem: Problem, stage: dict[str, Any]) -> Verdict:
         return Verdict.of(False, str(refused))
 
 
-def _state(folder: Path) -> dict[str, list[Obj]]:
-    path = folder / STATE
+def _restore(problem: Problem, path: Path) -> None:
     try:
-        state: dict[str, list[Obj]] = json.loads(path.read_text())
-    except (OSError, ValueError) as problem:
-        raise ArenaError(f"{path} is missing or damaged: this trial cannot be graded again") from problem
-    return state
+        restore_state(problem, json.loads(path.read_text()))
+    except (OSError, ValueError) as damage:
+        raise ArenaError(f"{path} is missing or damaged: this trial cannot be graded again") from damage

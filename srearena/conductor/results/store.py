@@ -9,9 +9,12 @@ from __future__ import annotations
 import csv
 import json
 import os
+import traceback
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from importlib.metadata import version as installed_version
 from pathlib import Path
+from secrets import randbelow, token_hex
 from typing import Any
 
 from srearena.conductor.episode.episode import Episode
@@ -20,16 +23,18 @@ from srearena.conductor.grading.stored_state import STATE
 from srearena.conductor.stages import STAGES
 
 SCHEMA = "srearena.trial/1"
-GRADER = "1"
+GRADER = "2"
 """Version of the graders; increased whenever the same trial could be graded differently."""
 _COLUMNS = (
     "problem",
     "trial",
     "seed",
     "agent",
+    "isolation",
     "outcome",
     *(f"{name}_{field}" for name in STAGES for field in ("passed", "score")),
     *(stage.clock for stage in STAGES.values()),
+    "mitigation_submitted_seconds",
     "steps",
     "tokens_in",
     "tokens_out",
@@ -37,6 +42,7 @@ _COLUMNS = (
     "wall_seconds",
     "virtual_seconds",
     "collateral",
+    "harmful_collateral",
     "reason",
 )
 
@@ -46,7 +52,9 @@ def results_root() -> Path:
     return Path(os.environ.get("SREARENA_RESULTS") or Path("data") / "results")
 
 
-def trial_document(episode: Episode, *, agent: str, seed: int, trial: int = 0, run: str = "") -> dict[str, Any]:
+def trial_document(
+    episode: Episode, *, agent: str, isolation: str, seed: int, trial: int = 0, run: str = ""
+) -> dict[str, Any]:
     """The result document of a graded episode."""
     ending = episode.ending
     assert ending is not None, "only a graded episode has a result"
@@ -60,15 +68,17 @@ def trial_document(episode: Episode, *, agent: str, seed: int, trial: int = 0, r
         "application": episode.problem.app.name,
         "level": episode.problem.level,
         "agent": agent,
+        "isolation": isolation,
         "trial": trial,
         "seed": seed,
+        "variant": episode.variant,
         "session": episode.session.session_id,
         "outcome": str(ending.outcome),
         "reason": ending.reason,
         "stages": stages,
         "asked": list(episode.stages),
         "scores": {stage["stage"]: stage["verdict"]["score"] for stage in stages if stage["verdict"]},
-        "collateral": ending.collateral,
+        "collateral": [change.as_document() for change in ending.collateral],
         "usage": episode.usage.as_document(),
         "limits": episode.limits.as_document(),
         "noise": episode.noise.performed if episode.noise else [],
@@ -76,8 +86,10 @@ def trial_document(episode: Episode, *, agent: str, seed: int, trial: int = 0, r
     }
 
 
-def failed_document(problem: str, *, agent: str, seed: int, trial: int, run: str, reason: str) -> dict[str, Any]:
-    """The result document of a trial that failed before its episode."""
+def failed_document(
+    problem: str, *, agent: str, seed: int, trial: int, run: str, reason: str, outcome: str = "environment error"
+) -> dict[str, Any]:
+    """The result document of a trial that was not graded."""
     return {
         "schema": SCHEMA,
         "srearena": installed_version("srearena"),
@@ -87,7 +99,7 @@ def failed_document(problem: str, *, agent: str, seed: int, trial: int, run: str
         "agent": agent,
         "trial": trial,
         "seed": seed,
-        "outcome": "environment error",
+        "outcome": outcome,
         "reason": reason,
         "stages": [],
         "asked": [],
@@ -111,6 +123,13 @@ def write_trial(run: Path, document: dict[str, Any]) -> Path:
     return draft.replace(folder / "result.json")
 
 
+def write_traceback(run: Path, document: dict[str, Any], failure: BaseException) -> None:
+    """Store the traceback of the exception that ended a trial."""
+    folder = folder_of(run, document["problem"], document["trial"])
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "traceback.txt").write_text("".join(traceback.format_exception(failure)))
+
+
 def write_state(run: Path, document: dict[str, Any], state: dict[str, Any]) -> None:
     """Store the application's state with the result, so that it can be graded again."""
     folder = folder_of(run, document["problem"], document["trial"])
@@ -131,7 +150,7 @@ def read_trials(run: Path) -> Iterator[dict[str, Any]]:
 
 def summary_row(document: dict[str, Any]) -> dict[str, Any]:
     row: dict[str, Any] = {
-        key: document.get(key, "") for key in ("problem", "trial", "seed", "agent", "outcome", "reason")
+        key: document.get(key, "") for key in ("problem", "trial", "seed", "agent", "isolation", "outcome", "reason")
     }
     for stage in document.get("stages", ()):
         name, verdict = stage["stage"], stage.get("verdict") or {}
@@ -139,10 +158,15 @@ def summary_row(document: dict[str, Any]) -> dict[str, Any]:
         row[f"{name}_score"] = verdict.get("score", "")
         if stage["submitted"]:
             row[STAGES[name].clock] = stage["wall_seconds"]
+        if name == "mitigation":  # the system's recovery counts, not the agent's claim
+            row["mitigation_submitted_seconds"] = row.get(STAGES[name].clock, "")
+            row[STAGES[name].clock] = (stage.get("recovery") or {}).get("seconds", "")
     usage = document.get("usage", {})
     for key in ("steps", "tokens_in", "tokens_out", "cost", "wall_seconds", "virtual_seconds"):
         row[key] = usage.get(key, "")
-    row["collateral"] = len(document.get("collateral", ()))
+    changes = document.get("collateral", ())
+    row["collateral"] = len(changes)
+    row["harmful_collateral"] = sum(change["class"] != "harmless" for change in changes)
     return row
 
 
@@ -163,6 +187,25 @@ def find_run(name: str) -> Path:
             return path
     names = ", ".join(path.name for path in all_runs()) or "none yet"
     raise ArenaError(f"there is no run {name!r} (runs in {results_root()}: {names})")
+
+
+def run_seed(run: Path) -> int:
+    """The seed of a run that was started without one: drawn once, and the same when the run is resumed.
+
+    A known seed would make names and UIDs known: an agent could compare them with those of a healthy system.
+    """
+    path = run / "seed"
+    if not path.is_file():
+        draft = run / f".seed-{token_hex(8)}"
+        draft.write_text(f"{drawn_seed()}\n")
+        with suppress(FileExistsError):  # of several trials that start at once, the first decides
+            path.hardlink_to(draft)
+        draft.unlink()
+    return int(path.read_text())
+
+
+def drawn_seed() -> int:
+    return randbelow(2**31)
 
 
 def all_runs() -> list[Path]:

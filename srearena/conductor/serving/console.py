@@ -151,6 +151,7 @@ class Console:
             environment["KUBECONFIG"] = str(self.episode.kubeconfig)
         elif line.split()[0] == "kubectl":
             raise ArenaError("no problem is running: `start ID` starts one")
+        # The line is what the person at this terminal typed; no agent and no file reaches it.
         done = subprocess.run(line, shell=True, env=environment, capture_output=True, text=True, check=False)
         self._say((done.stdout + done.stderr).rstrip())
         if self.episode is not None:

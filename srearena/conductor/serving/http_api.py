@@ -17,6 +17,7 @@ import uvicorn
 from srearena.cluster import ClusterError
 from srearena.conductor.episode.episode import Episode
 from srearena.conductor.errors import BadSubmission
+from srearena.conductor.stages import public_name
 
 _LARGEST_BODY = 1_048_576
 Scope = dict[str, Any]
@@ -91,6 +92,7 @@ class EpisodeApp:
         return {
             "finished": episode.finished,
             "stage": number,
+            "name": public_name(episode.stages[number - 1]),
             "stages": len(episode.stages),
             "question": episode.question,
             "seconds": round(episode.usage.wall_seconds, 1),
@@ -101,9 +103,12 @@ class EpisodeApp:
 
     async def _submit(self, body: Any) -> dict[str, Any]:
         if not isinstance(body, dict) or "solution" not in body:
-            raise Refused(400, 'send {"solution": ...}')
+            raise Refused(400, 'send {"stage": ..., "solution": ...}; without a stage, it answers the current question')
+        stage = body.get("stage")
+        if not isinstance(stage, str | int | None):
+            raise Refused(400, "`stage` is the name or the number of a stage")
         try:
-            state = await asyncio.to_thread(self._episode.submit, body["solution"])
+            state = await asyncio.to_thread(self._episode.submit, body["solution"], stage)
         except BadSubmission as problem:
             raise Refused(422, str(problem)) from problem
         return {"received": True, "question": state, "finished": self._episode.finished}
@@ -119,7 +124,8 @@ class EpisodeApp:
     async def _audit(self, body: Any) -> dict[str, Any]:
         if not isinstance(body, dict) or not isinstance(body.get("tool"), str):
             raise Refused(400, 'send {"tool": "...", "arguments": {...}}')
-        if body["tool"] not in ("submit", "wait"):  # these are recorded as submission and action
+        # A submission and a wait are recorded as such.
+        if body["tool"] not in ("submit", "wait") and not self._episode.finished:
             self._episode.usage.steps += 1
         fields = ("tool", "arguments", "seconds", "characters", "error")
         self._episode.session.note("tool call", **{key: body[key] for key in fields if key in body})
@@ -147,7 +153,9 @@ async def _body(receive: Receive) -> Any:
 
 
 def openapi() -> dict[str, Any]:
-    def operation(summary: str, sent: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
+    def operation(
+        summary: str, sent: dict[str, Any] | None = None, optional: dict[str, Any] | None = None, **fields: Any
+    ) -> dict[str, Any]:
         schema = {"type": "object", "properties": fields}
         described: dict[str, Any] = {
             "summary": summary,
@@ -155,7 +163,7 @@ def openapi() -> dict[str, Any]:
             "responses": {"200": {"description": "OK", "content": {"application/json": {"schema": schema}}}},
         }
         if sent is not None:
-            body = {"type": "object", "properties": sent, "required": list(sent)}
+            body = {"type": "object", "properties": {**sent, **(optional or {})}, "required": list(sent)}
             described["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
         return described
 
@@ -167,7 +175,12 @@ def openapi() -> dict[str, Any]:
         "paths": {
             "/status": {
                 "get": operation(
-                    "The progress of the episode", finished=truth, stage=number, question=text, seconds=number
+                    "The progress of the episode",
+                    finished=truth,
+                    stage=number,
+                    name=text,
+                    question=text,
+                    seconds=number,
                 )
             },
             "/task": {
@@ -176,7 +189,13 @@ def openapi() -> dict[str, Any]:
                 )
             },
             "/submit": {
-                "post": operation("Answer the current question", {"solution": {}}, received=truth, question=text)
+                "post": operation(
+                    "Answer a question; repeated for the same stage, it changes nothing",
+                    {"solution": {}},
+                    {"stage": {"type": ["string", "integer"], "description": "name or number, by default the current"}},
+                    received=truth,
+                    question=text,
+                )
             },
             "/act": {"post": operation("Perform one action", {"action": text}, state=text, finished=truth)},
         },

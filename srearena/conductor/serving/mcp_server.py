@@ -9,10 +9,11 @@ import asyncio
 import contextlib
 import json
 import os
-import sys
 import tempfile
 from importlib.metadata import entry_points
 from typing import Any
+
+from srearena.interpreters import python_module
 
 ENTRY_POINTS = "srearena.mcp_servers"
 
@@ -35,7 +36,7 @@ class ToolServer:
             return {"error": f"no MCP server is installed (entry-point group {ENTRY_POINTS})"}
         module = next(iter(servers)).value
         self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", module, "--http", "--until-eof", "--mode", self._mode),
+            *python_module(module, "--http", "--until-eof", "--mode", self._mode),
             env={**os.environ, "SREARENA_URL": url, "SREARENA_TOKEN": self._token},
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,

@@ -80,9 +80,13 @@ class SharedCluster(DelegatingCluster[KubernetesCluster]):
             self._proxies.append(proxy)
             proxy.rewrite_kubeconfig(kubeconfig)
 
-    def _close_proxies(self) -> None:
+    def close_agent_connections(self) -> None:
+        """Stop the proxies: a real API server does not end a watch or an `exec` whose credentials are revoked."""
         for proxy in self._proxies:
             proxy.close()
+
+    def _close_proxies(self) -> None:
+        self.close_agent_connections()
         if self._forwarding is not None:
             self._forwarding.close()
 

@@ -8,8 +8,11 @@ workers.)
 from __future__ import annotations
 
 import multiprocessing
+import os
+import traceback
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
@@ -21,7 +24,9 @@ _Result = TypeVar("_Result")
 _PRELOADED = ["srearena.conductor.validity.verification", "srearena.cluster.in_process"]
 
 
-def in_processes(work: Callable[[_Item], _Result], items: Sequence[_Item], parallel: int) -> Iterator[_Result]:
+def in_processes(
+    work: Callable[[_Item], _Result], items: Sequence[_Item], parallel: int
+) -> Generator[_Result, None, None]:
     """Yield the results in the order of completion. An exception of `work` ends the iteration."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_PRELOADED)
@@ -33,7 +38,8 @@ def in_processes(work: Callable[[_Item], _Result], items: Sequence[_Item], paral
                 item = waiting.popleft()
                 receiver, sender = context.Pipe(duplex=False)
                 worker = context.Process(target=_perform, args=(sender, work, item), daemon=True)
-                worker.start()
+                with _safe_path():
+                    worker.start()
                 sender.close()
                 running[receiver] = (item, worker)
             for ready in [receiver for receiver in wait(list(running)) if isinstance(receiver, Connection)]:
@@ -44,6 +50,20 @@ def in_processes(work: Callable[[_Item], _Result], items: Sequence[_Item], paral
         for _, process in running.values():
             process.terminate()
             process.join()
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Keep the working directory off the module path of the server, whose interpreter starts with `-c`."""
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = before
 
 
 def _receive(connection: Connection, item: object) -> Any:
@@ -62,5 +82,10 @@ def _perform(connection: Connection, work: Callable[[_Item], _Result], item: _It
     try:
         outcome: tuple[Any, Exception | None] = (work(item), None)
     except Exception as error:  # raised again in the parent process
+        error.add_note(traceback.format_exc())
         outcome = (None, error)
-    connection.send(outcome)
+    try:
+        connection.send(outcome)
+    except Exception as problem:  # an exception or a result that cannot be pickled
+        failure = outcome[1] or problem
+        connection.send((None, ArenaError(f"{type(failure).__name__}: {failure}")))

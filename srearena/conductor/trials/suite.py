@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import os
 import queue
+import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -17,11 +17,16 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from srearena.conductor.conductor import GRADING
+from srearena.conductor.episode.outcome import Outcome
 from srearena.conductor.results.store import read_trials, write_summary, write_trial
 from srearena.conductor.trials.shared_budget import SharedBudget
 from srearena.conductor.trials.trial import AGENT_WORKS, Trial
+from srearena.interpreters import python_module
 
 _STOP_SECONDS = 10.0
+_OVERTIME = 60.0
+"""Real seconds after the time limit of a trial until its process is killed, whatever keeps it from reacting."""
 _CORES = os.cpu_count() or 1
 _RESTORE_SECONDS = 600.0
 """A trial on a real cluster restores the cluster before it ends."""
@@ -109,6 +114,13 @@ class Suite:
         return results
 
 
+def _ending(status: int) -> str:
+    """How a process ended, from its return code."""
+    if status >= 0:
+        return f"exit status {status}, see stderr.txt in its folder"
+    return f"ended by {signal.Signals(-status).name}"
+
+
 def _cost(result: dict[str, Any]) -> float:
     return float((result.get("usage") or {}).get("cost") or 0.0)
 
@@ -123,7 +135,7 @@ class _Worker:
 
     def __init__(self, entry: Progress, changes: queue.Queue[tuple[Progress, dict[str, Any]]]) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "srearena.conductor.trials.worker"],
+            python_module("srearena.conductor.trials.worker"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -144,19 +156,38 @@ class _Worker:
         process.stdin.close()
         result: dict[str, Any] | None = None
         lost = False
+        limit = trial.spec.limits.wall_seconds
+        overdue = threading.Event()
+
+        def kill() -> None:
+            overdue.set()
+            process.kill()
+
+        watchdog = threading.Timer((limit or 0.0) + _OVERTIME, kill)
+        watchdog.daemon = True
         for message in _objects(process.stdout):
             if "result" in message:
                 result = message["result"]
             elif "say" in message:
+                if message["say"] == AGENT_WORKS and limit is not None:
+                    watchdog.start()
+                elif message["say"] == GRADING:
+                    watchdog.cancel()
                 self._changes.put((self._entry, message))
         status = process.wait()
+        watchdog.cancel()
         reader.join(_STOP_SECONDS)
         if result is None:
             lost = True
-            last = "".join(stderr).strip().splitlines()[-1:] or [f"status {status}"]
-            result = trial.failure(f"the process of the trial ended: {last[0]}")
-            if status not in (130, -2, -15):
+            # Exceptions are reported as results, so only the operating system has ended it without one.
+            if overdue.is_set():
+                reason = f"the limit of {limit:g} seconds is reached, and the process of the trial did not react"
+                result = trial.failure(reason, Outcome.TIMEOUT)
+            else:
+                result = trial.failure(f"the process of the trial ended without a result: {_ending(status)}")
+            if status not in (130, -signal.SIGINT, -signal.SIGTERM):
                 write_trial(Path(trial.run), result)
+                (trial.folder / "stderr.txt").write_text("".join(stderr))
         self._changes.put((self._entry, {"result": result, "lost": lost}))
 
     def finish(self) -> None:

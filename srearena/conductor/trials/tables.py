@@ -5,6 +5,7 @@ Where the output is not a terminal, one line per finished trial is printed inste
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Sequence
 from typing import IO, Any
@@ -54,13 +55,14 @@ class LiveTable:
         if self._live:
             self._draw(progress)
         elif changed.result is not None:
-            self._output.write(_line(changed) + "\n")
-            self._output.flush()
+            click.echo(_line(changed), file=self._output)  # without colours where it is not a terminal
 
     def _draw(self, progress: Sequence[Progress]) -> None:
         width = shutil.get_terminal_size().columns
         shown = [entry for entry in progress if entry.began is not None or entry.result is not None][-_MOST_ROWS:]
         lines = [_line(entry)[:width] for entry in shown]
+        if os.environ.get("NO_COLOR"):
+            lines = [click.unstyle(line) for line in lines]
         waiting = sum(entry.began is None and entry.result is None for entry in progress)
         if waiting:
             lines.append(f"... {waiting} more to come")

@@ -8,11 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from srearena.conductor.agent_process.client import AgentProcess
+from srearena.conductor.agent_process.isolation import AUTO, EXTERNAL, NONE
 from srearena.conductor.agents import Agent, make_agent
 from srearena.conductor.conductor import Conductor
+from srearena.conductor.episode.outcome import Outcome
 from srearena.conductor.episode.preparation import Say
 from srearena.conductor.episode.spec import EpisodeSpec
-from srearena.conductor.results.store import failed_document, folder_of, write_trial
+from srearena.conductor.results.store import failed_document, folder_of, write_traceback, write_trial
 from srearena.errors import SreArenaError
 
 AGENT_WORKS = "the agent works"
@@ -29,6 +32,8 @@ class Trial:
     """The folder of the run."""
     number: int = 0
     agent_options: dict[str, Any] = field(default_factory=dict)
+    isolation: str = AUTO
+    """What keeps the agent from the harness, see `agent_process.isolation`; `none` runs it in this process."""
     spec: EpisodeSpec = field(default_factory=EpisodeSpec)
 
     @property
@@ -42,8 +47,8 @@ class Trial:
     def with_cost_limit(self, cost: float) -> Trial:
         return replace(self, spec=replace(self.spec, limits=replace(self.spec.limits, cost=cost)))
 
-    def failure(self, reason: str) -> dict[str, Any]:
-        """The result document of a trial that failed before its episode."""
+    def failure(self, reason: str, outcome: Outcome = Outcome.ENVIRONMENT_ERROR) -> dict[str, Any]:
+        """The result document of a trial that was not graded."""
         return failed_document(
             self.problem,
             agent=self.agent,
@@ -51,6 +56,7 @@ class Trial:
             trial=self.number,
             run=Path(self.run).name,
             reason=reason,
+            outcome=str(outcome),
         )
 
     def as_document(self) -> dict[str, Any]:
@@ -60,6 +66,7 @@ class Trial:
             "run": self.run,
             "number": self.number,
             "agent_options": self.agent_options,
+            "isolation": self.isolation,
             "spec": self.spec.as_document(),
         }
 
@@ -71,21 +78,36 @@ class Trial:
 def perform(
     trial: Trial, say: Say = lambda text: None, create_agent: Callable[[], Agent] | None = None
 ) -> dict[str, Any]:
-    """Run the trial and write its result; a failure before the agent starts is an environment error.
+    """Run the trial and write its result; an exception of the harness is an environment error.
 
-    `create_agent` is for an agent that is not registered under the trial's agent name.
+    `create_agent` is for an agent that runs in this process, whatever the trial's isolation says.
     """
     spec = replace(trial.spec, in_process=True)
     conductor = Conductor(spec, results=Path(trial.run), trial=trial.number, say=say)
+    process: AgentProcess | None = None
     try:
-        agent = create_agent() if create_agent is not None else make_agent(trial.agent, trial.agent_options)
+        if create_agent is not None:
+            agent = create_agent()
+        elif trial.isolation == NONE:
+            agent = make_agent(trial.agent, trial.agent_options)
+        else:
+            agent = process = AgentProcess(trial.agent, trial.agent_options, isolation=trial.isolation)
         conductor.register_agent(agent, trial.agent)
+        if trial.isolation == EXTERNAL:  # `create_agent` returns the client of an agent elsewhere
+            conductor.isolation = EXTERNAL
         conductor.init_problem(trial.problem)
+        if process is not None:
+            process.check()
         say(AGENT_WORKS)
         return asyncio.run(conductor.start_problem())
-    except SreArenaError as failure:
-        document = trial.failure(str(failure))
+    except Exception as failure:
+        expected = isinstance(failure, SreArenaError)
+        document = trial.failure(str(failure) if expected else f"{type(failure).__name__}: {failure}")
+        write_traceback(Path(trial.run), document, failure)
+        conductor.keep_logs(trial.folder)
         write_trial(Path(trial.run), document)
         return document
     finally:
         conductor.close()
+        if process is not None:
+            process.close()

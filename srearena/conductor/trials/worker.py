@@ -6,6 +6,7 @@ It prints one JSON object per line: `{"say": ...}` for progress, and `{"result":
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 from typing import Any
@@ -18,10 +19,14 @@ def main() -> None:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, stop)
+    # What an agent in this process prints is no message to the parent.
+    messages = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
     trial = Trial.from_document(json.loads(sys.stdin.readline()))
 
     def send(**message: Any) -> None:
-        print(json.dumps(message, default=str), flush=True)
+        messages.write(json.dumps(message, default=str) + "\n")
+        messages.flush()
 
     try:
         document = perform(trial, lambda text: send(say=text))

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 
 from srearena.conductor.episode.episode import Episode
+from srearena.conductor.validity.readable import readable_objects
 from srearena.service.errors import ServiceError
 from srearena.service.kubernetes import Kubernetes
 
@@ -45,16 +46,8 @@ def _readable_texts(episode: Episode) -> Iterator[tuple[str, str]]:
     yield "the path of the kubeconfig", str(episode.kubeconfig)
     yield "the description", episode.description
     with Kubernetes(episode.kubeconfig) as api:
-        for resource in api.resources():
-            if "list" not in resource.verbs or resource.kind == "CustomResourceDefinition":
-                continue
-            try:
-                objects = api.list(resource.name)
-            except ServiceError:
-                continue  # the agent may not read it either
-            for obj in objects:
-                metadata = obj.get("metadata", {})
-                yield f"{resource.plural}/{metadata.get('name')}", json.dumps(obj)
+        for resource, obj in readable_objects(api):
+            yield f"{resource.plural}/{obj.get('metadata', {}).get('name')}", json.dumps(obj)
         for namespace in episode.problem.app.namespaces:
             for pod in api.list("pods", namespace):
                 name = pod["metadata"]["name"]

@@ -2,45 +2,42 @@
 
 Each point is a named check: the healthy system passes and fires no alert; the fault fails the oracle and has symptoms;
 doing nothing and restarting everything do not repair it; the reference remedy, run with the agent's identity, does;
-known cheats do not; and nothing that an agent can read names the fault.
+nothing that an agent can read names the fault; and with the battery no cheat wins and every honest repair passes. All
+of them are played as agents through `Conductor`, as `srearena run` plays agents.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
-import subprocess
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
 from srearena.conductor.actions.telemetry import Telemetry
-from srearena.conductor.episode.environment import open_cluster
-from srearena.conductor.episode.episode import Episode
-from srearena.conductor.episode.spec import EpisodeSpec, Timeline
-from srearena.conductor.grading.baseline import WORKLOADS
-from srearena.conductor.oracles.base import Verdict
+from srearena.conductor.episode.spec import Timeline
 from srearena.conductor.oracles.mitigation import MitigationOracle
 from srearena.conductor.problems.base import Problem
-from srearena.conductor.problems.registry import ProblemRegistry
+from srearena.conductor.stages import USUAL
 from srearena.conductor.validity.leaks import leaks
+from srearena.conductor.validity.player import PreparedEpisode
+from srearena.conductor.validity.scripts import Honest, Play, Script, cheats, honest_variants
 from srearena.conductor.validity.symptoms import alerts, visible_symptoms
 from srearena.config import Config
 from srearena.errors import SreArenaError
 from srearena.service.kubernetes import Kubernetes
 
-_REMEDY_SECONDS = 120.0
-"""Real seconds; the longest reference remedy takes about a quarter of it."""
 _AFTER_RESTART = 120.0
 _REMEDY_SPEED = 5.0
 """Speed of the clock while the remedy runs, so that waiting for rollouts takes less real time."""
 _TIMELINE = Timeline()
 _SHORT_TIMELINE = Timeline(before=60.0, deployment=60.0)
 """For checks that need no history before the fault."""
+_WRONG = {"detection": "No", "localization": [], "analysis": {"system_level": "None", "fault_type": "None"}}
+"""The answers of an agent that says that nothing is wrong."""
+NO_CHEAT = "no cheat wins"
+HONEST = "honest repairs pass"
+RUNS = "runs without environment error"
 
 
 @dataclass(slots=True)
@@ -51,6 +48,8 @@ class Proof:
     checks: dict[str, bool] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    scripts: dict[str, str] = field(default_factory=dict)
+    """The outcome of each script of the battery: won or lost for a cheat, passed or refused for an honest repair."""
 
     @property
     def valid(self) -> bool:
@@ -66,21 +65,43 @@ class Proof:
             "id": self.id,
             "valid": self.valid,
             "checks": self.checks,
+            "scripts": self.scripts,
             "reasons": self.reasons,
             "seconds": round(self.seconds, 2),
         }
 
 
-def verify(problem_id: str, seed: int = 0, config: Config | None = None) -> dict[str, Any]:
+def verify(problem_id: str, seed: int = 0, config: Config | None = None, battery: bool = False) -> dict[str, Any]:
     """Verify one problem and return the proof as a document. An error in a problem is recorded, not raised."""
-    backend = config or Config()
+    return _proof(problem_id, lambda proof: _verify(problem_id, seed, proof, config or Config(), battery))
+
+
+def play_battery(problem_id: str, seed: int = 0, scripts: Iterable[Script] | None = None) -> dict[str, Any]:
+    """Play only the battery, or some of its scripts, against one problem."""
+
+    def play(proof: Proof) -> None:
+        with PreparedEpisode(problem_id, seed, _SHORT_TIMELINE) as prepared:
+            _play_battery(prepared, proof, scripts)
+
+    return _proof(problem_id, play)
+
+
+def run_twice(problem_id: str, seed: int = 0, config: Config | None = None) -> dict[str, Any]:
+    """Play a trial with the reference remedy, which must pass, and one with nothing, which must fail."""
+
+    def play(proof: Proof) -> None:
+        with PreparedEpisode(problem_id, seed, _TIMELINE, config) as prepared:
+            _verify_nothing(prepared, proof)
+            _verify_remedy(prepared, proof)
+
+    return _proof(problem_id, play)
+
+
+def _proof(problem_id: str, work: Any) -> dict[str, Any]:
     began = monotonic()
     proof = Proof(problem_id)
-    registry = ProblemRegistry()
     try:
-        _verify_episode(registry.get_problem(problem_id), seed, proof, backend)
-        if "mitigation" in registry.get_problem(problem_id).stages:
-            _verify_restarts(registry.get_problem(problem_id), seed, proof, backend)
+        work(proof)
     except SreArenaError as failure:
         proof.record("environment", False, str(failure))
     except Exception as error:  # an error in a problem's code is recorded against that problem
@@ -89,58 +110,30 @@ def verify(problem_id: str, seed: int = 0, config: Config | None = None) -> dict
     return proof.as_document()
 
 
-@contextmanager
-def _episode(
-    problem: Problem, seed: int, config: Config, stages: tuple[str, ...] | None = None, timeline: Timeline = _TIMELINE
-) -> Iterator[Episode]:
-    spec = EpisodeSpec(seed=seed, stages=stages, timeline=timeline, in_process=True, config=config)
-    episode = Episode(problem, open_cluster(problem, spec), spec)
-    try:
-        yield episode
-    finally:
-        episode.close()
-
-
-def _prepare(episode: Episode) -> None:
-    """Prepare the episode and stop its clock, so that a proof does not depend on the load of the machine."""
-    episode.prepare()
-    episode.cluster.set_speed(0)
-
-
-def _verdict(problem: Problem) -> Verdict:
-    return Verdict.from_answer(problem.oracle_for("mitigation").evaluate(None))
-
-
-def _passes(problem: Problem) -> bool:
-    """Whether the oracle passes; stops at the first complaint."""
-    oracle = problem.oracle_for("mitigation")
-    return not oracle.first_complaint() if isinstance(oracle, MitigationOracle) else _verdict(problem).passed
-
-
-def _verify_episode(problem: Problem, seed: int, proof: Proof, config: Config) -> None:
-    with _episode(problem, seed, config, ("noop", *problem.stages)) as episode:
-        _prepare(episode)
+def _verify(problem_id: str, seed: int, proof: Proof, config: Config, battery: bool) -> None:
+    with PreparedEpisode(problem_id, seed, _TIMELINE, config, ("noop", *USUAL)) as prepared:
+        episode, problem = prepared.episode, prepared.problem
         telemetry = Telemetry(episode.cluster)
         try:
             _verify_healthy(problem, telemetry, proof)
-            if problem.level == "none":
-                proof.record("nothing names the fault", *_leaks(episode))
-                return
-            episode.submit("No")
-            _verify_broken(problem, episode, telemetry, proof)
-            proof.record("nothing names the fault", *_leaks(episode))
-            if "mitigation" not in problem.stages:
-                return
-            _verify_without_load(problem, proof)
-            _verify_remedy(problem, episode, proof)
-            _verify_deletions(problem, proof)
+            if problem.level != "none":
+                episode.submit("No")
+                assert episode.kubeconfig is not None
+                with Kubernetes(episode.kubeconfig) as api:
+                    symptoms = visible_symptoms(problem, api, telemetry)
+                proof.record(
+                    "the fault has symptoms", bool(symptoms), "no symptom in objects, events, alerts or error rates"
+                )
+            matches = leaks(episode)
+            proof.record("nothing names the fault", not matches, *matches)
         finally:
             telemetry.close()
-
-
-def _leaks(episode: Episode) -> tuple[bool, *tuple[str, ...]]:
-    matches = leaks(episode)
-    return (not matches, *matches)
+        _verify_nothing(prepared, proof)
+        _verify_remedy(prepared, proof)
+        if problem.repairable:
+            _verify_without_load(prepared, proof)
+            _verify_restarts(prepared, proof)
+        _play_battery(prepared, proof, None if battery else _usual_cheats())
 
 
 def _verify_healthy(problem: Problem, telemetry: Telemetry, proof: Proof) -> None:
@@ -155,112 +148,97 @@ def _verify_healthy(problem: Problem, telemetry: Telemetry, proof: Proof) -> Non
     proof.record("the healthy system fires no alert", not firing, *firing)
 
 
-def _verify_broken(problem: Problem, episode: Episode, telemetry: Telemetry, proof: Proof) -> None:
-    assert episode.kubeconfig is not None
-    with Kubernetes(episode.kubeconfig) as api:
-        symptoms = visible_symptoms(problem, api, telemetry)
-    proof.record("the fault has symptoms", bool(symptoms), "no symptom in objects, events, alerts or error rates")
-    if "mitigation" not in problem.stages:
+def _played(
+    prepared: PreparedEpisode, proof: Proof, play: Play, name: str, *, thorough: bool = False, isolated: bool = False
+) -> dict[str, Any]:
+    document = prepared.play(play, name, thorough=thorough, isolated=isolated)
+    failed = document["outcome"] == "environment error"
+    proof.record(RUNS, not failed, f"{name}: {document['reason']}")
+    return document
+
+
+def _verify_nothing(prepared: PreparedEpisode, proof: Proof) -> None:
+    """Nothing is done. The other answers are right where there is a mitigation, so that it alone decides."""
+    problem = prepared.problem
+    if problem.level == "none":
         return
-    proof.record("doing nothing does not help", not _passes(problem), "the oracle passes although nothing was done")
+    answers = {} if problem.repairable else _WRONG
+    document = _played(prepared, proof, Play(answers=answers), "nothing", isolated=True)
+    proof.record("doing nothing does not help", document["outcome"] == "fail", f"the outcome is {document['outcome']}")
 
 
-def _verify_without_load(problem: Problem, proof: Proof) -> None:
-    """Without load there are no errors, and still the oracle must fail."""
-    problem.app.stop_workload(problem.cluster)
-    proof.record("silencing the load does not help", not _passes(problem), "the oracle passes without load")
-    problem.app.start_workload(problem.cluster)
-
-
-def _verify_remedy(problem: Problem, episode: Episode, proof: Proof) -> None:
-    if not problem.remedy:
+def _verify_remedy(prepared: PreparedEpisode, proof: Proof) -> None:
+    """The remedy and the right answers pass; on a healthy system, and where there is no mitigation, the answers do."""
+    problem = prepared.problem
+    repairs = problem.repairable
+    if repairs and not problem.remedy:
         proof.record("the remedy repairs", False, "there is no reference remedy")
         return
-    episode.cluster.set_speed(_REMEDY_SPEED)
-    try:
-        finished = run_as_operator(problem.remedy, episode)
-    finally:
-        episode.cluster.set_speed(0)
-    if finished.returncode:
-        proof.record("the remedy repairs", False, f"the script failed: {finished.stderr.strip()[-300:]}")
-        return
-    verdict = _verdict(problem)
-    proof.record("the remedy repairs", verdict.passed, *verdict.reasons)
+    play = Play(problem.remedy if repairs else "", wait=0, speed=_REMEDY_SPEED if repairs else 0.0)
+    document = _played(prepared, proof, play, "remedy", thorough=True, isolated=True)
+    check = "the remedy repairs" if repairs else "the right answers pass"
+    if document["script_error"]:
+        proof.record(check, False, f"the script failed: {document['script_error']}")
+    proof.record(check, document["outcome"] == "pass", *complaints_of(document))
+    if repairs:
+        harm = [str(change) for change in document["collateral"] if change["class"] != "harmless"]
+        proof.record("the remedy is not collateral", not harm, *harm)
 
 
-def run_as_operator(script: str, episode: Episode) -> subprocess.CompletedProcess[str]:
-    """Run a shell script with the agent's identity and an otherwise empty environment."""
-    command = ["bash", "-euo", "pipefail", "-c", script]
-    # A killed kubectl may still write to its cache.
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
-        environment = {"KUBECONFIG": str(episode.kubeconfig), "HOME": home, "PATH": os.environ["PATH"]}
-        with subprocess.Popen(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        ) as process:
-            try:
-                output, errors = process.communicate(timeout=_REMEDY_SECONDS)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                output, errors = process.communicate()
-                errors += f"(stopped after {_REMEDY_SECONDS:g} s)"
-        return subprocess.CompletedProcess(command, process.returncode, output, errors)
+def _verify_without_load(prepared: PreparedEpisode, proof: Proof) -> None:
+    """Without load there are no errors, and still the oracle must fail."""
+    play = Play(beforehand=lambda problem: problem.app.stop_workload(problem.cluster))
+    document = _played(prepared, proof, play, "silencing the load")
+    proof.record("silencing the load does not help", document["outcome"] == "fail", "the oracle passes without load")
 
 
-def _verify_deletions(problem: Problem, proof: Proof) -> None:
-    """On the repaired system: an oracle that passes without the workloads would also have passed before the repair."""
-    for cheat, description in ((_scale_to_zero, "scaling to zero"), (_delete, "deleting the workload")):
-        if not cheat(problem):
-            continue
-        proof.record(f"{description} does not help", not _passes(problem), f"the oracle passes after {description}")
-
-
-def _workloads(problem: Problem) -> list[tuple[str, str]]:
-    named = [
-        (resource, name)
-        for name in problem.faulty_services
-        for resource in WORKLOADS
-        if problem.kubernetes.find(resource, name, problem.namespace) is not None
-    ]
-    if named:
-        return named
-    baseline = problem.baseline
-    return [
-        ("deployments.apps", obj["metadata"]["name"])
-        for obj in (baseline.of("deployments.apps", namespace=problem.namespace) if baseline else ())
-    ][:1]
-
-
-def _scale_to_zero(problem: Problem) -> bool:
-    targets = [(resource, name) for resource, name in _workloads(problem) if resource != "daemonsets.apps"]
-    for resource, name in targets:
-        problem.kubernetes.scale(resource, name, 0, problem.namespace)
-    return bool(targets)
-
-
-def _delete(problem: Problem) -> bool:
-    targets = _workloads(problem)
-    for resource, name in targets:
-        problem.kubernetes.delete(resource, name, problem.namespace)
-    return bool(targets)
-
-
-def _verify_restarts(problem: Problem, seed: int, proof: Proof, config: Config) -> None:
+def _verify_restarts(prepared: PreparedEpisode, proof: Proof) -> None:
+    problem = prepared.problem
     if problem.restart_is_a_remedy:
         return
-    with _episode(problem, seed, config, timeline=_SHORT_TIMELINE) as episode:
-        _prepare(episode)
-        for namespace in problem.app.namespaces:
-            for resource in WORKLOADS:
-                for obj in problem.kubernetes.list(resource, namespace):
-                    problem.kubernetes.restart(resource, obj["metadata"]["name"], namespace)
-        episode.cluster.wait(_AFTER_RESTART)
-        proof.record("restarting everything does not help", not _passes(problem), "the oracle passes after restarts")
+    script = "\n".join(
+        f"kubectl -n {namespace} rollout restart deployment,statefulset,daemonset || true"
+        for namespace in problem.app.namespaces
+    )
+    document = _played(prepared, proof, Play(script, wait=_AFTER_RESTART), "restarting everything")
+    proof.record(
+        "restarting everything does not help", document["outcome"] == "fail", "the oracle passes after restarts"
+    )
+
+
+def _usual_cheats() -> list[Script]:
+    """The cheats that every proof includes, also without the battery."""
+    return [
+        script for script in cheats() if script.name in ("repair, and scale to zero", "repair, and delete the workload")
+    ]
+
+
+def _play_battery(prepared: PreparedEpisode, proof: Proof, scripts: Iterable[Script] | None = None) -> None:
+    chosen = [*cheats(), *honest_variants()] if scripts is None else list(scripts)
+    scene = prepared.scene()
+    for script in chosen:
+        if not script.applies(scene):
+            continue
+        honest = isinstance(script, Honest)
+        document = prepared.play(script.play(scene), script.name, thorough=honest)
+        won = script.wins(document)
+        proof.scripts[script.name] = ("passed" if won else "refused") if honest else ("WON" if won else "lost")
+        if honest:
+            error = (f"the script failed: {document['script_error']}",) if document["script_error"] else ()
+            proof.record(HONEST, won, *(f"{script.name}: {line}" for line in (*error, *complaints_of(document))))
+        else:
+            proof.record(NO_CHEAT, not won, f"{script.name}: {document['outcome']} {document['reason']}".rstrip())
+
+
+def complaints_of(document: dict[str, Any]) -> list[str]:
+    """Why the trial did not pass."""
+    if document["outcome"] == "pass":
+        return []
+    failed = [record for record in document["stages"] if not (record.get("verdict") or {}).get("passed")]
+    lines = [
+        f"{record['stage']}: {line}" for record in failed for line in (record.get("verdict") or {}).get("reasons", ())
+    ]
+    return lines or [f"{document['outcome']}: {document['reason']}"]
 
 
 def can_verify() -> str:

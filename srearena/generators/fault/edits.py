@@ -1,12 +1,12 @@
 """Faults that change Kubernetes objects: an object edited, removed or added, pods replaced.
 
-The requests look like an operator's: kubectl's field managers and user agent, and no name that reveals their purpose.
+The requests look like those of the testbed's author: its field managers, and no name that reveals their purpose.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 from srearena.generators.fault.errors import FaultError
 from srearena.generators.fault.registry import Fault
@@ -14,7 +14,7 @@ from srearena.generators.fault.testbed import Testbed
 from srearena.service.errors import Conflict, NotFound
 from srearena.service.kubernetes import Obj
 
-__all__ = ["Addition", "CompositeFault", "Edit", "Removal", "ReplacePods", "as_new"]
+__all__ = ["Addition", "CompositeFault", "Edit", "Removal", "ReplacePods", "as_new", "edits_of"]
 
 _SET_BY_SERVER = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
 _SETTLE_SECONDS = 120.0
@@ -26,6 +26,10 @@ class CompositeFault(Fault):
 
     def __init__(self, *parts: Fault) -> None:
         self.parts = parts
+
+    @property
+    def changes(self) -> frozenset[str]:
+        return frozenset(name for part in self.parts for name in part.changes)
 
     def inject(self) -> None:
         for part in self.parts:
@@ -86,7 +90,7 @@ class Edit(Fault):
         self._change = change
         self._namespace = bed.namespace if namespace is None else namespace
         self._replace_pods = replace_pods
-        self.target = (resource, self._namespace, name)
+        self.target: tuple[str, str, str] = (resource, self._namespace, name)
         self._before: Obj | None = None
         self._after: Obj | None = None
 
@@ -101,7 +105,7 @@ class Edit(Fault):
             obj = self._read()
             change(obj)
             try:
-                return self._bed.kubernetes.replace(obj, self._namespace, manager="kubectl-edit")
+                return self._bed.kubernetes.replace(obj, self._namespace, manager=self._bed.author.updates_as)
             except Conflict:
                 if attempt == _ATTEMPTS - 1:
                     raise
@@ -122,8 +126,7 @@ class Edit(Fault):
 
             self._write(change_and_scale_to_zero)
             self._await_no_pods()
-            self._bed.kubernetes.scale(self._resource, self._name, replicas, self._namespace)
-            self._after = self._read()
+            self._after = self._write(lambda obj: obj["spec"].update(replicas=replicas))
         else:
             self._after = self._write(self._change)
 
@@ -159,8 +162,24 @@ class Edit(Fault):
 
         self._write(restore)
 
+    @property
+    def changed_template(self) -> bool:
+        """Whether the injection changed the pod template of a workload."""
+        if self._before is None or self._after is None or "template" not in self._before.get("spec", {}):
+            return False
+        return bool(self._before["spec"]["template"] != self._after["spec"]["template"])
+
     def in_place(self) -> bool:
         return self._after is not None and _authored(self._read()) == _authored(self._after)
+
+
+def edits_of(faults: Iterable[Fault]) -> Iterator[Edit]:
+    """The edits among faults and their parts, in the order of injection."""
+    for fault in faults:
+        if isinstance(fault, CompositeFault):
+            yield from edits_of(fault.parts)
+        elif isinstance(fault, Edit):
+            yield fault
 
 
 class Removal(Fault):
@@ -172,6 +191,10 @@ class Removal(Fault):
         self._name = name
         self._namespace = bed.namespace if namespace is None else namespace
         self._before: Obj | None = None
+
+    @property
+    def changes(self) -> frozenset[str]:
+        return frozenset({self._name})
 
     def inject(self) -> None:
         self._before = self._bed.kubernetes.get(self._resource, self._name, self._namespace)
@@ -198,8 +221,13 @@ class Addition(Fault):
         self._obj = obj
         self._namespace = obj["metadata"].get("namespace", bed.namespace)
 
+    @property
+    def changes(self) -> frozenset[str]:
+        return frozenset({str(self._obj["metadata"]["name"])})
+
     def inject(self) -> None:
-        self._bed.kubernetes.create(copy.deepcopy(self._obj), self._namespace)
+        manager = self._bed.author.creates_as
+        self._bed.kubernetes.create(copy.deepcopy(self._obj), self._namespace, manager=manager)
 
     def recover(self) -> None:
         resource = self._bed.kubernetes.resource_of(self._obj).name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 
 from srearena.generators.certificates import Certificate
@@ -131,15 +132,14 @@ def network_loss(bed: Testbed, service: str, share: float = 0.6) -> Fault:
 
 
 @fault("stale_rules")
-def stale_rules(bed: Testbed, service: str, tag: str, replicas: int) -> Fault:
+def stale_rules(bed: Testbed, service: str, mode: str, replicas: int) -> Fault:
     """kube-proxy no longer runs, so that nodes keep their old rules while a workload gets more pods."""
 
     def change(obj: Obj) -> None:
-        for container in obj["spec"]["template"]["spec"]["containers"]:
-            container["image"] = f"{container['image'].rpartition(':')[0]}:{tag}"
+        obj["data"]["config.conf"] = re.sub(r"(?m)^mode:.*$", f"mode: {mode}", obj["data"]["config.conf"])
 
     return CompositeFault(
-        Edit(bed, "daemonsets", "kube-proxy", change, namespace=_SYSTEM),
+        Edit(bed, "configmaps", "kube-proxy", change, namespace=_SYSTEM),
         ReplacePods(bed, "k8s-app=kube-proxy", namespace=_SYSTEM),
         Pause(bed, 60),
         Edit(bed, "deployments", service, lambda obj: obj["spec"].update(replicas=replicas)),

@@ -26,15 +26,23 @@ def overload_replicas(bed: Testbed, cluster: str, replicas: int = 100) -> Fault:
 @fault("non_existent_storage")
 def non_existent_storage(bed: Testbed, cluster: str, storage_class: str = "ultra-fast-ssd") -> Fault:
     """A storage class that does not exist, for volumes that are created again."""
-    return CompositeFault(
+    return _MadeAnew(
         _edit(bed, cluster, lambda spec: spec["pd"].update(storageClassName=storage_class)),
         _DeleteAndRecreate(bed, "statefulsets", f"{cluster}-pd"),
         _DeleteAndRecreate(bed, "persistentvolumeclaims", f"pd-{cluster}-pd-0"),
     )
 
 
+class _MadeAnew(CompositeFault):
+    """Recovered in the order of injection: first the resource, then what its operator makes from it."""
+
+    def recover(self) -> None:
+        for part in self.parts:
+            part.recover()
+
+
 class _DeleteAndRecreate(Removal):
-    """Deletes an object that its controller creates again; there is nothing to recover."""
+    """Deletes an object that its controller creates again, now and for the recovery."""
 
     def __init__(self, bed: Testbed, resource: str, name: str) -> None:
         super().__init__(bed, resource, name, namespace=_NAMESPACE)

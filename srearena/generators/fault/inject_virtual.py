@@ -43,9 +43,9 @@ def missing_service(bed: Testbed, service: str, client: str) -> Fault:
 
 
 @fault("wrong_service_selector")
-def wrong_service_selector(bed: Testbed, service: str) -> Fault:
+def wrong_service_selector(bed: Testbed, service: str, label: str = "current_service_name") -> Fault:
     """A Service selects a label that its pods do not have."""
-    return Edit(bed, "services", service, lambda obj: obj["spec"]["selector"].update({"current_service_name": service}))
+    return Edit(bed, "services", service, lambda obj: obj["spec"]["selector"].update({label: service}))
 
 
 @fault("service_wrong_pod_selection")
@@ -261,30 +261,30 @@ def env_variable_shadowing(bed: Testbed, service: str, variable: str, value: str
 # Probes
 
 
-def _http_probe(**settings: Any) -> Obj:
-    return {"httpGet": {"path": "/healthz", "port": 8080, "scheme": "HTTP"}, **settings}
+def _http_probe(path: str, **settings: Any) -> Obj:
+    return {"httpGet": {"path": path, "port": 8080, "scheme": "HTTP"}, **settings}
 
 
 @fault("liveness_probe_misconfiguration")
-def liveness_probe_misconfiguration(bed: Testbed, service: str) -> Fault:
+def liveness_probe_misconfiguration(bed: Testbed, service: str, path: str = "/healthz") -> Fault:
     """A liveness probe requests a port or path that the program does not serve, so it is restarted repeatedly."""
 
     def change(obj: Obj) -> None:
         pod_spec(obj)["terminationGracePeriodSeconds"] = 0
         first_container(obj)["livenessProbe"] = _http_probe(
-            initialDelaySeconds=10, periodSeconds=10, failureThreshold=1
+            path, initialDelaySeconds=10, periodSeconds=10, failureThreshold=1
         )
 
     return workload_edit(bed, service, change)
 
 
 @fault("readiness_probe_misconfiguration")
-def readiness_probe_misconfiguration(bed: Testbed, service: str) -> Fault:
+def readiness_probe_misconfiguration(bed: Testbed, service: str, path: str = "/healthz") -> Fault:
     """A readiness probe requests what the program does not serve, so it never becomes ready."""
 
     def change(obj: Obj) -> None:
         first_container(obj)["readinessProbe"] = _http_probe(
-            initialDelaySeconds=10, periodSeconds=10, failureThreshold=1
+            path, initialDelaySeconds=10, periodSeconds=10, failureThreshold=1
         )
 
     return workload_edit(bed, service, change)
@@ -360,6 +360,10 @@ class DeleteVolumes(Fault):
         self._bed = bed
         self._service = service
         self._before: list[Obj] = []
+
+    @property
+    def changes(self) -> frozenset[str]:
+        return frozenset(str(volume["metadata"]["name"]) for volume in self._before)
 
     def inject(self) -> None:
         api, namespace = self._bed.kubernetes, self._bed.namespace

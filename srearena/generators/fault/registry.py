@@ -32,6 +32,11 @@ class Fault(ABC):
     target: tuple[str, str, str] | None = None
     """The one object it changes, if it is one: resource, namespace, name."""
 
+    @property
+    def changes(self) -> frozenset[str]:
+        """The names of the objects that it creates, edits or deletes."""
+        return frozenset() if self.target is None else frozenset({self.target[2]})
+
     @abstractmethod
     def inject(self) -> None: ...
 

@@ -13,21 +13,24 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from srearena.cluster import Cluster
+from srearena.generators.fault.authors import OPERATOR, Author
 from srearena.generators.fault.errors import FaultError
 from srearena.service.kubernetes import Kubernetes
 from srearena.service.waiting import wait_until
 
 _current_cluster: ContextVar[Cluster | None] = ContextVar("current_cluster", default=None)
+_current_author: ContextVar[Author] = ContextVar("current_author", default=OPERATOR)
 
 
 @contextmanager
-def target_cluster(cluster: Cluster) -> Iterator[None]:
-    """Set the cluster of injectors that are created without one, while the context lasts."""
-    token = _current_cluster.set(cluster)
+def target_cluster(cluster: Cluster, author: Author = OPERATOR) -> Iterator[None]:
+    """Set the cluster of injectors that are created without one, and the author of all, while the context lasts."""
+    token, author_token = _current_cluster.set(cluster), _current_author.set(author)
     try:
         yield
     finally:
         _current_cluster.reset(token)
+        _current_author.reset(author_token)
 
 
 def current_cluster() -> Cluster:
@@ -39,13 +42,14 @@ def current_cluster() -> Cluster:
 
 @dataclass(frozen=True)
 class Testbed:
-    """A namespace, its cluster, and the harness's client for it."""
+    """A namespace, its cluster, the harness's client for it, and the author of what is changed in it."""
 
     __test__ = False  # keep pytest from collecting it
 
     namespace: str
     cluster: Cluster
     kubernetes: Kubernetes = field(compare=False)
+    author: Author = field(default_factory=_current_author.get)
 
     @classmethod
     def of(cls, namespace: str, cluster: Cluster | None = None, kubernetes: Kubernetes | None = None) -> Testbed:

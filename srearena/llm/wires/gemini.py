@@ -39,4 +39,4 @@ class GeminiWire:
         return Reply(text, (), "end", Usage(count(used, "promptTokenCount"), count(used, "candidatesTokenCount")))
 
     def reader(self) -> StreamReader:
-        raise NotImplementedError("this format is not streamed")
+        raise InvalidResponse("the answer is streamed, and that was not requested", status=200)

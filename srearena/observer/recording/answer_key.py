@@ -29,6 +29,8 @@ _CATEGORIES = {
 _WORKLOAD_KINDS = ("Deployment", "StatefulSet", "DaemonSet", "Service", "Pod", "ReplicaSet")
 _ENTITY_LABELS = ("service_name", "service", "deployment", "statefulset", "daemonset", "pod", "node")
 _GENERATED = re.compile(r"-[a-z0-9]{5,10}(-[a-z0-9]{5})?$")
+_FLAG = "FeatureFlag"
+"""Not an object: a recording shows the config map that holds it."""
 _MOST_CHANGES = 4
 _LONGEST = 400
 
@@ -50,6 +52,15 @@ class Workloads:
                 if (selected := _selected(service, workloads)) is not None:
                     self._by_service[_name(service)] = selected
                     self.services.setdefault(selected, []).append(_name(service))
+
+    def is_component(self, entity: Entity) -> bool:
+        """Whether an object is one of these workloads, or a part of one."""
+        return entity.kind in _WORKLOAD_KINDS and self.component(entity.name) in self.kinds
+
+    def same_component(self, one: Entity, other: Entity) -> bool:
+        """Whether two objects are views of one workload: then one of them is the root, and the others its aliases."""
+        both = self.is_component(one) and self.is_component(other)
+        return both and self.component(one.name) == self.component(other.name)
 
     def component(self, name: str) -> str:
         """The workload of a Service, workload or pod name; the name itself where there is none."""
@@ -115,7 +126,7 @@ class GroundTruthBuilder:
 
     def root(self, entity: Entity) -> str:
         """Add a root cause and return its group."""
-        if entity.kind not in _WORKLOAD_KINDS:
+        if not self._workloads.is_component(entity):
             return self._group(entity.kind, entity.name, entity.namespace, root=True)
         parts = self.component(self._workloads.component(entity.name))
         group = self._group(entity.kind, entity.name, entity.namespace, root=True)
@@ -160,22 +171,21 @@ def answer_key(
     if not problem.roots:
         return key.document(propagations=[], alerts=[], fault=[], recommended_actions=[])
     roots = {key.root(entity): entity for entity in problem.roots}
-    _alias_declared_sources(problem, key, roots)
-    steps = _steps(problem, key, roots, propagation, workloads, pods)
+    members: dict[str, Entity] = {}
+    for origin in problem.origins:
+        first, *others = origin.members
+        members[key.root(first)] = first
+        for entity in others:
+            if entity.kind != _FLAG and not workloads.same_component(entity, first):
+                members[key.root(entity)] = entity
+                key.add_alias(key.root(entity), key.root(first))
+    steps = _steps(problem, key, members, propagation, workloads, pods)
     return key.document(
         propagations=steps,
         alerts=[_alert(key, workloads, propagation, labels) for labels in fired],
         fault=_faults(problem, before, after, roots),
         recommended_actions=_actions(problem),
     )
-
-
-def _alias_declared_sources(problem: Problem, key: GroundTruthBuilder, roots: Mapping[str, Entity]) -> None:
-    """Where a problem declares a source of its root (a flag in a config map), make it an alias of the root."""
-    targets = {target for _, target in problem.propagation}
-    for source, target in problem.propagation:
-        if source not in targets and source not in problem.roots and target in problem.roots:
-            key.add_alias(key.root(source), next(group for group, entity in roots.items() if entity == target))
 
 
 def _steps(
@@ -190,12 +200,14 @@ def _steps(
     steps: list[Document] = []
     starts: dict[str, str] = {}
     for group, entity in roots.items():
-        if entity.kind in _WORKLOAD_KINDS:
+        if workloads.is_component(entity):
             name = workloads.component(entity.name)
             starts[name] = group
             if name in pods:
                 effect = f"pods of {name} are not ready: {pods[name]}"
                 steps.append(_step(group, key.component(name)["Pod"], cause, effect))
+            continue
+        if entity not in problem.roots:
             continue
         declared = [workloads.component(t.name) for s, t in problem.propagation if s == entity]
         observed = [name for name in declared if name in propagation.affected or name in pods]

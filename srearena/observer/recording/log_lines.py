@@ -1,4 +1,4 @@
-"""Parsing severity and trace id from log lines.
+"""Parsing severity, trace id and span id from log lines.
 
 The usual formats of log collectors: a level field, klog's letter, MongoDB's `"s":"E"`, or a bare word near the
 beginning. A line without any has no severity.
@@ -48,6 +48,7 @@ _FORMATS = (
     re.compile(r"^(?:\S+ ){0,3}(error|fatal|panic|warning)\b:?", re.IGNORECASE),
 )
 _TRACE_ID = re.compile(r"""trace_?id["']?\s*[=:]\s*["']?([0-9a-f]{16,32})\b""", re.IGNORECASE)
+_SPAN_ID = re.compile(r"""span_?id["']?\s*[=:]\s*["']?([0-9a-f]{16})\b""", re.IGNORECASE)
 
 
 def severity(line: str) -> str:
@@ -62,4 +63,9 @@ def severity(line: str) -> str:
 
 def trace_id(line: str) -> str:
     match = _TRACE_ID.search(line)
+    return match[1] if match else ""
+
+
+def span_id(line: str) -> str:
+    match = _SPAN_ID.search(line)
     return match[1] if match else ""

@@ -8,7 +8,7 @@ from typing import Any
 
 from srearena.observer.log_api import LogApi
 from srearena.observer.metric_api import MetricApi
-from srearena.observer.recording.log_lines import SEVERITIES, severity, trace_id
+from srearena.observer.recording.log_lines import SEVERITIES, severity, span_id, trace_id
 from srearena.observer.recording.raw_files import (
     LOG_COLUMNS,
     LOGS,
@@ -66,6 +66,7 @@ def write_logs(source: LogApi, window: Window, files: RawFiles, deployment_of: D
                 line,
                 resource,
                 TraceId=trace_id(line),
+                SpanId=span_id(line),
                 SeverityText=level,
                 SeverityNumber=str(SEVERITIES.get(level, 0)),
                 ServiceName=service,

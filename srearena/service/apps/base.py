@@ -21,6 +21,7 @@ from srearena.service.deployment import apply_all, remove_all
 from srearena.service.errors import ApplicationError, NotReady, TimedOut
 from srearena.service.frontend import Frontend, Objectives
 from srearena.service.helm import Helm, HelmConfig
+from srearena.service.journeys import Journey
 from srearena.service.kubernetes import Kubernetes
 from srearena.service.manifests import Manifest, images_of, read_manifests
 from srearena.service.readiness import not_ready
@@ -59,6 +60,11 @@ class Application:
     def facts(self) -> dict[str, Any]:
         """The metadata that is shown to the agent."""
         return {key: value for key, value in self.metadata.items() if key != _HIDDEN}
+
+    @property
+    def journeys(self) -> tuple[Journey, ...]:
+        """What its users do from end to end; declared in `journeys.py` beside the application."""
+        return ()
 
     @property
     def model_path(self) -> Path | None:

@@ -90,6 +90,10 @@ SOCKETS: Final[Mapping[str, Callable[[Backend, sockets.WebSocket], Awaitable[Non
     "pods/portforward": port_forwards.forward,
 }
 
+_METHODS: Final = {"create": "POST", "update": "PUT"}
+"""Verbs whose name in metrics is that of the HTTP method."""
+_CONNECTIONS: Final = frozenset(("exec", "attach", "portforward", "proxy"))
+
 
 class NoSuchPath(Exception):
     """Unknown path; a plain-text response, as by Go's mux."""
@@ -154,7 +158,8 @@ class Application:
         info = request.info
         if info.is_resource and request.status:
             scope = "resource" if info.name else "namespace" if info.namespace else "cluster"
-            about = (info.verb.upper(), info.group, info.version, info.resource, info.subresource, scope)
+            verb = "CONNECT" if info.subresource in _CONNECTIONS else _METHODS.get(info.verb, info.verb.upper())
+            about = (verb, info.group, info.version, info.resource, info.subresource, scope)
             self._backend.world.api_requests[*about, str(request.status)] += 1
 
     def _audit_id(self) -> str:

@@ -1,7 +1,7 @@
 """Authentication: client certificates, bearer tokens, and impersonation.
 
 Anonymous requests are refused. A credential that does not hold is never replaced by a weaker one: a bad token is
-a 401 even on a connection with a good certificate.
+a 401 even on a connection with a good certificate. Requests in progress end when their service account is deleted.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from typing import Final
 from urllib.parse import unquote
 
 from srearena.cluster.embedded.api.certificates import CertificateAuthority
+from srearena.cluster.embedded.api.connections import Connection
 from srearena.cluster.embedded.api.requests import Request
-from srearena.cluster.embedded.objects import Obj
+from srearena.cluster.embedded.objects import Obj, uid_of
 from srearena.cluster.embedded.registry.errors import BadRequest, Unauthorized
 from srearena.cluster.embedded.registry.identity import AUTHENTICATED, User
 from srearena.cluster.embedded.registry.tokens import TokenIssuer, TokenRefused
+from srearena.cluster.embedded.store import Change, Store
 
 _SOCKET_TOKEN: Final = "base64url.bearer.authorization.k8s.io."
 
@@ -79,19 +81,52 @@ def _authenticated(user: User) -> User:
     return User(user.name, (*user.groups, AUTHENTICATED), user.uid, user.extra)
 
 
+class AccountConnections:
+    """The open connections of service accounts; the requests in progress of an account end with the account.
+
+    Credentials are checked once per request. A watch, an `exec` or a port-forward would outlive a deleted account.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._connections: dict[str, dict[Connection, None]] = {}
+        store.subscribe(self._changed, "serviceaccounts")
+
+    def add(self, uid: str, connection: Connection) -> None:
+        known = self._connections.setdefault(uid, {})
+        if connection in known:
+            return
+        known[connection] = None
+
+        def remove() -> None:
+            known.pop(connection, None)
+            if not known and self._connections.get(uid) is known:
+                del self._connections[uid]
+
+        connection.on_lost(remove)
+
+    def _changed(self, change: Change) -> None:
+        if change.type == "DELETED":
+            for connection in list(self._connections.get(uid_of(change.new), ())):
+                connection.abort_request()
+
+
 class Authenticator:
-    def __init__(self, credentials: Credentials, issuer: TokenIssuer) -> None:
+    def __init__(self, credentials: Credentials, issuer: TokenIssuer, store: Store) -> None:
         self._credentials = credentials
         self._issuer = issuer
+        self._accounts = AccountConnections(store)
 
     def authenticate(self, request: Request) -> User:
         """The user of a request; Unauthorized without valid credentials."""
         header = request.header("authorization")
         scheme, _, token = header.partition(" ")
         token = token.strip() if scheme.lower() == "bearer" else _socket_token(request)
-        if token:
-            return self.user_of_token(token)
         connection = request.connection
+        if token:
+            user = self.user_of_token(token)
+            if user.uid and connection is not None:
+                self._accounts.add(user.uid, connection)
+            return user
         if connection is not None and connection.common_name:
             return User(connection.common_name, (*connection.organizations, AUTHENTICATED))
         raise Unauthorized

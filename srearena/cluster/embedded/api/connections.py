@@ -36,10 +36,11 @@ _log.propagate = False
 class Connection:
     """One client's connection, as requests on it see it (`scope["extensions"]["srearena.connection"]`)."""
 
-    __slots__ = ("_lost_callbacks", "_transport", "common_name", "lost", "organizations")
+    __slots__ = ("_in_use", "_lost_callbacks", "_transport", "common_name", "lost", "organizations")
 
-    def __init__(self, transport: asyncio.Transport) -> None:
+    def __init__(self, transport: asyncio.Transport, in_use: Callable[[], bool] = lambda: True) -> None:
         self._transport = transport
+        self._in_use = in_use
         self._lost_callbacks: list[Callable[[], object]] = []
         self.lost = False
         self.common_name = ""
@@ -73,6 +74,11 @@ class Connection:
         """Drop the connection at once, whatever is still unsent."""
         self._transport.abort()
 
+    def abort_request(self) -> None:
+        """Drop the connection if a request is in progress; the client may be about to reuse an idle one."""
+        if self._in_use():
+            self.abort()
+
 
 class HttpConnection(HttpToolsProtocol):
     """HTTP/1.1 with the limits above."""
@@ -90,7 +96,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._connection = Connection(transport)
+        self._connection = Connection(transport, self._has_request)
         self._deadline = self.loop.call_later(REQUEST_SECONDS, transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -137,6 +143,9 @@ class HttpConnection(HttpToolsProtocol):
     def resume_writing(self) -> None:
         super().resume_writing()
         self._cancel(self._stalled)
+
+    def _has_request(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
 
     def _refuse_headers(self) -> None:
         text = b"431 Request Header Fields Too Large"

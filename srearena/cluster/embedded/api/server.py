@@ -41,7 +41,7 @@ class ApiServer:
         issuer = TokenIssuer(world.clock, world.store, world.randomness)
         self.backend = Backend(
             world=world,
-            authenticator=Authenticator(credentials, issuer),
+            authenticator=Authenticator(credentials, issuer, world.store),
             authorizer=Authorizer(world.store),
             issuer=issuer,
             discovery=Discovery(world.registry.resources, lambda: f"{HOST}:{self.port}"),

@@ -7,6 +7,8 @@ with 503, is stale in discovery, and keeps namespaces from ending, as on a real 
 
 from __future__ import annotations
 
+from collections import Counter
+
 from srearena.cluster.embedded.controllers.controller import Controller
 from srearena.cluster.embedded.objects import Obj, dig, name_of, namespace_of, with_condition
 from srearena.cluster.embedded.registry.identity import SUPERUSERS, User
@@ -63,6 +65,10 @@ class ApiServices(Controller):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self.client = world.client(User("system:apiserver", (SUPERUSERS,)), "kube-apiserver")
+        self.unavailable: dict[str, bool] = {}
+        """By API service: whether it is unavailable."""
+        self.unavailable_count: Counter[tuple[str, str]] = Counter()
+        """By API service and reason: how often it became unavailable."""
 
     def start(self) -> None:
         for group, versions in self.world.registry.resources.groups().items():
@@ -103,8 +109,14 @@ class ApiServices(Controller):
             return
         verdict = self._verdict(found) if found is not None else (True, "", "")
         self._serve(group, version, registered=found is not None, available=verdict[0])
-        if found is not None:
-            self._write(found, verdict)
+        if found is None:
+            self.unavailable.pop(key, None)
+            return
+        available, reason, _ = verdict
+        if not available and not self.unavailable.get(key):
+            self.unavailable_count[key, reason] += 1
+        self.unavailable[key] = not available
+        self._write(found, verdict)
 
     def _is_custom(self, group: str, version: str) -> bool:
         return any(

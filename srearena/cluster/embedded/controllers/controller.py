@@ -43,6 +43,8 @@ class Controller(ABC):
         self.recorder = Recorder(world, self.source or self.name, user, field_manager=CONTROLLER_MANAGER)
         self.added = self.retried = 0
         """Counters: keys queued, and retries after failures."""
+        self.watched: dict[str, float] = {}
+        """Resources it has an informer of, and since when."""
         self._planned: dict[str, Timer] = {}
         self._failures: dict[str, int] = {}
 
@@ -56,6 +58,7 @@ class Controller(ABC):
     def watch(self, resource: str, keys: KeysOf | None = None) -> None:
         """Queue the keys of an object (by default its own) whenever it changes."""
         keys_of = keys or (lambda obj: (key_of(obj),))
+        self.watched.setdefault(resource, self.clock.now)
 
         def on_change(change: Change) -> None:
             for key in keys_of(change.new):
@@ -82,6 +85,11 @@ class Controller(ABC):
             planned.cancel()
         self.added += 1
         self._planned[key] = self.clock.after(delay, self._look, key)
+
+    def depth(self) -> int:
+        """Return the number of keys that are ready for a worker; those that wait for a delay are not."""
+        soon = self.clock.now + REACTION_SECONDS
+        return sum(timer.when <= soon for timer in self._planned.values()) if self._planned else 0
 
     def _look(self, key: str) -> None:
         self._planned.pop(key, None)

@@ -19,6 +19,7 @@ from srearena.cluster.embedded.kubelet.reasons import (
     INVALID_IMAGE_NAME,
     NotStarted,
 )
+from srearena.cluster.embedded.kubelet.statistics import Statistics
 from srearena.cluster.embedded.machine.images.catalogue import PullError
 from srearena.cluster.embedded.machine.images.store import Image, ImageStore
 from srearena.cluster.embedded.objects import Obj, namespace_of, uid_of
@@ -28,8 +29,9 @@ Say = Callable[[str, str, str], None]
 
 
 class ImagePuller:
-    def __init__(self, clock: Clock, client: Client, images: ImageStore) -> None:
+    def __init__(self, clock: Clock, client: Client, images: ImageStore, statistics: Statistics) -> None:
         self._clock = clock
+        self._statistics = statistics
         self._client = client
         self._images = images
         self._back_off = BackOff(clock)
@@ -60,13 +62,16 @@ class ImagePuller:
             earlier = self._last_errors.get(key)
             raise NotStarted(IMAGE_PULL_BACK_OFF, f"{message}: {earlier}" if earlier else message)
         say("Normal", "Pulling", f'Pulling image "{name}"')
+        began = self._clock.now
         try:
             pulled = await self._images.pull(reference, self._credentials(pod))
         except PullError as error:
+            self._statistics.ran("pull_image", self._clock.now - began, failed=True)
             say("Warning", "Failed", f'Failed to pull image "{name}": {error}')
             self._back_off.next(key, self._clock.now)
             self._last_errors[key] = f"{ERR_IMAGE_PULL}: {error}"
             raise NotStarted(ERR_IMAGE_PULL, str(error)) from None
+        self._statistics.ran("pull_image", self._clock.now - began)
         took, in_all = _milliseconds(pulled.seconds), _milliseconds(pulled.seconds_in_all)
         say(
             "Normal",

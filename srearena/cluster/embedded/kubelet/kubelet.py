@@ -22,6 +22,7 @@ from srearena.cluster.embedded.kubelet.pods.admission import Commitments, Reject
 from srearena.cluster.embedded.kubelet.pods.fields import FieldSources
 from srearena.cluster.embedded.kubelet.pods.status import FINISHED
 from srearena.cluster.embedded.kubelet.pods.worker import PodWorker, WorkerState
+from srearena.cluster.embedded.kubelet.statistics import Statistics
 from srearena.cluster.embedded.kubelet.volumes.projections import Projector, TokenProvider
 from srearena.cluster.embedded.kubelet.volumes.refresh import VolumeRefresh
 from srearena.cluster.embedded.kubelet.volumes.volumes import PersistentStorage, VolumePlugins
@@ -98,9 +99,10 @@ class Kubelet:
 
     def _reset(self) -> None:
         """Initialise the state that a kubelet loses when it is restarted."""
+        self.statistics = Statistics(self.clock.now)
         self.crash_back_off = BackOff(self.clock)
         self._commitments = Commitments()
-        self.puller = ImagePuller(self.clock, self.client, self.machine.images)
+        self.puller = ImagePuller(self.clock, self.client, self.machine.images, self.statistics)
 
     # --- lifecycle ------------------------------------------------------------------------------------------------
 
@@ -297,6 +299,7 @@ class Kubelet:
         sandbox = self.machine.sandboxes.pop(worker.uid, None)
         if sandbox is not None:
             sandbox.release()
+            self.statistics.changed_cgroups("destroy")
         self.machine.volumes.pop(worker.uid, None)
         worker.disk.take(-worker.disk.used)
         self.puller.forget(worker.pod)

@@ -105,6 +105,8 @@ class Machine:
         """Factor of the disk latency."""
         self.disk_reserve = 0.0
         """The configured eviction threshold of the disk as a share, beyond the kubelet's default."""
+        self.oom_kills = 0
+        """Processes that the kernel killed since the machine exists because a container was out of memory."""
         self.memory_ballast = 0
         """Bytes of memory used by processes outside of pods."""
         self.files = host_tree(spec.name)

@@ -156,6 +156,9 @@ class Dialer:
             delay += size / quality.bandwidth
         if quality.lost:
             delay += self._resending(packets, quality.lost, current.round_trip + quality.delay)
+            sending = path.host if back else source
+            if sending is not None:
+                sending.sockets.carried.lost_packets += packets * quality.lost / (1 - min(quality.lost, 0.9))
         yield delay
         target = path.host
         if target is not None and target.sockets is not source.sockets:

@@ -157,3 +157,22 @@ class Links:
             if impairment.applies(target, address, source, source.address):
                 reverse = reverse.and_then(impairment.quality)
         return forward, reverse
+
+
+def netem_text(quality: Quality) -> str:
+    """Return the parameters of `tc netem` that give this quality; empty for a healthy link."""
+    parts: list[str] = []
+    if quality.delay:
+        jitter = f"  {_milliseconds(quality.jitter)}" if quality.jitter else ""
+        parts.append(f"delay {_milliseconds(quality.delay)}{jitter}")
+    if quality.loss:
+        parts.append(f"loss {quality.loss * 100:g}%")
+    if quality.corruption:
+        parts.append(f"corrupt {quality.corruption * 100:g}%")
+    if quality.bandwidth:
+        parts.append(f"rate {quality.bandwidth * 8 / 1000:g}Kbit")
+    return " ".join(parts)
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds:g}s" if seconds >= 1 else f"{seconds * 1000:g}ms"

@@ -20,7 +20,7 @@ from srearena.cluster.embedded.network.external_hosts import ExternalHosts
 from srearena.cluster.embedded.network.fabric import Fabric
 from srearena.cluster.embedded.network.forecast import Forecast, Forecasts
 from srearena.cluster.embedded.network.hosts import Host
-from srearena.cluster.embedded.network.links import Impairment, Links, Quality, Scope
+from srearena.cluster.embedded.network.links import Impairment, Links, Quality, Scope, netem_text
 from srearena.cluster.embedded.network.network_client import NetworkClient
 from srearena.cluster.embedded.network.resolv import HOST_HOSTS, HOST_RESOLV_CONF
 from srearena.cluster.embedded.network.resolver import NameServers, Resolver
@@ -86,6 +86,7 @@ class Network:
         """Attach a node; the client is for processes that run on it outside of pods (the kubelet's probes)."""
         self.detach_node(name)
         host = self.fabric.hosts.attach_node(name, sockets, pod_cidr)
+        sockets.tracked = lambda: self._tracked(name)
         client = self._clients[host] = NetworkClient(self, host, HOST_RESOLV_CONF, HOST_HOSTS)
         return client
 
@@ -108,10 +109,18 @@ class Network:
         if before is not None:
             self.links.repair(before)
         quality = Quality(delay, jitter, loss, corruption, bandwidth=bandwidth)
+        hosts = self.fabric.hosts
+        for host in hosts.pods.values() if pod else [hosts.nodes[node]] if node in hosts.nodes else []:
+            if not pod or f"{host.pod_namespace}/{host.pod_name}" == pod:
+                host.sockets.discipline = netem_text(quality)
         if quality.is_healthy:
             return
         scope = Scope.of(pods=[pod]) if pod else Scope.of(nodes=[node])
         self._shaped[node, pod] = self.links.impair(Impairment(quality, scope))
+
+    def _tracked(self, node: str) -> tuple[int, int]:
+        table = self.fabric.flows.table(node)
+        return table.count(self.fabric.clock.now), table.limit
 
     def attach_pod(self, pod: Obj, sockets: NetworkNamespace) -> NetworkClient:
         """Attach a pod whose sandbox is ready; the client is the network interface of its containers.
@@ -122,6 +131,8 @@ class Network:
         host = self.fabric.hosts.attach_pod(pod, sockets)
         if not host.host_network:
             self.fabric.flows.configure(host, pod)
+            # The kernel counts per namespace; the limit is the node's.
+            sockets.tracked = lambda: (len(sockets.connections), self._tracked(host.node)[1])
         hosts = hosts_file(pod, host.address, dig(pod, "spec", "hostname") or name_of(pod))
         client = self._clients[host] = NetworkClient(self, host, resolver_file(pod), hosts)
         return client

@@ -26,6 +26,7 @@ from srearena.cluster.embedded.scheduler.node_state import ClusterState, NodeSta
 from srearena.cluster.embedded.scheduler.preemption import Plan, find_plan, not_eligible, reasons_told
 from srearena.cluster.embedded.scheduler.queue import SchedulingQueue, Waiting
 from srearena.cluster.embedded.scheduler.scores import best
+from srearena.cluster.embedded.scheduler.statistics import Statistics
 from srearena.cluster.embedded.scheduler.topology import picture, spreads
 from srearena.cluster.embedded.scheduler.volumes import (
     SELECTED_NODE,
@@ -60,6 +61,7 @@ class Scheduler:
         self._awake = False
         self._nominated: dict[str, tuple[str, PodInfo]] = {}
         self.queue = SchedulingQueue(world.clock, self._wake)
+        self.statistics = Statistics(_DECISION_SECONDS)
 
     def start(self) -> None:
         self._world.on_change("pods", self._pod_changed)
@@ -75,6 +77,7 @@ class Scheduler:
         pod, old = change.new, change.old
         if change.type == "DELETED":
             self.queue.forget(uid_of(pod))
+            self.statistics.forget(uid_of(pod))
             self._nominated.pop(uid_of(pod), None)
             if occupies(pod):
                 self.queue.happened("pod-gone")
@@ -112,6 +115,7 @@ class Scheduler:
         if dig(pod, "spec", "schedulingGates"):
             return
         priority = dig(pod, "spec", "priority", default=0)
+        self.statistics.queued(uid_of(pod), self._clock.now)
         self.queue.add(Waiting(namespace_of(pod), name_of(pod), uid_of(pod), priority, self._clock.now))
 
     def _wake(self) -> None:
@@ -137,6 +141,7 @@ class Scheduler:
     # One decision
 
     def _place(self, pod: Obj, waiting: Waiting) -> None:
+        self.statistics.began(waiting.uid)
         info = PodInfo.of(pod)
         nodes = self._state.nodes
         needs = volume_needs(pod, self._store)
@@ -254,6 +259,7 @@ class Scheduler:
             self._clock.after(_BINDING_POLL, self._check_volumes, placed, node, deadline)
             return
         self._give_back(node, pod)
+        self.statistics.failed("error")
         self._tell(
             pod, "SchedulerError", f'running PreBind plugin "VolumeBinding": binding volumes: {trouble}', nominated=""
         )
@@ -279,10 +285,15 @@ class Scheduler:
 
     def _bind(self, pod: Obj, node: str) -> None:
         self._nominated.pop(uid_of(pod), None)
+        requests = self._client.requests
         try:
             bind(self._world.registry, namespace_of(pod), name_of(pod), node)
-        except ApiError:
+        except ApiError as error:
+            requests["POST", "pods", "binding", error.code] += 1
+            self.statistics.failed("error")
             return
+        requests["POST", "pods", "binding", 201] += 1
+        self.statistics.bound(uid_of(pod), self._clock.now)
         message = f"Successfully assigned {namespace_of(pod)}/{name_of(pod)} to {node}"
         self._recorder.event(pod, "Normal", "Scheduled", "Binding", message)
 
@@ -355,6 +366,7 @@ class Scheduler:
         *,
         nominated: str | None = None,
     ) -> None:
+        self.statistics.failed("unschedulable")
         self._tell(pod, "Unschedulable", message, nominated)
         self.queue.set_aside(waiting, helped_by | ({"pod-gone"} if nominated else frozenset()))
 

@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from srearena.cluster.embedded.telemetry.pipeline import Telemetry
-from srearena.cluster.embedded.telemetry.query_api import Params, QueryApi, Response
+from srearena.cluster.embedded.telemetry.query_api import FollowableApi, Following, Params, QueryApi, Response
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.telemetry.alerts.evaluation import Rules
@@ -25,18 +25,22 @@ class _LazyApi:
     def handle(self, method: str, path: str, params: Params) -> Response:
         return self._api().handle(method, path, params)
 
+    def follow(self, path: str, params: Params) -> Following | None:
+        api = self._api()
+        return api.follow(path, params) if isinstance(api, FollowableApi) else None
 
-def query_apis(telemetry: Telemetry) -> dict[str, QueryApi]:
+
+def query_apis(telemetry: Telemetry, prometheus_version: int = 3) -> dict[str, QueryApi]:
     @cache
     def rules() -> Rules:
         from srearena.cluster.embedded.telemetry.alerts.evaluation import Rules
 
-        return Rules(telemetry.metrics)
+        return Rules(telemetry.metrics, version=prometheus_version)
 
     def prometheus() -> QueryApi:
         from srearena.cluster.embedded.telemetry.metrics.api import PrometheusApi
 
-        return PrometheusApi(telemetry.metrics, telemetry.clock, rules(), telemetry.targets)
+        return PrometheusApi(telemetry.metrics, telemetry.clock, rules(), telemetry.targets, prometheus_version)
 
     def alertmanager() -> QueryApi:
         from srearena.cluster.embedded.telemetry.alerts.alertmanager_api import AlertmanagerApi

@@ -7,7 +7,7 @@ It reads stores and never waits, so a test can call one without a socket.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import orjson
 
@@ -20,6 +20,21 @@ TEXT = {"content-type": "text/plain; charset=utf-8"}
 
 class QueryApi(Protocol):
     def handle(self, method: str, path: str, params: Params) -> Response: ...
+
+
+class Following(Protocol):
+    """What is sent through a WebSocket, as it comes up."""
+
+    def message(self) -> bytes | None:
+        """Return what is new; nothing where nothing is."""
+
+
+@runtime_checkable
+class FollowableApi(Protocol):
+    """An API with a WebSocket."""
+
+    def follow(self, path: str, params: Params) -> Following | None:
+        """Return what follows at a path; None where there is no WebSocket or the parameters are invalid."""
 
 
 def first(params: Params, name: str, default: str = "") -> str:

@@ -2,12 +2,16 @@
 
 All require the same token, as a bearer token or as the password of any user, so that `http://user:token@host:port`
 works with clients that support nothing else. `before_request` advances virtual time before a query is evaluated.
+Responses are compressed where the client accepts it, and scripts of other origins may read those of Prometheus and
+Alertmanager, as by default in the real programs.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
+import gzip
 import hmac
 import logging
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
@@ -15,9 +19,10 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from srearena.cluster.embedded.listening import HOST, Listener
-from srearena.cluster.embedded.telemetry.query_api import QueryApi, Response, text_response
+from srearena.cluster.embedded.telemetry.query_api import FollowableApi, QueryApi, Response, text_response
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -27,7 +32,18 @@ Send = Callable[[Message], Awaitable[None]]
 MAX_BODY = 1 << 20
 """Bytes. Chosen: far above any query."""
 KEEP_ALIVE_SECONDS = 60
+COMPRESSED_FROM = 1024
+"""Bytes of a body from which on compressing it is worth the time. Chosen."""
+FOLLOWING_SECONDS = 0.5
+"""Real seconds between two looks at what a client follows. Chosen: Loki sends what is new about once a second."""
 _FORM = b"application/x-www-form-urlencoded"
+_CROSS_ORIGIN = frozenset(("prometheus", "alertmanager"))
+_CORS = {
+    "access-control-allow-headers": "Accept, Authorization, Content-Type, Origin",
+    "access-control-allow-methods": "GET, POST, OPTIONS",
+    "access-control-allow-origin": "*",
+    "access-control-expose-headers": "Date",
+}
 _UNAUTHORIZED = "Unauthorized: send the telemetry token as a bearer token, or as the password of any user\n"
 _log = logging.getLogger("srearena.telemetry")
 
@@ -45,7 +61,8 @@ class TelemetryServer:
         self.before_request: Callable[[], object] = lambda: None
         self._connection = connection
         self._endpoints = {
-            name: (_Endpoint(api, token, lambda: self.before_request()), Listener()) for name, api in apis.items()
+            name: (_Endpoint(api, token, lambda: self.before_request(), name in _CROSS_ORIGIN), Listener())
+            for name, api in apis.items()
         }
 
     def url(self, name: str) -> str:
@@ -56,7 +73,13 @@ class TelemetryServer:
 
     async def start(self) -> None:
         for endpoint, listener in self._endpoints.values():
-            await listener.start(endpoint, self._connection, timeout_keep_alive=KEEP_ALIVE_SECONDS, ws="none")
+            await listener.start(
+                endpoint,
+                self._connection,
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
+                ws=WebSocketsSansIOProtocol,
+                ws_per_message_deflate=False,
+            )
 
     async def stop(self) -> None:
         for _, listener in self._endpoints.values():
@@ -66,16 +89,32 @@ class TelemetryServer:
 class _Endpoint:
     """One API as an ASGI application."""
 
-    def __init__(self, api: QueryApi, token: str, before_request: Callable[[], object]) -> None:
+    def __init__(
+        self, api: QueryApi, token: str, before_request: Callable[[], object], cross_origin: bool = False
+    ) -> None:
         self._api = api
+        self._cross_origin = cross_origin
         self._token = token.encode()
         self._before_request = before_request
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await self._follow(scope, receive, send)
+            return
         if scope["type"] != "http":
             return
         status, headers, body = await self._respond(scope, receive)
-        names = {**headers, "content-length": str(len(body))}
+        names = dict(headers)
+        received: dict[bytes, bytes] = dict(scope["headers"])
+        if self._cross_origin:
+            names["vary"] = "Origin"
+            if b"origin" in received:
+                names |= _CORS
+        if len(body) >= COMPRESSED_FROM and b"gzip" in received.get(b"accept-encoding", b""):
+            names["content-encoding"] = "gzip"
+            names["vary"] = "Accept-Encoding, Origin" if self._cross_origin else "Accept-Encoding"
+            body = gzip.compress(body, compresslevel=1, mtime=0)
+        names["content-length"] = str(len(body))
         if status == 401:
             names["www-authenticate"] = 'Basic realm="telemetry"'
         wire = [(name.encode(), value.encode()) for name, value in names.items()]
@@ -84,6 +123,8 @@ class _Endpoint:
 
     async def _respond(self, scope: Scope, receive: Receive) -> Response:
         headers: dict[bytes, bytes] = dict(scope["headers"])
+        if self._cross_origin and scope["method"] == "OPTIONS":
+            return 204, {}, b""  # browsers ask without credentials what they may send
         if not self._admits(headers.get(b"authorization", b"")):
             return text_response(_UNAUTHORIZED, 401)
         params = _parameters(scope["query_string"])
@@ -100,6 +141,27 @@ class _Endpoint:
             _log.exception("a telemetry query failed: %s %s", scope["method"], scope["path"])
             return text_response("Internal Server Error\n", 500)
 
+    async def _follow(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send what comes up at a path through a WebSocket, until the client leaves."""
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        await receive()
+        following = None
+        if self._admits(headers.get(b"authorization", b"")) and isinstance(self._api, FollowableApi):
+            following = self._api.follow(scope["path"], _parameters(scope["query_string"]))
+        if following is None:
+            await send({"type": "websocket.close", "code": 1008})  # before it is accepted: a 403
+            return
+        await send({"type": "websocket.accept"})
+        leaving = asyncio.ensure_future(_disconnected(receive))
+        try:
+            while not leaving.done():
+                self._before_request()
+                if message := following.message():
+                    await send({"type": "websocket.send", "text": message.decode()})
+                await asyncio.wait([leaving], timeout=FOLLOWING_SECONDS)
+        finally:
+            leaving.cancel()
+
     def _admits(self, authorization: bytes) -> bool:
         scheme, _, credentials = authorization.partition(b" ")
         token = credentials.strip()
@@ -115,6 +177,11 @@ class _Endpoint:
 
 def _parameters(text: bytes) -> dict[str, list[str]]:
     return parse_qs(text.decode("utf-8", "replace"), keep_blank_values=True, errors="replace")
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "websocket.disconnect":
+        pass  # what clients send is of no interest
 
 
 async def _body(receive: Receive) -> bytes | None:

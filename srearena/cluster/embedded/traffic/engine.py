@@ -19,14 +19,18 @@ from srearena.cluster.embedded.network.network import Network
 from srearena.cluster.embedded.network.routes import Path
 from srearena.cluster.embedded.programs.datastores.datastore import Broker
 from srearena.cluster.embedded.traffic.counters import SpanCounters
+from srearena.cluster.embedded.traffic.data_handlers import Visit
 from srearena.cluster.embedded.traffic.fluid_model import MAX_CORES, FluidModel, SavedCalls
 from srearena.cluster.embedded.traffic.graph import Call, Graph, Node
 from srearena.cluster.embedded.traffic.graph_builder import GraphBuilder
 from srearena.cluster.embedded.traffic.load import Consumer, Driver, jittered
+from srearena.cluster.embedded.traffic.load_samples import LoadSamples
 from srearena.cluster.embedded.traffic.network_volume import interface_volumes
+from srearena.cluster.embedded.traffic.requests_with_data import RequestsWithData
 from srearena.cluster.embedded.traffic.routing import find_operation, keeps_route
 from srearena.cluster.embedded.traffic.servers import Instance, Server, Store
 from srearena.cluster.embedded.traffic.spans import Span
+from srearena.cluster.embedded.traffic.store_tally import StoreTally
 from srearena.cluster.embedded.traffic.walks import Result, Walker
 from srearena.cluster.embedded.world import World
 
@@ -52,6 +56,7 @@ class Traffic:
         self.drivers: dict[Process, Driver] = {}
         self.consumers: list[Consumer] = []
         self.counters = SpanCounters()
+        self.store_tally = StoreTally()
         self.on_trace: list[Callable[[list[Span]], object]] = []
         self.fluid: FluidModel | None = None
         self.requests = 0.0
@@ -63,6 +68,10 @@ class Traffic:
         self._requested_routes: dict[tuple[Process, str, str], None] = {}
         self._roots: list[Node] = []
         self._random = world.randomness.stream("traffic")
+        self.requests_with_data = RequestsWithData(
+            network, self.clock, world.randomness.stream("application data"), self.instances
+        )
+        self.load_samples = LoadSamples(world.randomness.stream("load samples"), self.requests_with_data.sample)
         self._poisson = np.random.Generator(np.random.PCG64(self._random.getrandbits(64)))
         self._ticking = False
         self._pending_seconds = 0.0
@@ -149,11 +158,13 @@ class Traffic:
         # Consumers poll at every tick.
         self._steady = fluid.is_steady and not self.consumers
         self.counters.count(fluid, self._rows, seconds)
+        self.store_tally.add(fluid, seconds)
         for driver in self.drivers.values():
             driver.record(fluid, seconds)
         self._account(fluid, seconds)
         self._publish(fluid, seconds)
         self._apply_call_failures(fluid, seconds)
+        self.requests_with_data.deliver(self.consumers)
 
     def _current_model(self) -> FluidModel:
         """Return the fluid model, rebuilt if it is stale."""
@@ -199,6 +210,8 @@ class Traffic:
         self._roots = list(graph.roots)
         self.fluid = FluidModel(graph, self._saved_calls)
         self._rows = self.counters.rows_of(self.fluid)
+        self.store_tally.follow(self.fluid)
+        self.load_samples.follow(self._roots, self.clock.now)
         self._built_for = (self.network.epoch, self._version)
         self._built_at = self.clock.now
         self._publish_calls = [call for call in graph.calls if call.step.publish is not None]
@@ -286,11 +299,13 @@ class Traffic:
         for cache in fluid.graph.caches:
             rate = float(fluid.call_rates[cache.lookup.index]) * (1 - float(fluid.call_fails[cache.lookup.index]))
             stores = cache.stores if cache.fill else []
-            for store in stores:
-                cold = 1 - store.warm_shares.get(cache.name, 0.0)
-                store.warm_shares[cache.name] = 1 - cold * float(
-                    np.exp(-rate * cache.keys * seconds / cache.space / len(stores))
-                )
+            for store in cache.stores:
+                store.forget_losses()
+                warm = store.warm_shares.get(cache.name, 0.0)
+                if store in stores:
+                    filled = float(np.exp(-rate * cache.keys * seconds / cache.space / len(stores)))
+                    warm = store.warm_shares[cache.name] = 1 - (1 - warm) * filled
+                self.store_tally.add_lookups(cache, store, rate * seconds / len(cache.stores), warm)
 
     def _account_instance(
         self, server: Instance, work: float, in_flight: float, fluid: FluidModel, seconds: float
@@ -389,6 +404,7 @@ class Traffic:
     def _sample(self, fluid: FluidModel) -> None:
         if not fluid.node_count:
             return
+        self.load_samples.tick(fluid, self._rates, self.clock.now, TICK)  # type: ignore[arg-type]
         walker = Walker(fluid, self._random)
         busy = [(node, float(rate)) for node, rate in zip(self._roots, self._rates, strict=True) if rate > 0]
         self.requests += sum(rate for _, rate in busy) * TICK
@@ -408,7 +424,7 @@ class Traffic:
                 for listener in self.on_trace:
                     listener(spans)
 
-    def request(self, instance: Instance, method: str, path: str) -> tuple[Result, Node] | None:
+    def request(self, instance: Instance, method: str, path: str) -> tuple[Result, Node, list[Visit]] | None:
         """Walk one request from outside the load; None where the program serves no such route."""
         found = find_operation(instance.program, "http", f"{method} {path}")
         if found is None:
@@ -423,7 +439,7 @@ class Traffic:
         if spans and not operation.health:
             for listener in self.on_trace:
                 listener(spans)
-        return result, node
+        return result, node, walker.visits
 
     def _node(self, instance: Instance, name: str, route: str) -> Node | None:
         key = (instance.process, name, route)

@@ -428,13 +428,16 @@ class GraphBuilder:
         if store is None:
             store = self.stores[owner] = Store(owner, path.host, model, protocol)
         verb = call.operation.split(None, 1)[0]
-        key = (store.key, verb, "")
+        step = call.step
+        key = (store.key, verb, step.statement)
         found = self._nodes.get(key)
         if found is None:
-            latency = cost.latency * (_disk_factor(owner) if protocol in _ON_DISK else 1.0)
-            mean = cost.cpu + latency
+            cpu = cost.cpu if step.cpu is None else step.cpu
+            latency = cost.latency if step.latency is None else step.latency
+            latency *= _disk_factor(owner) if protocol in _ON_DISK else 1.0
+            variance = ((cpu + latency) * cost.spread) ** 2
             found = self._nodes[key] = Node(
-                store, verb, "", None, cost.cpu, latency, (mean * cost.spread) ** 2, 0.0, "", call.step.payload
+                store, verb, step.statement, None, cpu, latency, variance, 0.0, "", step.payload
             )
         return found
 

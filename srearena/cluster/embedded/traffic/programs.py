@@ -28,6 +28,7 @@ from srearena.cluster.embedded.programs.registry import Programs
 from srearena.cluster.embedded.programs.serving import stop_signal
 from srearena.cluster.embedded.programs.timestamps import stamp
 from srearena.cluster.embedded.traffic.blueprint_workload import WorkloadGenerator
+from srearena.cluster.embedded.traffic.data_handlers import StoreFailed, handler_for
 from srearena.cluster.embedded.traffic.engine import Traffic
 from srearena.cluster.embedded.traffic.locust import statistics
 from srearena.cluster.embedded.traffic.routing import find_operation
@@ -50,6 +51,7 @@ class ModelledProgram(TrafficProgram):
     """The programs of one image; the command selects one of them."""
 
     models: ClassVar[tuple[ProgramModel, ...]] = ()
+    application: ClassVar[str] = ""
 
     def model_for(self, binary: str) -> ProgramModel | None:
         named = {model.command.rpartition("/")[2]: model for model in self.models if model.command}
@@ -62,15 +64,16 @@ class ModelledProgram(TrafficProgram):
         if model is None:
             await process.error(f"{process.binary}: unknown program\n")
             return 127
-        return await ProgramRun(process, model, self.working_dir, self.traffic).run()
+        return await ProgramRun(process, model, self.working_dir, self.traffic, self.application).run()
 
 
 class ProgramRun:
     """One run of one program."""
 
-    def __init__(self, process: Process, model: ProgramModel, workdir: str, traffic: Traffic) -> None:
+    def __init__(self, process: Process, model: ProgramModel, workdir: str, traffic: Traffic, application: str) -> None:
         self.process = process
         self.model = model
+        self.application = application
         self.workdir = workdir
         self.traffic = traffic
 
@@ -87,7 +90,7 @@ class ProgramRun:
             instance = Instance(process, host, model, Settings({}))
             instance.write_log((model.config.missing if model.config is not None else "") or "{error}", error=problem)
             return 1
-        instance = Instance(process, host, model, settings)
+        instance = Instance(process, host, model, settings, self.application)
         listeners: list[Listener] = []
         startup = Startup(instance, self.traffic.network)
         early = next((number for number, step in enumerate(model.start) if step.listen), len(model.start))
@@ -163,7 +166,7 @@ class RequestHandler:
         response = self.traffic.request(instance, request.method, request.target)
         if response is None:
             return HttpResponse.text("404 page not found\n", 404)
-        result, node = response
+        result, node, visits = response
         await process.sleep(result.seconds)
         operation = node.operation
         if operation is None:
@@ -171,10 +174,19 @@ class RequestHandler:
         if self._unhealthy(operation.health):
             return HttpResponse.text("unhealthy\n", 503)
         if not result.ok:
-            body = instance.fill(operation.failure_body, error=result.error)
-            return HttpResponse(result.status, body.encode(), {"Content-Type": "text/plain; charset=utf-8"})
+            return self._failed(operation, result.status, result.error)
+        handler = handler_for(visits)
+        if handler is not None:
+            try:
+                return self.traffic.requests_with_data.handle(handler, request, visits)
+            except StoreFailed as problem:
+                return self._failed(operation, operation.status, str(problem))
         body = operation.body if operation.body is not None else json.dumps({"status": "ok"})
         return HttpResponse(200, instance.fill(body).encode(), {"Content-Type": operation.content_type})
+
+    def _failed(self, operation: Operation, status: int, error: str) -> HttpResponse:
+        body = self.instance.fill(operation.failure_body, error=error)
+        return HttpResponse(status, body.encode(), {"Content-Type": "text/plain; charset=utf-8"})
 
     def _healthy(self, operation: Operation) -> HttpResponse:
         if self._unhealthy(True):
@@ -213,7 +225,7 @@ def register_model(model: ApplicationModel, catalogue: Catalogue, programs: Prog
         catalogue.register_images(image, tags=(tag for one in models for tag in one.tags), size=_IMAGE_SIZE)
         names = _repository_names(image)
         fallback = next((found for name in names if (found := programs.registered(name)) is not None), None)
-        programs.register(_tagged(models, fallback, traffic), *names)
+        programs.register(_tagged(models, fallback, traffic, model.application), *names)
 
 
 class TaggedPrograms(Program):
@@ -228,9 +240,11 @@ class TaggedPrograms(Program):
         return (kind or next(iter(cls.by_tag.values())))(reference)
 
 
-def _tagged(models: Sequence[ProgramModel], fallback: type[Program] | None, traffic: Traffic) -> type[TaggedPrograms]:
+def _tagged(
+    models: Sequence[ProgramModel], fallback: type[Program] | None, traffic: Traffic, application: str
+) -> type[TaggedPrograms]:
     tags = dict.fromkeys(tag for one in models for tag in one.tags)
-    by_tag = {tag: _program_class([one for one in models if tag in one.tags], traffic) for tag in tags}
+    by_tag = {tag: _program_class([one for one in models if tag in one.tags], traffic, application) for tag in tags}
     return type("TaggedPrograms", (TaggedPrograms,), {"by_tag": by_tag, "fallback": fallback})
 
 
@@ -240,7 +254,7 @@ def _repository_names(image: str) -> tuple[str, ...]:
     return (image, rest) if rest and ("." in host or ":" in host) else (image,)
 
 
-def _program_class(models: Sequence[ProgramModel], traffic: Traffic) -> type[ModelledProgram]:
+def _program_class(models: Sequence[ProgramModel], traffic: Traffic, application: str) -> type[ModelledProgram]:
     first = models[0]
     binaries: list[str] = []
     files: dict[str, str] = {}
@@ -262,6 +276,7 @@ def _program_class(models: Sequence[ProgramModel], traffic: Traffic) -> type[Mod
         (ModelledProgram,),
         {
             "models": tuple(models),
+            "application": application,
             "traffic": traffic,
             "entrypoint": entrypoint,
             "cmd": tuple(first.arguments),

@@ -111,7 +111,7 @@ class Server:
 class Store(Server):
     """A datastore behind a listening socket; `model` decides what it allows."""
 
-    __slots__ = ("model", "protocol", "warm_shares")
+    __slots__ = ("_losses", "model", "protocol", "warm_shares")
 
     def __init__(self, process: Process, host: Host, model: object, protocol: str) -> None:
         super().__init__(process, host, process.container.config.name)
@@ -119,6 +119,14 @@ class Store(Server):
         self.protocol = protocol
         self.warm_shares: dict[str, float] = {}
         """As a cache: per key space, the share of keys that it holds."""
+        self._losses = int(getattr(model, "losses", 0))
+
+    def forget_losses(self) -> None:
+        """A cache that was emptied (FLUSHALL, flush_all) is cold again."""
+        losses = int(getattr(self.model, "losses", 0))
+        if losses != self._losses:
+            self._losses = losses
+            self.warm_shares.clear()
 
 
 class Instance(Server):
@@ -126,19 +134,25 @@ class Instance(Server):
 
     __slots__ = (
         "allocated",
+        "application",
         "collection_seconds",
         "collections",
         "crashed",
         "discovered_addresses",
         "in_flight",
+        "loaded",
         "program",
         "ready",
         "settings",
         "unsent",
     )
 
-    def __init__(self, process: Process, host: Host, program: ProgramModel, settings: Settings) -> None:
+    def __init__(
+        self, process: Process, host: Host, program: ProgramModel, settings: Settings, application: str = ""
+    ) -> None:
         self.program = program
+        self.application = application
+        """The application whose model describes the program."""
         super().__init__(process, host, program.name)
         self.settings = settings
         self.ready = False
@@ -153,6 +167,8 @@ class Instance(Server):
         self.collections = 0.0
         """Garbage collections since it started, and the processor seconds they took."""
         self.collection_seconds = 0.0
+        self.loaded: dict[str, list[dict[str, Any]]] = {}
+        """Per collection, the documents that were there when the program started; some serve from memory alone."""
         self.unsent: dict[str, float] = {}
         """Per publish operation, the fraction of a message left over from the last interval."""
 

@@ -8,10 +8,13 @@ from srearena.application_model.schema import Dependency, StartStep, Trouble
 from srearena.cluster.embedded.machine.networking.reachability import Outcome
 from srearena.cluster.embedded.machine.networking.sockets import Listener
 from srearena.cluster.embedded.machine.processes.process import Process
-from srearena.cluster.embedded.programs.datastores.datastore import Datastore, Discovery, Login, joined
+from srearena.cluster.embedded.programs.datastores.datastore import Datastore, Discovery, joined
+from srearena.cluster.embedded.programs.datastores.mongodb.server import MongoServer
+from srearena.cluster.embedded.traffic.data_sets import records_of
 from srearena.cluster.embedded.traffic.failures import connect_failure
 from srearena.cluster.embedded.traffic.protocols import as_discovery
 from srearena.cluster.embedded.traffic.servers import Instance
+from srearena.cluster.embedded.traffic.store_clients import login_of
 
 
 class StartFailed(Exception):
@@ -112,19 +115,12 @@ class Startup:
         forecast = self._cluster.forecast(self.instance.host, host, port)  # type: ignore[attr-defined]
         return next((path.listener for path in forecast.paths if path.listener is not None), None)
 
-    def _login(self, name: str) -> Login | None:
-        login = self.instance.program.dependencies[name].login
-        if login is None:
-            return None
-        fill = self.instance.settings.fill
-        return Login(fill(login.user), fill(login.password), fill(login.database), "admin")
-
     async def _reach(self, name: str, step: StartStep, action: str = "", target: str = "") -> str | None:
         server, error = await self._connect(name, step)
         if error is not None:
             return error
         if isinstance(server, Datastore):
-            login = self._login(name)
+            login = login_of(self.instance, name)
             refusal = joined(server, self.process, login)
             if refusal is None and action:
                 refusal = server.refuses(login, action, target)
@@ -137,15 +133,16 @@ class Startup:
         server, error = await self._connect(step.seed, step)
         if error is not None or not isinstance(server, Datastore):
             return error
-        login = self._login(step.seed)
+        login = login_of(self.instance, step.seed)
         refusal = joined(server, self.process, login)
         database = login.database if login is not None else ""
         if refusal is None and server.count(database, step.target) == 0:
             refusal = server.refuses(login, "create", step.target)
             if refusal is not None:
                 return refusal.message
-            rows = step.rows if isinstance(step.rows, list) else [{"_id": str(n)} for n in range(1, step.rows + 1)]
-            refusal = server.put(database, step.target, rows)
+            refusal = server.put(database, step.target, records_of(self.instance.application, step.rows))
+        if refusal is None and isinstance(server, MongoServer):
+            self.instance.loaded[step.target] = list(server.collection(database, step.target))
         return None if refusal is None else refusal.message
 
     def _write(self, directory: str) -> str | None:
@@ -169,7 +166,8 @@ class Startup:
         server.register(service, address, port)
         if step.beat is not None:
             self.process.spawn_thread(self._renew_registration(step, step.beat))
-            self.registered.append(step)
+            if not step.stays:
+                self.registered.append(step)
         return None
 
     def _registration(self, step: StartStep) -> tuple[str, str, int]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from random import Random
 
 from srearena.cluster.embedded.traffic.costs import STORES
+from srearena.cluster.embedded.traffic.data_handlers import Visit
 from srearena.cluster.embedded.traffic.durations import sample_duration
 from srearena.cluster.embedded.traffic.failures import Failure, remote_failure, timeout_failure
 from srearena.cluster.embedded.traffic.fluid_model import FluidModel
@@ -47,11 +48,13 @@ class Walker:
         self.fluid = fluid
         self.random = random
         self.spans: list[Span] = []
+        self.visits: list[Visit] = []
         self.trace_id = 0
 
     def walk(self, node: Node, start: float) -> tuple[Result, list[Span]]:
         """Walk one request that begins at a node."""
         self.spans = []
+        self.visits = []
         self.trace_id = self.random.getrandbits(128)
         result = self._serve(node, start, 0)
         return result, self.spans
@@ -61,6 +64,9 @@ class Walker:
     def _serve(self, node: Node, start: float, parent: int) -> Result:
         fluid, random = self.fluid, self.random
         server = node.server
+        visit = Visit(server, node.name) if isinstance(server, Instance) else None
+        if visit is not None:
+            self.visits.append(visit)
         traced = isinstance(server, Instance) and server.program.traced and len(self.spans) < MAX_SPANS
         name = node_span(node) if traced else ""
         span_id = random.getrandbits(64) if name else parent
@@ -85,6 +91,8 @@ class Walker:
             if error and isinstance(server, Instance) and node.operation is not None and node.operation.error:
                 error = server.fill(node.operation.error, error=error)
         elapsed += own / 2
+        if visit is not None:
+            visit.ok = not error
         if isinstance(server, Instance):
             self._log(server, node, start, elapsed, error, span_id)
         if name:

@@ -15,6 +15,8 @@ class Check(ABC):
     name: ClassVar[str]
     disruptive: ClassVar[bool] = False
     """Whether the check itself changes the system; such checks run last, and only if all others pass."""
+    policy: ClassVar[bool] = False
+    """Whether the check forbids ways to repair that its owners would not accept, rather than asking for a behaviour."""
 
     def record_baseline(self, problem: Problem) -> Any:
         """Measure the healthy system; the value is stored as `problem.baseline.facts[name]`."""

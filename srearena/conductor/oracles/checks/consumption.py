@@ -1,7 +1,8 @@
 """New orders reach every consumer of the broker in time.
 
 Why it cannot be gamed: the harness places the orders itself, so stopping the load does not keep the queue empty; nor
-does skipping or deleting the backlog, because the check measures how fast new messages are consumed.
+does skipping or deleting the backlog, because the check measures how fast new messages are consumed. The broker is
+asked in a pod that its workload controls, and consumers that the agent left behind are gone (`leftovers`).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from srearena.conductor.oracles.checks.backends import declared_pods
 from srearena.conductor.oracles.checks.base import Check
 from srearena.conductor.oracles.checks.probing import ProbeFailed, run_probe
 from srearena.service.errors import ServiceError, TimedOut
@@ -66,9 +68,7 @@ class Consumption(Check):
 
 def _lag(problem: Problem) -> dict[str, int]:
     """The lag of each consumer group by the broker's own tool; empty where the tool fails."""
-    for pod in problem.kubernetes.list("pods", problem.namespace, labels="opentelemetry.io/name=kafka"):
-        if (pod.get("status") or {}).get("phase") != "Running":
-            continue
+    for pod in declared_pods(problem, "kafka"):
         try:
             finished = problem.kubernetes.exec(pod["metadata"]["name"], ["sh", "-c", _DESCRIBE], problem.namespace)
         except ServiceError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from srearena.conductor.oracles.checks.base import Check
-from srearena.conductor.oracles.checks.readiness import Readiness
+from srearena.conductor.oracles.checks.readiness import Readiness, find_workload
 from srearena.service.errors import TimedOut
 from srearena.service.kubernetes import Obj
 from srearena.service.waiting import wait_until
@@ -32,7 +32,7 @@ class FreshPods(Check):
         api, namespace = problem.kubernetes, problem.namespace
         names = problem.faulty_services if self._workloads is None else self._workloads
         for name in names:
-            workload = api.find("deployments", name, namespace) or api.find("statefulsets", name, namespace)
+            workload = find_workload(api, name, namespace)
             if workload is None:
                 continue
             old = _pods(problem, workload)
@@ -49,9 +49,8 @@ class FreshPods(Check):
                 )
             except TimedOut as late:
                 return [str(late)]
-        return [
-            f"after new pods have started: {line}" for line in Readiness(self._timeout, hold=20.0).complaints(problem)
-        ]
+        readiness = Readiness(self._timeout, hold=20.0, disturbed=True)
+        return [f"after new pods have started: {line}" for line in readiness.complaints(problem)]
 
 
 def _pods(problem: Problem, workload: Obj) -> list[Obj]:

@@ -1,18 +1,24 @@
 """A rotated password stays rotated: the database refuses the old one.
 
-Why it cannot be gamed: the check logs in to the database over the network. Setting the old password again would make
-the clients work, and would revert the rotation.
+Why it cannot be gamed: a pod of the harness logs in over the network, by the name of the store's Service, with the
+client of the store's own image; nothing in the agent's containers is executed, and pods that only carry the store's
+labels are not asked. Setting the old password again would make the clients work, and would revert the rotation. Only
+the server's answer that the password is wrong counts as a refusal: no answer is a complaint.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from srearena.conductor.grading.baseline import WORKLOADS
+from srearena.conductor.grading.pod_templates import pod_spec
 from srearena.conductor.oracles.checks.base import Check
-from srearena.service.errors import ServiceError
+from srearena.conductor.oracles.checks.probing import ProbeFailed, run_probe
 
 if TYPE_CHECKING:
     from srearena.conductor.problems.base import Problem
+
+_REFUSED = "password authentication failed"
 
 
 class OldPassword(Check):
@@ -22,21 +28,26 @@ class OldPassword(Check):
 
     def __init__(self, store: str, user: str, database: str, password: str) -> None:
         self._store = store
-        self._login = f"PGPASSWORD={password} psql -h {store} -U {user} {database} -tAc 'select 1'"
+        self._login = f"PGPASSWORD={password} psql -h {store} -U {user} {database} -tAc 'select 1' 2>&1; true"
         self._user = user
 
     def complaints(self, problem: Problem) -> list[str]:
         if not problem.fault_injected:
             return []  # nothing has been rotated yet
-        labels = f"opentelemetry.io/name={self._store}"
-        for pod in problem.kubernetes.list("pods", problem.namespace, labels=labels):
-            if (pod.get("status") or {}).get("phase") != "Running":
-                continue
-            try:
-                finished = problem.kubernetes.exec(
-                    pod["metadata"]["name"], ["sh", "-c", self._login], problem.namespace
-                )
-            except ServiceError as failure:
-                return [f"{self._store} cannot be queried: {failure}"]
-            return [f"{self._store} accepts the old password of {self._user}"] if finished.status == 0 else []
-        return [f"{self._store} is not running"]
+        try:
+            answer = run_probe(problem, self._login, image=self._image(problem)).strip()
+        except ProbeFailed as failed:
+            return [str(failed)]
+        if _REFUSED in answer:
+            return []
+        if answer == "1":
+            return [f"{self._store} accepts the old password of {self._user}"]
+        return [f"{self._store} does not answer a login: {answer[-200:]}"]
+
+    def _image(self, problem: Problem) -> str:
+        """The store's image before the fault."""
+        assert problem.baseline is not None
+        for workload in problem.baseline.of(*WORKLOADS, namespace=problem.namespace):
+            if workload["metadata"]["name"] == self._store:
+                return str(pod_spec(workload)["containers"][0]["image"])
+        raise ProbeFailed(f"there was no {self._store} before the fault")

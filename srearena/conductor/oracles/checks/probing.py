@@ -1,14 +1,17 @@
 """Probes: short-lived pods of the harness that run a script inside the cluster, like a client there.
 
-A probe has small requests and meets the strictest pod security level, so it is admitted wherever ordinary pods are. The
-pod and its events are deleted afterwards, so that an agent does not see them.
+A probe has small requests, meets the strictest pod security level and tolerates the taints that the application
+tolerates, so it runs wherever ordinary pods do. The pod and its events are deleted afterwards, so that an agent does
+not see them. A probe that admission or anyone else has changed is not read: see `probe_integrity`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from srearena.service.errors import ApiRefused, TimedOut
+from srearena.conductor.oracles.checks.probe_integrity import unexpected
+from srearena.service.errors import ApiRefused, NotFound, TimedOut
 from srearena.service.kubernetes import Obj
 from srearena.service.waiting import wait_until
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 _IMAGE = "busybox:1.36"
 _TIMEOUT = 180.0
 """Seconds; covers an image pull and a scheduling retry on a busy cluster."""
+_NEVER_READY = "example.com/never"
 _ADMISSION = 40.0
 """Seconds; above the 30 s that an admission webhook may take at most."""
 
@@ -26,13 +30,24 @@ class ProbeFailed(Exception):
     """The probe could not run; the message has the reason."""
 
 
-def run_probe(problem: Problem, script: str, pod_settings: Obj | None = None, image: str = _IMAGE) -> str:
-    """Run a shell script in a new pod of the application's namespace and return its output."""
+def run_probe(
+    problem: Problem,
+    script: str,
+    pod_settings: Obj | None = None,
+    image: str = _IMAGE,
+    labels: Mapping[str, str] | None = None,
+) -> str:
+    """Run a shell script in a new pod of the application's namespace and return its output.
+
+    With `labels` the pod is treated by network policies as one with these labels. It never becomes ready, so that no
+    Service sends requests to it.
+    """
     api, namespace = problem.kubernetes, problem.namespace
+    sent = _manifest(script, {"tolerations": _tolerations(problem), **(pod_settings or {})}, image, dict(labels or {}))
     try:
         # Admission webhooks take some of the cluster's time.
         with problem.cluster.fast_forward(_ADMISSION):
-            created = api.create(_manifest(script, pod_settings or {}, image), namespace, manager="kubectl-run")
+            created = api.create(sent, namespace, manager="kubectl-run")
     except ApiRefused as refused:
         raise ProbeFailed(f"a new pod is not admitted in {namespace}: {refused}") from refused
 
@@ -43,21 +58,51 @@ def run_probe(problem: Problem, script: str, pod_settings: Obj | None = None, im
         return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
     try:
+        _require_unchanged(problem, sent, created)
         wait_until(has_ended, problem.cluster.wait, _TIMEOUT, what="a probe")
         pod = api.get("pods", name, namespace)
+        _require_unchanged(problem, sent, pod)
         if pod["status"]["phase"] == "Failed":
             raise ProbeFailed(f"a new pod in {namespace} fails: {_reason(pod)}")
         return api.logs(name, namespace)
+    except NotFound as gone:
+        raise ProbeFailed(f"a new pod in {namespace} was deleted while it ran") from gone
     except TimedOut as late:
-        pod = api.get("pods", name, namespace)
-        raise ProbeFailed(f"a new pod in {namespace} does not start: {_reason(pod)}") from late
+        found = api.find("pods", name, namespace)
+        reason = _reason(found) if found else "it was deleted"
+        raise ProbeFailed(f"a new pod in {namespace} does not start: {reason}") from late
     finally:
+        if created["metadata"].get("finalizers"):  # only foreign admission adds some
+            api.patch("pods", name, {"metadata": {"finalizers": None}}, namespace, kind="merge")
         api.delete("pods", name, namespace, grace=0)
         for event in api.list("events", namespace, fields=f"involvedObject.name={name}"):
             api.delete("events", event["metadata"]["name"], namespace)
 
 
-def _manifest(script: str, settings: Obj, image: str) -> Obj:
+def _require_unchanged(problem: Problem, sent: Obj, stored: Obj) -> None:
+    found = unexpected(problem, sent, stored)
+    if found:
+        more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+        raise ProbeFailed(f"a new pod in {problem.namespace} is not as it was sent: {'; '.join(found[:3])}{more}")
+
+
+def _tolerations(problem: Problem) -> list[Obj]:
+    """The taints that the application's workloads tolerate, once each.
+
+    Those of DaemonSets do not count, and neither do a toleration of everything or of a node's conditions: a probe on a
+    broken node would fail for no fault of the application.
+    """
+    found: list[Obj] = []
+    for resource in ("deployments.apps", "statefulsets.apps"):
+        for workload in problem.kubernetes.list(resource, problem.namespace):
+            for toleration in workload["spec"]["template"]["spec"].get("tolerations") or ():
+                key = str(toleration.get("key") or "")
+                if key and not key.startswith("node.kubernetes.io/") and toleration not in found:
+                    found.append(toleration)
+    return found
+
+
+def _manifest(script: str, settings: Obj, image: str, labels: dict[str, str]) -> Obj:
     container: dict[str, Any] = {
         "name": "shell",
         "image": image,
@@ -78,7 +123,11 @@ def _manifest(script: str, settings: Obj, image: str) -> Obj:
         "containers": [container],
         **settings,
     }
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "shell-"}, "spec": spec}
+    metadata: Obj = {"generateName": "shell-"}
+    if labels:
+        metadata["labels"] = labels
+        spec["readinessGates"] = [{"conditionType": _NEVER_READY}]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 def _reason(pod: Obj) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from srearena.service.apps.base import Application
+from srearena.service.apps.fleetcast.journeys import JOURNEYS
+from srearena.service.journeys import Journey
 from srearena.service.kubernetes import Kubernetes
 
 _CLUSTERS = "tidbclusters.pingcap.com"
@@ -11,6 +13,10 @@ _CLUSTERS = "tidbclusters.pingcap.com"
 class FleetCast(Application):
     def __init__(self) -> None:
         super().__init__("metadata.json")
+
+    @property
+    def journeys(self) -> tuple[Journey, ...]:
+        return JOURNEYS
 
     def not_ready(self, api: Kubernetes) -> list[str]:
         """Also require the database, which the operator creates from the TidbCluster."""

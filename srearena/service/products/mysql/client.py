@@ -235,7 +235,7 @@ class Client:
             "version": "SELECT VERSION()",
         }
         if command not in statements:
-            await self.process.error(f"{name}: '{command}' is not supported by this simulation\n")
+            await self.process.error(f"{name}: Unknown command: '{command}'\n")
             return 1
         reply = await self.ask({"sql": statements[command]})
         await self.process.write(grids.boxed(reply["columns"], reply["rows"]))

@@ -13,8 +13,10 @@ class MysqlError(Exception):
         self.message = message
 
 
-def not_supported(what: str) -> MysqlError:
-    return MysqlError(1235, "42000", f"{what} is not supported by this simulation")
+def syntax_error(statement: str, near: str) -> MysqlError:
+    found = statement[max(0, statement.find(near)) :][:80] if near else ""
+    text = "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for "
+    return MysqlError(1064, "42000", f"{text}the right syntax to use near '{found}' at line 1")
 
 
 def translated(error: TableError, statement: str, database: str) -> MysqlError:
@@ -37,13 +39,10 @@ def translated(error: TableError, statement: str, database: str) -> MysqlError:
     if error.kind == "schema":
         return MysqlError(1049, "42000", f"Unknown database '{name}'")
     if error.kind == "limit":
-        return not_supported(error.text)
+        text = "Query execution was interrupted, maximum statement execution time exceeded"
+        return MysqlError(3024, "HY000", text)
     if error.kind == "syntax":
-        near = statement[max(0, statement.find(name)) :][:80]
-        text = (
-            "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for "
-        )
-        return MysqlError(1064, "42000", f"{text}the right syntax to use near '{near}' at line 1")
+        return syntax_error(statement, name)
     if "values for" in error.text or "values were supplied" in error.text:
         return MysqlError(1136, "21S01", "Column count doesn't match value count at row 1")
-    return MysqlError(1105, "HY000", f"{error.text} (this simulation understands simple SQL only)")
+    return syntax_error(statement, statement.split(None, 1)[-1])

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from srearena.cluster.program_models.sql import Rows, TableError, literal, tables_of, words_of
-from srearena.service.products.mysql import listings
+from srearena.service.products.mysql import listings, slow_log, system_tables
 from srearena.service.products.mysql.accounts import ACCOUNT_COMMANDS
 from srearena.service.products.mysql.dialect import translated
-from srearena.service.products.mysql.errors import MysqlError, not_supported
+from srearena.service.products.mysql.errors import MysqlError, syntax_error
 from srearena.service.products.mysql.errors import translated as translated_error
+from srearena.service.products.mysql.explain import EXPLAINABLE, explain
 from srearena.service.products.mysql.server import SYSTEM, MysqlServer, Session
 
 STATEMENT_COST = 0.0003
@@ -24,7 +25,25 @@ _LOCKS = {
     "DELETE": "RowExclusiveLock",
 }
 _LOCKS |= {"REPLACE": "RowExclusiveLock"}
-_UNSUPPORTED = frozenset(("LOAD", "EXPLAIN", "PREPARE", "EXECUTE", "CALL", "HANDLER", "CHANGE", "XA", "SAVEPOINT"))
+_SECURE_FILES = "The MySQL server is running with the --secure-file-priv option so it cannot execute this statement"
+_REFUSED: dict[str, tuple[int, str, str]] = {
+    "LOAD": (1290, "HY000", _SECURE_FILES),
+    "PREPARE": (1295, "HY000", "This command is not supported in the prepared statement protocol yet"),
+    "EXECUTE": (1243, "HY000", "Unknown prepared statement handler ({name}) given to EXECUTE"),
+    "CALL": (1305, "42000", "PROCEDURE {database}.{name} does not exist"),
+    "HANDLER": (1031, "HY000", "Table storage engine for '{name}' doesn't have this option"),
+    "CHANGE": (
+        *(1794, "HY000"),
+        "Replica is not configured or failed to initialize properly. You must at least set --server-id to enable either"
+        " a source or a replica. Additional error messages can be found in the MySQL error log.",
+    ),
+    "XA": (
+        1399,
+        "XAE07",
+        "XAER_RMFAIL: The command cannot be executed when global transaction is in the  ACTIVE state",
+    ),
+}
+"""Statements that fail here, with an error that a server gives for them: a right, an option or an object is missing."""
 _ACKNOWLEDGED = frozenset(("ANALYZE", "OPTIMIZE", "DO"))
 
 
@@ -44,10 +63,13 @@ class Execution:
 
     async def run(self, statement: str) -> Answer:
         session, server = self.session, self.server
-        server.questions += 1
-        session.command, session.query, session.since = "Query", statement, server.process.clock.now
+        server.count_statement(next(iter(words_of(statement, 1)), "").lower())
+        started = server.process.clock.now
+        session.command, session.query, session.since = "Query", statement, started
         try:
-            return await self._dispatch(next(iter(words_of(statement, 1)), ""), statement)
+            answer = await self._dispatch(next(iter(words_of(statement, 1)), ""), statement)
+            slow_log.executed(server, session, statement, server.process.clock.now - started)
+            return answer
         except (IndexError, ValueError, KeyError):
             text = (
                 "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version"
@@ -69,6 +91,9 @@ class Execution:
             "START": self._begin,
             "COMMIT": self._finish,
             "ROLLBACK": self._finish,
+            "SAVEPOINT": self._savepoint,
+            "RELEASE": self._savepoint,
+            "EXPLAIN": self._describe,
             "DESC": self._describe,
             "DESCRIBE": self._describe,
             "UNLOCK": self._unlock,
@@ -77,8 +102,10 @@ class Execution:
             return commands[first](statement)
         if first == "LOCK" or statement.upper().startswith("FLUSH TABLES WITH READ LOCK"):
             return await self._lock(statement)
-        if first in _UNSUPPORTED:
-            raise not_supported(first)
+        if first in _REFUSED:
+            number, state, text = _REFUSED[first]
+            name = "".join(re.findall(r"[\w.]+", statement)[1:2])
+            raise MysqlError(number, state, text.format(name=name, database=self.session.database))
         if first in _ACKNOWLEDGED or first == "FLUSH":
             return Answer()
         for pattern, command in ACCOUNT_COMMANDS:
@@ -104,6 +131,9 @@ class Execution:
         return Answer(columns, rows, len(rows))
 
     def _describe(self, statement: str) -> Answer:
+        if len(statement.split()) != 2 or statement.split()[1].upper() in EXPLAINABLE:
+            columns, rows = explain(self.server, self.session, statement)
+            return Answer(columns, rows, len(rows))
         table = statement.split(None, 1)[1].strip().strip("`")
         columns, rows = listings.columns(self.server, self.session, table)
         return Answer(columns, rows, len(rows))
@@ -144,8 +174,28 @@ class Execution:
         self.session.in_transaction = True
         return Answer()
 
+    def _savepoint(self, statement: str) -> Answer:
+        words = statement.replace("`", "").split()
+        if len(words) < 2:
+            raise syntax_error(statement, "")
+        name = words[-1].lower()
+        if words[0].upper() == "RELEASE" or words[0].upper() == "ROLLBACK":
+            kept = self.session.savepoints.get(name)
+            if kept is None:
+                raise MysqlError(1305, "42000", f"SAVEPOINT {words[-1]} does not exist")
+            if words[0].upper() == "ROLLBACK":
+                for schema, data in kept.items():
+                    self.server.tables.restore(schema, data)
+        elif self.session.in_transaction:
+            databases = self.server.databases
+            self.session.savepoints[name] = {schema: self.server.tables.saved(schema) for schema in databases}
+        return Answer()
+
     def _finish(self, statement: str) -> Answer:
         session = self.session
+        if re.match(r"ROLLBACK\s+TO\b", statement, re.IGNORECASE):
+            return self._savepoint(statement)
+        session.savepoints.clear()
         if statement.upper().startswith("COMMIT"):
             if session.before is not None:
                 self.server.changed()
@@ -226,7 +276,7 @@ class Execution:
         own_locks = [request for request in server.locks.requests if request.owner is session]
         for database, table in places:
             if database in SYSTEM:
-                listings.refresh(server, session)
+                system_tables.refresh(server, session, database, table)
                 continue
             if not database:
                 raise MysqlError(1046, "3D000", "No database selected")

@@ -6,11 +6,13 @@ import re
 from typing import Any
 
 from srearena.regular_expressions import PatternError, literal, pattern
-from srearena.service.products.mysql.errors import MysqlError, not_supported
+from srearena.service.products.mysql.engine_status import engine_status
+from srearena.service.products.mysql.errors import MysqlError, syntax_error
 from srearena.service.products.mysql.server import SYSTEM, MysqlServer, Session
+from srearena.service.products.mysql.sessions import PROCESS_COLUMNS, process_rows, status_rows
+from srearena.service.products.mysql.system_tables import TABLES
 
 Listing = tuple[list[str], list[tuple[Any, ...]]]
-_PROCESS = ["Id", "User", "Host", "db", "Command", "Time", "State", "Info"]
 _TYPES = {"INTEGER": "int", "INT": "int", "TEXT": "text"}
 
 
@@ -19,38 +21,6 @@ def visible(server: MysqlServer, session: Session) -> list[str]:
     own = [name for name in server.databases if account is not None and account.may("SELECT", name, "*")]
     system = SYSTEM if account is not None and account.superuser else SYSTEM[:1]
     return sorted({*own, *system, "performance_schema"})
-
-
-def process_rows(server: MysqlServer, session: Session, *, full: bool = False) -> list[tuple[Any, ...]]:
-    now = server.process.clock.now
-    rows: list[tuple[Any, ...]] = []
-    for other in server.sessions.values():
-        if other.user != session.user and not (session.account and session.account.superuser):
-            continue
-        state = other.state or ("init" if other is session else "")
-        database, _, table = other.target.partition("(")[0].rpartition(".")
-        place = f"{database or other.database}.{table}"
-        if other.target and any(o is not other for o in server.locks.waits(place, "AccessShareLock")):
-            state = "Waiting for table metadata lock"
-        host = other.host if other.host == "localhost" else f"{other.host}:{40000 + other.number}"
-        info = (other.query if full else other.query[:100]) or None
-        name = other.database or None
-        rows.append((other.number, other.user, host, name, other.command, int(now - other.since), state, info))
-    return rows
-
-
-def status_rows(server: MysqlServer) -> list[tuple[str, str]]:
-    running = sum(session.command == "Query" for session in server.sessions.values())
-    return sorted(
-        {
-            "Connections": str(server.connected),
-            "Max_used_connections": str(server.most),
-            "Questions": str(server.questions),
-            "Threads_connected": str(len(server.sessions)),
-            "Threads_running": str(max(1, running)),
-            "Uptime": str(int(server.process.clock.now - server.process.started_at)),
-        }.items()
-    )
 
 
 def _like(rows: list[tuple[Any, ...]], statement: str) -> list[tuple[Any, ...]]:
@@ -84,11 +54,11 @@ def show(server: MysqlServer, session: Session, statement: str) -> Listing:
             raise MysqlError(1046, "3D000", "No database selected")
         if database not in (*server.databases, *SYSTEM):
             raise MysqlError(1049, "42000", f"Unknown database '{database}'")
-        return [_titled(f"Tables_in_{database}", text)], _like(
-            [(name,) for name in server.tables.tables(database)], text
-        )
+        names = [*TABLES.get(database, ()), *server.own_tables.get(database, ())]
+        names = sorted(names) if database in SYSTEM else server.tables.tables(database)
+        return [_titled(f"Tables_in_{database}", text)], _like([(name,) for name in names], text)
     if re.match(r"SHOW (FULL )?PROCESSLIST", upper):
-        return list(_PROCESS), process_rows(server, session, full="FULL" in upper)
+        return list(PROCESS_COLUMNS), process_rows(server, session, full="FULL" in upper)
     if re.match(r"SHOW (GLOBAL |SESSION )?VARIABLES", upper):
         values = {**server.variables, **({} if "GLOBAL" in upper else session.variables)}
         return ["Variable_name", "Value"], _like(sorted(values.items()), text)
@@ -109,8 +79,65 @@ def show(server: MysqlServer, session: Session, statement: str) -> Listing:
     if upper.startswith(("SHOW SLAVE STATUS", "SHOW REPLICA STATUS")):
         return ["Slave_IO_State"], []
     if upper.startswith("SHOW ENGINES"):
-        return ["Engine", "Support"], [("InnoDB", "DEFAULT")]
-    raise not_supported(" ".join(upper.split()[:2]))
+        comment = "Supports transactions, row-level locking, and foreign keys"
+        heads = ["Engine", "Support", "Comment", "Transactions", "XA", "Savepoints"]
+        return heads, [("InnoDB", "DEFAULT", comment, "YES", "YES", "YES")]
+    if re.match(r"SHOW (INDEX|INDEXES|KEYS) (FROM|IN)", upper):
+        return _indexes(server, session, text.split()[3].strip("`"))
+    if re.match(r"SHOW TABLE STATUS", upper):
+        return _table_status(server, session, text)
+    if upper.startswith("SHOW ENGINE INNODB STATUS"):
+        return ["Type", "Name", "Status"], [("InnoDB", "", engine_status(server))]
+    if upper.startswith("SHOW OPEN TABLES"):
+        return ["Database", "Table", "In_use", "Name_locked"], _open_tables(server)
+    if re.match(r"SHOW (MASTER|BINARY LOG) STATUS", upper):
+        row = ("binlog.000002", 157 + 320 * server.changes, "", "", "")
+        return ["File", "Position", "Binlog_Do_DB", "Binlog_Ignore_DB", "Executed_Gtid_Set"], [row]
+    if re.match(r"SHOW (BINARY|MASTER) LOGS", upper):
+        return ["Log_name", "File_size", "Encrypted"], [("binlog.000002", 157 + 320 * server.changes, "No")]
+    if re.match(r"SHOW (PLUGINS|EVENTS|TRIGGERS|PROFILES|FUNCTION STATUS|PROCEDURE STATUS)", upper):
+        return ["Name", "Status"], []
+    raise syntax_error(text, text.split(None, 2)[1] if len(text.split()) > 1 else "")
+
+
+def _indexes(server: MysqlServer, session: Session, table: str) -> Listing:
+    database, _, name = table.rpartition(".")
+    place = database or session.database
+    if name not in server.tables.tables(place):
+        raise MysqlError(1146, "42S02", f"Table '{place}.{name}' doesn't exist")
+    keys = [column[0] for column in server.tables.columns(place, name) if column[4]]
+    count = server.tables.count(place, name)
+    heads = ["Table", "Non_unique", "Key_name", "Seq_in_index", "Column_name", "Collation", "Cardinality", "Index_type"]
+    rows: list[tuple[Any, ...]] = [
+        (name, 0, "PRIMARY", number, key, "A", count, "BTREE") for number, key in enumerate(keys, 1)
+    ]
+    for index, unique, parts in server.tables.indexes(place, name):
+        rows += [
+            (name, int(not unique), index, number, column, "A", count, "BTREE")
+            for number, column in enumerate(parts, 1)
+        ]
+    return heads, rows
+
+
+def _table_status(server: MysqlServer, session: Session, text: str) -> Listing:
+    named = re.search(r"\b(?:FROM|IN) `?([\w-]+)`?", text, re.IGNORECASE)
+    database = named.group(1) if named is not None else session.database
+    rows: list[tuple[Any, ...]] = []
+    for table in server.tables.tables(database):
+        count = server.tables.count(database, table)
+        length = 16384 * (1 + count // 120)
+        rows.append((table, "InnoDB", 10, "Dynamic", count, length // max(1, count), length, 0, "utf8mb4_0900_ai_ci"))
+    heads = ["Name", "Engine", "Version", "Row_format", "Rows", "Avg_row_length", "Data_length", "Index_length"]
+    return [*heads, "Collation"], _like(rows, text)
+
+
+def _open_tables(server: MysqlServer) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = []
+    for database in server.databases:
+        for table in server.tables.tables(database):
+            users = sum(request.table == f"{database}.{table}" for request in server.locks.requests)
+            rows.append((database, table, users, 0))
+    return rows
 
 
 def _grants(server: MysqlServer, session: Session, text: str) -> Listing:
@@ -146,29 +173,6 @@ def columns(server: MysqlServer, session: Session, table: str) -> Listing:
         shown = _TYPES.get(kind.upper(), kind.lower())
         rows.append((column, shown, "NO" if needed or key else "YES", "PRI" if key else "", default, ""))
     return ["Field", "Type", "Null", "Key", "Default", "Extra"], rows
-
-
-def refresh(server: MysqlServer, session: Session) -> None:
-    """Fill information_schema and mysql.user for a statement that reads them."""
-    tables = server.tables
-    known = set(tables.schemas)
-    for name in ("information_schema", "mysql"):
-        if name not in known:
-            tables.add_schema(name)
-    names = [database for database in server.databases if database not in SYSTEM]
-    found = [(database, table) for database in names for table in tables.tables(database)]
-    rows = [
-        ("def", database, table, "BASE TABLE", "InnoDB", tables.count(database, table)) for database, table in found
-    ]
-    head = ("TABLE_CATALOG", "TABLE_SCHEMA", "TABLE_NAME", "TABLE_TYPE", "ENGINE", "TABLE_ROWS")
-    tables.fill("information_schema", "TABLES", head, rows)
-    parts = [(d, t, c[0], c[1].lower()) for d, t in found for c in tables.columns(d, t)]
-    tables.fill("information_schema", "COLUMNS", ("TABLE_SCHEMA", "TABLE_NAME", "COLUMN_NAME", "DATA_TYPE"), parts)
-    tables.fill("information_schema", "SCHEMATA", ("SCHEMA_NAME",), [(name,) for name in (*names, *SYSTEM)])
-    process_list = [tuple(row) for row in process_rows(server, session, full=True)]
-    tables.fill("information_schema", "PROCESSLIST", [name.upper() for name in _PROCESS], process_list)
-    accounts = [(account.host, account.name, "caching_sha2_password") for account in server.accounts]
-    tables.fill("mysql", "user", ("Host", "User", "plugin"), accounts)
 
 
 def define_functions(server: MysqlServer, session: Session) -> None:

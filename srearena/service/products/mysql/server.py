@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from srearena.cluster.program_models import Change, Process, Timer, stamp, write_now
 from srearena.cluster.program_models.datastores import (
+    BulkStatements,
+    Counted,
     DiskWatch,
     Login,
     Record,
@@ -24,7 +27,8 @@ from srearena.cluster.program_models.datastores import (
     occupied,
     pool_of,
 )
-from srearena.cluster.program_models.sql import LockTable, Request, TableError, Tables
+from srearena.cluster.program_models.sql import Activity, LockTable, Request, TableError, Tables
+from srearena.service.products.mysql import slow_log
 from srearena.service.products.mysql.errors import MysqlError
 from srearena.service.products.mysql.exporter import EXPORTER
 
@@ -32,6 +36,8 @@ FLUSH_SECONDS = 0.2
 SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
 _NEEDS = {"read": "SELECT", "write": "INSERT", "create": "CREATE"}
 _MODES = {"read": "AccessShareLock", "write": "RowExclusiveLock", "create": "AccessExclusiveLock"}
+_STATEMENTS = {"insert": "insert", "save": "insert", "update": "update", "delete": "delete", "remove": "delete"}
+"""The statement of each verb of traffic; all others are queries."""
 
 
 @dataclass(slots=True)
@@ -52,6 +58,11 @@ class Account:
     @property
     def superuser(self) -> bool:
         return bool({"ALL", "SUPER"} & self.granted.get("*.*", set()))
+
+    @classmethod
+    def from_stored(cls, stored: dict[str, Any]) -> Account:
+        granted = {place: set(privileges) for place, privileges in stored["granted"].items()}
+        return cls(stored["name"], stored["host"], stored["password"], granted)
 
     def stored(self) -> dict[str, Any]:
         granted = {place: sorted(privileges) for place, privileges in self.granted.items()}
@@ -78,9 +89,10 @@ class Session:
     in_transaction: bool = False
     before: dict[str, bytes] | None = None
     affected: int = 0
+    savepoints: dict[str, dict[str, bytes]] = field(default_factory=dict)
 
 
-class MysqlServer:
+class MysqlServer(Counted):
     def __init__(
         self,
         process: Process,
@@ -118,8 +130,25 @@ class MysqlServer:
             "innodb_buffer_pool_size": "134217728",
             "character_set_server": "utf8mb4",
             "sql_mode": "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES",
+            "performance_schema": "ON",
+            "slow_query_log": "OFF",
+            "slow_query_log_file": f"{folder}/{process.container.host.hostname}-slow.log",
+            "long_query_time": "10.000000",
+            "log_output": "FILE",
+            "general_log": "OFF",
+            "max_execution_time": "0",
         }
+        self.changes = 0
+        """Changes of data and accounts since the start, as the position in a binary log."""
         self.questions = 0
+        self.commands: dict[str, int] = dict.fromkeys(("delete", "insert", "select", "update"), 0)
+        """Statements by their first word, as the status variables Com_... count them."""
+        self.activity = Activity()
+        self.slow_entries: list[slow_log.SlowStatement] = []
+        """The newest slow statements, oldest first."""
+        self.slow_statements = 0
+        self.own_tables: Mapping[str, Mapping[str, Any]] = {}
+        """Further system tables of a product, by schema."""
         self.connected = 0
         self.most = 0
         self._family: list[MysqlServer] = [] if shared is None else shared._family
@@ -130,6 +159,29 @@ class MysqlServer:
         self.base_memory = process.memory
         self._flush: Timer | None = None
         self.disk = DiskWatch(process, folder, self._moved) if folder else None
+
+    def count_traffic(self, operation: str, database: str, target: str, calls: int, hits: int, misses: int) -> None:
+        self.count_statement(_STATEMENTS.get(operation, "select"), calls)
+
+    def report_statements(self, statements: Sequence[BulkStatements]) -> None:
+        slow_log.report(self, statements)
+
+    def resize_pool(self, client: str, size: int) -> None:
+        """Let a client that is connected have so many connections, as far as they are allowed."""
+        pool = pool_of(self.sessions.values(), client)
+        if not pool or len(pool) == size:
+            return
+        first = pool[0]
+        login = Login(first.user, first.account.password if first.account else "", first.database)
+        for _ in range(cut_down(self.sessions.values(), client, size, self.close)):
+            if self.admits(login, first.host) is not None:
+                return
+            self.open(login, first.host, client)
+
+    def count_statement(self, word: str, statements: int = 1) -> None:
+        self.questions += statements
+        if word in self.commands:
+            self.commands[word] += statements
 
     def _moved(self) -> None:
         for server in self._family:
@@ -154,10 +206,15 @@ class MysqlServer:
         try:
             self.tables.add_schema(name)
         except TableError as error:
-            raise MysqlError(1235, "42000", error.text) from None
+            # The limit of schemas, as a server whose data directory takes no more.
+            raise MysqlError(1006, "HY000", f"Can't create database '{name}' (errno: 28)") from error
 
     def changed(self) -> None:
         self._moved()
+        self._save_soon()
+
+    def _save_soon(self) -> None:
+        self.changes += 1
         if self._flush is None and self.folder:
             self._flush = self.process.clock.after(FLUSH_SECONDS, self.flush)
 
@@ -191,14 +248,26 @@ class MysqlServer:
         path = f"{self.folder}/mysql/user.json"
         if not files.is_file(path):
             return False
-        for stored in json.loads(files.read_bytes(path)):
-            granted = {place: set(privileges) for place, privileges in stored["granted"].items()}
-            self.accounts.append(Account(stored["name"], stored["host"], stored["password"], granted))
+        self.accounts += [Account.from_stored(stored) for stored in json.loads(files.read_bytes(path))]
         for name in sorted(files.listdir(self.folder)):
             data = f"{self.folder}/{name}/{name}.ibd"
             if files.is_file(data):
                 self.tables.restore(name, files.read_bytes(data))
         return True
+
+    def dump(self) -> dict[str, Any]:
+        """Databases and accounts, for a replica."""
+        databases = {name: b64encode(self.tables.saved(name)).decode() for name in self.databases}
+        return {"databases": databases, "accounts": [account.stored() for account in self.accounts]}
+
+    def apply_dump(self, dump: dict[str, Any]) -> None:
+        """Become a copy of another server."""
+        for name in set(self.databases) - dump["databases"].keys():
+            self.tables.drop_schema(name)
+        for name, data in dump["databases"].items():
+            self.tables.restore(name, b64decode(data))
+        self.accounts[:] = [Account.from_stored(stored) for stored in dump["accounts"]]
+        self.changed()
 
     # --- sessions ----------------------------------------------------------------------------------------------
 
@@ -311,10 +380,11 @@ class MysqlServer:
         if refusal is not None:
             return refusal
         try:
-            self.tables.insert(database, target, records)
+            if self.tables.insert(database, target, records):
+                self._moved()
         except TableError as error:
             return Refusal("missing", error.text)
-        self.changed()
+        self._save_soon()
         return None
 
     def count(self, database: str, target: str) -> int:

@@ -29,6 +29,8 @@ CLEANUP_SECONDS = 30.0
 EVICTION_GRACE = 1
 REASON = "Evicted"
 _MEMORY, _STORAGE = "memory", "ephemeral-storage"
+SIGNALS = {_MEMORY: "memory.available", _STORAGE: "nodefs.available"}
+_LOCAL_SIGNAL = "ephemeralcontainerfs.limit"
 _PAGE = 4096
 
 
@@ -94,6 +96,7 @@ class EvictionManager:
             disruption = _disruption(message, kubelet.clock.timestamp(), worker.pod)
             kubelet.event(worker.pod, "Warning", REASON, message)
             worker.evict(REASON, message, EVICTION_GRACE, disruption)
+            kubelet.statistics.evicted(SIGNALS[threshold.resource])
             self._busy_until = kubelet.clock.now + CLEANUP_SECONDS
             return
 
@@ -134,6 +137,7 @@ class EvictionManager:
                     # Caused by the pod itself, so it is no disruption.
                     self._kubelet.event(worker.pod, "Warning", REASON, message)
                     worker.evict(REASON, message, EVICTION_GRACE)
+                    self._kubelet.statistics.evicted(_LOCAL_SIGNAL)
 
     def _kill_for_memory(self) -> int:
         """Demand exceeds the machine's memory: the kernel kills processes until there is enough."""

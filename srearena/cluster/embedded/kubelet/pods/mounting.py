@@ -22,8 +22,9 @@ async def mount_volumes(worker: PodWorker) -> bool:
     missing = {volume["name"]: volume for volume in needed_volumes(worker.pod) if volume["name"] not in worker.volumes}
     if not missing:
         return True
-    clock = worker.kubelet.clock
-    await clock.sleep(worker.kubelet.jitter(MOUNT_SECONDS, 0.8))
+    clock, statistics = worker.kubelet.clock, worker.kubelet.statistics
+    seconds = worker.kubelet.jitter(MOUNT_SECONDS, 0.8)
+    await clock.sleep(seconds)
     delays: dict[str, float] = {}
     retry_at = dict.fromkeys(missing, clock.now)
     while not worker.is_stopping():
@@ -31,6 +32,7 @@ async def mount_volumes(worker: PodWorker) -> bool:
             try:
                 worker.mount(missing[name])
             except MountError as error:
+                statistics.mounted(missing[name], seconds, "fail-unknown")
                 text = f'{error.operation} failed for volume "{_display_name(worker, missing[name])}" : {error}'
                 worker.kubelet.event(worker.pod, "Warning", "FailedMount", text)
                 delays[name] = min(delays[name] * 2, LAST_DELAY) if name in delays else FIRST_DELAY
@@ -41,6 +43,7 @@ async def mount_volumes(worker: PodWorker) -> bool:
                 _report_unmounted(worker, sorted(missing), name, error)
                 return False
             else:
+                statistics.mounted(missing[name], seconds)
                 del missing[name]
         if not missing:
             return True

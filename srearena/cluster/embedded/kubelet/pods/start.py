@@ -219,13 +219,14 @@ class PodStart:
 
     async def _make_sandbox(self) -> bool:
         machine, worker = self.kubelet.machine, self.worker
-        old = worker.sandbox
+        old, statistics, began = worker.sandbox, self.kubelet.statistics, self.kubelet.clock.now
         await self.kubelet.clock.sleep(self.kubelet.jitter(SANDBOX_SECONDS * 0.8, 0.5))
         if worker.is_stopping():
             return True
         try:
             sandbox = Sandbox(machine, self.pod, hostname_of(self.pod, machine.name), worker.disk)
         except AddressesExhausted as error:
+            statistics.ran("run_podsandbox", self.kubelet.clock.now - began, failed=True)
             identifier = f"{machine.random.getrandbits(256):064x}"
             self.kubelet.event(
                 self.pod,
@@ -240,6 +241,8 @@ class PodStart:
             self.kubelet.event(
                 self.pod, "Normal", "SandboxChanged", "Pod sandbox changed, it will be killed and re-created."
             )
+        statistics.ran("run_podsandbox", self.kubelet.clock.now - began)
+        statistics.changed_cgroups("create")
         sandbox.on_change = worker.container_changed
         machine.sandboxes[worker.uid] = sandbox
         worker.sandbox = self.sandbox = sandbox
@@ -306,20 +309,25 @@ class PodStart:
         except ConfigError as error:
             worker.container_event(container, "Warning", "Failed", f"Error: {error}")
             raise NotStarted(CREATE_CONFIG_ERROR, str(error)) from None
-        await self.kubelet.clock.sleep(self.kubelet.jitter(CONTAINER_SECONDS * 0.8, 0.5))
+        statistics, seconds = self.kubelet.statistics, self.kubelet.jitter(CONTAINER_SECONDS * 0.8, 0.5)
+        await self.kubelet.clock.sleep(seconds)
         try:
             record = sandbox.create(config, image, shared)
         except CreateError as error:
+            statistics.ran("create_container", seconds / 2, failed=True)
             worker.container_event(container, "Warning", "Failed", f"Error: {error.message}")
             raise NotStarted(CREATE_ERROR, error.message) from None
+        statistics.ran("create_container", seconds / 2)
         worker.container_event(container, "Normal", "Created", f"Created container: {name}")
         worker.started_something()
         from_log = container.get("terminationMessagePolicy") == "FallbackToLogsOnError"
         try:
             sandbox.start(record, container.get("terminationMessagePath") or "", from_log)
         except StartError as error:
+            statistics.ran("start_container", seconds / 2, failed=True)
             worker.container_event(container, "Warning", "Failed", f"Error: {error.message}")
             raise NotStarted(RUN_ERROR, error.message) from None
+        statistics.ran("start_container", seconds / 2)
         worker.container_event(container, "Normal", "Started", f"Started container {name}")
         worker.probes.watch(container, record)
         await self._post_start(container, record, sandbox)

@@ -85,10 +85,12 @@ async def stop_container(
             await other.wait(left)
     if record.exited:
         return
+    began = clock.now
     running.stop()
     if not await running.done.wait(max(deadline - clock.now, MINIMUM_GRACE)):
         running.kill()
         await running.done.wait()
+    worker.kubelet.statistics.ran("stop_container", clock.now - began)
     # The record is completed by a callback of the same instant.
     await clock.sleep(0)
 

@@ -66,6 +66,7 @@ class PodWorker:
         "has_storage_limits",
         "killed",
         "kubelet",
+        "pending_since",
         "pod",
         "reasons",
         "sandbox",
@@ -101,6 +102,8 @@ class PodWorker:
         """Why the kubelet itself ends the pod, if it does: reason and message of the Failed phase."""
         self.disrupted: Obj | None = None
         """The DisruptionTarget condition, where the kubelet evicts the pod."""
+        self.pending_since: float | None = None
+        """When the kubelet first saw a pod whose containers have not all run yet."""
         self.deadline_exceeded = False
         self.started_at = dig(pod, "status", "startTime") or ""
         self.stop_signal: Signal[None] = Signal(kubelet.clock)
@@ -122,6 +125,8 @@ class PodWorker:
             self.disk = found.disk
             found.on_change = self.container_changed
             self._watch_running(found)
+        else:
+            self.pending_since = self.kubelet.clock.now
         for mounted in self.volumes.values():
             self.kubelet.refresh.register(self, mounted.references)
         self.sync(0)
@@ -233,10 +238,13 @@ class PodWorker:
             return
         plan = PodStart(self)
         if plan.nothing_to_do:
+            self.kubelet.statistics.synced("sync")
             return
         self._task = self.kubelet.clock.spawn(self._do(plan))
 
     async def _do(self, plan: PodStart) -> None:
+        clock, statistics = self.kubelet.clock, self.kubelet.statistics
+        began, operation = clock.now, "sync" if self.pending_since is None else "create"
         try:
             succeeded = await plan.run()
         except Exception:
@@ -244,6 +252,10 @@ class PodWorker:
             _log.exception("sync of pod %s failed", key_of(self.pod))
             succeeded = False
         self._task = None
+        statistics.synced(operation, clock.now - began)
+        if succeeded and self.pending_since is not None and self._runs():
+            statistics.pod_starts.observe(clock.now - self.pending_since)
+            self.pending_since = None
         if self.stage is WorkerState.TERMINATING:
             self._take_down()
         elif self._again:
@@ -251,6 +263,14 @@ class PodWorker:
             self.sync_at(self.kubelet.next_relist())
         if not succeeded:
             self.sync(self.kubelet.jitter(RETRY_SECONDS, RETRY_SPREAD))
+
+    def _runs(self) -> bool:
+        """Whether every regular container runs."""
+        sandbox = self.sandbox
+        if sandbox is None:
+            return False
+        latest = (sandbox.latest(container["name"]) for container in self.pod["spec"]["containers"])
+        return all(record is not None and record.running for record in latest)
 
     # --- used by syncs ----------------------------------------------------------------------------------
 

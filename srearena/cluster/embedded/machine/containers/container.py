@@ -440,6 +440,9 @@ class Container:
         if cause is None:
             return
         self.oom_killed = True
+        machine = getattr(self.host, "machine", None)
+        if machine is not None:
+            machine.oom_kills += 1
         victims = list(self.pids.processes.values()) if self.config.kill_all_on_oom else [cause]
         for victim in victims:
             if victim.container is self and victim is not self.main:

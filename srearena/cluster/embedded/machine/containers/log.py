@@ -31,6 +31,7 @@ class ContainerLog:
         "_attached",
         "_bytes",
         "_changed",
+        "_dropped_bytes",
         "_lines",
         "_pending",
         "before_rotation",
@@ -48,6 +49,7 @@ class ContainerLog:
         """Called before rotation, so that followers can read the lines that will be removed."""
         self._lines: list[LogLine] = []
         self._bytes = 0
+        self._dropped_bytes = 0
         self._pending: dict[str, bytes] = {}
         self._changed = Change(clock)
         self._attached: tuple[Callable[[str, bytes], object], ...] = ()
@@ -60,6 +62,11 @@ class ContainerLog:
     @property
     def size(self) -> int:
         return self._bytes
+
+    @property
+    def written(self) -> int:
+        """Bytes written since the container was created, those of removed lines included."""
+        return self._dropped_bytes + self._bytes
 
     def lines(self, start: int = 0) -> list[LogLine]:
         """The lines from number `start` on that are still there."""
@@ -122,6 +129,7 @@ class ContainerLog:
                 self.before_rotation()
             self.dropped += len(self._lines)
             self._lines = []
+            self._dropped_bytes += self._bytes
             self._bytes = 0
         self._lines.append(line)
         self._bytes += len(line.text) + 1

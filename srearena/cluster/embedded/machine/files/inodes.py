@@ -35,12 +35,14 @@ class Caller(Protocol):
 class Space:
     """Used bytes of a storage with a capacity; usage also counts in the parent."""
 
-    __slots__ = ("capacity", "parent", "used")
+    __slots__ = ("capacity", "parent", "used", "written")
 
     def __init__(self, capacity: int | None = None, parent: Space | None = None, used: int = 0) -> None:
         self.capacity = capacity
         self.parent = parent
         self.used = used
+        self.written = 0
+        """Bytes added since the storage exists; what is removed does not count."""
 
     def take(self, amount: int) -> None:
         """Count `amount` more bytes (or fewer, if negative); ENOSPC where they do not fit."""
@@ -51,8 +53,10 @@ class Space:
                     raise os_error(errno.ENOSPC)
                 level = level.parent
         level = self
+        added = max(0, amount)
         while level is not None:
             level.used += amount
+            level.written += added
             level = level.parent
 
     @property

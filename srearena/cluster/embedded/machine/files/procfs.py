@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 TICKS = 100
 """Clock ticks per second, the unit of /proc/<pid>/stat."""
+_INODES = 24_000
+"""The first inode number of sockets. Chosen: sockets are numbered from some tens of thousands on a node in use."""
 SHARED_MEMORY = 64 * 1024**2
 """The size of /dev/shm where a pod mounts nothing there, as container runtimes set it."""
 
@@ -132,11 +134,20 @@ def _process_files(process: Process) -> dict[str, Node]:
         "cwd": Symlink(process.cwd),
         "root": Symlink("/"),
         "exe": Symlink(process.argv[0] if process.argv else ""),
-        "fd": _Listing(lambda: {str(number): _descriptor(process, number) for number in process.fds}),
+        "fd": _Listing(lambda: _descriptors(process)),
     }
     for node in files.values():
         node.uid, node.gid = process.credentials.uid, process.credentials.gid
     return files
+
+
+def _descriptors(process: Process) -> dict[str, Node]:
+    """Open files by their numbers, then the sockets of accepted connections."""
+    found: dict[str, Node] = {str(number): _descriptor(process, number) for number in process.fds}
+    first = max(process.fds, default=-1) + 1
+    for number in range(first, first + process.sockets):
+        found[str(number)] = Symlink(f"socket:[{_INODES + process.pid * 4096 + number}]")
+    return found
 
 
 def _descriptor(process: Process, number: int) -> Device:
@@ -265,26 +276,63 @@ def _sysctl(container: Container) -> Node:
                 lambda: {
                     "core": _Listing(lambda: {"somaxconn": _text(lambda: "4096\n")}),
                     "ipv4": _Listing(lambda: {"ip_local_port_range": _text(lambda: "32768\t60999\n")}),
+                    **({"netfilter": _netfilter(container)} if container.namespace.tracked is not None else {}),
                 }
             ),
         }
     )
 
 
+def _netfilter(container: Container) -> Node:
+    def value(index: int) -> str:
+        tracked = container.namespace.tracked
+        return f"{tracked()[index] if tracked is not None else 0}\n"
+
+    return _Listing(
+        lambda: {"nf_conntrack_count": _text(lambda: value(0)), "nf_conntrack_max": _text(lambda: value(1))}
+    )
+
+
 def _net_dev(container: Container) -> str:
-    head = "Inter-|   Receive           |  Transmit\n face |bytes    packets errs |bytes    packets errs\n"
-    return head + "".join(f"{name:>6}:       0       0    0        0       0    0\n" for name in ("lo", "eth0"))
+    carried = container.namespace.carried
+    received = f"{int(carried.received_bytes):8d} {int(carried.received_packets):7d}"
+    sent = f"{int(carried.sent_bytes):8d} {int(carried.sent_packets):7d}"
+    nothing = f"{0:8d} {0:7d}"
+    rows = (("lo", nothing, nothing), ("eth0", received, sent))
+    return (
+        "Inter-|   Receive                                                |  Transmit\n"
+        " face |bytes    packets errs drop fifo frame compressed multicast|"
+        "bytes    packets errs drop fifo colls carrier compressed\n"
+        + "".join(
+            f"{name:>6}: {inbound}    0    0    0     0          0         0 "
+            f"{outbound}    0    0    0     0       0          0\n"
+            for name, inbound, outbound in rows
+        )
+    )
+
+
+def _hexadecimal(address: str, port: int) -> str:
+    """An address as /proc/net/tcp writes it; empty for one that is not IPv4."""
+    octets = address.split(".")
+    if len(octets) != 4 or not all(octet.isdigit() for octet in octets):
+        return ""
+    return "".join(f"{int(octet):02X}" for octet in reversed(octets)) + f":{port:04X}"
 
 
 def _net_tcp(container: Container) -> str:
     lines = ["  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode"]
-    for index, listener in enumerate(container.namespace.listeners()):
-        octets = listener.address.split(".")
-        if listener.protocol == "TCP" and len(octets) == 4:
-            address = "".join(f"{int(octet):02X}" for octet in reversed(octets))
+    sockets = [
+        ((listener.address, listener.port), ("0.0.0.0", 0), "0A")
+        for listener in container.namespace.listeners()
+        if listener.protocol == "TCP"
+    ]
+    sockets += [(one.local, one.peer, "01") for one in container.namespace.connections if not one.closed]
+    for index, (near, far, state) in enumerate(sockets):
+        local, remote = _hexadecimal(*near), _hexadecimal(*far)
+        if local and remote:
             lines.append(
-                f"{index:4d}: {address}:{listener.port:04X} 00000000:0000 0A 00000000:00000000 00:00000000 00000000"
-                f"     0        0 0"
+                f"{index:4d}: {local} {remote} {state} 00000000:00000000 00:00000000 00000000"
+                f"     0        0 {_INODES + index}"
             )
     return "\n".join(lines) + "\n"
 

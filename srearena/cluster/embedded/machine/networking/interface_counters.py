@@ -13,6 +13,8 @@ class Carried:
     sent_bytes: float = 0.0
     received_packets: float = 0.0
     sent_packets: float = 0.0
+    lost_packets: float = 0.0
+    """Packets sent from here that were lost on the way; TCP sends them again."""
 
     def add(self, received_bytes: float, received_packets: float, sent_bytes: float, sent_packets: float) -> None:
         self.received_bytes += received_bytes

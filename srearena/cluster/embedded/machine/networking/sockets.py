@@ -267,6 +267,10 @@ class NetworkNamespace:
     changed: Callable[[], object] | None = None
     """Called after each change of the listeners, so that the network can cache them."""
     carried: Carried = field(default_factory=Carried)
+    tracked: Callable[[], tuple[int, int]] | None = None
+    """Entries of the connection tracking table that concern the namespace, and the limit of the node's table."""
+    discipline: str = ""
+    """Parameters of the netem queueing discipline of its interface, as tc prints them; empty without one."""
     _listeners: dict[tuple[str, int], list[Listener]] = field(default_factory=dict)
     _next_port: int = EPHEMERAL_PORTS.start
 

@@ -142,14 +142,10 @@ class Catalog:
         return [Instance(service, str(one["Address"]), int(one["Port"])) for one in found]
 
     def _enter(self, identifier: str, name: str, address: str, port: int, tags: Any = None) -> None:
-        self.index += 1
-        self.services[identifier] = {
-            "ID": identifier,
-            "Service": name,
-            "Tags": tags or [],
-            "Port": port,
-            "Address": address,
-        }
+        entry = {"ID": identifier, "Service": name, "Tags": tags or [], "Port": port, "Address": address}
+        if self.services.get(identifier) != entry:  # a repeated registration is no change
+            self.index += 1
+            self.services[identifier] = entry
 
     # Over HTTP
 

@@ -12,7 +12,7 @@ until its own timeout).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
@@ -79,6 +79,46 @@ class Datastore(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class BulkStatements:
+    """Statements of one kind that a client had a store execute since the last report, and those that run now."""
+
+    client: str
+    operation: str
+    database: str
+    target: str
+    text: str
+    """The statement's text; empty where the application's model does not state it."""
+    calls: float
+    mean_seconds: float
+    running: float
+    """How many run at this moment, on average."""
+    share_above: Callable[[float], float]
+    """The share of statements that take longer than so many seconds."""
+
+
+class Counted:
+    """Base of server models whose counters include what bulk traffic does."""
+
+    process: Process
+    settle_traffic: Callable[[], None] | None = None
+    """Makes traffic tell what it has counted; set by the traffic engine."""
+
+    def settle(self) -> None:
+        """Bring the counters up to the present; called before they are shown."""
+        if self.settle_traffic is not None:
+            self.settle_traffic()
+
+    def count_traffic(self, operation: str, database: str, target: str, calls: int, hits: int, misses: int) -> None:
+        """Count operations of bulk traffic: a verb, and where it looked something up the keys found and not found."""
+
+    def report_statements(self, statements: Sequence[BulkStatements]) -> None:
+        """Learn how long statements of bulk traffic take: for process lists, slow logs and statement statistics."""
+
+    def hold_traffic(self, name: str, keys: int, size: int) -> None:
+        """Bulk traffic has filled in that many keys of one kind, with values of `size` bytes."""
+
+
 def joined(model: object, process: Process, login: Login | None, sessions: int = 1) -> Refusal | None:
     """Let a process have connections to a store as long as it lives; why not, where it is refused.
 
@@ -88,7 +128,7 @@ def joined(model: object, process: Process, login: Login | None, sessions: int =
     attach = getattr(model, "attach", None)
     if attach is None:
         return None
-    client = _client(process)
+    client = client_name(process)
     if model.attached(client):  # type: ignore[attr-defined]
         return None
     refusal: Refusal | None = attach(client, login, sessions, process.container.namespace.address)
@@ -107,7 +147,7 @@ def request_refusal(
         waits = refusal is not None and refusal.kind == "locked"
         table = target.partition("(")[0]
         occupy(
-            _client(process),
+            client_name(process),
             int(waits),
             f"SELECT * FROM {table}" if action == "read" else f"INSERT INTO {table}",
             target,
@@ -115,7 +155,8 @@ def request_refusal(
     return refusal
 
 
-def _client(process: Process) -> str:
+def client_name(process: Process) -> str:
+    """The name under which a server lists the connections of a process."""
     return f"{process.container.host.hostname}/{process.pid}"
 
 

@@ -9,7 +9,7 @@ from srearena.cluster.embedded.machine.networking.sockets import Connection
 from srearena.cluster.embedded.machine.processes.accounts import Account
 from srearena.cluster.embedded.machine.processes.process import Process
 from srearena.cluster.embedded.programs.base import Program
-from srearena.cluster.embedded.programs.datastores.datastore import Login, Record, Refusal
+from srearena.cluster.embedded.programs.datastores.datastore import Counted, Login, Record, Refusal
 from srearena.cluster.embedded.programs.datastores.memcached_exporter import EXPORTER
 from srearena.cluster.embedded.programs.registry import program
 from srearena.cluster.embedded.programs.serving import stop_signal, until_stopped
@@ -67,7 +67,7 @@ class Item:
     expires: float = 0.0
 
 
-class MemcachedServer:
+class MemcachedServer(Counted):
     """What is cached, least recently written first, and who is connected."""
 
     exporter = EXPORTER
@@ -83,6 +83,8 @@ class MemcachedServer:
         self.total_connections = 0
         self.epoch = 0
         self.losses = 0
+        self.bulk_keys: dict[str, tuple[int, int]] = {}
+        """Keys that bulk traffic has filled in, by kind: how many, and the bytes of one value."""
         self.base_memory = process.memory
         names = (
             *("cmd_get", "cmd_set", "cmd_flush", "cmd_touch", "get_hits", "get_misses", "delete_misses", "delete_hits"),
@@ -257,6 +259,7 @@ class MemcachedServer:
         if args[:1] == [b"settings"]:
             rows = {"maxbytes": self.limit, "maxconns": self.connection_limit, "tcpport": PORT, "evictions": "on"}
         elif args[:1] == [b"reset"]:
+            self.settle()
             for name in self.statistics:
                 if name != "bytes":
                     self.statistics[name] = 0
@@ -265,6 +268,7 @@ class MemcachedServer:
             rows = {}
         else:
             now, process = self.process.clock.now, self.process
+            self.settle()
             rows = {
                 "pid": process.pid,
                 "uptime": int(now - process.started_at),
@@ -275,13 +279,40 @@ class MemcachedServer:
                 "curr_connections": self.open + sum(self.pools.values()) + 1,
                 "total_connections": self.total_connections,
                 **self.statistics,
-                "curr_items": len(self.items),
+                "bytes": self.current_bytes,
+                "curr_items": self.current_items,
                 "limit_maxbytes": self.limit,
                 "threads": 4,
             }
         return "".join(f"STAT {key} {value}\r\n" for key, value in rows.items()).encode() + b"END\r\n"
 
     # --- traffic -----------------------------------------------------------------------------------------------
+
+    def count_traffic(self, operation: str, database: str, target: str, calls: int, hits: int, misses: int) -> None:
+        """A lookup asks for several keys, and those that it misses are filled in."""
+        counts = self.statistics
+        if operation == "get":
+            found = hits if hits or misses else calls
+            counts["cmd_get"] += found + misses
+            counts["get_hits"] += found
+            counts["get_misses"] += misses
+            counts["cmd_set"] += misses
+            counts["total_items"] += misses
+        elif operation == "set":
+            counts["cmd_set"] += calls
+            counts["total_items"] += calls
+
+    def hold_traffic(self, name: str, keys: int, size: int) -> None:
+        self.bulk_keys[name] = (keys, size)
+
+    @property
+    def current_items(self) -> int:
+        """Items of clients, or the keys that bulk traffic fills in where those are more: they are the same keys."""
+        return max(len(self.items), sum(keys for keys, _ in self.bulk_keys.values()))
+
+    @property
+    def current_bytes(self) -> int:
+        return max(self.statistics["bytes"], sum(keys * (size + OVERHEAD) for keys, size in self.bulk_keys.values()))
 
     @property
     def evictions(self) -> int:

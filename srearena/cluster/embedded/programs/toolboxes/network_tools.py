@@ -24,6 +24,7 @@ _NETWORK_TOOLS = (
     "wget",
     "ps",
 )
+_NETSHOOT_TOOLS = (*_NETWORK_TOOLS, "traceroute", "tracepath", "mtr", "nmap", "tc", "conntrack", "sysctl", "telnet")
 
 
 @program("curlimages/curl", "appropriate/curl")
@@ -52,7 +53,7 @@ class Netshoot(Program):
     cmd = ("zsh",)
     base = "alpine"
     follows_tag = False
-    tools = _NETWORK_TOOLS
+    tools = _NETSHOOT_TOOLS
     links: ClassVar = {"/bin/zsh": "/usr/bin/bash"}
     idle_cpu = 0.0
 

@@ -35,6 +35,10 @@ REPOSITORIES: dict[str, Mapping[str, str]] = {
     },
 }
 """Host and path of a repository, without `.git`, to its files."""
+_NEEDS_REPOSITORY = frozenset(
+    "add am bisect branch checkout cherry-pick commit diff fetch log merge pull push rebase reset restore revert show "
+    "stash status switch tag".split()
+)
 CLONE_SECONDS = 12.0
 _VALUED = frozenset({"--depth", "--branch", "-b", "--origin", "-o", "-C", "-c", "--config", "--filter", "--jobs", "-j"})
 _FAILURES = {
@@ -69,7 +73,10 @@ class Git(Program):
             case [] | ["--help" | "help", *_]:
                 await process.write("usage: git [-v | --version] [-h | --help] <command> [<args>]\n")
                 return 0 if words else 1
-        await process.error(f"git: {words[0]} is not supported by this simulation\n")
+        if words[0] in _NEEDS_REPOSITORY:
+            await process.error("fatal: not a git repository (or any of the parent directories): .git\n")
+            return 128
+        await process.error(f"git: '{words[0]}' is not a git command. See 'git --help'.\n")
         return 1
 
     async def _clone(self, process: Process, words: list[str]) -> int:

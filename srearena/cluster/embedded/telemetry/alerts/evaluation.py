@@ -63,14 +63,16 @@ class GroupState:
 class Rules:
     """All rule groups over a store."""
 
-    def __init__(self, store: MetricStore, groups: Sequence[RuleGroup] | None = None) -> None:
+    def __init__(self, store: MetricStore, groups: Sequence[RuleGroup] | None = None, version: int = 3) -> None:
         self._store = store
-        self._engine = Engine(store)
+        self._engine = Engine(store, version=version)
         chosen = packaged_groups() if groups is None else groups
         self.groups = [
             GroupState(group, [RuleState(rule, Recording(store, rule.name)) for rule in group.rules])
             for group in chosen
         ]
+        self._next = 0
+        """When the next instant of a group is due, in milliseconds."""
         self.recorded_names = frozenset(
             {"ALERTS", "ALERTS_FOR_STATE"}
             | {rule.name for group in chosen for rule in group.rules if not rule.alerting}
@@ -78,6 +80,8 @@ class Rules:
 
     def catch_up(self, now: float) -> None:
         """Evaluate every instant up to now that has not been evaluated yet."""
+        if milliseconds(now) < self._next:
+            return
         begin = self._store.first
         if begin is None:
             return
@@ -94,6 +98,7 @@ class Rules:
                 for rule in state.rules:
                     self._evaluate(rule, start, end, interval)
             state.evaluated = last
+        self._next = min((_following(state) for state in self.groups), default=0)
 
     def _evaluate(self, state: RuleState, start: int, end: int, interval: int) -> None:
         times = steps(start, end, interval)
@@ -123,6 +128,11 @@ class Rules:
     def groups_json(self, now: float, kind: str = "") -> list[dict[str, Any]]:
         self.catch_up(now)
         return [_group_json(group, kind) for group in self.groups]
+
+
+def _following(state: GroupState) -> int:
+    """Return the instant after the last one evaluated."""
+    return 0 if state.evaluated is None else state.evaluated + state.group.interval
 
 
 def _advance(state: RuleState, vector: Vector, times: Integers) -> None:

@@ -13,7 +13,7 @@ import yaml
 from srearena.cluster.alert_rules import rule_files
 from srearena.cluster.embedded.telemetry.alerts.templates import Template, TemplateError
 from srearena.cluster.embedded.telemetry.metrics.labels import NAME
-from srearena.cluster.embedded.telemetry.metrics.parameters import duration_ms
+from srearena.cluster.embedded.telemetry.metrics.promql.durations import duration_ms
 from srearena.cluster.embedded.telemetry.metrics.promql.errors import QueryError
 from srearena.cluster.embedded.telemetry.metrics.promql.nodes import Node, value_type
 from srearena.cluster.embedded.telemetry.metrics.promql.parsing import parse

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+SLOW_INTERVAL = 30.0
+"""Seconds between scrapes of the programs of Kubernetes itself, as kube-prometheus sets it; of others it is 15."""
 Health = Literal["up", "down", "unknown"]
 
 
@@ -43,6 +45,25 @@ class Target:
     @property
     def instance(self) -> str:
         return self.labels["instance"]
+
+
+class Pace:
+    """Selects one of the pipeline's rounds in each interval."""
+
+    __slots__ = ("_interval", "_last")
+
+    def __init__(self, interval: float) -> None:
+        self._interval = interval
+        self._last = -1.0
+
+    def is_due(self, now: float) -> bool:
+        if not self._interval:
+            return True
+        number = now // self._interval
+        if number == self._last:
+            return False
+        self._last = number
+        return True
 
 
 class Collector(Protocol):

@@ -1,42 +1,83 @@
-"""Metrics of the control plane, as far as the simulation has them.
+"""Metrics of the control plane: API server, etcd, scheduler and controller manager.
 
-Its programs are pods whose containers have meters, which give the metrics of a Go process. The API server counts
-requests over HTTP (the cluster's own controllers do not use HTTP here) and stored objects. Its requests take no
-measurable time, so there are no durations.
+Its programs are pods whose containers have meters, which give the metrics of a Go process. What they did is counted by
+the simulator's own components: requests by the API and its clients, keys by control loops, attempts by the scheduler.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from srearena.cluster.embedded.controllers.api_services import ApiServices
 from srearena.cluster.embedded.controllers.controller import Controller
+from srearena.cluster.embedded.controllers.custom_resources import CustomResourceController
+from srearena.cluster.embedded.instruments import Histogram
 from srearena.cluster.embedded.kubelet.nodes import Nodes
 from srearena.cluster.embedded.machine.containers.runtime import ContainerRecord
-from srearena.cluster.embedded.machine.exporter import Sample
+from srearena.cluster.embedded.scheduler.scheduler import NAME as PROFILE
 from srearena.cluster.embedded.scheduler.scheduler import Scheduler
-from srearena.cluster.embedded.telemetry.collectors.collector import Target
+from srearena.cluster.embedded.telemetry.collectors import go_process
+from srearena.cluster.embedded.telemetry.collectors.api_requests import ApiRequests, ClientTraffic
+from srearena.cluster.embedded.telemetry.collectors.collector import SLOW_INTERVAL, Pace, Target
+from srearena.cluster.embedded.telemetry.collectors.go_process import GoProcess
 from srearena.cluster.embedded.telemetry.collectors.scraper import Scraper
+from srearena.cluster.embedded.telemetry.collectors.sections import Sections
 from srearena.cluster.embedded.telemetry.collectors.series_buffer import SeriesBuffer
 from srearena.cluster.embedded.telemetry.collectors.target_registry import TargetRegistry
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
 from srearena.cluster.embedded.world import World
 
-Read = Callable[[], Iterable[Sample]]
+Write = Callable[[Sections, float], None]
 _NONE: Mapping[str, str] = {}
+CLIENT_METRICS = (
+    ("rest_client_requests_total", "counter", "Requests to the API server, by method and code."),
+    ("rest_client_request_duration_seconds", "histogram", "Duration of requests to the API server, by method."),
+)
 _METRICS = (
-    ("process_cpu_seconds_total", "counter", "Processor time of the program."),
-    ("process_resident_memory_bytes", "gauge", "Memory of the program."),
-    ("process_start_time_seconds", "gauge", "When the program was started."),
-    ("apiserver_request_total", "counter", "Requests over HTTP, by what they were about and how they ended."),
+    *go_process.METRICS,
+    *CLIENT_METRICS,
+    ("apiserver_request_total", "counter", "Requests, by what they were about and how they ended."),
+    ("apiserver_request_sli_duration_seconds", "histogram", "Duration of requests, without waiting for webhooks."),
+    ("apiserver_client_certificate_expiration_seconds", "histogram", "Remaining lifetime of client certificates."),
     ("apiserver_storage_objects", "gauge", "Stored objects, by resource."),
+    ("aggregator_unavailable_apiservice", "gauge", "1 for an API service that is not available."),
+    ("aggregator_unavailable_apiservice_total", "counter", "How often an API service was found not to be available."),
     ("etcd_server_has_leader", "gauge", "1 while there is a leader."),
     ("etcd_debugging_mvcc_current_revision", "gauge", "Revision of the last write."),
     ("etcd_debugging_mvcc_keys_total", "gauge", "Stored keys."),
     ("scheduler_pending_pods", "gauge", "Pods that wait for a node, by part of the queue."),
+    ("scheduler_schedule_attempts_total", "counter", "Attempts to schedule a pod, by result."),
+    ("scheduler_scheduling_attempt_duration_seconds", "histogram", "Duration of an attempt, by result."),
+    ("scheduler_scheduling_algorithm_duration_seconds", "histogram", "Duration of the choice of a node."),
+    ("scheduler_pod_scheduling_sli_duration_seconds", "histogram", "Time from the first sight of a pod to its node."),
     ("workqueue_adds_total", "counter", "Keys that were queued, by control loop."),
+    ("workqueue_depth", "gauge", "Keys that wait for a worker, by control loop."),
     ("workqueue_retries_total", "counter", "Keys that were queued again after a failure, by control loop."),
+    ("workqueue_queue_duration_seconds", "histogram", "Time that a key waits for a worker, by control loop."),
 )
 _REQUEST = ("verb", "group", "version", "resource", "subresource", "scope", "code")
+_QUEUE_BOUNDS = tuple(10.0**power for power in range(-8, 2))
+_QUEUE_MEDIAN = 0.000018
+"""Seconds that a key waits for a worker in a quiet cluster."""
+_SCHEDULER_INFORMERS = (
+    *("pods", "nodes", "namespaces", "services", "persistentvolumes", "persistentvolumeclaims"),
+    *("replicationcontrollers", "replicasets.apps", "statefulsets.apps", "poddisruptionbudgets.policy"),
+    *("storageclasses.storage.k8s.io", "csinodes.storage.k8s.io", "csidrivers.storage.k8s.io"),
+)
+_SERVER_INFORMERS = (
+    *("namespaces", "services", "secrets", "configmaps", "nodes", "pods", "serviceaccounts", "resourcequotas"),
+    *("limitranges", "roles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io"),
+    *("clusterroles.rbac.authorization.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io"),
+    *("apiservices.apiregistration.k8s.io", "customresourcedefinitions.apiextensions.k8s.io"),
+    *("validatingwebhookconfigurations.admissionregistration.k8s.io", "priorityclasses.scheduling.k8s.io"),
+    *("mutatingwebhookconfigurations.admissionregistration.k8s.io", "storageclasses.storage.k8s.io"),
+    *("endpointslices.discovery.k8s.io", "flowschemas.flowcontrol.apiserver.k8s.io"),
+)
+_OF_SERVER = {
+    ApiServices.name: "APIServiceRegistrationController",
+    CustomResourceController.name: "crd_naming_condition_controller",
+}
+"""Control loops that run in the API server, by the names of their queues."""
 
 
 class ControlPlaneCollector:
@@ -44,8 +85,12 @@ class ControlPlaneCollector:
 
     def __init__(self, job: str, program: str, port: int, nodes: Nodes, scraper: Scraper, store: MetricStore) -> None:
         self.job = job
-        self.read: Read = lambda: ()
-        """Reads the metrics of the program beside its resource usage."""
+        self.write: Write = lambda sections, now: None
+        """Writes the metrics of the program beside its resource usage."""
+        self.workers: Callable[[], int] = lambda: 8
+        """Informers, control loops and connections of the program."""
+        self.on_start: Callable[[], None] = lambda: None
+        """Called when the process is another one than at the last scrape: its counters begin at zero."""
         self._program = program
         self._port = port
         self._machine = nodes.kubelets[nodes.world.control_plane_name].machine
@@ -60,21 +105,31 @@ class ControlPlaneCollector:
             "node": self._machine.name,
         }
         self._target_registry.add(job, labels, f"https://{instance}/metrics")
-        self._buffer = SeriesBuffer(store, labels)
-        self._shape: list[tuple[str, Mapping[str, str]]] = []
+        self._sections = Sections(SeriesBuffer(store, labels))
+        self._pace = Pace(SLOW_INTERVAL)
+        self._process: tuple[str, GoProcess] | None = None
+        """The container that was scraped last."""
         for row in _METRICS:
             store.describe(*row)
 
+    @property
+    def is_running(self) -> bool:
+        return self._record() is not None
+
     def scrape(self, now: float) -> None:
+        if not self._pace.is_due(now):
+            return
         record = self._record()
         check = self._scraper.check_agent(self._machine.address, self._port, runs=record is not None)
         if not check.ok or record is None:
-            self._buffer.end(now)
-            self._shape = []
+            self._sections.reset(now)
             self._target_registry.record_scrape(self.job, now, 0, check.seconds, check.error)
         else:
-            self._fill([*_of_process(record), *self.read()])
-            self._target_registry.record_scrape(self.job, now, self._buffer.write(now), check.seconds)
+            self._write_process(record, now)
+            self.write(self._sections, now)
+            self._sections.fresh = False
+            written = self._sections.buffer.write(now)
+            self._target_registry.record_scrape(self.job, now, written, check.seconds)
         self._target_registry.write(now)
 
     def targets(self) -> Sequence[Target]:
@@ -87,14 +142,18 @@ class ControlPlaneCollector:
                 return record
         return None
 
-    def _fill(self, samples: list[Sample]) -> None:
-        shape = [(name, labels) for name, labels, _ in samples]
-        values = [value for _, _, value in samples]
-        if shape == self._shape:
-            self._buffer.set("", values)
-        else:
-            self._shape = shape
-            self._buffer.put("", [{"__name__": name, **labels} for name, labels in shape], values)
+    def _write_process(self, record: ContainerRecord, now: float) -> None:
+        if self._process is None or self._process[0] != record.id:
+            if self._process is not None:
+                self._sections.reset(now)
+                self.on_start()
+            self._process = (record.id, GoProcess(record.id))
+        assert record.container is not None
+        meter = record.container.meter
+        values = self._process[1].values(
+            now, record.started_at, meter.cpu_seconds(), meter.working_set, workers=self.workers()
+        )
+        self._sections.numbers("process", go_process.ROWS, values)
 
 
 def control_plane_collectors(
@@ -102,52 +161,148 @@ def control_plane_collectors(
     nodes: Nodes,
     scheduler: Scheduler,
     controllers: Mapping[str, Controller],
+    requests: ApiRequests,
     scraper: Scraper,
     store: MetricStore,
 ) -> list[ControlPlaneCollector]:
-    readers: dict[tuple[str, str, int], Read] = {
-        ("apiserver", "kube-apiserver", 6443): lambda: _of_api_server(world),
-        ("etcd", "etcd", 2381): lambda: _of_etcd(world),
-        ("kube-scheduler", "kube-scheduler", 10259): lambda: _of_scheduler(scheduler),
-        ("kube-controller-manager", "kube-controller-manager", 10257): lambda: _of_controllers(controllers),
+    loops = {name: controller for name, controller in controllers.items() if name not in _OF_SERVER}
+    own_loops = {_OF_SERVER[name]: controller for name, controller in controllers.items() if name in _OF_SERVER}
+    queues, own_queues = _Queues(loops), _Queues(own_loops)
+    services = controllers[ApiServices.name]
+    assert isinstance(services, ApiServices)
+    server = nodes.kubelets[world.control_plane_name].machine
+    hosts = {"": f"{server.address}:6443", "apiserver": "[::1]:6443"}
+
+    def informers() -> Iterable[str]:
+        return dict.fromkeys(resource for loop in loops.values() for resource in loop.watched)
+
+    def of_server(sections: Sections, now: float) -> None:
+        _write_server(world, services, requests, sections)
+        own_queues.write(sections)
+
+    def of_controllers(sections: Sections, now: float) -> None:
+        queues.write(sections)
+
+    programs: dict[str, tuple[str, int, Write, Callable[[], Iterable[str]] | None]] = {
+        "apiserver": ("kube-apiserver", 6443, of_server, lambda: _SERVER_INFORMERS),
+        "etcd": ("etcd", 2381, lambda sections, now: _write_etcd(world, sections), None),
+        "kube-scheduler": (
+            "kube-scheduler",
+            10259,
+            lambda sections, now: _write_scheduler(scheduler, sections),
+            lambda: _SCHEDULER_INFORMERS,
+        ),
+        "kube-controller-manager": ("kube-controller-manager", 10257, of_controllers, informers),
     }
     collectors: list[ControlPlaneCollector] = []
-    for (job, program, port), read in readers.items():
+    for job, (program, port, write, resources) in programs.items():
         collector = ControlPlaneCollector(job, program, port, nodes, scraper, store)
-        collector.read = read
+        if resources is None:
+            collector.write = write
+        else:
+            _add_client(collector, program, hosts.get(job, hosts[""]), write, resources, requests)
         collectors.append(collector)
+    collectors[0].on_start = requests.forget_server
+    collectors[0].workers = lambda: 60 + 2 * len(nodes.kubelets)
     return collectors
 
 
-def _of_process(record: ContainerRecord) -> Iterable[Sample]:
-    assert record.container is not None
-    meter = record.container.meter
-    yield "process_cpu_seconds_total", _NONE, meter.cpu_seconds()
-    yield "process_resident_memory_bytes", _NONE, meter.working_set
-    yield "process_start_time_seconds", _NONE, record.started_at
+def _add_client(
+    collector: ControlPlaneCollector,
+    program: str,
+    host: str,
+    write: Write,
+    resources: Callable[[], Iterable[str]],
+    requests: ApiRequests,
+) -> None:
+    """Let a program show the requests that its client made."""
+    requests.register(program, lambda: collector.is_running, resources)
+
+    def write_all(sections: Sections, now: float) -> None:
+        requests.update(now)
+        write(sections, now)
+        write_client(sections, requests.of(program), host)
+
+    collector.write = write_all
+    collector.on_start = lambda: requests.forget(program)
+    collector.workers = lambda: 2 * len(list(resources()))
 
 
-def _of_api_server(world: World) -> Iterable[Sample]:
-    for resource in world.store.resources():
-        yield "apiserver_storage_objects", {"resource": resource}, world.store.count(resource)
-    for about, number in world.api_requests.items():
-        labels = {"component": "apiserver", **dict(zip(_REQUEST, about, strict=True))}
-        yield "apiserver_request_total", labels, number
+def write_client(sections: Sections, client: ClientTraffic, host: str) -> None:
+    """Write the metrics of a program's client-go."""
+    for method, code in client.requests if sections.fresh else client.changed:
+        labels = {"code": code, "host": host, "method": method}
+        sections.number("rest_client_requests_total", labels, client.requests[method, code])
+        sections.histogram(
+            "rest_client_request_duration_seconds", {"host": host, "verb": method}, client.durations[method]
+        )
+    client.changed.clear()
 
 
-def _of_etcd(world: World) -> Iterable[Sample]:
-    yield "etcd_server_has_leader", _NONE, 1.0
-    yield "etcd_debugging_mvcc_current_revision", _NONE, world.store.revision
-    yield "etcd_debugging_mvcc_keys_total", _NONE, sum(map(world.store.count, world.store.resources()))
+def _write_server(world: World, services: ApiServices, requests: ApiRequests, sections: Sections) -> None:
+    stored = {resource: float(world.store.count(resource)) for resource in world.store.resources()}
+    rows = [{"__name__": "apiserver_storage_objects", "resource": resource} for resource in stored]
+    sections.numbers("objects", rows, list(stored.values()))
+    for key in requests.totals if sections.fresh else sorted(requests.changed):
+        labels = {"component": "apiserver", **dict(zip(_REQUEST, key, strict=True))}
+        sections.number("apiserver_request_total", labels, requests.totals[key])
+        del labels["code"]
+        durations = requests.durations.get(key[:-1])
+        if durations is not None:
+            sections.histogram("apiserver_request_sli_duration_seconds", labels, durations)
+    requests.changed.clear()
+    sections.histogram("apiserver_client_certificate_expiration_seconds", _NONE, requests.certificates)
+    for name, unavailable in services.unavailable.items():
+        sections.number("aggregator_unavailable_apiservice", {"name": name}, unavailable)
+    for (name, reason), number in services.unavailable_count.items():
+        sections.number("aggregator_unavailable_apiservice_total", {"name": name, "reason": reason}, number)
 
 
-def _of_scheduler(scheduler: Scheduler) -> Iterable[Sample]:
+def _write_etcd(world: World, sections: Sections) -> None:
+    sections.number("etcd_server_has_leader", _NONE, 1.0)
+    sections.number("etcd_debugging_mvcc_current_revision", _NONE, world.store.revision)
+    keys = sum(map(world.store.count, world.store.resources()))
+    sections.number("etcd_debugging_mvcc_keys_total", _NONE, keys)
+
+
+def _write_scheduler(scheduler: Scheduler, sections: Sections) -> None:
     for part, number in scheduler.queue.depths().items():
-        yield "scheduler_pending_pods", {"queue": part}, number
+        sections.number("scheduler_pending_pods", {"queue": part}, number)
+    statistics = scheduler.statistics
+    for result, attempts in statistics.attempts.items():
+        labels = {"profile": PROFILE, "result": result}
+        sections.number("scheduler_schedule_attempts_total", labels, attempts.count)
+        if attempts.count:
+            sections.histogram("scheduler_scheduling_attempt_duration_seconds", labels, attempts)
+    sections.histogram("scheduler_scheduling_algorithm_duration_seconds", _NONE, statistics.algorithm)
+    for number_of_attempts, waited in statistics.waited.items():
+        labels = {"attempts": number_of_attempts}
+        sections.histogram("scheduler_pod_scheduling_sli_duration_seconds", labels, waited)
 
 
-def _of_controllers(controllers: Mapping[str, Controller]) -> Iterable[Sample]:
-    for name, controller in controllers.items():
-        labels = {"name": name.removesuffix("-controller")}
-        yield "workqueue_adds_total", labels, controller.added
-        yield "workqueue_retries_total", labels, controller.retried
+class _Queue:
+    """The work queue of a control loop."""
+
+    def __init__(self, name: str, controller: Controller) -> None:
+        self.labels = {"name": name.removesuffix("-controller")}
+        self.controller = controller
+        self.waited = Histogram(_QUEUE_BOUNDS)
+        self.depth = -1
+
+
+class _Queues:
+    def __init__(self, controllers: Mapping[str, Controller]) -> None:
+        self._queues = [_Queue(name, controller) for name, controller in controllers.items() if controller.watched]
+
+    def write(self, sections: Sections) -> None:
+        for queue in self._queues:
+            controller, added = queue.controller, queue.controller.added
+            if sections.fresh or queue.waited.count != added:
+                queue.waited.observe_spread(added - queue.waited.count, _QUEUE_MEDIAN, 0.9)
+                sections.number("workqueue_adds_total", queue.labels, added)
+                sections.histogram("workqueue_queue_duration_seconds", queue.labels, queue.waited)
+                sections.number("workqueue_retries_total", queue.labels, controller.retried)
+            depth = controller.depth()
+            if sections.fresh or depth != queue.depth:
+                queue.depth = depth
+                sections.number("workqueue_depth", queue.labels, depth)

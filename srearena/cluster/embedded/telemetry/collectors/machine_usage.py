@@ -1,4 +1,4 @@
-"""Processor time and network volume of a whole machine since its boot.
+"""Processor time, network volume and disk traffic of a whole machine since its boot.
 
 Counters of containers vanish with them, while those of a machine never decrease before a reboot. So the increase since
 the last update is added up here. The use of a container between the last update and its end is lost.
@@ -6,63 +6,143 @@ the last update is added up here. The use of a container between the last update
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from srearena.cluster.embedded.instruments import Fluctuation
 from srearena.cluster.embedded.kubelet.node.usage import SYSTEM_CORES
 from srearena.cluster.embedded.machine.machine import Machine
 
+READ_BLOCK, WRITE_BLOCK = 65_536, 16_384
+"""Bytes of one read and one write of the block device: typical of read-ahead, and of journalled files."""
+READ_SECONDS, WRITE_SECONDS = 0.0004, 0.0008
+"""Duration of one read and one write on an SSD, before the machine's disk factor."""
+IMAGE_READ_SHARE = 0.3
+"""Share of an image that its first container reads from the disk; later ones find it in the page cache. Chosen."""
+SYSTEM_WRITES = 9_000.0
+"""Bytes a second that the system itself writes: its journal, and the runtime's and the kubelet's state. Chosen."""
+
+
+class DiskTraffic:
+    """Bytes, operations and time of a machine's disk."""
+
+    __slots__ = ("read_bytes", "read_seconds", "reads", "write_seconds", "writes", "written_bytes")
+
+    def __init__(self) -> None:
+        self.read_bytes = self.written_bytes = 0.0
+        self.reads = self.writes = 0.0
+        self.read_seconds = self.write_seconds = 0.0
+
+    def add(self, read: float, written: float, factor: float) -> None:
+        self.read_bytes += read
+        self.written_bytes += written
+        self.reads += read / READ_BLOCK
+        self.writes += written / WRITE_BLOCK
+        self.read_seconds += read / READ_BLOCK * READ_SECONDS * factor
+        self.write_seconds += written / WRITE_BLOCK * WRITE_SECONDS * factor
+
 
 class MachineUsage:
-    __slots__ = ("_boot", "_containers", "_interfaces", "_machine", "_network", "_updated_at", "_user")
+    __slots__ = (
+        "_boot",
+        "_containers",
+        "_images_read",
+        "_interfaces",
+        "_machine",
+        "_network",
+        "_other_writes",
+        "_updated_at",
+        "_user",
+        "_written",
+        "disk",
+        "extra_writes",
+        "fluctuation",
+    )
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
+        self.fluctuation = Fluctuation(machine.machine_id)
+        self.extra_writes: Callable[[], float] = lambda: 0.0
+        """Bytes that programs write which the simulator implements itself, such as etcd."""
         self._begin()
 
     def _begin(self) -> None:
         self._boot = self._machine.boot_id
         self._user = 0.0
-        self._updated_at = 0.0
-        self._containers: dict[str, float] = {}
-        """Processor seconds of each container at the last update."""
-        self._network = [0.0, 0.0, 0.0, 0.0]
-        self._interfaces: dict[str, tuple[float, float, float, float]] = {}
+        self._updated_at = self._machine.booted_at
+        self._containers: dict[str, tuple[float, int]] = {}
+        """Processor seconds and bytes of log of each container at the last update."""
+        self._network = [0.0, 0.0, 0.0, 0.0, 0.0]
+        self._interfaces: dict[str, tuple[float, ...]] = {}
+        self._images_read: set[str] = set()
+        self._written = self._machine.disk.written
+        self._other_writes = self.extra_writes()
+        self.disk = DiskTraffic()
 
-    def _reset_after_reboot(self) -> None:
-        if self._boot != self._machine.boot_id:
+    def update(self, now: float) -> None:
+        """Add what happened since the last update."""
+        machine = self._machine
+        if self._boot != machine.boot_id:
             self._begin()
+        if now == self._updated_at:
+            return
+        since, self._updated_at, previous = self._updated_at, now, self._containers
+        usage: dict[str, tuple[float, int]] = {}
+        read = 0.0
+        written = SYSTEM_WRITES * (now - since + 0.4 * self.fluctuation.integral(since, now))
+        for identifier, record in machine.live.items():
+            if record.container is not None:
+                spent, log = record.container.meter.cpu_seconds(), record.log.written
+                usage[identifier] = (spent, log)
+                before = previous.get(identifier)
+                if before is None:
+                    before = (0.0, 0)
+                    read += self._read_at_start(str(record.image.reference), record.image.on_disk)
+                if spent > before[0]:
+                    self._user += spent - before[0]
+                written += max(0, log - before[1])
+        self._containers = usage
+        on_disk, other = machine.disk.written, self.extra_writes()
+        written += max(0, on_disk - self._written) + max(0.0, other - self._other_writes)
+        self._written, self._other_writes = on_disk, other
+        self.disk.add(read, written, machine.disk_factor)
+
+    def _read_at_start(self, image: str, size: int) -> float:
+        if image in self._images_read:
+            return 0.0
+        self._images_read.add(image)
+        return size * IMAGE_READ_SHARE
 
     def busy(self, now: float) -> tuple[float, float]:
         """Return processor seconds of containers and other programs, and of the system."""
-        self._reset_after_reboot()
+        self.update(now)
         machine = self._machine
-        if now != self._updated_at:
-            self._updated_at, previous = now, self._containers
-            usage: dict[str, float] = {}
-            for identifier, record in machine.live.items():
-                if record.container is not None:
-                    usage[identifier] = spent = record.container.meter.cpu_seconds()
-                    more = spent - previous.get(identifier, 0.0)
-                    if more > 0:
-                        self._user += more
-            self._containers = usage
-        machine_load = machine.own_load.cpu_seconds()
-        return self._user + machine_load, SYSTEM_CORES * machine.cores * (now - machine.booted_at)
+        elapsed = now - machine.booted_at
+        elapsed += 0.25 * self.fluctuation.integral(machine.booted_at, now)
+        return self._user + machine.own_load.cpu_seconds(), SYSTEM_CORES * machine.cores * elapsed
 
     def network(self) -> tuple[float, ...]:
-        """Return bytes and packets received, then sent, of the pods and the machine itself."""
-        self._reset_after_reboot()
-        counters: dict[str, tuple[float, float, float, float]] = {}
+        """Return bytes and packets received, then sent, of the pods and the machine itself, then lost packets."""
+        counters: dict[str, tuple[float, ...]] = {}
         machine = self._machine
         spaces = [(sandbox.id, sandbox.namespace) for sandbox in machine.sandboxes.values() if not sandbox.host_network]
         for identifier, space in [*spaces, ("", machine.namespace)]:
             counts = space.carried
-            now = (counts.received_bytes, counts.received_packets, counts.sent_bytes, counts.sent_packets)
-            before = self._interfaces.get(identifier, (0.0, 0.0, 0.0, 0.0))
+            now = (
+                counts.received_bytes,
+                counts.received_packets,
+                counts.sent_bytes,
+                counts.sent_packets,
+                counts.lost_packets,
+            )
+            before = self._interfaces.get(identifier)
             if now != before:
-                for index in range(4):
-                    self._network[index] += max(0.0, now[index] - before[index])
+                for index in range(5):
+                    more = now[index] - (before[index] if before is not None else 0.0)
+                    if more > 0:
+                        self._network[index] += more
             counters[identifier] = now
         self._interfaces = counters
-        return tuple(self._network)
+        return tuple(float(int(amount)) for amount in self._network)
 
 
 class MachineUsages:

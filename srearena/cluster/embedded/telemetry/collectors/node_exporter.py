@@ -1,8 +1,9 @@
 """node-exporter: metrics of a machine's kernel.
 
 Processor time is that of the containers (user) and of the machine's own programs (system), spread evenly over the
-processors, which the simulation does not distinguish. There is no page cache and no swap. Disk operations are not
-counted anywhere, so there are no `node_disk_*` series, and no time is lost waiting for them.
+processors, which the simulation does not distinguish; what is waited for the disk is `iowait`. Disk traffic is that of
+files, logs, images and etcd (see `machine_usage`). The page cache holds what was read and written, as far as memory is
+free. There is no swap. Interfaces have no hardware errors; packets that a link loses count as dropped by their sender.
 """
 
 from __future__ import annotations
@@ -16,17 +17,98 @@ from srearena.cluster.embedded.machine.machine import OS_IMAGE, Machine
 from srearena.cluster.embedded.network.flows import Flows
 from srearena.cluster.embedded.telemetry.collectors.machine_usage import MachineUsages
 from srearena.cluster.embedded.telemetry.collectors.node_job import NodeJob
-from srearena.cluster.embedded.telemetry.collectors.scraper import Scraper
+from srearena.cluster.embedded.telemetry.collectors.scraper import NAMESPACE, Scraper
 from srearena.cluster.embedded.telemetry.collectors.series_buffer import SeriesBuffer
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
 
-_MODES = ("idle", "system", "user")
-_MEMORY = ("MemTotal", "MemFree", "MemAvailable", "Buffers", "Cached", "SwapTotal", "SwapFree")
+_MODES = ("idle", "iowait", "system", "user")
+_MEMORY = (
+    "MemTotal",
+    "MemFree",
+    "MemAvailable",
+    "Buffers",
+    "Cached",
+    "Slab",
+    "SwapTotal",
+    "SwapFree",
+)
 _DISK = {"device": "/dev/sda1", "fstype": "ext4", "mountpoint": "/"}
-_FILESYSTEM = ("size_bytes", "free_bytes", "avail_bytes", "readonly", "device_error")
-_NETWORK = ("receive_bytes_total", "receive_packets_total", "transmit_bytes_total", "transmit_packets_total")
-_PLAIN = ("node_boot_time_seconds", "node_time_seconds", "node_nf_conntrack_entries", "node_nf_conntrack_entries_limit")
+_FILESYSTEM = ("size_bytes", "free_bytes", "avail_bytes", "readonly", "device_error", "files", "files_free")
+_NETWORK = (
+    "receive_bytes_total",
+    "receive_packets_total",
+    "transmit_bytes_total",
+    "transmit_packets_total",
+    "receive_drop_total",
+    "receive_errs_total",
+    "transmit_drop_total",
+    "transmit_errs_total",
+)
+_BLOCK_DEVICE = (
+    ("read_bytes_total", "Bytes read."),
+    ("written_bytes_total", "Bytes written."),
+    ("reads_completed_total", "Completed reads."),
+    ("writes_completed_total", "Completed writes."),
+    ("read_time_seconds_total", "Time spent by all reads."),
+    ("write_time_seconds_total", "Time spent by all writes."),
+    ("io_time_seconds_total", "Time in which the device was busy."),
+    ("io_time_weighted_seconds_total", "Time in which the device was busy, by the number of requests in progress."),
+)
+_GAUGES = (
+    ("node_boot_time_seconds", "When the machine was switched on."),
+    ("node_time_seconds", "System time in seconds since the epoch."),
+    ("node_nf_conntrack_entries", "Entries in the connection tracking table."),
+    ("node_nf_conntrack_entries_limit", "How many there may be."),
+    ("node_filefd_allocated", "Open file descriptors."),
+    ("node_filefd_maximum", "How many there may be."),
+    ("node_sockstat_sockets_used", "Sockets in use."),
+    ("node_sockstat_TCP_inuse", "TCP sockets in use."),
+    ("node_sockstat_TCP_alloc", "Allocated TCP sockets."),
+    ("node_sockstat_TCP_tw", "TCP sockets in TIME_WAIT."),
+    ("node_sockstat_UDP_inuse", "UDP sockets in use."),
+    ("node_textfile_scrape_error", "1 if the text files could not be read."),
+    ("node_timex_offset_seconds", "Offset of the local clock from the reference."),
+    ("node_timex_maxerror_seconds", "Largest possible error of the local clock."),
+    ("node_timex_estimated_error_seconds", "Estimated error of the local clock."),
+    ("node_timex_sync_status", "1 if the clock is synchronized to a reference."),
+)
+_UNTYPED = (
+    ("node_netstat_Tcp_InSegs", "TCP segments received."),
+    ("node_netstat_Tcp_OutSegs", "TCP segments sent."),
+    ("node_netstat_Tcp_RetransSegs", "TCP segments sent again."),
+    ("node_netstat_TcpExt_TCPSynRetrans", "SYN segments sent again."),
+    ("node_netstat_TcpExt_ListenDrops", "Connections dropped before they were accepted."),
+    ("node_netstat_TcpExt_ListenOverflows", "Connections that found the listen queue full."),
+    ("node_netstat_Tcp_CurrEstab", "Established TCP connections."),
+    ("node_vmstat_pgfault", "Page faults."),
+    ("node_vmstat_pgmajfault", "Page faults that read from the disk."),
+    ("node_vmstat_pgpgin", "Kilobytes read from the disk."),
+    ("node_vmstat_pgpgout", "Kilobytes written to the disk."),
+    ("node_vmstat_oom_kill", "Processes killed out of memory."),
+)
+_UNITS = ("containerd.service", "kubelet.service", "ssh.service", "systemd-journald.service")
+_UNIT_STATES = ("activating", "active", "deactivating", "failed", "inactive")
 _LOADS = (("node_load1", 60.0), ("node_load5", 300.0), ("node_load15", 900.0))
+BYTES_PER_INODE = 16_384
+"""The ratio with which mkfs.ext4 creates a file system."""
+BYTES_PER_FILE = 40_000
+"""The average size of a file of an operating system and of images. Chosen."""
+_SYSTEM_CACHE = 380 * 1024**2
+"""Page cache of the operating system's own files. Chosen: a kind node idles at about that."""
+_SLAB = 95 * 1024**2
+_SYSTEM_FILES = 1_450
+"""Open files of the system's own programs. Chosen: a kind node without pods has about that many."""
+_FILES_PER_CONTAINER = 14
+"""Open files of the shim and of the runtime for each container."""
+_MAX_FILES = 9_223_372_036_854_775_807
+_FAULTS_PER_SECOND = 310.0
+"""Page faults for each second of processor time: about those of a mix of Go and Java servers."""
+_FAULT_READ = 32_768
+"""Bytes that one major fault reads: the page and its read-ahead."""
+_SYN_SHARE = 0.05
+"""Share of lost segments that open a connection."""
+_HOST_CONNECTIONS = 9
+"""Established connections of kubelet, proxy, runtime and exporters."""
 
 
 class NodeExporterCollector(NodeJob):
@@ -37,14 +119,15 @@ class NodeExporterCollector(NodeJob):
         *((f"node_memory_{name}_bytes", "gauge", f"{name} of /proc/meminfo.") for name in _MEMORY),
         *((f"node_filesystem_{name}", "gauge", "The machine's disk.") for name in _FILESYSTEM),
         *((f"node_network_{name}", "counter", "What the machine's interface carried.") for name in _NETWORK),
+        *((f"node_disk_{name}", "counter", help) for name, help in _BLOCK_DEVICE),
+        *((name, "untyped", help) for name, help in _UNTYPED),
+        *((name, "gauge", help) for name, help in _GAUGES),
         ("node_network_up", "gauge", "Whether an interface is up."),
         *((name, "gauge", "Load average.") for name, _ in _LOADS),
-        ("node_boot_time_seconds", "gauge", "When the machine was switched on."),
-        ("node_time_seconds", "gauge", "System time in seconds since the epoch."),
-        ("node_nf_conntrack_entries", "gauge", "Entries in the connection tracking table."),
-        ("node_nf_conntrack_entries_limit", "gauge", "How many there may be."),
         ("node_uname_info", "gauge", "Name and kernel of the machine."),
         ("node_os_info", "gauge", "The machine's operating system."),
+        ("node_systemd_unit_state", "gauge", "1 for the state that a unit of systemd is in."),
+        ("node_systemd_service_restart_total", "counter", "Restarts of a service by systemd."),
     )
 
     def __init__(self, nodes: Nodes, flows: Flows, times: MachineUsages, scraper: Scraper, store: MetricStore) -> None:
@@ -52,37 +135,103 @@ class NodeExporterCollector(NodeJob):
         self._flows = flows
         self._usages = times
         self._loads: dict[str, _Load] = {}
+        self._units: dict[str, list[float]] = {}
 
     def labels(self, machine: Machine) -> Mapping[str, str]:
-        return {"job": self.job, "instance": machine.name}
+        # As kube-prometheus relabels its targets: the node's name is the instance.
+        return {
+            "job": self.job,
+            "instance": machine.name,
+            "namespace": NAMESPACE,
+            "container": self.job,
+            "endpoint": "https",
+            "service": self.job,
+            "pod": f"{self.job}-{machine.machine_id[:5]}",
+        }
 
     def fill(self, buffer: SeriesBuffer, kubelet: Kubelet, now: float) -> None:
         machine = kubelet.machine
         if "node" not in buffer:
-            labels = _labels(machine)
+            labels, facts = _labels(machine), _facts(machine)
             buffer.put("node", labels, [0.0] * len(labels))
+            buffer.put("facts", facts, [1.0] * len(facts))
+            units = _unit_labels()
+            buffer.put("units", units, [0.0] * len(units))
         buffer.set("node", self._values(machine, now))
+        states = _unit_values(kubelet)
+        if self._units.get(machine.name) != states:
+            self._units[machine.name] = states
+            buffer.set("units", states)
+
+    def forget(self, node: str) -> None:
+        self._units.pop(node, None)
 
     def _values(self, machine: Machine, now: float) -> list[float]:
         name = machine.name
-        time = self._usages.of(machine)
+        usage = self._usages.of(machine)
         load = self._loads.get(name)
         if load is None:
             load = self._loads[name] = _Load()
         processors = _processors(machine)
-        user, system = time.busy(now)
-        idle = max(0.0, machine.cores * (now - machine.booted_at) - user - system)
+        user, system = usage.busy(now)
+        disk = usage.disk
+        waited = disk.read_seconds + disk.write_seconds
+        idle = max(0.0, machine.cores * (now - machine.booted_at) - user - system - waited)
         memory, runnable = machine.survey()
-        free = max(0, machine.memory - memory)
+        available = max(0, machine.memory - memory)
+        traffic = disk.read_bytes + disk.written_bytes
+        cached = min(_SYSTEM_CACHE + traffic, 0.75 * available)
+        buffers = cached * 0.04
         size, used = machine.disk.limits
         left = max(0, size - used)
+        files = size // BYTES_PER_INODE
         table = self._flows.table(name)
-        values: list[float] = [idle / processors, system / processors, user / processors] * processors
-        values += (machine.memory, free, free, 0.0, 0.0, 0.0, 0.0)
-        values += (size, left, left, 0.0, machine.files.broken is not None)
-        values += time.network()
+        received, packets_received, sent, packets_sent, lost = usage.network()
+        values: list[float] = [
+            idle / processors,
+            waited / processors,
+            system / processors,
+            user / processors,
+        ] * processors
+        values += (machine.memory, int(available - cached - buffers), available, int(buffers), int(cached), _SLAB, 0, 0)
+        values += (size, left, left, 0.0, machine.files.broken is not None, files, files - used // BYTES_PER_FILE)
+        values += (received, packets_received, sent, packets_sent, table.dropped, 0.0, lost, 0.0)
+        values += (int(disk.read_bytes), int(disk.written_bytes), int(disk.reads), int(disk.writes))
+        values += (disk.read_seconds, disk.write_seconds, min(waited, now - machine.booted_at), waited)
+        entries = table.count(now)
+        opened = 0
+        descriptors = _SYSTEM_FILES
+        kills = machine.oom_kills
+        for record in machine.live.values():
+            container = record.container
+            if container is not None:
+                descriptors += _FILES_PER_CONTAINER
+                for process in container.pids.processes.values():
+                    descriptors += len(process.fds) + process.sockets
+                    opened += process.sockets
+        listening = len(machine.namespace.listeners())
+        established = _HOST_CONNECTIONS + len(machine.namespace.connections)
+        tcp = listening + established
+        lingering = max(0, entries - table.open - sum(table.carried.values()))
+        values += (
+            packets_received,
+            packets_sent,
+            lost,
+            int(lost * _SYN_SHARE),
+            table.dropped,
+            0.0,
+            established + opened,
+        )
+        faults = (user + system) * _FAULTS_PER_SECOND
+        values += (int(faults), int(disk.read_bytes / _FAULT_READ), int(disk.read_bytes / 1024))
+        values += (int(disk.written_bytes / 1024), kills)
+        values += (machine.booted_at, machine.now, entries, table.limit, descriptors, _MAX_FILES)
+        values += (tcp + 210, tcp, tcp + lingering, lingering, 4, 0.0)
+        skew = machine.clock_skew
+        # The kernel gives up its synchronization when the reference is too far off to be followed.
+        drift = skew or 4e-5 * usage.fluctuation.at(now)
+        values += (drift, 16.0 if skew else 0.002 + abs(drift), abs(drift), 0.0 if skew else 1.0)
         values += (1.0, *load.after(now, machine, runnable))
-        values += (machine.booted_at, machine.now, table.count(now), table.limit, 1.0, 1.0)
         return values
 
 
@@ -120,15 +269,37 @@ def _labels(machine: Machine) -> list[Mapping[str, str]]:
     rows += ({"__name__": f"node_memory_{name}_bytes"} for name in _MEMORY)
     rows += ({"__name__": f"node_filesystem_{name}", **_DISK} for name in _FILESYSTEM)
     rows += ({"__name__": f"node_network_{name}", "device": "eth0"} for name in _NETWORK)
+    rows += ({"__name__": f"node_disk_{name}", "device": "sda"} for name, _ in _BLOCK_DEVICE)
+    rows += ({"__name__": name} for name, _ in _UNTYPED)
+    rows += ({"__name__": name} for name, _ in _GAUGES)
     rows.append({"__name__": "node_network_up", "device": "eth0"})
     rows += ({"__name__": name} for name, _ in _LOADS)
-    rows += ({"__name__": name} for name in _PLAIN)
+    return rows
+
+
+def _facts(machine: Machine) -> list[Mapping[str, str]]:
     kernel = machine.kernel
     facts = {"release": kernel.release, "version": kernel.version, "machine": kernel.machine, "domainname": "(none)"}
-    rows.append({"__name__": "node_uname_info", "nodename": machine.name, "sysname": "Linux", **facts})
     *system, number, name = OS_IMAGE.split()
     release = {"version": f"{number} {name}", "version_id": number, "version_codename": name.strip("()")}
-    rows.append(
-        {"__name__": "node_os_info", "id": "debian", "name": " ".join(system), "pretty_name": OS_IMAGE, **release}
-    )
+    return [
+        {"__name__": "node_uname_info", "nodename": machine.name, "sysname": "Linux", **facts},
+        {"__name__": "node_os_info", "id": "debian", "name": " ".join(system), "pretty_name": OS_IMAGE, **release},
+    ]
+
+
+def _unit_labels() -> list[Mapping[str, str]]:
+    rows: list[Mapping[str, str]] = [
+        {"__name__": "node_systemd_unit_state", "name": unit, "state": state, "type": "notify"}
+        for unit in _UNITS
+        for state in _UNIT_STATES
+    ]
+    rows += ({"__name__": "node_systemd_service_restart_total", "name": unit} for unit in _UNITS)
     return rows
+
+
+def _unit_values(kubelet: Kubelet) -> list[float]:
+    """Return the states of the units: a kubelet that was stopped is inactive; systemd restarts none of them here."""
+    states = {"kubelet.service": "active" if kubelet.running else "inactive"}
+    values = [float(states.get(unit, "active") == state) for unit in _UNITS for state in _UNIT_STATES]
+    return values + [0.0] * len(_UNITS)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from srearena.cluster.embedded.kubelet.kubelet import Kubelet
 from srearena.cluster.embedded.kubelet.nodes import Nodes
 from srearena.cluster.embedded.machine.machine import Machine
-from srearena.cluster.embedded.telemetry.collectors.collector import Target
+from srearena.cluster.embedded.telemetry.collectors.collector import Pace, Target
 from srearena.cluster.embedded.telemetry.collectors.scraper import Scraper
 from srearena.cluster.embedded.telemetry.collectors.series_buffer import SeriesBuffer
 from srearena.cluster.embedded.telemetry.collectors.target_registry import TargetRegistry
@@ -29,6 +29,8 @@ class NodeJob(ABC):
     scheme = "http"
     path = "/metrics"
     metrics: Sequence[Description] = ()
+    interval = 0.0
+    """Seconds between two scrapes; 0 for every round."""
 
     def __init__(self, nodes: Nodes, scraper: Scraper, store: MetricStore) -> None:
         self.nodes = nodes
@@ -36,6 +38,7 @@ class NodeJob(ABC):
         self._store = store
         self._target_registry = TargetRegistry(store)
         self._buffers: dict[str, SeriesBuffer] = {}
+        self._pace = Pace(self.interval)
         for name, kind, help in self.metrics:
             store.describe(name, kind, help)
 
@@ -55,6 +58,8 @@ class NodeJob(ABC):
         """Drop cached state of a node whose series have ended."""
 
     def scrape(self, now: float) -> None:
+        if not self._pace.is_due(now):
+            return
         objects = self.nodes.world.store
         for name, kubelet in self.nodes.kubelets.items():
             if objects.get("nodes", "", name) is None:

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from srearena.cluster.embedded.telemetry.metrics.blocks import Block
+from srearena.cluster.embedded.telemetry.metrics.blocks import Block, Floats
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
 
 Labels = Mapping[str, str]
@@ -32,16 +32,12 @@ class _Section:
 
 
 class _Page:
-    __slots__ = ("block", "changed", "count", "row", "sections", "touched", "written")
+    __slots__ = ("block", "changed", "count", "row", "sections")
 
     def __init__(self) -> None:
         self.sections: dict[Hashable, _Section] = {}
         self.block: Block | None = None
-        self.row: list[float] = []
-        self.written = np.empty(0)
-        """The row as it was last written."""
-        self.touched = False
-        """Whether the row has changed since."""
+        self.row: Floats = np.empty(0)
         self.count = 0
         self.changed = True
         """Whether the set of series differs from the block's."""
@@ -84,8 +80,10 @@ class SeriesBuffer:
         page = section.page
         if not page.changed:
             start = section.start
-            page.row[start : start + len(values)] = values
-            page.touched = True
+            if len(values) == 1:
+                page.row[start] = values[0]
+            else:
+                page.row[start : start + len(values)] = values
 
     def drop(self, key: Hashable) -> None:
         """Remove a section, if it exists."""
@@ -101,10 +99,7 @@ class SeriesBuffer:
             if page.changed:
                 self._rebuild(page, now)
             if page.block is not None:
-                if page.touched:
-                    page.written = np.array(page.row, dtype=np.float64)
-                    page.touched = False
-                page.block.append(now, page.written)
+                page.block.append(now, page.row)
                 written += page.count
         return written
 
@@ -151,7 +146,7 @@ class SeriesBuffer:
             section.start = len(labels)
             labels.extend(section.labels)
             values.extend(section.values)
-        page.row, page.touched = values, True
+        page.row = np.array(values, dtype=np.float64)
         if labels:
             constant = self._constant
             page.block = self._store.block([{**constant, **series} for series in labels])

@@ -6,17 +6,26 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import orjson
+
 from srearena.cluster.embedded.clock import Clock
 from srearena.cluster.embedded.durations import TimeError, parse_time
 from srearena.cluster.embedded.go_text import quoted
+from srearena.cluster.embedded.telemetry.logs.discovery import (
+    detected_fields,
+    detected_labels,
+    field_values,
+    patterns,
+)
 from srearena.cluster.embedded.telemetry.logs.logql.amounts import number, prometheus_duration
 from srearena.cluster.embedded.telemetry.logs.logql.engine import Entries, Read, evaluate, find_lines, select
 from srearena.cluster.embedded.telemetry.logs.logql.errors import QueryError
 from srearena.cluster.embedded.telemetry.logs.logql.parser import parse, parse_selector
+from srearena.cluster.embedded.telemetry.logs.logql.printing import formatted
 from srearena.cluster.embedded.telemetry.logs.logql.syntax import LogQuery, VectorAggregation
 from srearena.cluster.embedded.telemetry.logs.logql.vectors import Series
 from srearena.cluster.embedded.telemetry.logs.store import LogStore, LogStream, nanos
-from srearena.cluster.embedded.telemetry.logs.volume import volumes
+from srearena.cluster.embedded.telemetry.logs.volume import volumes, volumes_over_time
 from srearena.cluster.embedded.telemetry.metrics.rendering import go_float
 from srearena.cluster.embedded.telemetry.query_api import (
     Params,
@@ -29,6 +38,7 @@ from srearena.cluster.embedded.telemetry.query_api import (
 
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 5000
+MAX_FIELDS = 1000
 MAX_POINTS = 11_000
 DEFAULT_WINDOW = 3600.0
 LABELS_WINDOW = 6 * 3600.0
@@ -76,6 +86,25 @@ class LokiApi:
                 return self._stats(params)
             case ["loki", "api", "v1", "index", "volume"]:
                 return self._volume(params)
+            case ["loki", "api", "v1", "index", "volume_range"]:
+                return self._volume_range(params)
+            case ["loki", "api", "v1", "detected_labels"]:
+                return self._detected_labels(params)
+            case ["loki", "api", "v1", "detected_fields"]:
+                return self._detected_fields(params)
+            case ["loki", "api", "v1", "detected_field", name, "values"]:
+                return self._detected_values(name, params)
+            case ["loki", "api", "v1", "patterns"]:
+                return self._patterns(params)
+            case ["loki", "api", "v1", "format_query"]:
+                return _format_query(params)
+            case ["loki", "api", "v1", "tail"]:
+                return text_response("Bad Request\nwebsocket: the client is not using the websocket protocol\n", 400)
+            case ["loki", "api", "v1", "rules", *_] | ["api", "prom", "rules", *_]:
+                return text_response("no rule groups found\n", 404)
+            case ["prometheus", "api", "v1", "rules" | "alerts" as kind]:
+                name = "groups" if kind == "rules" else "alerts"
+                return _loki_json({"status": "success", "data": {name: []}, "errorType": "", "error": ""})
             case ["loki", "api", "v1", "status", "buildinfo"]:
                 return _loki_json(_BUILD)
             case _:
@@ -96,10 +125,7 @@ class LokiApi:
             found = find_lines(self._store, query, start, end, limit, backward=backward, read=read)
             return _answer("streams", _streams(found), read, sum(len(entries.lines) for entries in found))
         if (end - start) // step > MAX_POINTS:
-            raise QueryError(
-                f"exceeded maximum resolution of {MAX_POINTS:,} points per time series. "
-                "Try increasing the value of the step parameter"
-            )
+            raise QueryError(_too_many_points())
         steps = range(start, end + 1, step)
         result = evaluate(self._store, query, steps, read)
         if isinstance(result, float):
@@ -162,6 +188,61 @@ class LokiApi:
         vector = [{"metric": labels, "value": [_seconds(end), str(size)]} for labels, size in found]
         return _answer("vector", vector, Read(), len(vector))
 
+    def _volume_range(self, params: Params) -> Response:
+        start, end = self._window(params, DEFAULT_WINDOW)
+        matchers = parse_selector(first(params, "query", "{}"))
+        targets = [name for name in first(params, "targetLabels").split(",") if name]
+        steps = range(start, end, _step(params, start, end))
+        if len(steps) > MAX_POINTS:
+            raise QueryError(_too_many_points())
+        found = volumes_over_time(select(self._store, matchers), matchers, targets, steps, _limit(params))
+        matrix = [
+            {"metric": labels, "values": [[_seconds(moment), str(size)] for moment, size in sizes]}
+            for labels, sizes in found
+        ]
+        return _answer("matrix", matrix, Read(), len(matrix))
+
+    # What occurs in lines
+
+    def _detected_labels(self, params: Params) -> Response:
+        return _loki_json({"detectedLabels": detected_labels(self._within(params, _matched(params, "query")))})
+
+    def _sampled_lines(self, params: Params) -> tuple[list[Entries], int]:
+        """Return lines to find fields in, and how many results are wanted."""
+        start, end = self._window(params, DEFAULT_WINDOW)
+        query = parse(first(params, "query"))
+        if not isinstance(query, LogQuery):
+            raise QueryError("only log selector is supported")
+        lines = _count(params, "line_limit", DEFAULT_LIMIT)
+        return find_lines(self._store, query, start, end, lines, backward=True), _count(params, "limit", MAX_FIELDS)
+
+    def _detected_fields(self, params: Params) -> Response:
+        found, limit = self._sampled_lines(params)
+        return _loki_json({"fields": detected_fields(found, limit), "limit": limit})
+
+    def _detected_values(self, name: str, params: Params) -> Response:
+        found, limit = self._sampled_lines(params)
+        return _loki_json({"values": field_values(found, name, limit), "limit": limit})
+
+    def _patterns(self, params: Params) -> Response:
+        start, end = self._window(params, DEFAULT_WINDOW)
+        step = max(_step(params, start, end), 10 * _SECOND)
+        streams = select(self._store, parse_selector(first(params, "query")))
+        return _loki_json({"status": "success", "data": patterns(streams, start, end, step)})
+
+    # Tailing
+
+    def follow(self, path: str, params: Params) -> Tail | None:
+        """Follow a log query: what a WebSocket at /loki/api/v1/tail sends."""
+        if path.rstrip("/") not in ("/loki/api/v1/tail", "/api/prom/tail"):
+            return None
+        try:
+            query = parse(first(params, "query"))
+            start, _ = self._window(params, DEFAULT_WINDOW)
+            return Tail(self._store, self._clock, query, start, _limit(params)) if isinstance(query, LogQuery) else None
+        except QueryError:
+            return None
+
     def _within(self, params: Params, selectors: Sequence[Any]) -> Iterable[LogStream]:
         start, end = self._window(params, LABELS_WINDOW)
         for stream in self._store.streams():
@@ -182,7 +263,40 @@ class LokiApi:
         return _moment(params, "start", end - round(width * _SECOND)), end
 
 
+class Tail:
+    """The lines of a query in the order of their times, as they are written."""
+
+    def __init__(self, store: LogStore, clock: Clock, query: LogQuery, start: int, limit: int) -> None:
+        self._store, self._clock, self._query = store, clock, query
+        self._next, self._limit = start, limit
+
+    def message(self) -> bytes | None:
+        """Return the lines since the last message; nothing where there are none."""
+        end = nanos(self._clock.now) + 1
+        found = find_lines(self._store, self._query, self._next, end, self._limit, backward=False)
+        if not found:
+            return None
+        self._next = max(entries.lines[-1][0] for entries in found) + 1
+        return orjson.dumps({"streams": _streams(found), "dropped_entries": None})
+
+
 # Parameters
+
+
+def _count(params: Params, name: str, default: int) -> int:
+    text = first(params, name)
+    if not text:
+        return default
+    if not _DIGITS.fullmatch(text) or not 0 < int(text) <= MAX_LIMIT:
+        raise QueryError(f"{name} must be a positive value")
+    return int(text)
+
+
+def _too_many_points() -> str:
+    return (
+        f"exceeded maximum resolution of {MAX_POINTS:,} points per time series. "
+        "Try increasing the value of the step parameter"
+    )
 
 
 def _moment(params: Params, name: str, default: int) -> int:
@@ -245,6 +359,13 @@ def _matched(params: Params, *names: str) -> list[Any]:
 
 
 # Responses
+
+
+def _format_query(params: Params) -> Response:
+    try:
+        return _loki_json({"status": "success", "data": formatted(parse(first(params, "query")))})
+    except QueryError as problem:
+        return json_response({"status": "invalid-query", "error": str(problem)}, 400)
 
 
 def _seconds(moment: int) -> float | int:

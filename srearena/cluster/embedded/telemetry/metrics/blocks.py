@@ -145,6 +145,17 @@ class Block:
     def is_empty(self) -> bool:
         return not self.chunks and not self._count
 
+    def row(self, columns: Integers, at: int) -> tuple[int, Floats] | None:
+        """Return the time and the values of some columns in the last row up to a time."""
+        if self._count and self._times[0] <= at:
+            index = int(np.searchsorted(self._times[: self._count], at, side="right")) - 1
+            return int(self._times[index]), self._rows[index][columns]
+        for chunk in reversed(self.chunks):
+            if chunk.times[0] <= at:
+                index = int(np.searchsorted(chunk.times, at, side="right")) - 1
+                return int(chunk.times[index]), chunk.read(columns, index, index + 1)[:, 0]
+        return None
+
     def read(self, columns: Integers, start: int, end: int) -> tuple[Integers, Floats]:
         """Times and values (series by rows) of some columns, from start to end, both included."""
         times: list[Integers] = []

@@ -6,24 +6,29 @@ an empty label from a missing one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import lru_cache
 
 from srearena.cluster.embedded.go_text import quoted
 
 Labels = tuple[tuple[str, str], ...]
 
 NAME = "__name__"
+_REMEMBERED = 16_384
+"""Label sets whose reduced form is remembered: the same series are grouped and renamed by every query."""
 
 
 def labels_of(mapping: Mapping[str, str]) -> Labels:
     return tuple(sorted((name, value) for name, value in mapping.items() if value))
 
 
-def without(labels: Labels, names: Iterable[str]) -> Labels:
+@lru_cache(maxsize=_REMEMBERED)
+def without(labels: Labels, names: frozenset[str]) -> Labels:
     return tuple(pair for pair in labels if pair[0] not in names)
 
 
-def keeping(labels: Labels, names: Iterable[str]) -> Labels:
+@lru_cache(maxsize=_REMEMBERED)
+def keeping(labels: Labels, names: frozenset[str]) -> Labels:
     return tuple(pair for pair in labels if pair[0] in names)
 
 

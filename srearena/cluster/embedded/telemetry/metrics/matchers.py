@@ -22,7 +22,7 @@ _ALTERNATIVES = re.compile(r"[\w|\-/ :,]*", re.ASCII)
 def anchored(expression: str) -> Pattern:
     """Compile an anchored expression; PatternError where it is invalid."""
     pattern(expression)  # so that `a)(b` does not become valid by the parentheses around it
-    return pattern(f"^(?:{expression})$")
+    return pattern(f"^(?s:{expression})$")
 
 
 @dataclass(frozen=True, slots=True)

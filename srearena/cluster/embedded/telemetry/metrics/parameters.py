@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import math
-import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from srearena.cluster.embedded.durations import TimeError, parse_time
 from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.telemetry.metrics.matchers import Matcher
-from srearena.cluster.embedded.telemetry.metrics.promql.errors import BadQuery, QueryError
+from srearena.cluster.embedded.telemetry.metrics.promql.durations import duration_ms
+from srearena.cluster.embedded.telemetry.metrics.promql.errors import BadQuery
 from srearena.cluster.embedded.telemetry.metrics.promql.nodes import Selector
 from srearena.cluster.embedded.telemetry.metrics.promql.parsing import parse_selector
 from srearena.cluster.embedded.telemetry.query_api import Params, first
 
-_DURATION = re.compile(r"(?:(\d+)y)?(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?:(\d+)ms)?", re.ASCII)
-_UNITS = (365 * 86_400_000, 7 * 86_400_000, 86_400_000, 3_600_000, 60_000, 1000, 1)
 _LATEST = 2**53
-
-
-def duration_ms(text: str) -> int | None:
-    """A Prometheus duration such as 1h30m, in milliseconds."""
-    found = _DURATION.fullmatch(text)
-    if text == "0":
-        return 0
-    if not text or found is None:
-        return None
-    return sum(int(amount) * unit for amount, unit in zip(found.groups(), _UNITS, strict=True) if amount)
 
 
 def moment(params: Params, name: str, default: int | None = None) -> int:
@@ -67,18 +57,39 @@ def step(params: Params) -> int:
     return max(1, round(seconds * 1000))
 
 
+def limit(params: Params) -> int:
+    """How many results are wanted at most; 0 without a limit."""
+    text = first(params, "limit")
+    if not text:
+        return 0
+    if not text.lstrip("+-").isdecimal():
+        raise invalid("limit", f"cannot parse {quoted(text)} to a valid limit")
+    if int(text) < 0:
+        raise invalid("limit", "limit must be non-negative")
+    return int(text)
+
+
 def selectors(params: Params, required: bool) -> list[Selector]:
     texts = params.get("match[]", ())
     if required and not texts:
         raise BadQuery("no match[] parameter provided")
-    try:
+    with named("match[]"):
         return [parse_selector(text) for text in texts]
-    except QueryError as error:
-        raise invalid("match[]", str(error)) from None
 
 
-def alternatives(chosen: list[Selector]) -> list[tuple[Matcher, ...]]:
-    return [matchers for selector in chosen for matchers in selector.alternatives]
+def parse_target_selector(text: str) -> tuple[Matcher, ...]:
+    """Parse the selector of targets, which may be missing."""
+    with named("match_target"):
+        return parse_selector(text).matchers if text else ()
+
+
+@contextmanager
+def named(name: str) -> Iterator[None]:
+    """Name the parameter in errors of its value."""
+    try:
+        yield
+    except BadQuery as error:
+        raise invalid(name, str(error)) from None
 
 
 def invalid(name: str, reason: str) -> BadQuery:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from functools import lru_cache
 
 import numpy as np
 import orjson
@@ -48,9 +49,13 @@ def point(milliseconds: int, value: str) -> str:
     return f'[{time_text(milliseconds)},"{value}"]'
 
 
+@lru_cache(maxsize=16_384)
+def metric_json(labels: Labels) -> str:
+    return orjson.dumps(dict(labels)).decode()
+
+
 def series_json(labels: Labels, points: str, many: bool) -> str:
-    metric = orjson.dumps(dict(labels)).decode()
-    return f'{{"metric":{metric},"{"values" if many else "value"}":{points}}}'
+    return f'{{"metric":{metric_json(labels)},"{"values" if many else "value"}":{points}}}'
 
 
 def points_json(prefixes: list[str], values: Floats) -> str:
@@ -73,12 +78,12 @@ def time_prefixes(times: Integers) -> list[str]:
     return [f'[{time_text(time)},"' for time in times.tolist()]
 
 
-def rows_json(series: list[Labels], times: Integers, values: Floats, present: Flags) -> list[str]:
-    """Each series with its points, in label order."""
+def rows_json(series: list[Labels], times: Integers, values: Floats, present: Flags, limit: int = 0) -> list[str]:
+    """Each series with its points, in label order; at most `limit`, if that is given."""
     prefixes = time_prefixes(times)
     complete: Flags = np.asarray(present.all(axis=1))
     written = []
-    for row in sorted(range(len(series)), key=series.__getitem__):
+    for row in sorted(range(len(series)), key=series.__getitem__)[: limit or None]:
         if complete[row]:
             points = points_json(prefixes, values[row])
         else:

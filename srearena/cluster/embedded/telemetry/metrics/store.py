@@ -15,9 +15,12 @@ import numpy as np
 from srearena.cluster.embedded.telemetry.metrics.blocks import Block, Floats, Integers, milliseconds, missing
 from srearena.cluster.embedded.telemetry.metrics.labels import NAME, Labels, labels_of, value_of
 from srearena.cluster.embedded.telemetry.metrics.matchers import Matcher
+from srearena.cluster.embedded.telemetry.metrics.selections import Piece, Places, Selection, merged, selection
 
 DEFAULT_RETENTION = 24 * 3600.0
 DEFAULT_MAX_SERIES = 200_000
+_MAX_SELECTIONS = 256
+"""Selections kept. Chosen: a dashboard's queries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +34,7 @@ class Metadata:
 @dataclass(slots=True, eq=False)
 class Series:
     labels: Labels
-    places: list[tuple[Block, int]] = field(default_factory=list)
-    """The blocks that wrote it, oldest first, and its column in each."""
+    places: Places = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -56,6 +58,7 @@ class MetricStore:
         self._postings: dict[str, dict[str, dict[Series, None]]] = {}
         self._blocks: dict[Block, None] = {}
         self._pairs: dict[tuple[str, str], tuple[str, str]] = {}
+        self._selections: dict[tuple[Matcher, ...], Selection] = {}
 
     # Writing
 
@@ -75,6 +78,7 @@ class MetricStore:
         for column, series in enumerate(chosen):
             series.places.append((block, column))
         self._blocks[block] = None
+        self._selections.clear()
         return block
 
     def describe(self, name: str, kind: str, help: str, unit: str = "") -> None:
@@ -103,6 +107,7 @@ class MetricStore:
 
     def _drop(self, block: Block) -> None:
         del self._blocks[block]
+        self._selections.clear()
         for series in block.series:
             series.places = [place for place in series.places if place[0] is not block]
             if not series.places and self._series.pop(series.labels, None) is not None:
@@ -129,6 +134,11 @@ class MetricStore:
         """Time of the oldest sample."""
         times = [block.first for block in self._blocks if block.first is not None]
         return min(times) / 1000 if times else None
+
+    @property
+    def last(self) -> int | None:
+        """Time of the youngest sample, in milliseconds."""
+        return max((block.last for block in self._blocks if block.last is not None), default=None)
 
     def notice(self) -> str | None:
         """Message about refused series, or empty."""
@@ -171,20 +181,53 @@ class MetricStore:
 
     def frames(self, matchers: Sequence[Matcher], start: int, end: int) -> list[Frame]:
         """Samples from start to end (milliseconds, both included), series with the same timestamps together."""
-        groups: dict[tuple[Block, ...], list[Series]] = {}
-        for series in self.find(matchers):
-            if len(series.places) == 1:
-                key: tuple[Block, ...] = (series.places[0][0],)
-            else:
-                key = tuple(block for block, _ in series.places if _overlaps(block, start, end))
-            if key:
-                groups.setdefault(key, []).append(series)
-        frames = []
-        for blocks, members in groups.items():
-            frame = _frame(blocks, members, start, end)
-            if len(frame.times):
-                frames.append(frame)
-        return frames
+        chosen = self._selection(matchers)
+        pieces: list[Piece] = []
+        spread: dict[tuple[Block, ...], list[tuple[Places, int]]] = {}
+        for group in chosen.groups:
+            if group.covers(start):
+                pieces.append(Piece(group.order, *group.block.read(group.columns, start, end)))
+                continue
+            for places, position in zip(group.places, group.positions, strict=True):
+                key = tuple(block for block, _ in places if _overlaps(block, start, end))
+                if key:
+                    spread.setdefault(key, []).append((places, position))
+        pieces += [_piece(blocks, members, start, end) for blocks, members in spread.items()]
+        labels = chosen.labels
+        return [
+            Frame([labels[position] for position in piece.positions.tolist()], piece.times, piece.values)
+            for piece in merged(pieces)
+        ]
+
+    def latest(self, matchers: Sequence[Matcher], start: int, at: int) -> Frame:
+        """Return the last sample of every series from start to a time; `times` and `values` have one per series."""
+        chosen = self._selection(matchers)
+        times: Integers = np.full(len(chosen.labels), start - 1, dtype=np.int64)
+        values: Floats = np.full(len(chosen.labels), np.nan)
+        for group in chosen.groups:
+            if group.covers(at):
+                found = group.block.row(group.columns, at)
+                if found is not None:
+                    times[group.order], values[group.order] = found
+                continue
+            for places, position in zip(group.places, group.positions, strict=True):
+                key = tuple(block for block, _ in places if _overlaps(block, start, at))
+                if key:
+                    piece = _piece(key, [(places, position)], start, at)
+                    if len(piece.times):
+                        times[position], values[position] = piece.times[-1], piece.values[0, -1]
+        return Frame(chosen.labels, times, values)
+
+    def _selection(self, matchers: Sequence[Matcher]) -> Selection:
+        key = tuple(matchers)
+        chosen = self._selections.get(key)
+        if chosen is None:
+            found = self.find(matchers)
+            chosen = selection([series.labels for series in found], [series.places for series in found])
+            if len(self._selections) >= _MAX_SELECTIONS:
+                self._selections.clear()
+            self._selections[key] = chosen
+        return chosen
 
     def select(self, matchers: Sequence[Matcher], start: float, end: float) -> list[tuple[Labels, Floats, Floats]]:
         """Labels, times (seconds) and values of each series with samples in the window, both ends included."""
@@ -225,29 +268,30 @@ def _overlaps(block: Block, start: int, end: int) -> bool:
     return first is not None and last is not None and first <= end and last >= start
 
 
-def _frame(blocks: tuple[Block, ...], members: list[Series], start: int, end: int) -> Frame:
+def _piece(blocks: tuple[Block, ...], members: Sequence[tuple[Places, int]], start: int, end: int) -> Piece:
+    """Return the samples of series that several blocks wrote."""
     times: list[Integers] = []
     values: list[Floats] = []
     for block in blocks:
-        columns = np.array([next(c for b, c in series.places if b is block) for series in members], dtype=np.int64)
+        columns = np.array([next(c for b, c in places if b is block) for places, _ in members], dtype=np.int64)
         block_times, block_values = block.read(columns, start, end)
         times.append(block_times)
         values.append(block_values)
-    labels = [series.labels for series in members]
+    positions = np.array([position for _, position in members], dtype=np.int64)
     if len(blocks) == 1:
-        return Frame(labels, times[0], values[0])
-    merged = Frame(labels, np.concatenate(times), np.concatenate(values, axis=1))
-    if (np.diff(merged.times) <= 0).any():
-        _untangle(merged)
-    return merged
+        return Piece(positions, times[0], values[0])
+    piece = Piece(positions, np.concatenate(times), np.concatenate(values, axis=1))
+    if (np.diff(piece.times) <= 0).any():
+        _untangle(piece)
+    return piece
 
 
-def _untangle(frame: Frame) -> None:
+def _untangle(piece: Piece) -> None:
     """Merge the rows of overlapping blocks; at one instant the younger block's sample wins, if it has one."""
-    order = np.argsort(frame.times, kind="stable")
-    times, values = frame.times[order], frame.values[:, order]
+    order = np.argsort(piece.times, kind="stable")
+    times, values = piece.times[order], piece.values[:, order]
     for at in np.flatnonzero(np.diff(times) == 0):
         gaps = missing(values[:, at + 1])
         values[gaps, at + 1] = values[gaps, at]
     last = np.append(np.diff(times) > 0, True)
-    frame.times, frame.values = times[last], values[:, last]
+    piece.times, piece.values = times[last], values[:, last]

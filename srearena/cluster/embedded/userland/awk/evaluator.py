@@ -50,7 +50,7 @@ class Evaluator:
             case Variable(name):
                 return self.memory.variable(name)
             case Element(array, subscripts):
-                return self.memory.arrays.setdefault(array, {}).setdefault(self.subscript(subscripts), Input(""))
+                return self.memory.array(array).setdefault(self.subscript(subscripts), Input(""))
             case FieldOf(index):
                 return self.memory.field(whole(self.value(index)))
             case Unary(operator, operand):
@@ -80,7 +80,7 @@ class Evaluator:
         if isinstance(target, FieldOf):
             self.memory.set_field(whole(self.value(target.number)), value)
         elif isinstance(target, Element):
-            self.memory.arrays.setdefault(target.array, {})[self.subscript(target.subscripts)] = value
+            self.memory.array(target.array)[self.subscript(target.subscripts)] = value
         else:
             self.memory.set_variable(target.name, value)
         return value
@@ -107,7 +107,7 @@ class Evaluator:
             return float(found is (operator == "~"))
         left, right = self.value(expression.left), self.value(expression.right)
         if operator == " ":
-            return self.memory.text(left) + self.memory.text(right)
+            return self.memory.bounded(self.memory.text(left) + self.memory.text(right))
         if operator in ("<", "<=", "==", "!=", ">", ">="):
             return float(self._compare(operator, left, right))
         return arithmetic(operator, number_of(left), number_of(right))

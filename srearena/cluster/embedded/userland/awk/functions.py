@@ -90,6 +90,7 @@ def _substitute(evaluator: Evaluator, name: str, arguments: tuple[Expression, ..
     # awk knows & and \\& in a replacement but no groups.
     template = re.sub(r"\\(?!&)", r"\\\\", memory.text(evaluator.value(arguments[1])))
     changed, count = substituted(text, evaluator.regex(arguments[0]), template, everywhere=name == "gsub", number=1)
+    changed = evaluator.memory.bounded(changed)
     if count:
         evaluator.store(target, changed)
     return float(count)

@@ -9,6 +9,10 @@ from srearena.cluster.embedded.userland.awk.values import Input, Value, number_t
 from srearena.cluster.embedded.userland.posix_regex import Regex, RegexError, compile_regex
 
 MAX_FIELD = 10_000
+MAX_TEXT = 1024 * 1024
+"""Characters of one value; a program that builds a longer one is out of memory, as in life a little later."""
+MAX_ELEMENTS = 200_000
+"""Elements of one array, likewise."""
 
 
 class Memory:
@@ -37,6 +41,19 @@ class Memory:
 
     def output_text(self, value: Value) -> str:
         return number_text(value, str(self.variables["OFMT"])) if isinstance(value, float) else str(value)
+
+    @staticmethod
+    def bounded(text: str) -> str:
+        if len(text) > MAX_TEXT:
+            raise AwkError("out of memory")
+        return text
+
+    def array(self, name: str) -> dict[str, Value]:
+        """An array to read from or add to."""
+        array = self.arrays.setdefault(name, {})
+        if len(array) >= MAX_ELEMENTS:
+            raise AwkError("out of memory")
+        return array
 
     def variable(self, name: str) -> Value:
         return float(len(self.fields)) if name == "NF" else self.variables.get(name, Input(""))

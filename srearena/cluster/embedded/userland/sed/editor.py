@@ -8,6 +8,8 @@ from srearena.cluster.embedded.userland.sed.substitution import substituted
 from srearena.cluster.embedded.userland.tools.inputs import LineReader
 
 MAX_LOOPS = 10_000
+MAX_SPACE = 256 * 1024
+"""Characters of pattern and hold space; a script that wants more is out of memory."""
 """Branches within one line; a script that takes more is going round in circles."""
 
 
@@ -159,6 +161,8 @@ class Editor:
                     loops += 1
             else:
                 self._simple(command)
+            if len(self.pattern) + len(self.hold) > MAX_SPACE:
+                raise SedError("memory exhausted")
             if loops > MAX_LOOPS:
                 raise SedError("endless loop")
             if loops and loops % 100 == 0:

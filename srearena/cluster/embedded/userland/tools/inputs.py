@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 from collections import deque
 
-from srearena.cluster.embedded.machine.files.streams import CHUNK, OpenFile
+from srearena.cluster.embedded.machine.files.streams import CHUNK, OpenFile, os_error
 from srearena.cluster.embedded.machine.processes.process import Process
 from srearena.cluster.embedded.userland.tools.wording import complain
 
 MAX_HELD = 64 * 1024 * 1024
-"""What a tool that must hold its whole input (sort, tac) can hold."""
+"""Bytes that a tool that must hold its whole input (tar, gzip) can hold."""
+MAX_LINES = 200_000
+"""Lines that a tool that must hold all of them (sort, tac) can hold: sorting them takes a few seconds."""
 
 
 class LineReader:
@@ -54,6 +57,21 @@ async def whole(process: Process, file: OpenFile, limit: int = MAX_HELD) -> byte
     return b"".join(chunks)
 
 
+async def _whole_lines(process: Process, file: OpenFile) -> bytes:
+    """Everything up to the end of the stream; OSError where there are too many lines for the memory."""
+    chunks: list[bytes] = []
+    size = lines = 0
+    while data := await file.read(CHUNK):
+        chunks.append(data)
+        size += len(data)
+        lines += data.count(b"\n")
+        if lines > MAX_LINES or size > MAX_HELD:
+            raise os_error(errno.ENOMEM)
+        await process.spend()
+        await process.heed_signals()
+    return b"".join(chunks)
+
+
 async def ending(process: Process, file: OpenFile, lines: int) -> bytes:
     """At least the last `lines` lines. An endless line is held until memory ends, as a real tool would hold it."""
     before, chunks, buffered, newlines = process.memory, deque[bytes](), 0, 0
@@ -93,7 +111,7 @@ async def held_lines(process: Process, name: str, paths: list[str]) -> tuple[lis
             status = 1
             continue
         try:
-            text = (await whole(process, file)).decode(errors="surrogateescape")
+            text = (await _whole_lines(process, file)).decode(errors="surrogateescape")
         except OSError as error:
             await complain(process, name, path, error)
             status = 1

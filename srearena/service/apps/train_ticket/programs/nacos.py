@@ -256,7 +256,9 @@ class NacosRegistry:
             return HttpResponse.text("OK")
         if path in ("", "/", "/index.html"):
             return HttpResponse(200, b"<!DOCTYPE html><title>Nacos</title>", {"Content-Type": "text/html"})
-        return HttpResponse.text(f"{path} is not supported by this simulation\n", 404)
+        at = stamp(self.process, "%Y-%m-%dT%H:%M:%S.%L+00:00")
+        body = {"timestamp": at, "status": 404, "error": "Not Found", "path": f"/nacos{path}"}
+        return HttpResponse(404, json.dumps(body).encode(), {"Content-Type": "application/json"})
 
     def _change(self, method: str, values: dict[str, str]) -> HttpResponse:
         port = values.get("port", "")

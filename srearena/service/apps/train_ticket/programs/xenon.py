@@ -3,6 +3,7 @@
 The leader sends heartbeats every few seconds; a member without a heartbeat for a while polls the others itself. A
 leader that a majority follows stays; without one, the healthy member with the lowest name becomes leader. The scripts
 in the environment run in the pod's shell, with its network and token, so their effect on labels depends on RBAC.
+Followers take over what the leader's server has written, every few seconds.
 """
 
 from __future__ import annotations
@@ -23,13 +24,16 @@ from srearena.cluster.program_models import (
     stamp,
     stop_signal,
 )
+from srearena.service.products.mysql.server import MysqlServer
 
 RPC_PORT = 8801
 MYSQL_PORT = 3306
 HEARTBEAT_SECONDS = 5.0
 ELECTION_SECONDS = 15.0
 """Seconds without a heartbeat after which a follower starts an election."""
-_LEADER = "X-Leader"
+REPLICATION_SECONDS = 20.0
+"""Chosen: real replication is a stream; copying at this interval costs the simulation little."""
+_LEADER, _POSITION = "X-Leader", "X-Position"
 _TIMEOUT = 1.0
 
 
@@ -44,6 +48,9 @@ class Member:
         self.healthy = False
         self._heard_at = float("-inf")
         self._role = ""
+        self._replicated = ""
+        """The leader and its position at the last replication."""
+        self._replicated_at = float("-inf")
 
     async def answer(self, request: HttpRequest) -> HttpResponse:
         if request.path == "/cluster/add" and request.method == "POST":
@@ -57,11 +64,38 @@ class Member:
                 self.leader, self._heard_at = leader, self.process.clock.now
             view = {"name": self.name, "leader": self.leader, "healthy": self.healthy, "peers": self.peers}
             return HttpResponse(200, json.dumps(view).encode(), {"Content-Type": "application/json"})
+        if request.path == "/binlog" and (server := self._mysql()) is not None:
+            position = f"{self.name} {server.process.started_at} {server.changes}"
+            unchanged = request.header(_POSITION) == position
+            document = {"position": position} | ({} if unchanged else server.dump())
+            return HttpResponse(200, json.dumps(document).encode(), {"Content-Type": "application/json"})
         return HttpResponse.text("not found\n", 404)
+
+    def _mysql(self) -> MysqlServer | None:
+        """The server in this pod."""
+        listener = self.process.container.namespace.find("127.0.0.1", MYSQL_PORT)
+        return listener.server if listener is not None and isinstance(listener.server, MysqlServer) else None
+
+    async def _replicate(self) -> None:
+        """Get what the leader has and this member has not."""
+        server = self._mysql()
+        if server is None or not self.leader or self.process.clock.now - self._replicated_at < REPLICATION_SECONDS:
+            return
+        host, _, port = self.leader.rpartition(":")
+        request = HttpRequest("GET", "/binlog", {"Host": self.leader, _POSITION: self._replicated})
+        result = await self.process.container.network.http(host, int(port), request, timeout=_TIMEOUT)
+        if result.response is None or result.response.status != 200:
+            return
+        document = json.loads(result.response.body)
+        if "databases" in document:
+            server.apply_dump(document)
+        self._replicated, self._replicated_at = document["position"], self.process.clock.now
 
     async def tick(self) -> None:
         if self.leader == self.name or self.process.clock.now - self._heard_at > ELECTION_SECONDS:
             await self._elect()
+        if self.leader != self.name:
+            await self._replicate()
         await self._apply_role("leader" if self.leader == self.name else "follower")
 
     async def _elect(self) -> None:
@@ -153,7 +187,8 @@ class Xenon(Program):
         requests |= {("cluster", "status"): ("GET", "/status"), ("raft", "status"): ("GET", "/status")}
         found = requests.get((words[0], words[1])) if len(words) > 1 else None
         if found is None:
-            await process.error("xenoncli: this command is not supported by this simulation\n")
+            unknown = f'Error: unknown command "{" ".join(words[:2])}" for "xenoncli"'
+            await process.error(f"{unknown}\nRun 'xenoncli --help' for usage.\n")
             return 1
         body = words[2].encode() if len(words) > 2 else b""
         request = HttpRequest(found[0], found[1], {"Host": f"127.0.0.1:{RPC_PORT}"}, body)

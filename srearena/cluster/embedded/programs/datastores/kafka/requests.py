@@ -24,7 +24,7 @@ class RequestError(Exception):
 def answer(broker: KafkaBroker, request: Message) -> Message:
     function = REQUESTS.get(str(request.get("ask")))
     if function is None:
-        return {"error": "is not supported by this simulation", "kind": "UnsupportedOperationException"}
+        return {"error": "The version of API is not supported.", "kind": "UnsupportedVersionException"}
     try:
         return function(broker, request)
     except RequestError as error:

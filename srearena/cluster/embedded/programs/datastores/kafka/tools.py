@@ -84,7 +84,8 @@ class Tool:
         await self.process.sleep(JVM_SECONDS)
         action = TOOLS.get(self.name)
         if action is None:
-            await self.process.error(f"{self.name} is not supported by this simulation\n")
+            error = f"Error: Could not find or load main class {self.name}"
+            await self.process.error(f"{error}\nCaused by: java.lang.ClassNotFoundException: {self.name}\n")
             return 1
         try:
             await self._connect()

@@ -11,6 +11,8 @@ from typing import Any
 
 from srearena.cluster.embedded.programs.datastores.datastore import Login
 from srearena.cluster.embedded.programs.datastores.mongodb.access import FREE, User, roles_from
+from srearena.cluster.embedded.programs.datastores.mongodb.command_errors import CommandError
+from srearena.cluster.embedded.programs.datastores.mongodb.diagnostics import DIAGNOSTICS
 from srearena.cluster.embedded.programs.datastores.mongodb.documents import (
     BadQuery,
     Document,
@@ -27,14 +29,6 @@ from srearena.cluster.embedded.programs.datastores.mongodb.values import Long, M
 
 Reply = dict[str, Any]
 Command = Callable[[MongoServer, Session, str, Document], Reply]
-
-
-class CommandError(Exception):
-    def __init__(self, message: str, code: int, name: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.code = code
-        self.name = name
 
 
 def _failed(message: str, code: int, name: str) -> Reply:
@@ -104,6 +98,8 @@ def _find(server: MongoServer, session: Session, database: str, command: Documen
 
 
 def _count(server: MongoServer, session: Session, database: str, command: Document) -> Reply:
+    if not any(command.get(key) for key in ("query", "filter", "limit", "skip")):
+        return {"n": server.number_of(database, str(command["count"]))}
     return {"n": len(_found(server, database, command, "count"))}
 
 
@@ -169,6 +165,8 @@ def _delete(server: MongoServer, session: Session, database: str, command: Docum
         for row in hits[:1] if order.get("limit") == 1 else hits:
             rows.remove(row)
             removed += 1
+        if not order["q"] and order.get("limit") != 1:
+            removed += server.forget_bulk(database, str(command["delete"]))
     server.operations["delete"] += 1
     server.changed()
     return {"n": removed}
@@ -187,12 +185,14 @@ def _drop(server: MongoServer, session: Session, database: str, command: Documen
     name = str(command["drop"])
     if server.contents.databases.get(database, {}).pop(name, None) is None:
         raise CommandError("ns not found", 26, "NamespaceNotFound")
+    server.forget_bulk(database, name)
     server.changed()
     return {"nIndexesWas": 1, "ns": f"{database}.{name}"}
 
 
 def _drop_database(server: MongoServer, session: Session, database: str, command: Document) -> Reply:
     known = server.contents.databases.pop(database, None)
+    server.forget_bulk(database)
     server.changed()
     return {"dropped": database} if known is not None else {}
 
@@ -359,49 +359,6 @@ def _build_info(server: MongoServer, session: Session, database: str, command: D
     return {"version": server.version, "gitVersion": "0" * 40, "modules": [], "bits": 64, "maxBsonObjectSize": 16777216}
 
 
-def _server_status(server: MongoServer, session: Session, database: str, command: Document) -> Reply:
-    up = server.process.clock.now - server.process.started_at
-    return {
-        "host": f"{server.process.container.host.hostname}:{server.port}",
-        "version": server.version,
-        "process": "mongod",
-        "pid": Long(server.process.pid),
-        "uptime": int(up),
-        "uptimeMillis": Long(int(up * 1000)),
-        "localTime": Moment(server.process.clock.now),
-        "connections": {
-            "current": len(server.sessions),
-            "available": 838860 - len(server.sessions),
-            "totalCreated": server.connected,
-            "active": 1,
-        },
-        "mem": {"bits": 64, "resident": server.process.memory // 1024**2, "virtual": 1500, "supported": True},
-        "opcounters": dict(server.operations),
-        "storageEngine": {"name": "wiredTiger", "persistent": True, "readOnly": False},
-    }
-
-
-def _current_operations(server: MongoServer, session: Session, database: str, command: Document) -> Reply:
-    rows: list[Document] = []
-    for other in server.sessions.values():
-        active = other is session
-        if active or "$all" in command:
-            rows.append(
-                {
-                    "type": "op",
-                    "host": f"{server.process.container.host.hostname}:{server.port}",
-                    "desc": other.context,
-                    "connectionId": other.number,
-                    "client": other.remote,
-                    "active": active,
-                    "op": "command" if active else "none",
-                    "ns": "admin.$cmd.aggregate" if active else "",
-                    "secs_running": 0,
-                }
-            )
-    return {"inprog": rows}
-
-
 def _replica_status(server: MongoServer, session: Session, database: str, command: Document) -> Reply:
     raise CommandError("not running with --replSet", 76, "NoReplicationEnabled")
 
@@ -430,19 +387,7 @@ def _set_compatibility(server: MongoServer, session: Session, database: str, com
 
 
 def _database_statistics(server: MongoServer, session: Session, database: str, command: Document) -> Reply:
-    collections = server.contents.databases.get(database, {})
-    size = server.size_of(database)
-    objects = sum(len(rows) for rows in collections.values())
-    return {
-        "db": database,
-        "collections": len(collections),
-        "views": 0,
-        "objects": objects,
-        "avgObjSize": size / objects if objects else 0,
-        "dataSize": size,
-        "storageSize": (size // 4096 + 1) * 4096 if collections else 0,
-        "indexes": len(collections),
-    }
+    return server.statistics_of(database)
 
 
 def _options(server: MongoServer, session: Session, database: str, command: Document) -> Reply:
@@ -489,8 +434,7 @@ COMMANDS: dict[str, Command] = {
     "ismaster": _hello,
     "buildInfo": _build_info,
     "buildinfo": _build_info,
-    "serverStatus": _server_status,
-    "currentOp": _current_operations,
+    **DIAGNOSTICS,
     "replSetGetStatus": _replica_status,
     "getParameter": _parameter,
     "setFeatureCompatibilityVersion": _set_compatibility,

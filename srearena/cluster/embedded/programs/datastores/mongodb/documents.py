@@ -134,7 +134,8 @@ def matches(document: Document, query: Document) -> bool:
         elif key == "$comment":
             continue
         elif key.startswith("$"):
-            raise BadQuery(f"unknown top level operator: {key}. Not supported by this simulation, or misspelt.")
+            hint = "If you have a field name that starts with a '$' symbol, consider using $getField or $setField."
+            raise BadQuery(f"unknown top level operator: {key}. {hint}")
         elif not _holds(at(document, key), condition):
             return False
     return True

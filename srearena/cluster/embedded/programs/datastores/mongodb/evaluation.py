@@ -202,7 +202,7 @@ class Evaluator:
     async def value(self, node: Node, scope: Scope) -> Any:
         handler: Callable[[Node, Scope], Awaitable[Any]] | None = getattr(self, f"_eval_{node[0]}", None)
         if handler is None:
-            raise failure(f"'{node[0]}' is not supported by this simulation", "SyntaxError")
+            raise failure(f"Unexpected token '{node[0]}'", "SyntaxError")
         return await handler(node, scope)
 
     async def _eval_literal(self, node: Node, scope: Scope) -> Any:

@@ -14,6 +14,7 @@ MAX_INCOMING = 838860
 
 
 def _samples(server: MongoServer) -> Iterable[Sample]:
+    server.settle()
     name, current = "mongodb_ss_connections", len(server.sessions)
     yield name, {"conn_type": "current"}, current
     yield name, {"conn_type": "available"}, MAX_INCOMING - current
@@ -21,8 +22,9 @@ def _samples(server: MongoServer) -> Iterable[Sample]:
     for kind, number in server.operations.items():
         yield "mongodb_ss_opcounters", {"legacy_op_type": kind}, number
     for database, collections in sorted(server.contents.databases.items()):
+        objects = sum(server.number_of(database, name) for name in collections)
         yield "mongodb_dbstats_collections", {"database": database}, len(collections)
-        yield "mongodb_dbstats_objects", {"database": database}, sum(map(len, collections.values()))
+        yield "mongodb_dbstats_objects", {"database": database}, objects
 
 
 EXPORTER = Exporter("mongodb-exporter", "mongodb_up", _samples)

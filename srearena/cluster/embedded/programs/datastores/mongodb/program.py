@@ -24,6 +24,7 @@ from srearena.cluster.embedded.programs.datastores.mongodb.options import (
 )
 from srearena.cluster.embedded.programs.datastores.mongodb.server import MongoServer
 from srearena.cluster.embedded.programs.datastores.mongodb.shell import MongoShell
+from srearena.cluster.embedded.programs.datastores.mongodb.statistics_tools import StatisticsTool
 from srearena.cluster.embedded.programs.datastores.mongodb.values import packed, unpacked
 from srearena.cluster.embedded.programs.registry import program
 from srearena.cluster.embedded.programs.root_filesystem import Folder
@@ -32,7 +33,11 @@ START_SECONDS = 0.8
 COMMAND_COST = 0.0002
 SCRIPTS = "/docker-entrypoint-initdb.d"
 _LOST = "It looks like you are trying to access MongoDB over HTTP on the native driver port.\r\n"
-_DAEMONS = ("/usr/local/bin/docker-entrypoint.sh", "/usr/bin/mongod")
+_DAEMONS = (
+    *("/usr/local/bin/docker-entrypoint.sh", "/usr/bin/mongod"),
+    *("/usr/bin/mongostat", "/usr/bin/mongotop"),
+)
+"""The server, and the tools for its statistics, which the images bring since 4.4 in a package of their own."""
 
 
 @program("mongo", "mongodb", "bitnami/mongodb", "mongodb/mongodb-community-server")
@@ -60,6 +65,8 @@ class Mongo(Program):
         return object.__new__(_WithBothShells if release[0] == "5" else cls)
 
     async def run(self, process: Process) -> int:
+        if process.binary in ("mongostat", "mongotop"):
+            return await StatisticsTool(process).run()
         if process.binary in ("mongosh", "mongo"):
             return await MongoShell(process, self.version).run()
         words = process.argv[1:]

@@ -203,7 +203,7 @@ class Parser:
             self._take("function")
             return ("declare", self._name(), self._function())
         if self._at("class", "import", "export", "switch", "do"):
-            raise ScriptSyntaxError(f"'{self._peek()}' is not supported by this simulation")
+            raise ScriptSyntaxError(f"Unexpected token '{self._peek()}'")
         value = self._expression()
         self._end()
         return ("expression", value)

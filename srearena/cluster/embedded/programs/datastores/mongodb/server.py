@@ -15,18 +15,36 @@ from srearena.cluster.embedded.clock import Timer
 from srearena.cluster.embedded.machine.files.streams import os_error
 from srearena.cluster.embedded.machine.processes.process import Process
 from srearena.cluster.embedded.programs.datastores.connection_pools import cut_down, pool_of
-from srearena.cluster.embedded.programs.datastores.datastore import Login, Record, Refusal
+from srearena.cluster.embedded.programs.datastores.datastore import (
+    BulkStatements,
+    Counted,
+    Login,
+    Record,
+    Refusal,
+)
 from srearena.cluster.embedded.programs.datastores.disk_watch import DiskWatch
-from srearena.cluster.embedded.programs.datastores.mongodb import storage
+from srearena.cluster.embedded.programs.datastores.mongodb import operations, storage
 from srearena.cluster.embedded.programs.datastores.mongodb.access import User
 from srearena.cluster.embedded.programs.datastores.mongodb.documents import Document
 from srearena.cluster.embedded.programs.datastores.mongodb.exporter import EXPORTER, MAX_INCOMING
 from srearena.cluster.embedded.programs.datastores.mongodb.journal import Journal
-from srearena.cluster.embedded.programs.datastores.mongodb.values import ObjectId, legacy, packed
+from srearena.cluster.embedded.programs.datastores.mongodb.values import Moment, ObjectId, legacy, packed
+from srearena.cluster.embedded.programs.datastores.statement_activity import Activity
 
 JOURNAL_SECONDS = 0.1
+SAMPLE_SECONDS = 300.0
 ABRUPT = 14
 """The exit code of a failed assertion."""
+_COUNTERS = {
+    "find": "query",
+    "insert": "insert",
+    "update": "update",
+    "upsert": "update",
+    "delete": "delete",
+    "remove": "delete",
+    "getmore": "getmore",
+}
+"""The operation counter of each verb of traffic; all others are commands."""
 _ACTIONS = {"read": "find", "write": "insert", "create": "createIndexes"}
 
 
@@ -45,7 +63,7 @@ class Session:
         return f"conn{self.number}"
 
 
-class MongoServer:
+class MongoServer(Counted):
     exporter = EXPORTER
 
     def __init__(
@@ -70,11 +88,17 @@ class MongoServer:
         self.journal = Journal(process)
         self.sessions: dict[int, Session] = {}
         self.operations = dict.fromkeys(("insert", "query", "update", "delete", "getmore", "command"), 0)
+        self.activity = Activity()
+        self.slow_milliseconds = 100
+        """slowms: operations that take longer are logged."""
+        self.profile_levels: dict[str, int] = {}
+        """By database; at 1 and 2 slow operations are kept in system.profile."""
         self.connected = 0
         """Connections ever made."""
         self.base_memory = process.memory
         self._objects = 0
         self._flush: Timer | None = None
+        self._later: Timer | None = None
         self.disk = DiskWatch(process, folder, self._disk_changed)
 
     def _disk_changed(self) -> None:
@@ -91,17 +115,51 @@ class MongoServer:
     def make_collection(self, database: str, name: str) -> list[Document]:
         return self.contents.databases.setdefault(database, {}).setdefault(name, [])
 
+    def number_of(self, database: str, name: str) -> int:
+        """How many documents a collection has: those that are kept, and those of bulk traffic."""
+        self.settle()
+        return len(self.collection(database, name)) + max(0, self.contents.bulk.get(f"{database}.{name}", 0))
+
+    def forget_bulk(self, database: str, name: str = "") -> int:
+        """Drop the counted documents of a collection, or of a database; how many there were."""
+        self.settle()
+        place = f"{database}.{name}"
+        gone = [key for key in self.contents.bulk if key == place or (not name and key.startswith(place))]
+        return sum(max(0, self.contents.bulk.pop(key)) for key in gone)
+
     def new_id(self) -> ObjectId:
         self._objects += 1
         machine = sum(ord(letter) * 31**index for index, letter in enumerate(self.process.container.host.hostname))
         return ObjectId(f"{int(self.process.clock.now):08x}{machine % 16**10:010x}{self._objects % 16**6:06x}")
 
+    def moment(self) -> Moment:
+        return Moment(self.process.clock.now)
+
+    def number_of_kept(self, database: str, name: str) -> int:
+        return len(self.collection(database, name))
+
     def size_of(self, database: str) -> int:
-        return sum(
-            len(json.dumps(packed(document)))
-            for rows in self.contents.databases.get(database, {}).values()
-            for document in rows
-        )
+        return sum(self.size_of_collection(database, name) for name in self.contents.databases.get(database, {}))
+
+    def size_of_collection(self, database: str, name: str) -> int:
+        return sum(len(json.dumps(packed(document))) for document in self.collection(database, name))
+
+    def statistics_of(self, database: str) -> Document:
+        """What dbStats answers; counted documents are taken to be as large as the kept ones."""
+        collections = self.contents.databases.get(database, {})
+        kept = sum(map(len, collections.values()))
+        objects = sum(self.number_of(database, name) for name in collections)
+        size = int(self.size_of(database) * (objects / kept if kept else 1))
+        return {
+            "db": database,
+            "collections": len(collections),
+            "views": 0,
+            "objects": objects,
+            "avgObjSize": size / objects if objects else 0,
+            "dataSize": size,
+            "storageSize": (size // 4096 + 1) * 4096 if collections else 0,
+            "indexes": len(collections),
+        }
 
     def changed(self, *, access: bool = False) -> None:
         """Something stored is different now; with `access`, also who may do what."""
@@ -208,6 +266,31 @@ class MongoServer:
 
     # --- traffic -----------------------------------------------------------------------------------------------
 
+    def count_traffic(self, operation: str, database: str, target: str, calls: int, hits: int, misses: int) -> None:
+        self.operations[_COUNTERS.get(operation, "command")] += calls
+        if operation == "insert":
+            self.make_collection(database, target)
+            self.add_bulk(database, target, calls)
+
+    def report_statements(self, statements: Sequence[BulkStatements]) -> None:
+        operations.report(self, statements)
+
+    def resize_pool(self, client: str, size: int) -> None:
+        """Let a client that is connected have so many connections."""
+        pool = pool_of(self.sessions.values(), client)
+        if not pool or len(pool) == size:
+            return
+        first = pool[0]
+        host = first.remote.rpartition(":")[0]
+        for _ in range(cut_down(self.sessions.values(), client, size, self.leave)):
+            session = self.accept(f"{host}:{32768 + self.connected % 28000}" if host else client, client)
+            session.user = first.user
+
+    def add_bulk(self, database: str, name: str, documents: int) -> None:
+        """Count documents without keeping them; negative for those that are kept after all."""
+        place = f"{database}.{name}"
+        self.contents.bulk[place] = self.contents.bulk.get(place, 0) + documents
+
     def refuses(self, login: Login | None, action: str, target: str) -> Refusal | None:
         if self.process.done.is_set:
             return Refusal("closed", "no reachable servers")
@@ -258,8 +341,27 @@ class MongoServer:
         self.changed()
         return None
 
+    def keep_sample(self, database: str, name: str, records: Sequence[Record], most: int) -> None:
+        """Keep documents of bulk traffic, which has counted them, and drop the oldest beyond so many."""
+        rows = self.make_collection(database, name)
+        rows.extend({"_id": self.new_id(), **record} for record in records)
+        excess = max(0, len(rows) - most)
+        del rows[:excess]
+        self.add_bulk(database, name, excess - len(records))
+        self.save_later()
+
+    def save_later(self) -> None:
+        """Save what bulk traffic changed within five minutes: more often would cost more than the traffic."""
+        if self._flush is None and self._later is None:
+            self._later = self.process.clock.after(SAMPLE_SECONDS, self._save_samples)
+
+    def _save_samples(self) -> None:
+        self._later = None
+        self.settle()
+        self.changed()
+
     def count(self, database: str, target: str) -> int:
-        return len(self.collection(database, target))
+        return self.number_of(database, target)
 
     def attach(self, client: str, login: Login | None, sessions: int, address: str = "") -> Refusal | None:
         lacking = cut_down(self.sessions.values(), client, sessions, self.leave)

@@ -169,8 +169,22 @@ class Database(Host):
     async def do_isMaster(self) -> Any:
         return await self._admin({"isMaster": 1})
 
-    async def do_currentOp(self, everything: Any = None) -> Any:
-        return await self._admin({"currentOp": 1, **({"$all": True} if everything else {})})
+    async def do_currentOp(self, filters: Any = None) -> Any:
+        options = filters if isinstance(filters, dict) else {"$all": True} if filters else {}
+        return await self._admin({"currentOp": 1, **options})
+
+    async def do_killOp(self, operation: Any) -> Any:
+        return await self._admin({"killOp": 1, "op": operation})
+
+    async def do_setProfilingLevel(self, level: Any, options: Any = None) -> Any:
+        settings = {"slowms": options} if isinstance(options, int | float) else options or {}
+        return await self.shell.command(self.name, {"profile": level, **settings})
+
+    async def do_getProfilingStatus(self) -> Any:
+        return await self.shell.command(self.name, {"profile": -1})
+
+    async def do_hostInfo(self) -> Any:
+        return await self._admin({"hostInfo": 1})
 
     async def do_shutdownServer(self, _options: Any = None) -> Any:
         return await self.shell.command(self.name, {"shutdown": 1})
@@ -295,8 +309,29 @@ class Collection(Host):
         return (await self._run({"listIndexes": self.name}))["cursor"]["firstBatch"]
 
     async def do_stats(self, _scale: Any = None) -> Any:
-        count = await self.do_countDocuments()
-        return {"ns": f"{self.database.name}.{self.name}", "count": count, "nindexes": 1, "ok": 1}
+        return await self._run({"collStats": self.name})
+
+    async def do_validate(self, _options: Any = None) -> Any:
+        return await self._run({"validate": self.name})
+
+    async def do_explain(self, verbosity: Any = "queryPlanner") -> Any:
+        return _Explained(self, str(verbosity))
+
+
+class _Explained(Host):
+    """`db.collection.explain().find(...)`."""
+
+    def __init__(self, collection: Collection, verbosity: str) -> None:
+        self.collection = collection
+        self.verbosity = verbosity
+
+    def get(self, name: str) -> Any:
+        return self._find if name in ("find", "count") else UNDEFINED
+
+    async def _find(self, query: Any = None, _projection: Any = None) -> Any:
+        return await Cursor(self.collection, {"find": self.collection.name, "filter": query or {}}).do_explain(
+            self.verbosity
+        )
 
 
 class Cursor(Host):
@@ -335,6 +370,11 @@ class Cursor(Host):
 
     async def do_toArray(self) -> Any:
         return list(await self._all())
+
+    async def do_explain(self, verbosity: Any = "queryPlanner") -> Any:
+        shell, database = self.collection.shell, self.collection.database.name
+        level = "executionStats" if verbosity is True else str(verbosity)
+        return await shell.command(database, {"explain": self.command, "verbosity": level})
 
     async def do_pretty(self) -> Any:
         return self

@@ -29,6 +29,8 @@ class Contents:
     databases: dict[str, dict[str, list[Document]]] = field(default_factory=dict)
     indexes: dict[str, list[Document]] = field(default_factory=dict)
     users: dict[tuple[str, str], User] = field(default_factory=dict)
+    bulk: dict[str, int] = field(default_factory=dict)
+    """Per `database.collection`, documents of bulk traffic that are counted and not kept."""
 
     def encoded(self) -> bytes:
         data = {
@@ -36,6 +38,7 @@ class Contents:
             "databases": packed(self.databases),
             "indexes": packed(self.indexes),
             "users": [user.stored() for user in self.users.values()],
+            "bulk": self.bulk,
         }
         return json.dumps(data, separators=(",", ":")).encode()
 
@@ -71,6 +74,7 @@ def load(process: Process, folder: str, version: str) -> Contents:
         unpacked(data["databases"]),
         unpacked(data["indexes"]),
         {(user.database, user.name): user for user in users},
+        dict(data.get("bulk", {})),
     )
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from srearena.cluster.embedded.programs.datastores.postgresql.roles import SCHEMA_PRIVILEGES, TABLE_PRIVILEGES
+from srearena.cluster.embedded.programs.datastores.postgresql.traffic_statements import running_statements
 from srearena.cluster.embedded.programs.datastores.sql.engine import Tables
 
 if TYPE_CHECKING:
@@ -26,10 +28,19 @@ BOOLEANS = frozenset(
     | {"pg_terminate_backend", "pg_cancel_backend", "pg_reload_conf", "is_blocked_by", "exists", "has_table_privilege"}
 )
 """Columns that print t and f."""
+COUNTERS = ("idx_scan", "idx_tup_fetch", "n_tup_ins", "n_tup_upd", "n_tup_del")
 NAMES = frozenset(
     {"pg_stat_activity", "pg_locks", "pg_roles", "pg_user", "pg_authid", "pg_database", "pg_tables", "pg_class"}
     | {"pg_namespace", "pg_settings", "pg_stat_database", "pg_stat_user_tables", "pg_shadow", "tables", "columns"}
-    | {"schemata", "pg_indexes"}
+    | {
+        "schemata",
+        "pg_indexes",
+        "pg_stat_statements",
+        "pg_stat_bgwriter",
+        "pg_stat_replication",
+        "pg_stat_user_indexes",
+    }
+    | {"pg_statio_user_tables", "pg_extension", "pg_stat_all_tables", "pg_stat_wal", "pg_stat_archiver", "pg_index"}
 )
 
 
@@ -59,6 +70,7 @@ def blockers_of(server: PostgresServer, session: Session) -> list[int]:
 
 def _activity(server: PostgresServer) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = []
+    now, running = server.process.clock.now, running_statements(server)
     for session in server.sessions.values():
         blocked = bool(blockers_of(server, session))
         kind, event = (
@@ -68,9 +80,12 @@ def _activity(server: PostgresServer) -> list[tuple[Any, ...]]:
             if session.sleeping
             else ("Client", "ClientRead")
         )
-        if session.state == "active" and not blocked and not session.sleeping:
+        state, query, query_at = session.state, session.query, session.query_at
+        statement = running.get(session.pid)
+        if statement is not None and state != "active":
+            state, query, query_at = "active", statement.text, now - statement.age
+        if state == "active" and not blocked and not session.sleeping:
             kind, event = None, None  # type: ignore[assignment]
-        state = session.state
         if state == "idle" and session.transaction_at is not None:
             state = "idle in transaction (aborted)" if session.failed else "idle in transaction"
         rows.append(
@@ -86,10 +101,10 @@ def _activity(server: PostgresServer) -> list[tuple[Any, ...]]:
                     -1,
                 ),
                 server.time_text(session.started),
-                None if session.transaction_at is None else server.time_text(session.transaction_at),
-                server.time_text(session.query_at) if session.query_at else None,
-                server.time_text(session.query_at) if session.query_at else server.time_text(session.started),
-                *(kind, event, state, None, session.query, "client backend"),
+                _began(server, session, state, query_at),
+                server.time_text(query_at) if query_at else None,
+                server.time_text(query_at) if query_at else server.time_text(session.started),
+                *(kind, event, state, None, query, "client backend"),
             )
         )
     for number, (name, event) in enumerate(
@@ -105,6 +120,71 @@ def _activity(server: PostgresServer) -> list[tuple[Any, ...]]:
         row |= {"wait_event_type": "Activity", "wait_event": event, "backend_type": name}
         rows.append(tuple(row.values()))
     return rows
+
+
+def _began(server: PostgresServer, session: Session, state: str, query_at: float) -> str | None:
+    """When the transaction began; a statement outside of one is one."""
+    if session.transaction_at is not None:
+        return server.time_text(session.transaction_at)
+    return server.time_text(query_at) if state == "active" and query_at else None
+
+
+def indexes(database: Database) -> list[tuple[str, str, str, bool, list[str]]]:
+    """(schema, table, index, unique, columns) of all indexes."""
+    found: list[tuple[str, str, str, bool, list[str]]] = []
+    for schema, table in places(database):
+        keys = [column[0] for column in database.tables.columns(_place(schema), table) if column[4]]
+        if keys:
+            found.append((schema, table, f"{table}_pkey", True, keys))
+        found += [(schema, table, *index) for index in database.tables.indexes(_place(schema), table)]
+    return found
+
+
+def _statistics(server: PostgresServer, database: Database) -> None:
+    """Fill the statistics views."""
+    tables, found = database.tables, places(database)
+    fill = tables.fill
+    index_rows = indexes(database)
+    listed = [
+        (
+            s,
+            t,
+            name,
+            None,
+            f"CREATE {'UNIQUE ' if unique else ''}INDEX {name} ON {s}.{t} USING btree ({', '.join(parts)})",
+        )
+        for s, t, name, unique, parts in index_rows
+    ]
+    fill("pg_catalog", "pg_indexes", ("schemaname", "tablename", "indexname", "tablespace", "indexdef"), listed)
+    counts = database.table_counts
+    scans = [
+        (s, t, name, counts.get(f"{s}.{t}", {}).get("idx_scan", 0) if name.endswith("_pkey") else 0)
+        for s, t, name, *_ in index_rows
+    ]
+    fill("pg_catalog", "pg_stat_user_indexes", ("schemaname", "relname", "indexrelname", "idx_scan"), scans)
+    blocks = [(s, t, 1, sum(counts.get(f"{s}.{t}", {}).values())) for s, t in found]
+    fill("pg_catalog", "pg_statio_user_tables", ("schemaname", "relname", "heap_blks_read", "heap_blks_hit"), blocks)
+    uptime = server.process.clock.now - server.process.started_at
+    checkpoints = int(uptime // 300)  # checkpoint_timeout
+    columns = ("checkpoints_timed", "checkpoints_req", "buffers_checkpoint", "buffers_clean", "buffers_backend")
+    fill("pg_catalog", "pg_stat_bgwriter", columns, [(checkpoints, 0, checkpoints * 40, 0, 12)])
+    fill("pg_catalog", "pg_stat_replication", ("pid", "usename", "client_addr", "state", "replay_lsn"), [])
+    fill("pg_catalog", "pg_extension", ("oid", "extname", "extversion"), [(13569, "plpgsql", "1.0")])
+    if "pg_stat_statements" in server.settings["shared_preload_libraries"]:
+        names = ("userid", "dbid", "queryid", "query", "calls", "total_exec_time", "min_exec_time", "max_exec_time")
+        rows = [
+            (
+                *(10, 16384, _query_id(d.text), d.text, int(d.calls), d.seconds * 1e3, d.shortest * 1e3),
+                *(d.longest * 1e3, d.seconds / d.calls * 1e3, int(d.rows)),
+            )
+            for d in server.activity.digests.values()
+            if d.calls >= 1
+        ]
+        fill("pg_catalog", "pg_stat_statements", (*names, "mean_exec_time", "rows"), rows)
+
+
+def _query_id(text: str) -> int:
+    return int.from_bytes(sha256(text.encode()).digest()[:8], "big", signed=True)
 
 
 def _locks(server: PostgresServer, database: Database) -> list[tuple[Any, ...]]:
@@ -148,8 +228,26 @@ def refresh(server: PostgresServer, database: Database) -> None:
     tables.fill("pg_catalog", "pg_shadow", ("usename", "usesysid", "usesuper", "passwd"), users)
     bases = [(16384 + n, name, 10) for n, name in enumerate(server.databases)]
     tables.fill("pg_catalog", "pg_database", ("oid", "datname", "datdba"), bases)
-    counts = [(name, sum(s.database == name for s in server.sessions.values())) for name in server.databases]
-    tables.fill("pg_catalog", "pg_stat_database", ("datname", "numbackends"), counts)
+    server.settle()
+    counts = [
+        (
+            *(
+                name,
+                sum(s.database == name for s in server.sessions.values()),
+                found.commits,
+                0,
+                120,
+                found.commits * 4,
+            ),
+            *(sum(c.get(kind, 0) for c in found.table_counts.values()) for kind in COUNTERS[1:]),
+            *(0, 0, 0),
+        )
+        for name, found in server.databases.items()
+    ]
+    heads = ("datname", "numbackends", "xact_commit", "xact_rollback", "blks_read", "blks_hit")
+    rows_of = ("tup_fetched", "tup_inserted", "tup_updated", "tup_deleted")
+    tables.fill("pg_catalog", "pg_stat_database", (*heads, *rows_of, "conflicts", "temp_files", "deadlocks"), counts)
+    _statistics(server, database)
     found = places(database)
     listed = [(schema, table, owners.get(f"{schema}.{table}", database.owner)) for schema, table in found]
     tables.fill("pg_catalog", "pg_tables", ("schemaname", "tablename", "tableowner"), listed)
@@ -159,8 +257,27 @@ def refresh(server: PostgresServer, database: Database) -> None:
     spaces = [(oid_of(database, s, ""), s) for s in (*schemas, *COMPUTED)]
     tables.fill("pg_catalog", "pg_namespace", ("oid", "nspname"), spaces)
     tables.fill("pg_catalog", "pg_settings", ("name", "setting"), sorted(server.settings.items()))
-    statistics = [(s, t, tables.count(_place(s), t)) for s, t in found]
-    tables.fill("pg_catalog", "pg_stat_user_tables", ("schemaname", "relname", "n_live_tup"), statistics)
+    statistics = [
+        (
+            s,
+            t,
+            *(database.table_counts.get(f"{s}.{t}", {}).get(counter, 0) for counter in COUNTERS),
+            *(tables.count(_place(s), t), 0, 1, tables.count(_place(s), t), None),
+        )
+        for s, t in found
+    ]
+    shown_counters = (
+        "schemaname",
+        "relname",
+        *COUNTERS,
+        "n_live_tup",
+        "n_dead_tup",
+        "seq_scan",
+        "seq_tup_read",
+        "last_autovacuum",
+    )
+    tables.fill("pg_catalog", "pg_stat_user_tables", shown_counters, statistics)
+    tables.fill("pg_catalog", "pg_stat_all_tables", shown_counters, statistics)
     shown = [(database.name, s, t, "BASE TABLE") for s, t in found]
     tables.fill("information_schema", "tables", ("table_catalog", "table_schema", "table_name", "table_type"), shown)
     parts = [

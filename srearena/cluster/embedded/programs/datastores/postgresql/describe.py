@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from srearena.cluster.embedded.programs.datastores.postgresql.catalogs import COMPUTED, places
+from srearena.cluster.embedded.programs.datastores.postgresql.catalogs import COMPUTED, indexes, places
 from srearena.cluster.embedded.programs.datastores.postgresql.server import Database, PostgresServer
 
 _TYPES = {"INT": "integer", "INTEGER": "integer", "TEXT": "text", "BIGINT": "bigint", "BOOL": "boolean"}
@@ -40,7 +40,29 @@ def describe(server: PostgresServer, database: Database, command: str, argument:
         return _privileges(database, argument)
     if word == "conninfo":
         return Listing(below="")
-    return Listing(error=f"\\{command} is not supported by this simulation")
+    if word in ("di", "dv", "df", "ds", "dx", "db", "dm", "dE", "dT"):
+        return _others(database, word)
+    return Listing(error=f"invalid command \\{command}\nTry \\? for help.")
+
+
+def _others(database: Database, word: str) -> Listing:
+    """Lists of objects other than tables; only indexes and the standard extension exist."""
+    if word == "dx":
+        row = ("plpgsql", "1.0", "pg_catalog", "PL/pgSQL procedural language")
+        return Listing("List of installed extensions", ["Name", "Version", "Schema", "Description"], [row])
+    if word == "db":
+        rows = [("pg_default", database.owner, None), ("pg_global", database.owner, None)]
+        return Listing("List of tablespaces", ["Name", "Owner", "Location"], rows)
+    if word == "df":
+        columns = ["Schema", "Name", "Result data type", "Argument data types", "Type"]
+        return Listing("List of functions", columns, [])
+    if word == "dT":
+        return Listing("List of data types", ["Schema", "Name", "Description"], [])
+    found = indexes(database) if word == "di" else []
+    if not found:
+        return Listing(error="Did not find any relations.")
+    rows_of = [(schema, name, "index", database.owner, table) for schema, table, name, *_ in found]
+    return Listing("List of relations", ["Schema", "Name", "Type", "Owner", "Table"], rows_of)
 
 
 def _databases(server: PostgresServer) -> Listing:

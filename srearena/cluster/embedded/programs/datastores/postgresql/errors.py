@@ -22,10 +22,6 @@ class SqlError(Exception):
         return f"{self.severity}:  {self.message}{extra}"
 
 
-def not_supported(what: str) -> SqlError:
-    return SqlError("0A000", f"{what} is not supported by this simulation")
-
-
 def translated(error: TableError, statement: str) -> SqlError:
     name = error.name.strip('"')
     if error.kind == "missing table" and statement.lstrip()[:4].upper() == "DROP":
@@ -56,8 +52,9 @@ def translated(error: TableError, statement: str) -> SqlError:
     if error.kind == "schema":
         return SqlError("3F000", f'schema "{name}" does not exist')
     if error.kind == "limit":
-        return not_supported(error.text)
-    return SqlError("XX000", f"{error.text} (this simulation understands simple SQL only)")
+        return SqlError("57014", "canceling statement due to statement timeout")
+    word = next(iter(statement.split()[1:2]), statement.strip())
+    return SqlError("42601", f'syntax error at or near "{word}"' + _line(statement, word))
 
 
 def _line(statement: str, name: str) -> str:

@@ -7,13 +7,12 @@ two transactions that write the same row do not wait for each other here.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
-from srearena.cluster.embedded.programs.datastores.postgresql import catalogs
+from srearena.cluster.embedded.programs.datastores.postgresql import catalogs, explain, traffic_statements
+from srearena.cluster.embedded.programs.datastores.postgresql.answers import Answer, answer_of
 from srearena.cluster.embedded.programs.datastores.postgresql.dialect import translated
-from srearena.cluster.embedded.programs.datastores.postgresql.errors import SqlError, not_supported
+from srearena.cluster.embedded.programs.datastores.postgresql.errors import SqlError
 from srearena.cluster.embedded.programs.datastores.postgresql.errors import translated as translated_error
 from srearena.cluster.embedded.programs.datastores.postgresql.grants import ROLE_COMMANDS
 from srearena.cluster.embedded.programs.datastores.postgresql.server import COMPUTED, Database, PostgresServer, Session
@@ -38,18 +37,18 @@ _LOCK = re.compile(
     r"LOCK\s+(?:TABLE\s+)?(?:ONLY\s+)?(.+?)(?:\s+IN\s+([A-Z ]+?)\s+MODE)?(\s+NOWAIT)?\s*$", re.IGNORECASE | re.DOTALL
 )
 _SLEEP = re.compile(r"\bpg_sleep\s*\(\s*([\d.]+)\s*\)", re.IGNORECASE)
-_UNSUPPORTED = frozenset(
-    ("COPY", "DO", "EXPLAIN", "PREPARE", "EXECUTE", "DECLARE", "FETCH", "LISTEN", "NOTIFY", "SAVEPOINT", "MERGE")
+_REFUSED: dict[str, tuple[str, str]] = {
+    "DO": ("42501", "permission denied for language plpgsql"),
+    "DECLARE": ("25P01", "DECLARE CURSOR can only be used in transaction blocks"),
+    "FETCH": ("34000", 'cursor "{name}" does not exist'),
+    "MERGE": ("42501", "permission denied for table {name}"),
+    "CALL": ("42883", "procedure {name}() does not exist"),
+}
+"""Statements that fail here, with an error that a server gives for them: a right or an object is missing."""
+_ACKNOWLEDGED = frozenset(
+    ("VACUUM", "ANALYZE", "CHECKPOINT", "COMMENT", "REINDEX", "DISCARD", "CLUSTER", "LISTEN", "UNLISTEN", "NOTIFY")
 )
-_ACKNOWLEDGED = frozenset(("VACUUM", "ANALYZE", "CHECKPOINT", "COMMENT", "REINDEX", "DISCARD", "CLUSTER"))
-
-
-@dataclass(slots=True)
-class Answer:
-    tag: str
-    columns: list[str] = field(default_factory=list)
-    rows: list[tuple[Any, ...]] = field(default_factory=list)
-    notice: str = ""
+_COPY = re.compile(r"COPY\s+(\(.*\)|[\w.\"]+)(?:\s*\([^)]*\))?\s+(TO|FROM)\s+(\S+)(.*)$", re.IGNORECASE | re.DOTALL)
 
 
 class Execution:
@@ -74,7 +73,9 @@ class Execution:
             if session.failed and first not in ("ROLLBACK", "ABORT", "COMMIT", "END"):
                 text = "current transaction is aborted, commands ignored until end of transaction block"
                 raise SqlError("25P02", text)
-            return await self._understood(first, statement)
+            answer = await self._understood(first, statement)
+            traffic_statements.executed(self.server, session, statement, clock.now - session.query_at)
+            return answer
         except SqlError as error:
             if session.transaction_at is not None:
                 session.failed = True
@@ -99,6 +100,8 @@ class Execution:
     async def _dispatch(self, first: str, statement: str) -> Answer:
         if first in ("BEGIN", "START"):
             return self._begin()
+        if re.match(r"ROLLBACK\s+(?:\w+\s+)?TO\b", statement, re.IGNORECASE):
+            return self._savepoint(statement)
         if first in ("COMMIT", "END", "ROLLBACK", "ABORT"):
             return self._finish(first)
         if first in ("SET", "RESET"):
@@ -107,8 +110,17 @@ class Execution:
             return self._show(statement)
         if first == "LOCK":
             return await self._lock(statement)
-        if first in _UNSUPPORTED:
-            raise not_supported(first)
+        if first == "EXPLAIN":
+            return await self._explain(statement)
+        if first == "COPY":
+            return await self._copy(statement)
+        if first in ("SAVEPOINT", "RELEASE"):
+            return self._savepoint(statement)
+        if first in ("PREPARE", "EXECUTE", "DEALLOCATE"):
+            return await self._prepared(first, statement)
+        if first in _REFUSED:
+            state, text = _REFUSED[first]
+            raise SqlError(state, text.format(name=statement.split()[-1]))
         if first in _ACKNOWLEDGED:
             return Answer(first)
         for pattern, command in ROLE_COMMANDS:
@@ -119,6 +131,87 @@ class Execution:
                 self.server.changed()
                 return Answer(tag)
         return await self._tables(first, statement)
+
+    async def _explain(self, statement: str) -> Answer:
+        inner, runs = explain.parsed(statement)
+        places = [self._place(name) for name in tables_of(inner)]
+        for schema, table in places:
+            known = table in self.database.tables.tables("main" if schema == "public" else schema)
+            if not known and table not in catalogs.NAMES:
+                raise SqlError("42P01", f'relation "{table}" does not exist')
+        rows: int | None = None
+        started = self.server.process.clock.now
+        if runs:
+            answer = await self._tables(next(iter(words_of(inner, 1)), ""), inner)
+            rows = len(answer.rows)
+        seconds = self.server.process.clock.now - started
+        return Answer(
+            "EXPLAIN", ["QUERY PLAN"], [(line,) for line in explain.plan(self.database, inner, places, rows, seconds)]
+        )
+
+    async def _copy(self, statement: str) -> Answer:
+        match = _COPY.match(statement)
+        if match is None:
+            raise SqlError("42601", "syntax error at end of input")
+        source, direction, place, options = match.groups()
+        if place.upper() not in ("STDOUT", "STDIN"):
+            what = "reading: No such file or directory" if direction.upper() == "FROM" else "writing: Permission denied"
+            hint = (
+                "COPY FROM instructs the PostgreSQL server process to read a file."
+                if direction.upper() == "FROM"
+                else ""
+            )
+            raise SqlError("58P01", f"could not open file {place.replace(chr(39), chr(34))} for {what}", hint=hint)
+        if direction.upper() == "FROM":
+            return Answer("COPY 0")
+        query = source[1:-1] if source.startswith("(") else f"SELECT * FROM {source}"
+        answer = await self._tables("SELECT", query)
+        is_csv = re.search(r"\bCSV\b", options, re.IGNORECASE) is not None
+        glue, null = (",", "") if is_csv else ("\t", "\\N")
+        lines = [glue.join(null if value is None else str(value) for value in row) for row in answer.rows]
+        if re.search(r"\bHEADER\b", options, re.IGNORECASE):
+            lines.insert(0, glue.join(answer.columns))
+        return Answer(f"COPY {len(answer.rows)}", copied="".join(f"{line}\n" for line in lines))
+
+    def _savepoint(self, statement: str) -> Answer:
+        words = statement.split()
+        word, name = words[0].upper(), words[-1].lower()
+        session = self.session
+        if session.transaction_at is None:
+            raise SqlError(
+                "25P01",
+                f"{'ROLLBACK TO SAVEPOINT' if word == 'ROLLBACK' else word} can only be used in transaction blocks",
+            )
+        if word == "SAVEPOINT":
+            tables = self.database.tables
+            kept = [schema for schema in tables.schemas if schema not in COMPUTED]
+            session.savepoints[name] = {schema: tables.saved(schema) for schema in kept}
+            return Answer("SAVEPOINT")
+        if name not in session.savepoints:
+            raise SqlError("3B001", f'savepoint "{name}" does not exist')
+        if word == "ROLLBACK":
+            for schema, data in session.savepoints[name].items():
+                self.database.tables.restore(schema, data)
+            session.failed = False
+        return Answer(word)
+
+    async def _prepared(self, first: str, statement: str) -> Answer:
+        session = self.session
+        found = re.match(r"\w+\s+(\w+)\s*(?:\(([^)]*)\))?\s*(?:AS\s+(.*))?$", statement, re.IGNORECASE | re.DOTALL)
+        if found is None:
+            raise SqlError("42601", "syntax error at end of input")
+        name, arguments, body = found.group(1).lower(), found.group(2) or "", found.group(3)
+        if first == "PREPARE" and body:
+            session.prepared[name] = body
+            return Answer("PREPARE")
+        if name not in session.prepared:
+            raise SqlError("26000", f'prepared statement "{name}" does not exist')
+        if first == "DEALLOCATE":
+            del session.prepared[name]
+            return Answer("DEALLOCATE")
+        values = [value.strip() for value in arguments.split(",")]
+        text = re.sub(r"\$(\d+)", lambda m: values[int(m.group(1)) - 1], session.prepared[name])
+        return await self._dispatch(next(iter(words_of(text, 1)), ""), text)
 
     # --- transactions and settings -----------------------------------------------------------------------------
 
@@ -137,6 +230,7 @@ class Execution:
             if session.before is not None:
                 self.server.changed()
             session.before, session.transaction_at = None, None
+            session.savepoints.clear()
         else:
             self.server.rollback(session)
         self.server.locks.release(session)
@@ -291,7 +385,7 @@ class Execution:
             self._owned(first, statement, named)
             if session.transaction_at is None:
                 self.server.changed()
-        return _answer(first, statement, rows, self._booleans())
+        return answer_of(first, statement, rows, self._booleans())
 
     def _compute(self, statement: str) -> Rows:
         text = translated(statement)
@@ -364,41 +458,3 @@ class Execution:
 
 def unquoted_name(name: str) -> str:
     return ".".join(unquoted(part) for part in name.split("."))
-
-
-def _answer(first: str, statement: str, rows: Rows, booleans: frozenset[str]) -> Answer:
-    words = words_of(statement, 3)
-    tags: dict[str, Callable[[], str]] = {
-        "SELECT": lambda: f"SELECT {len(rows.rows)}",
-        "WITH": lambda: f"SELECT {len(rows.rows)}",
-        "VALUES": lambda: f"SELECT {len(rows.rows)}",
-        "TABLE": lambda: f"SELECT {len(rows.rows)}",
-        "INSERT": lambda: f"INSERT 0 {rows.count}",
-        "UPDATE": lambda: f"UPDATE {rows.count}",
-        "DELETE": lambda: f"DELETE {rows.count}",
-        "TRUNCATE": lambda: "TRUNCATE TABLE",
-    }
-    kind = next((word for word in words[1:] if word in ("TABLE", "INDEX", "VIEW")), "TABLE")
-    tag = tags[first]() if first in tags else f"{first} {kind}"
-    columns = [_title(name) for name in rows.columns]
-    truths = {index for index, name in enumerate(columns) if name in booleans}
-    shown = [
-        tuple(
-            ("t" if value else "f") if index in truths and value in (0, 1) else value for index, value in enumerate(row)
-        )
-        for row in rows.rows
-    ]
-    return Answer(tag, columns, shown)
-
-
-def _title(name: str) -> str:
-    """The name PostgreSQL would give a column that has none of its own."""
-    cast = re.fullmatch(r'regclass\((?:\w+\.)?"?([A-Za-z_]\w*)"?\)', name)
-    if cast is not None:
-        return cast.group(1)
-    found = re.fullmatch(r"(\w+)\s*\(.*\)", name, re.DOTALL)
-    if found is not None:
-        renamed = {"elapsed": "?column?", "ago": "?column?", "group_concat": "string_agg"}
-        renamed |= {"left_": "left", "right_": "right"}
-        return renamed.get(found.group(1).lower(), found.group(1).lower())
-    return name if re.fullmatch(r"[A-Za-z_][\w$ ]*", name) else "?column?"

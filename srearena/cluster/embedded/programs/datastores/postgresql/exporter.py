@@ -12,9 +12,12 @@ if TYPE_CHECKING:
     from srearena.cluster.embedded.programs.datastores.postgresql.server import PostgresServer
 
 _NONE: Mapping[str, str] = {}
+_ROWS = {"fetched": "idx_tup_fetch", "inserted": "n_tup_ins", "updated": "n_tup_upd", "deleted": "n_tup_del"}
+_TABLE_COUNTERS = ("idx_scan", "idx_tup_fetch", "n_tup_ins", "n_tup_upd", "n_tup_del")
 
 
 def _samples(server: PostgresServer) -> Iterable[Sample]:
+    server.settle()
     now = server.process.clock.now
     yield "pg_settings_max_connections", _NONE, float(server.settings.get("max_connections", 100))
     states: Counter[tuple[str, str]] = Counter()
@@ -28,6 +31,18 @@ def _samples(server: PostgresServer) -> Iterable[Sample]:
         labels = {"datname": database, "state": state}
         yield "pg_stat_activity_count", labels, number
         yield "pg_stat_activity_max_tx_duration", labels, longest[database, state]
+    for name, found in sorted(server.databases.items()):
+        labels = {"datname": name}
+        yield "pg_stat_database_numbackends", labels, sum(s.database == name for s in server.sessions.values())
+        yield "pg_stat_database_xact_commit", labels, found.commits
+        for kind, counted in _ROWS.items():
+            total = sum(counts.get(counted, 0) for counts in found.table_counts.values())
+            yield f"pg_stat_database_tup_{kind}", labels, total
+        for table, counts in sorted(found.table_counts.items()):
+            schema, _, relation = table.partition(".")
+            relation_labels = {"datname": name, "schemaname": schema, "relname": relation}
+            for counted in _TABLE_COUNTERS:
+                yield f"pg_stat_user_tables_{counted}", relation_labels, counts.get(counted, 0)
     locks: Counter[tuple[str, str]] = Counter()
     for request in server.locks.requests:
         locks[request.owner.database, request.mode.lower()] += 1

@@ -13,9 +13,10 @@ from srearena.cluster.embedded.machine.processes.process import Process
 from srearena.cluster.embedded.programs.base import Program
 from srearena.cluster.embedded.programs.datastores.datastore import Login
 from srearena.cluster.embedded.programs.datastores.dialogue import Dialogue
+from srearena.cluster.embedded.programs.datastores.postgresql.answers import Answer
 from srearena.cluster.embedded.programs.datastores.postgresql.describe import describe
 from srearena.cluster.embedded.programs.datastores.postgresql.errors import SqlError
-from srearena.cluster.embedded.programs.datastores.postgresql.execution import Answer, Execution
+from srearena.cluster.embedded.programs.datastores.postgresql.execution import Execution
 from srearena.cluster.embedded.programs.datastores.postgresql.psql import Psql, is_ready
 from srearena.cluster.embedded.programs.datastores.postgresql.roles import Role
 from srearena.cluster.embedded.programs.datastores.postgresql.server import PostgresServer, Session

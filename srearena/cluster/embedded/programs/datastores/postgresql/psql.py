@@ -261,6 +261,9 @@ class Psql:
                 await self.process.error(f"{_GONE}connection to server was lost\n")
                 raise Exit(2)
             return False
+        if reply["copied"]:
+            await self.process.write(reply["copied"])
+            return True
         if reply["columns"]:
             await self.process.write(self._table(reply["columns"], reply["rows"]))
             if not re.match(r"\s*(?:INSERT|UPDATE|DELETE)", statement, re.IGNORECASE):

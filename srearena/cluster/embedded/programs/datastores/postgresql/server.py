@@ -17,18 +17,28 @@ from srearena.cluster.embedded.clock import Timer
 from srearena.cluster.embedded.machine.files.streams import Change
 from srearena.cluster.embedded.machine.processes.process import Process
 from srearena.cluster.embedded.programs.datastores.connection_pools import cut_down, occupied, pool_of
-from srearena.cluster.embedded.programs.datastores.datastore import Login, Record, Refusal
+from srearena.cluster.embedded.programs.datastores.datastore import (
+    BulkStatements,
+    Counted,
+    Login,
+    Record,
+    Refusal,
+)
 from srearena.cluster.embedded.programs.datastores.disk_watch import DiskWatch
+from srearena.cluster.embedded.programs.datastores.postgresql import traffic_statements
 from srearena.cluster.embedded.programs.datastores.postgresql.errors import SqlError
 from srearena.cluster.embedded.programs.datastores.postgresql.exporter import EXPORTER
 from srearena.cluster.embedded.programs.datastores.postgresql.roles import Privileges, Role
 from srearena.cluster.embedded.programs.datastores.sql.engine import TableError, Tables
 from srearena.cluster.embedded.programs.datastores.sql.locks import LockTable, Request
+from srearena.cluster.embedded.programs.datastores.statement_activity import Activity
 from srearena.cluster.embedded.programs.log_lines import write_now
 from srearena.cluster.embedded.programs.timestamps import stamp
 
 FLUSH_SECONDS = 0.2
 COMPUTED = ("pg_catalog", "information_schema")
+_COUNTERS = {"insert": "n_tup_ins", "update": "n_tup_upd", "upsert": "n_tup_ins", "delete": "n_tup_del"}
+"""What a verb of traffic counts as, per row; all others read one."""
 _NEEDS = {"read": "SELECT", "write": "INSERT", "create": "CREATE"}
 _MODES = {"read": "AccessShareLock", "write": "RowExclusiveLock", "create": "AccessExclusiveLock"}
 
@@ -57,6 +67,8 @@ class Session:
     settings: dict[str, str] = field(default_factory=dict)
     before: dict[str, bytes] | None = None
     """The database as it was before the open transaction first wrote."""
+    savepoints: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    prepared: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -65,9 +77,17 @@ class Database:
     owner: str
     tables: Tables
     privileges: Privileges
+    commits: int = 0
+    """Transactions of applications: each of their statements is one."""
+    table_counts: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Per `schema.table`: rows that applications read, inserted, updated and deleted, and their scans."""
+
+    def count(self, table: str, what: str, rows: int) -> None:
+        counts = self.table_counts.setdefault(table, {})
+        counts[what] = counts.get(what, 0) + rows
 
 
-class PostgresServer:
+class PostgresServer(Counted):
     exporter = EXPORTER
 
     def __init__(self, process: Process, *, folder: str, version: str, port: int) -> None:
@@ -83,7 +103,13 @@ class PostgresServer:
             "max_connections": "100",
             "shared_buffers": "128MB",
             "log_min_duration_statement": "-1",
+            "log_lock_waits": "off",
+            "deadlock_timeout": "1s",
+            "shared_preload_libraries": "",
+            "work_mem": "4MB",
+            "track_activities": "on",
         }
+        self.activity = Activity()
         self.locks: LockTable[Session] = LockTable(self._moved)
         self.moved = Change(process.clock)
         """Notified whenever locks or sessions change."""
@@ -121,6 +147,9 @@ class PostgresServer:
     def changed(self) -> None:
         """Something that is kept on disk is different now."""
         self._moved()
+        self._save_soon()
+
+    def _save_soon(self) -> None:
         if self._flush is None:
             self._flush = self.process.clock.after(FLUSH_SECONDS, self.flush)
 
@@ -322,6 +351,33 @@ class PostgresServer:
             )
         return None
 
+    def count_traffic(self, operation: str, database: str, target: str, calls: int, hits: int, misses: int) -> None:
+        found = self.databases.get(database)
+        if found is None:
+            return
+        found.commits += calls
+        table = target.partition("(")[0]
+        table = table if "." in table else f"public.{table}"
+        found.count(table, _COUNTERS.get(operation, "idx_tup_fetch"), calls)
+        if operation == "select":
+            found.count(table, "idx_scan", calls)
+
+    def report_statements(self, statements: Sequence[BulkStatements]) -> None:
+        traffic_statements.report(self, statements)
+
+    def resize_pool(self, client: str, size: int) -> None:
+        """Let a client that is connected have so many connections, as far as they are allowed."""
+        pool = pool_of(self.sessions.values(), client)
+        if not pool or len(pool) == size:
+            return
+        first = pool[0]
+        role = self.roles.get(first.user)
+        login = Login(first.user, role.password or "" if role is not None else "", first.database)
+        for _ in range(cut_down(self.sessions.values(), client, size, self.close)):
+            if self.admits(login, first.address) is not None:
+                return
+            self.open(login, first.address, first.application, client)
+
     def put(self, database: str, target: str, records: Sequence[Record]) -> Refusal | None:
         refusal = self._disk_refuses()
         if refusal is not None:
@@ -334,9 +390,10 @@ class PostgresServer:
         try:
             if found.tables.insert(place, table, records):
                 found.privileges.created(f"{schema or 'public'}.{table}", found.owner)
+                self._moved()
         except TableError as error:
             return Refusal("missing", f"ERROR: {error.text}")
-        self.changed()
+        self._save_soon()
         return None
 
     def count(self, database: str, target: str) -> int:

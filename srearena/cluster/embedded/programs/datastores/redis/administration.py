@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from srearena.cluster.embedded.programs.datastores.redis.commands import OK, usage
 from srearena.cluster.embedded.programs.datastores.redis.keyspace import memory_size
+from srearena.cluster.embedded.programs.datastores.redis.observation import command_statistics, latency, slow_log
 from srearena.cluster.embedded.programs.datastores.redis.resp import RespError, Status, Value
+from srearena.cluster.embedded.programs.datastores.redis.transactions import discard, execute, multi, publish
 from srearena.cluster.embedded.userland import glob_patterns
 
 if TYPE_CHECKING:
@@ -46,7 +48,10 @@ def _config(server: RedisServer, session: Session, args: list[bytes]) -> Value:
         server.apply()
         return OK
     if word == b"RESETSTAT":
+        server.settle()
         server.hits = server.misses = server.commands = 0
+        server.observation.calls.clear()
+        server.observation.microseconds.clear()
         return OK
     if word == b"REWRITE":
         return RespError("ERR The server is running without a config file")
@@ -82,6 +87,7 @@ def _human(size: int) -> str:
 
 
 def _sections(server: RedisServer) -> dict[str, dict[str, object]]:
+    server.settle()
     keys, process = server.keys, server.process
     limit = keys.limit
     clients = len(server.sessions)
@@ -139,10 +145,14 @@ def _sections(server: RedisServer) -> dict[str, dict[str, object]]:
 
 
 def _info(server: RedisServer, session: Session, args: list[bytes]) -> Value:
-    wanted = {_text(arg).lower() for arg in args} - {"all", "everything", "default"}
+    requested = {_text(arg).lower() for arg in args}
+    names = requested - {"all", "everything", "default"}
     blocks: list[str] = []
-    for name, rows in _sections(server).items():
-        if not wanted or name.lower() in wanted:
+    sections = _sections(server)
+    if requested & {"all", "everything", "commandstats"}:
+        sections["Commandstats"] = command_statistics(server)
+    for name, rows in sections.items():
+        if not names or name.lower() in names:
             blocks.append("".join(f"{line}\r\n" for line in (f"# {name}", *(f"{k}:{v}" for k, v in rows.items()))))
     return "\r\n".join(blocks).encode()
 
@@ -224,12 +234,11 @@ def _acl(server: RedisServer, session: Session, args: list[bytes]) -> Value:
         return [f"user default on {secret} sanitize-payload ~* &* +@all".encode()]
     if word == b"USERS":
         return [b"default"]
-    return RespError("ERR ACL users are not supported by this simulation")
-
-
-def _slow_log(server: RedisServer, session: Session, args: list[bytes]) -> Value:
-    word = args[0].upper() if args else b""
-    return 0 if word == b"LEN" else OK if word == b"RESET" else []
+    if word in (b"CAT", b"LOG", b"GETUSER"):
+        return []
+    if word in (b"SETUSER", b"DELUSER", b"LOAD", b"SAVE"):
+        return RespError(f"NOPERM this user has no permissions to run the 'acl|{_text(word).lower()}' command")
+    return _unknown("ACL", args[0] if args else b"")
 
 
 def _time(server: RedisServer, session: Session, args: list[bytes]) -> Value:
@@ -241,8 +250,12 @@ def _ping(server: RedisServer, session: Session, args: list[bytes]) -> Value:
     return args[0] if args else Status("PONG")
 
 
-def _unsupported(server: RedisServer, session: Session, args: list[bytes]) -> Value:
-    return RespError("ERR this command is not supported by this simulation")
+def _no_streams(server: RedisServer, session: Session, args: list[bytes]) -> Value:
+    return RespError("NOPERM this user has no permissions to run the 'xadd' command")
+
+
+def _no_scripts(server: RedisServer, session: Session, args: list[bytes]) -> Value:
+    return RespError("NOPERM this user has no permissions to run the 'eval' command")
 
 
 ADMINISTRATION: dict[str, tuple[int, Administer]] = {
@@ -259,14 +272,17 @@ ADMINISTRATION: dict[str, tuple[int, Administer]] = {
     "LASTSAVE": (0, lambda server, session, args: int(server.saved_at)),
     "SHUTDOWN": (0, _shutdown),
     "ACL": (1, _acl),
-    "SLOWLOG": (1, _slow_log),
+    "SLOWLOG": (1, slow_log),
+    "LATENCY": (1, latency),
     "TIME": (0, _time),
-    "MULTI": (0, _unsupported),
-    "EXEC": (0, _unsupported),
-    "EVAL": (0, _unsupported),
-    "SUBSCRIBE": (0, _unsupported),
-    "PUBLISH": (0, _unsupported),
-    "MONITOR": (0, _unsupported),
-    "XADD": (0, _unsupported),
+    "MULTI": (0, multi),
+    "EXEC": (0, execute),
+    "DISCARD": (0, discard),
+    "WATCH": (1, lambda server, session, args: OK),
+    "UNWATCH": (0, lambda server, session, args: OK),
+    "PUBLISH": (2, publish),
+    "EVAL": (2, _no_scripts),
+    "EVALSHA": (2, _no_scripts),
+    "XADD": (4, _no_streams),
     "CLUSTER": (0, lambda server, session, args: RespError("ERR This instance has cluster support disabled")),
 }

@@ -66,6 +66,14 @@ class RedisCli:
         reader = RespReader(connection)
         try:
             await self._prepare(connection, reader)
+            if "--latency" in self.on:
+                return await self._latency(connection, reader)
+            if "--stat" in self.on:
+                return await self._statistics(connection, reader)
+            if "--bigkeys" in self.on:
+                self.words = ["KEYS", "*"]
+            if self.words and self.words[0].lower() in ("monitor", "subscribe"):
+                return await self._follow(connection, reader)
             if "--scan" in self.on:
                 self.words = ["KEYS", "*"]
             if self.words and "-x" in self.on:
@@ -82,6 +90,46 @@ class RedisCli:
             return 1
         finally:
             connection.close()
+
+    async def _follow(self, connection: Connection, reader: RespReader) -> int:
+        """MONITOR and SUBSCRIBE: print what comes until the connection ends."""
+        await connection.write(encode_command(self.words))
+        while True:
+            await self.process.write(f"{decoded(await reader.next(), raw=True)}\n")
+
+    async def _latency(self, connection: Connection, reader: RespReader) -> int:
+        """Measure PING for fifteen seconds, as in a pipe: minimum, maximum, mean and samples."""
+        times: list[float] = []
+        clock = self.process.clock
+        until = clock.now + 15.0
+        while clock.now < until:
+            started = clock.now
+            await connection.write(encode_command(["PING"]))
+            await reader.next()
+            times.append((clock.now - started) * 1000)
+            await self.process.sleep(0.01)
+        await self.process.write(f"{min(times):.0f} {max(times):.0f} {sum(times) / len(times):.2f} {len(times)}\n")
+        return 0
+
+    async def _statistics(self, connection: Connection, reader: RespReader) -> int:
+        head = "------- data ------ --------------------- load -------------------- - child -\n"
+        head += "keys       mem      clients blocked requests            connections          \n"
+        await self.process.write(head)
+        before = None
+        for _ in range(self.repeats if self.repeats > 1 else 20):
+            await connection.write(encode_command(["INFO"]))
+            text = decoded(await reader.next(), raw=True)
+            facts = dict(line.split(":", 1) for line in text.split("\r\n") if ":" in line)
+            keys = sum(int(v.split("=")[1].split(",")[0]) for k, v in facts.items() if k.startswith("db"))
+            total = int(facts["total_commands_processed"])
+            grown = f"{total} (+{total - (total if before is None else before)})"
+            before = total
+            await self.process.write(
+                f"{keys:<10} {facts['used_memory_human']:<8} {facts['connected_clients']:<7} 0       {grown:<19} "
+                f"{facts['total_connections_received']:<10}\n"
+            )
+            await self.process.sleep(1.0)
+        return 0
 
     async def _standard_input(self) -> str:
         """With -x the last argument is what comes in."""

@@ -14,6 +14,7 @@ _NONE: Mapping[str, str] = {}
 
 
 def _samples(server: RedisServer) -> Iterable[Sample]:
+    server.settle()
     keys = server.keys
     yield "redis_connected_clients", _NONE, len(server.sessions)
     yield "redis_config_maxclients", _NONE, float(server.settings["maxclients"])

@@ -78,6 +78,16 @@ class Keyspace:
                 self.remove(key)
                 self.expired += 1
 
+    def drop_all_expired(self) -> None:
+        """What Redis does in the background for keys that no client asks for."""
+        now, selected = self.process.clock.now, (self.values, self.expiry)
+        for number, expiry in self.expiries.items():
+            gone = [key for key, moment in expiry.items() if moment <= now]
+            if gone:
+                self.select(number)
+                self.drop_expired(gone)
+        self.values, self.expiry = selected
+
     def remove(self, key: bytes) -> bool:
         self.expiry.pop(key, None)
         value = self.values.pop(key, None)

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from srearena.cluster.embedded.machine.files.streams import Change
 from srearena.cluster.embedded.machine.networking.sockets import Connection
 from srearena.cluster.embedded.machine.processes.process import Process
 from srearena.cluster.embedded.programs.datastores.connection_pools import cut_down, pool_of
-from srearena.cluster.embedded.programs.datastores.datastore import Login, Record, Refusal
+from srearena.cluster.embedded.programs.datastores.datastore import (
+    BulkStatements,
+    Counted,
+    Login,
+    Record,
+    Refusal,
+)
 from srearena.cluster.embedded.programs.datastores.redis.administration import ADMINISTRATION
 from srearena.cluster.embedded.programs.datastores.redis.commands import OK, READS, REMOVALS, WRITES, Wrong
 from srearena.cluster.embedded.programs.datastores.redis.exporter import EXPORTER
 from srearena.cluster.embedded.programs.datastores.redis.keyspace import DATABASES, Blob, Keyspace, memory_size
+from srearena.cluster.embedded.programs.datastores.redis.observation import Observation
 from srearena.cluster.embedded.programs.datastores.redis.resp import RespError, RespReader, Value, encoded
+from srearena.cluster.embedded.programs.datastores.redis.transactions import NOT_QUEUED, QUEUED
+from srearena.cluster.embedded.programs.datastores.statement_activity import Activity, slow_seconds
 from srearena.cluster.embedded.programs.log_lines import write_now
 from srearena.cluster.embedded.programs.timestamps import stamp
 
 COMMAND_COST = 0.00002
+MONITORED = 50
+"""Commands of traffic that MONITOR and the slow log show of one kind in one report, at most."""
 SAVE_CHECK_SECONDS = 60.0
 DEFAULTS = {
     "maxmemory": "0",
@@ -34,6 +46,9 @@ DEFAULTS = {
     "bind": "* -::*",
     "port": "6379",
     "protected-mode": "no",
+    "slowlog-log-slower-than": "10000",
+    "slowlog-max-len": "128",
+    "latency-monitor-threshold": "0",
 }
 _WRONG_TYPE = RespError("WRONGTYPE Operation against a key holding the wrong kind of value")
 _NOT_A_NUMBER = RespError("ERR value is not an integer or out of range")
@@ -63,9 +78,11 @@ class Session:
     last: str = "NULL"
     used_at: float = 0.0
     killed: bool = False
+    queue: list[tuple[str, list[bytes]]] | None = None
+    """Commands since MULTI."""
 
 
-class RedisServer:
+class RedisServer(Counted):
     exporter = EXPORTER
 
     def __init__(self, process: Process, settings: dict[str, str], *, version: str, product: str) -> None:
@@ -81,6 +98,9 @@ class RedisServer:
         self.hits = 0
         self.misses = 0
         self.rejected = 0
+        self.activity = Activity()
+        self.observation = Observation()
+        self.subscribers: dict[bytes, list[Callable[[bytes, bytes], None]]] = {}
         self.saved_at: float = process.clock.now
         self.save_failed = ""
         self.apply()
@@ -115,11 +135,50 @@ class RedisServer:
                 if (name in ("GET", "POST") and words[-1].startswith(b"HTTP/")) or session.killed:
                     # An HTTP request: Redis treats it as a cross-protocol attack and closes the connection.
                     return
+                if name in ("MONITOR", "SUBSCRIBE") and session.trusted:
+                    await self._watch(connection, name, words[1:])
+                    return
                 await connection.write(encoded(self.answer(session, name, words[1:])))
                 if name in ("QUIT", "SHUTDOWN"):
                     return
         finally:
             self.sessions.pop(session.number, None)
+
+    async def _watch(self, connection: Connection, name: str, channels: list[bytes]) -> None:
+        """Send commands that are executed, or messages of channels, until the client goes."""
+        lines: list[bytes] = []
+        arrived = Change(self.process.clock)
+
+        def tell(line: bytes) -> None:
+            lines.append(line)
+            arrived.notify()
+
+        def tell_command(text: str) -> None:
+            tell(f"+{text}\r\n".encode())
+
+        def tell_message(channel: bytes, message: bytes) -> None:
+            tell(encoded([b"message", channel, message]))
+
+        if name == "MONITOR":
+            await connection.write(encoded(OK))
+            self.observation.monitors.append(tell_command)
+        for number, channel in enumerate(channels, 1):
+            await connection.write(encoded([b"subscribe", channel, number]))
+            self.subscribers.setdefault(channel, []).append(tell_message)
+        try:
+            while connection.outgoing.reader_open:
+                await arrived.wait(1.0)
+                if name == "MONITOR":
+                    self.settle()
+                while lines:
+                    await connection.write(lines.pop(0))
+        except OSError:
+            return
+        finally:
+            if name == "MONITOR":
+                self.observation.monitors.remove(tell_command)
+            for channel in channels:
+                self.subscribers[channel].remove(tell_message)
 
     def _open(self, address: str, client: str = "") -> Session:
         self.connections += 1
@@ -132,6 +191,10 @@ class RedisServer:
     def answer(self, session: Session, name: str, args: list[bytes]) -> Value:
         self.commands += 1
         session.used_at, session.last = self.process.clock.now, name.lower()
+        if session.queue is not None and name not in NOT_QUEUED:
+            session.queue.append((name, args))
+            return QUEUED
+        self.observation.executed(self, session, name, args, COMMAND_COST)
         if name == "QUIT":
             return OK
         if name == "AUTH":
@@ -231,6 +294,7 @@ class RedisServer:
     def _save_if_due(self) -> None:
         if self.process.done.is_set:
             return
+        self.keys.drop_all_expired()
         numbers = [int(word) for word in self.settings["save"].split() if word.isdigit()]
         passed = self.process.clock.now - self.saved_at
         due = [n for s, n in zip(numbers[::2], numbers[1::2], strict=False) if passed >= s and self.keys.dirty >= n]
@@ -240,6 +304,33 @@ class RedisServer:
         self.process.clock.after(SAVE_CHECK_SECONDS, self._save_if_due)
 
     # --- traffic -----------------------------------------------------------------------------------------------
+
+    def count_traffic(self, operation: str, database: str, target: str, calls: int, hits: int, misses: int) -> None:
+        self.commands += calls
+        if hits or misses:
+            self.hits += hits
+            self.misses += misses
+        elif operation.upper() in READS:
+            self.hits += calls
+        else:
+            self.keys.dirty += calls
+
+    def report_statements(self, statements: Sequence[BulkStatements]) -> None:
+        self.activity.report([(one, f"{one.operation} {one.target}") for one in statements], self.process.clock.now)
+        for one in statements:
+            self.observation.count(one.operation, round(one.calls), one.calls * one.mean_seconds)
+            pool = pool_of(self.sessions.values(), one.client)
+            if pool and one.calls >= 1:
+                shown = " ".join(f'"{word}"' for word in (one.operation, *one.target.split()))
+                for tell in list(self.observation.monitors):
+                    for _ in range(min(MONITORED, round(one.calls))):
+                        tell(f"{self.process.clock.now:.6f} [0 {pool[0].address}] {shown}")
+        limit = int(self.settings["slowlog-log-slower-than"]) / 1e6
+        for one, text, count in self.activity.slow(limit) if limit >= 0 else ():
+            pool = pool_of(self.sessions.values(), one.client)
+            for number in range(min(count, MONITORED)) if pool else ():
+                words = tuple(word.encode() for word in text.split())
+                self.observation.note_slow(self, pool[0], words, slow_seconds(one, limit, number))
 
     @property
     def losses(self) -> int:

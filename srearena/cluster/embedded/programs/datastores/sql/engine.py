@@ -71,7 +71,7 @@ class Tables:
     def add_schema(self, name: str) -> None:
         if name not in self.schemas:
             if len(self.schemas) > MAX_SCHEMAS:
-                raise TableError("limit", name, "too many schemas: not supported by this simulation")
+                raise TableError("limit", name, "too many schemas")
             try:
                 self._connection.execute("ATTACH ':memory:' AS " + quoted(name))
             except sqlite3.Error as error:
@@ -96,6 +96,16 @@ class Tables:
         """(name, declared type, not null, default, part of the key) of each column."""
         found = self._connection.execute(f"PRAGMA {quoted(schema)}.table_info({quoted(table)})").fetchall()
         return [(str(row[1]), str(row[2]), bool(row[3]), row[4], bool(row[5])) for row in found]
+
+    def indexes(self, schema: str, table: str) -> list[tuple[str, bool, list[str]]]:
+        """(name, unique, columns) of each index that was created."""
+        found: list[tuple[str, bool, list[str]]] = []
+        rows = self._connection.execute(f"PRAGMA {quoted(schema)}.index_list({quoted(table)})").fetchall()
+        for _, name, unique, origin, _ in rows:
+            if origin == "c":
+                parts = self._connection.execute(f"PRAGMA {quoted(schema)}.index_info({quoted(name)})").fetchall()
+                found.append((str(name), bool(unique), [str(part[2]) for part in parts]))
+        return found
 
     def count(self, schema: str, table: str) -> int:
         if table not in self.tables(schema):
@@ -170,7 +180,7 @@ def quoted(name: str) -> str:
 def _sorted(error: sqlite3.Error) -> TableError:
     text = str(error)
     if text == "interrupted":
-        return TableError("limit", "", "statement takes more work than this simulation allows")
+        return TableError("limit", "", "statement takes too much work")
     for kind, pattern in _PATTERNS:
         found = pattern.search(text)
         if found is not None:

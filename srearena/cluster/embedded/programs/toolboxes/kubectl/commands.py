@@ -297,7 +297,7 @@ async def set_(session: Session) -> None:
     words = session.arguments.words
     what = words.pop(0) if words else ""
     if what not in ("image", "resources", "env"):
-        raise KubectlError(f'error: unknown command "set {what}" (or not supported by this simulation)')
+        raise KubectlError(f"error: unknown command \"{what}\"\nSee 'kubectl set -h' for help and examples")
     pairs = dict(word.partition("=")[::2] for word in words if "=" in word)
     names = [word for word in words if "=" not in word]
     async for kind, obj in session.objects(names, "set"):

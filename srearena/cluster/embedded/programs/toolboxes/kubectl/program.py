@@ -57,7 +57,7 @@ class Kubectl(Program):
                 return 0
         command = COMMANDS.get(name)
         if command is None:
-            raise KubectlError(f'error: unknown command "{name}" for "kubectl" (or not supported by this simulation)')
+            raise KubectlError(f'error: unknown command "{name}" for "kubectl"')
         session = Session(process, ClusterApi(process, f"kubectl/v{self.version} (linux/amd64)"), arguments)
         await command(session)
         return session.status

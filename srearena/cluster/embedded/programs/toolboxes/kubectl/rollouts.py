@@ -21,7 +21,7 @@ async def rollout(session: Session) -> None:
         case "status":
             await status(session, words)
         case _:
-            raise KubectlError(f'error: unknown command "rollout {what}" (or not supported by this simulation)')
+            raise KubectlError(f"error: unknown command \"{what}\"\nSee 'kubectl rollout -h' for help and examples")
 
 
 async def restart(session: Session, words: list[str]) -> None:

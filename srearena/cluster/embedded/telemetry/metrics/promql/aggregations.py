@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import numpy as np
 
+from srearena.cluster.embedded.go_text import float_text
 from srearena.cluster.embedded.telemetry.metrics.blocks import Flags, Floats, Integers
 from srearena.cluster.embedded.telemetry.metrics.labels import NAME, Labels, keeping, with_labels, without
+from srearena.cluster.embedded.telemetry.metrics.promql.compensation import compensated, inaccurate, mean, suspicious
 from srearena.cluster.embedded.telemetry.metrics.promql.errors import QueryError
 from srearena.cluster.embedded.telemetry.metrics.promql.label_functions import counted_label
 from srearena.cluster.embedded.telemetry.metrics.promql.values import Vector
@@ -61,11 +64,25 @@ def grouped(vector: Vector, names: tuple[str, ...], excluding: bool) -> Groups:
 
 
 def _sum(groups: Groups) -> Floats:
-    return groups.reduced(np.add, np.where(groups.present, groups.values, 0.0))
+    values = np.where(groups.present, groups.values, 0.0)
+    return _corrected(groups, values, groups.reduced(np.add, values), compensated)
 
 
 def _average(groups: Groups) -> Floats:
-    return _sum(groups) / np.maximum(groups.counts, 1)
+    values = np.where(groups.present, groups.values, 0.0)
+    averages = groups.reduced(np.add, values) / np.maximum(groups.counts, 1)
+    return _corrected(groups, values, averages, mean)
+
+
+def _corrected(groups: Groups, values: Floats, results: Floats, exact: Callable[[list[float]], float]) -> Floats:
+    """Compute those groups one by one whose sum lost digits or overflowed."""
+    if suspicious(values):
+        wrong = inaccurate(results, groups.reduced(np.add, np.abs(values)) / np.maximum(groups.counts, 1))
+        ends = groups.starts + groups.sizes
+        for group, step in zip(*np.nonzero(wrong & (groups.counts > 0)), strict=True):
+            rows = slice(groups.starts[group], ends[group])
+            results[group, step] = exact(groups.values[rows, step][groups.present[rows, step]].tolist())
+    return results
 
 
 def _extreme(ufunc: np.ufunc) -> Callable[[Groups], Floats]:
@@ -73,11 +90,13 @@ def _extreme(ufunc: np.ufunc) -> Callable[[Groups], Floats]:
 
 
 def _variance(groups: Groups) -> Floats:
-    mean = np.repeat(_average(groups), groups.sizes, axis=0)
-    squares = groups.reduced(np.add, np.where(groups.present, (groups.values - mean) ** 2, 0.0))
-    counts = groups.counts
-    # The deviation of a single element is zero, even if it is infinite.
-    return np.where(counts == 1, 0.0, squares / np.maximum(counts, 1))
+    counts = np.maximum(groups.counts, 1)
+    # Relative to one element of the group: small numbers, and zeros where nothing differs.
+    reference = groups.reduced(np.fmin, np.where(groups.present, groups.values, np.nan))
+    values = np.where(groups.present, groups.values - np.repeat(reference, groups.sizes, axis=0), 0.0)
+    mean = np.repeat(groups.reduced(np.add, values) / counts, groups.sizes, axis=0)
+    squares = groups.reduced(np.add, np.where(groups.present, (values - mean) ** 2, 0.0))
+    return squares / counts
 
 
 _SIMPLE: dict[str, Callable[[Groups], Floats]] = {
@@ -92,9 +111,32 @@ _SIMPLE: dict[str, Callable[[Groups], Floats]] = {
 }
 
 
+LIMITING = frozenset(("topk", "bottomk", "limitk", "limit_ratio"))
+
+
+def _is_choosing(operator: str, parameter: Floats) -> bool:
+    """Return whether any element can be chosen; an error where the parameter is no number to choose by."""
+    if operator == "limit_ratio":
+        if np.isnan(parameter).any():
+            raise QueryError("Ratio value is NaN")
+        return bool(parameter.any())
+    if np.nanmax(parameter, initial=-np.inf) < 1 and not np.isnan(parameter).all():
+        return False
+    if np.isnan(parameter).any():
+        raise QueryError("Parameter value is NaN")
+    for bad, failing in ((parameter.min(), "underflows"), (parameter.max(), "overflows")):
+        if abs(bad) >= 2**63 and (bad < 0) == (failing == "underflows"):
+            raise QueryError(f"Scalar value {float_text(float(bad))} {failing} int64")
+    return True
+
+
 def aggregated(
     operator: str, vector: Vector, names: tuple[str, ...], excluding: bool, parameter: Floats | str | None
 ) -> Vector:
+    if operator in LIMITING:
+        assert isinstance(parameter, np.ndarray)
+        if not _is_choosing(operator, parameter):
+            return Vector.empty(vector.steps)
     if not vector.series:
         return vector
     groups = grouped(vector, names, excluding)
@@ -108,7 +150,7 @@ def aggregated(
         if operator == "quantile":
             return _quantile(groups, vector, parameter)
         if operator == "limit_ratio":
-            raise QueryError("limit_ratio is not supported by this server")
+            return _sampled(vector, parameter)
         return _chosen(operator, groups, vector, parameter)
 
 
@@ -119,9 +161,6 @@ def _quantile(groups: Groups, vector: Vector, quantile: Floats) -> Vector:
 
 def _chosen(operator: str, groups: Groups, vector: Vector, limits: Floats) -> Vector:
     """Evaluate topk, bottomk and limitk, which select elements."""
-    if np.isnan(limits).any() or (np.abs(limits) >= 2**63).any():
-        bad = limits[np.isnan(limits) | (np.abs(limits) >= 2**63)][0]
-        raise QueryError(f"Scalar value {go_float(float(bad))} overflows int64")
     limit = np.trunc(limits).astype(np.int64)
     present = np.zeros_like(vector.present)
     order: list[int] = []
@@ -136,6 +175,19 @@ def _chosen(operator: str, groups: Groups, vector: Vector, limits: Floats) -> Ve
         present[rows] = vector.present[rows] & (position < limit[None, :])
         order.extend(rows[places[:, 0]] if vector.steps == 1 else rows)
     return Vector(vector.series, vector.values, present).only(order).pruned()
+
+
+def _sampled(vector: Vector, ratios: Floats) -> Vector:
+    """Evaluate limit_ratio: a series is chosen by its hash; a negative ratio chooses the others."""
+    places = np.array([_place(labels) for labels in vector.series])[:, None]
+    chosen = np.where(ratios >= 0, places < ratios, places >= 1 + ratios)
+    return Vector(vector.series, vector.values, vector.present & chosen).pruned()
+
+
+def _place(labels: Labels) -> float:
+    """Return a place in [0, 1) that depends on the labels alone."""
+    text = "\xff".join(f"{name}\xff{value}" for name, value in labels)
+    return int.from_bytes(blake2b(text.encode(), digest_size=6).digest()) / 2**48
 
 
 def _ranking(values: Floats, present: Flags, descending: bool) -> Integers:

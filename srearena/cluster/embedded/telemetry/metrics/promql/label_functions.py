@@ -15,8 +15,6 @@ from srearena.cluster.embedded.telemetry.metrics.promql.errors import QueryError
 from srearena.cluster.embedded.telemetry.metrics.promql.nodes import Node, RangeSelector, Selector
 from srearena.cluster.embedded.telemetry.metrics.promql.values import Vector
 
-LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*", re.ASCII)
-
 
 def label_replace(vector: Vector, texts: Sequence[str]) -> Vector:
     target, replacement, source, expression = texts
@@ -24,7 +22,7 @@ def label_replace(vector: Vector, texts: Sequence[str]) -> Vector:
         pattern = anchored(expression)
     except PatternError:
         raise QueryError(f"invalid regular expression in label_replace(): {expression}") from None
-    if not LABEL_NAME.fullmatch(target):
+    if not is_label(target):
         raise QueryError(f"invalid destination label name in label_replace(): {target}")
 
     def changed(labels: Labels) -> Labels:
@@ -36,10 +34,10 @@ def label_replace(vector: Vector, texts: Sequence[str]) -> Vector:
 
 def label_join(vector: Vector, texts: Sequence[str]) -> Vector:
     target, separator, *sources = texts
-    if not LABEL_NAME.fullmatch(target):
+    if not is_label(target):
         raise QueryError(f"invalid destination label name in label_join(): {target}")
     for source in sources:
-        if not LABEL_NAME.fullmatch(source):
+        if not is_label(source):
             raise QueryError(f"invalid source label name in label_join(): {source}")
 
     def changed(labels: Labels) -> Labels:
@@ -97,7 +95,12 @@ def _natural(text: str) -> list[int | str]:
     return [int(piece) if piece.isdigit() else piece for piece in re.split(r"(\d+)", text)]
 
 
+def is_label(name: str) -> bool:
+    """Return whether a label can have this name: any text of valid UTF-8."""
+    return bool(name) and "\ufffd" not in name
+
+
 def counted_label(name: str) -> str:
-    if not LABEL_NAME.fullmatch(name):
+    if not is_label(name):
         raise QueryError(f"invalid label name {quoted(name)}")
     return name

@@ -1,68 +1,108 @@
-"""The syntax tree of a query. Durations and times are in milliseconds."""
+"""The syntax tree of a query. Durations and times are in milliseconds.
+
+Nodes know the part of the query they were read from (`at` to `end`, in characters), which annotations and errors name.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from srearena.cluster.embedded.go_text import quoted
-from srearena.cluster.embedded.telemetry.metrics.labels import NAME
 from srearena.cluster.embedded.telemetry.metrics.matchers import Matcher
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
     value: float
+    at: int = 0
+    end: int = 0
+    is_duration: bool = False
+    """Written with units, as in 5m."""
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
     value: str
+    at: int = 0
+    end: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Parenthesis:
+    inner: Node
+    at: int = 0
+    end: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DurationTerm:
+    """Arithmetic on durations, whose value may depend on the query's step and range."""
+
+    operator: str
+    """An arithmetic operator, `min_of`, `max_of`, `step` or `range`; a sign where there is no left side."""
+    left: Number | DurationTerm | None = None
+    right: Number | DurationTerm | None = None
+    in_parentheses: bool = False
+    at: int = 0
+    end: int = 0
+
+
+Duration = int | DurationTerm
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
     """The time of a selector: `offset` before the step, or before a fixed time."""
 
-    offset: int = 0
+    offset: Duration = 0
     at: int | str | None = None
     """A time, "start" or "end" of the query, or nothing: the step itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    alternatives: tuple[tuple[Matcher, ...], ...]
-    """A series is chosen where all matchers of one alternative hold."""
-    moment: Moment
-
-    @property
-    def matchers(self) -> tuple[Matcher, ...]:
-        return self.alternatives[0]
+    matchers: tuple[Matcher, ...]
+    moment: Moment = Moment()
+    name: str = ""
+    """The metric name in front of the braces; it is among the matchers, too."""
+    at: int = 0
+    end: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class RangeSelector:
     selector: Selector
-    span: int
+    span: Duration
+    at: int = 0
+    end: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Subquery:
     inner: Node
-    span: int
-    step: int | None
-    moment: Moment
+    span: Duration
+    step: Duration | None
+    moment: Moment = Moment()
+    at: int = 0
+    end: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Negation:
+class Sign:
+    """A unary plus or minus."""
+
+    operator: str
     inner: Node
+    at: int = 0
+    end: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
     function: str
     arguments: tuple[Node, ...]
+    at: int = 0
+    end: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +112,8 @@ class Aggregation:
     parameter: Node | None
     labels: tuple[str, ...]
     without: bool
+    at: int = 0
+    end: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,23 +134,39 @@ class Operation:
     right: Node
     matching: Matching
     return_bool: bool = False
+    operator_at: int = 0
+
+    @property
+    def at(self) -> int:
+        return self.left.at
+
+    @property
+    def end(self) -> int:
+        return self.right.end
 
 
-Node = Number | Text | Selector | RangeSelector | Subquery | Negation | Call | Aggregation | Operation
+Node = Number | Text | Parenthesis | Selector | RangeSelector | Subquery | Sign | Call | Aggregation | Operation
+
+
+def unwrapped(node: Node) -> Node:
+    """Return the expression inside parentheses."""
+    while isinstance(node, Parenthesis):
+        node = node.inner
+    return node
 
 
 def children(node: Node) -> Iterator[Node]:
     match node:
         case RangeSelector():
             yield node.selector
-        case Subquery() | Negation():
+        case Subquery() | Sign() | Parenthesis():
             yield node.inner
         case Call():
             yield from node.arguments
         case Aggregation():
-            yield node.inner
             if node.parameter is not None:
                 yield node.parameter
+            yield node.inner
         case Operation():
             yield node.left
             yield node.right
@@ -124,30 +182,24 @@ def selectors(node: Node) -> Iterator[Selector]:
         yield from selectors(child)
 
 
-def selector_text(selector: Selector) -> str:
-    name = next((m.value for m in selector.matchers if m.name == NAME and m.operator == "="), "")
-    inner = ",".join(f"{m.name}{m.operator}{quoted(m.value)}" for m in selector.matchers if m.name != NAME)
-    return f"{name}{{{inner}}}" if inner else name
+SCALAR, VECTOR, MATRIX, STRING = "scalar", "instant vector", "range vector", "string"
+SCALAR_FUNCTIONS = frozenset(("end", "max_of", "min_of", "pi", "range", "scalar", "start", "step", "time"))
 
 
 def value_type(node: Node) -> str:
     """Return the type of a query's result, as named in Prometheus' messages."""
     match node:
         case Number():
-            return "scalar"
+            return SCALAR
         case Text():
-            return "string"
+            return STRING
         case RangeSelector() | Subquery():
-            return "range vector"
-        case Negation():
+            return MATRIX
+        case Sign() | Parenthesis():
             return value_type(node.inner)
         case Call():
-            return "scalar" if node.function in SCALAR_FUNCTIONS else "instant vector"
+            return SCALAR if node.function in SCALAR_FUNCTIONS else VECTOR
         case Operation():
-            both = value_type(node.left) == value_type(node.right) == "scalar"
-            return "scalar" if both else "instant vector"
+            return SCALAR if value_type(node.left) == value_type(node.right) == SCALAR else VECTOR
         case _:
-            return "instant vector"
-
-
-SCALAR_FUNCTIONS = frozenset(("pi", "scalar", "time"))
+            return VECTOR

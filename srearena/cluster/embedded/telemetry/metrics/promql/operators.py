@@ -26,8 +26,15 @@ COMPARISON: dict[str, Callable[[Floats, Floats], Flags]] = {
     ">=": np.greater_equal,
     "<=": np.less_equal,
 }
-KEEPS_NAME = frozenset((*COMPARISON, "atan2"))
-"""Operators whose result keeps the metric's name; atan2 is among them in Prometheus 2.42."""
+TRIMS = frozenset(("</", ">/"))
+"""Operators on native histograms."""
+
+
+def keeps_name(operator: str, version: int) -> bool:
+    """Return whether the result has the metric's name; that of atan2 had it in version 2."""
+    return operator in COMPARISON or (operator == "atan2" and version == 2)
+
+
 SETS = frozenset(("and", "or", "unless"))
 
 
@@ -38,14 +45,16 @@ def between_scalars(operator: str, left: Scalar, right: Scalar) -> Scalar:
         return Scalar(ARITHMETIC[operator](left.values, right.values))
 
 
-def with_scalar(operator: str, vector: Vector, scalar: Scalar, scalar_first: bool, return_bool: bool) -> Vector:
+def with_scalar(
+    operator: str, vector: Vector, scalar: Scalar, scalar_first: bool, return_bool: bool, version: int
+) -> Vector:
     """Apply an operator to a vector and a number; a comparison keeps the vector's values on either side."""
     numbers = np.broadcast_to(scalar.values, vector.values.shape)
     left, right = (numbers, vector.values) if scalar_first else (vector.values, numbers)
     with np.errstate(all="ignore"):
         if operator in ARITHMETIC:
             result = Vector(vector.series, ARITHMETIC[operator](left, right), vector.present)
-            return result if operator in KEEPS_NAME else result.nameless().unified()
+            return result if keeps_name(operator, version) else result.nameless().unified()
         verdict = COMPARISON[operator](left, right)
     if return_bool:
         return Vector(vector.series, verdict.astype(np.float64), vector.present).nameless().unified()

@@ -9,6 +9,7 @@ import numpy as np
 
 from srearena.cluster.embedded.telemetry.metrics.blocks import Flags, Floats
 from srearena.cluster.embedded.telemetry.metrics.promql import rates, windowing
+from srearena.cluster.embedded.telemetry.metrics.promql.compensation import compensated, inaccurate, mean, suspicious
 from srearena.cluster.embedded.telemetry.metrics.promql.errors import QueryError
 from srearena.cluster.embedded.telemetry.metrics.promql.values import Matrix, Vector, Windows, joined
 
@@ -30,8 +31,8 @@ class RangeFunction:
         return self.effort * sum(len(group.series) * int(group.counts.sum()) for group in matrix.groups)
 
 
-def applied(function: RangeFunction, matrix: Matrix, scalars: Sequence[Floats]) -> Vector:
-    steps = len(matrix.steps)
+def computed(function: RangeFunction, matrix: Matrix, scalars: Sequence[Floats]) -> Vector:
+    """The function's values; series still have their names."""
     parts = []
     with np.errstate(all="ignore"):
         for group in matrix.groups:
@@ -39,20 +40,33 @@ def applied(function: RangeFunction, matrix: Matrix, scalars: Sequence[Floats]) 
                 continue
             values, present = function.rule(matrix, group, scalars)
             parts.append(Vector(group.series, values, np.broadcast_to(present, values.shape)).pruned())
-    vector = joined(parts, steps)
+    vector = joined(parts, len(matrix.steps))
     if len(parts) > 1:
         vector = vector.only(sorted(range(len(vector.series)), key=vector.series.__getitem__))
+    return vector
+
+
+def finished(function: RangeFunction, vector: Vector) -> Vector:
     return vector if function.keeps_name else vector.nameless().unified(strict=True)
 
 
 def _sum(matrix: Matrix, group: Windows, scalars: Sequence[Floats]) -> Result:
-    return _totals(group), group.counts > 0
+    return _corrected(group, _totals(group, group.values), compensated), group.counts > 0
 
 
-def _totals(group: Windows) -> Floats:
+def _corrected(group: Windows, results: Floats, exact: Callable[[list[float]], float]) -> Floats:
+    """Compute those windows one by one whose sum lost digits or overflowed."""
+    if suspicious(group.values):
+        wrong = inaccurate(results, _totals(group, np.abs(group.values)) / np.maximum(group.counts, 1))
+        for row, step in zip(*np.nonzero(wrong & (group.counts > 0)), strict=True):
+            results[row, step] = exact(group.values[row, group.first[step] : group.last[step]].tolist())
+    return results
+
+
+def _totals(group: Windows, values: Floats) -> Floats:
     """The sum of each window: windows overlap, so `reduceat` gets begin and end of each in turn."""
-    width = group.values.shape[1]
-    padded = np.concatenate([group.values, np.zeros((len(group.series), 1))], axis=1)
+    width = values.shape[1]
+    padded = np.concatenate([values, np.zeros((len(group.series), 1))], axis=1)
     edges = np.stack([np.minimum(group.first, width), group.last], axis=1).ravel()
     totals: Floats = np.add.reduceat(padded, edges, axis=1)[:, ::2]
     return totals
@@ -79,7 +93,8 @@ def _extreme(ufunc: np.ufunc) -> Rule:
 
 def _average(matrix: Matrix, group: Windows, scalars: Sequence[Floats]) -> Result:
     counts = group.counts
-    return _totals(group) / np.maximum(counts, 1), counts > 0
+    averages = _totals(group, group.values) / np.maximum(counts, 1)
+    return _corrected(group, averages, mean), counts > 0
 
 
 def _picked(position: str) -> Rule:

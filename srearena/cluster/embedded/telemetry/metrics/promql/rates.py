@@ -15,13 +15,11 @@ def _lost(values: Floats, first: Integers, last: Integers) -> Floats | None:
     fell = values[:, 1:] < values[:, :-1]
     if not fell.any():
         return None
-    reached = np.zeros_like(values)
-    reached[:, 1:] = np.where(fell, values[:, :-1], 0.0)
-    running = np.cumsum(reached, axis=1)
-    lost = running[:, last] - running[:, first]
-    for row in np.flatnonzero(~np.isfinite(running[:, -1])):
-        # Infinity cannot be subtracted again: sum up each window by itself.
-        lost[row] = [reached[row, begin + 1 : end + 1].sum() for begin, end in zip(first, last, strict=True)]
+    reached = np.zeros((values.shape[0], values.shape[1] + 1))
+    reached[:, 1:-1] = np.where(fell, values[:, :-1], 0.0)
+    # Windows overlap, so `reduceat` gets begin and end of each in turn.
+    edges = np.stack([first + 1, last + 1], axis=1).ravel()
+    lost: Floats = np.add.reduceat(reached, edges, axis=1)[:, ::2]
     return lost
 
 
@@ -41,13 +39,16 @@ def extrapolated(matrix: Matrix, group: Windows, counter: bool, per_second: bool
     average = sampled / np.maximum(counts - 1, 1)
     threshold = average * 1.1
     before: Floats = to_start
+    if matrix.version > 2:
+        before = np.where(to_start < threshold, to_start, average / 2)
     if counter:
         # A counter is never negative: do not extrapolate below zero.
         with np.errstate(all="ignore"):
             to_zero = sampled * (begin / change)
-        bounded = (change > 0) & (begin >= 0) & (to_zero < to_start)
-        before = np.where(bounded, to_zero, to_start)
-    interval = sampled + np.where(before < threshold, before, average / 2)
+        before = np.where((change > 0) & (begin >= 0) & (to_zero < before), to_zero, before)
+    if matrix.version == 2:
+        before = np.where(before < threshold, before, average / 2)
+    interval = sampled + before
     interval = interval + np.where(to_end < threshold, to_end, average / 2)
     factor = interval / sampled
     if per_second:

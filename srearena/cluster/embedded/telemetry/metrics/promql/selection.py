@@ -9,7 +9,7 @@ from srearena.cluster.embedded.telemetry.metrics.labels import Labels
 from srearena.cluster.embedded.telemetry.metrics.promql.errors import QueryError, QueryTimeout
 from srearena.cluster.embedded.telemetry.metrics.promql.nodes import Selector
 from srearena.cluster.embedded.telemetry.metrics.promql.values import Matrix, Vector, Windows, joined
-from srearena.cluster.embedded.telemetry.metrics.store import Frame, MetricStore
+from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
 
 MAX_EFFORT = 100e6
 """Samples that may be sorted or fitted window by window. Chosen: some seconds of computation."""
@@ -35,26 +35,14 @@ class Budget:
             raise QueryTimeout(TIMED_OUT)
 
 
-def frames(store: MetricStore, selector: Selector, start: int, end: int) -> list[Frame]:
-    if len(selector.alternatives) == 1:
-        return store.frames(selector.matchers, start, end)
-    seen: set[Labels] = set()
-    found = []
-    for matchers in selector.alternatives:
-        for frame in store.frames(matchers, start, end):
-            rows = [row for row, labels in enumerate(frame.series) if labels not in seen]
-            seen.update(frame.series)
-            if rows:
-                found.append(Frame([frame.series[row] for row in rows], frame.times, frame.values[rows]))
-    return found
-
-
 def instant(
     store: MetricStore, selector: Selector, at: Integers, lookback: int, budget: Budget, timestamps: bool = False
 ) -> Vector:
-    """The latest sample of each series at each of some times, unless it is too old or the series has gone stale."""
+    """The latest sample of each series at each of some times, unless it is older than the lookback or stale."""
+    if len(at) == 1:
+        return _at_instant(store, selector, int(at[0]), lookback, budget, timestamps)
     parts = []
-    for frame in frames(store, selector, int(at.min()) - lookback, int(at.max())):
+    for frame in store.frames(selector.matchers, int(at.min()) - lookback, int(at.max())):
         budget.spend(len(frame.series) * (len(at) + len(frame.times)))
         index = np.searchsorted(frame.times, at, side="right") - 1
         clipped = np.maximum(index, 0)
@@ -69,25 +57,37 @@ def instant(
     return vector if len(parts) < 2 else in_label_order(vector)
 
 
+def _at_instant(
+    store: MetricStore, selector: Selector, at: int, lookback: int, budget: Budget, timestamps: bool
+) -> Vector:
+    found = store.latest(selector.matchers, at - lookback, at)
+    budget.spend(len(found.series))
+    present = (found.times >= at - lookback) & ~missing(found.values)
+    values = found.times / 1000 if timestamps else found.values
+    return Vector(found.series, values[:, None], present[:, None]).pruned()
+
+
 def in_label_order(vector: Vector) -> Vector:
     return vector.only(sorted(range(len(vector.series)), key=vector.series.__getitem__))
 
 
-def ranges(store: MetricStore, selector: Selector, span: int, at: Integers, steps: Integers, budget: Budget) -> Matrix:
-    """The samples of each series in a window that ends at each of some times."""
+def ranges(
+    store: MetricStore, selector: Selector, span: int, opened: int, at: Integers, steps: Integers, budget: Budget
+) -> Matrix:
+    """The samples of each series in a window that ends at each of some times, `opened` after its left end."""
     groups: list[Windows] = []
-    for frame in frames(store, selector, int(at.min()) - span, int(at.max())):
+    for frame in store.frames(selector.matchers, int(at.min()) - span + opened, int(at.max())):
         budget.spend(len(frame.series) * (len(at) + len(frame.times)))
-        groups += windows(frame.series, frame.times, frame.values, ~missing(frame.values), span, at)
-    return Matrix(groups, at - span, at, steps, span)
+        groups += windows(frame.series, frame.times, frame.values, ~missing(frame.values), span, opened, at)
+    return Matrix(groups, at - span, at, steps, span, 3 if opened else 2)
 
 
 def windows(
-    series: list[Labels], times: Integers, values: Floats, present: Flags, span: int, at: Integers
+    series: list[Labels], times: Integers, values: Floats, present: Flags, span: int, opened: int, at: Integers
 ) -> list[Windows]:
     """Groups of series without gaps: those that are present at the same times go together."""
     if present.all():
-        return [_windows(series, times, values, span, at)]
+        return [_windows(series, times, values, span - opened, at)]
     by_pattern: dict[bytes, list[int]] = {}
     for row, pattern in enumerate(np.packbits(present, axis=1)):
         by_pattern.setdefault(pattern.tobytes(), []).append(row)
@@ -96,7 +96,7 @@ def windows(
         where = present[rows[0]]
         if where.any():
             members = [series[row] for row in rows]
-            groups.append(_windows(members, times[where], values[rows][:, where], span, at))
+            groups.append(_windows(members, times[where], values[rows][:, where], span - opened, at))
     return groups
 
 

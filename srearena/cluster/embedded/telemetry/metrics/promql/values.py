@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from srearena.cluster.embedded.telemetry.metrics.blocks import Flags, Floats, Integers
-from srearena.cluster.embedded.telemetry.metrics.labels import NAME, Labels
+from srearena.cluster.embedded.telemetry.metrics.labels import NAME, Labels, without
 from srearena.cluster.embedded.telemetry.metrics.promql.errors import QueryError
 
 SAME_LABELS = "vector cannot contain metrics with the same labelset"
@@ -104,13 +104,18 @@ class Matrix:
     steps: Integers
     """Per step: the time evaluated at, which an offset or @ may differ from."""
     span: int
+    version: int = 3
+    """Of Prometheus."""
 
 
 Value = Scalar | String | Vector | Matrix
 
 
+_NAME = frozenset((NAME,))
+
+
 def nameless(labels: Labels) -> Labels:
-    return tuple(pair for pair in labels if pair[0] != NAME)
+    return without(labels, _NAME)
 
 
 def joined(vectors: Iterable[Vector], steps: int) -> Vector:

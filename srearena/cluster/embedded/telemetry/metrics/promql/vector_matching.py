@@ -7,6 +7,7 @@ both are present; so the rules on duplicates are checked for all steps at once.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from srearena.cluster.embedded.telemetry.metrics.labels import (
 )
 from srearena.cluster.embedded.telemetry.metrics.promql.errors import QueryError
 from srearena.cluster.embedded.telemetry.metrics.promql.nodes import Matching
-from srearena.cluster.embedded.telemetry.metrics.promql.operators import ARITHMETIC, COMPARISON, KEEPS_NAME
+from srearena.cluster.embedded.telemetry.metrics.promql.operators import ARITHMETIC, COMPARISON, keeps_name
 from srearena.cluster.embedded.telemetry.metrics.promql.values import Vector, joined, nameless
 
 Rows = dict[Labels, list[int]]
@@ -71,7 +72,40 @@ def _covered(vector: Vector, other: Vector, matching: Matching) -> Flags:
 # Arithmetic and comparison
 
 
-def vector_operation(operator: str, left: Vector, right: Vector, matching: Matching, return_bool: bool) -> Vector:
+@dataclass(frozen=True, slots=True)
+class _Operator:
+    """An operator with its modifiers, as a major version of Prometheus evaluates it."""
+
+    name: str
+    matching: Matching
+    return_bool: bool
+    version: int
+
+    def computed(self, left: Floats, right: Floats) -> tuple[Floats, Flags]:
+        """Return the values, and which of them are in the result."""
+        with np.errstate(all="ignore"):
+            if self.name in ARITHMETIC:
+                return ARITHMETIC[self.name](left, right), np.ones(left.shape, dtype=bool)
+            verdict = COMPARISON[self.name](left, right)
+        if self.return_bool:
+            return verdict.astype(np.float64), np.ones(left.shape, dtype=bool)
+        return left, verdict
+
+    def labels(self, many: Labels, one: Labels) -> Labels:
+        matching = self.matching
+        labels = many if keeps_name(self.name, self.version) and not self.return_bool else nameless(many)
+        if not matching.many:
+            names = frozenset(matching.labels)
+            labels = keeping(labels, names) if matching.on else without(labels, names)
+        if matching.include:
+            labels = with_labels(labels, {name: value_of(one, name) for name in matching.include})
+        return labels
+
+
+def vector_operation(
+    name: str, left: Vector, right: Vector, matching: Matching, return_bool: bool, version: int
+) -> Vector:
+    operator = _Operator(name, matching, return_bool, version)
     swapped = matching.many == "right"
     many, one = (right, left) if swapped else (left, right)
     if (not many.series or not one.series) and matching.fill_left is None and matching.fill_right is None:
@@ -86,36 +120,21 @@ def vector_operation(operator: str, left: Vector, right: Vector, matching: Match
     second = np.array([pair[1] for pair in pairs], dtype=np.int64)
     ours, theirs = many.values[first], one.values[second]
     operands = (theirs, ours) if swapped else (ours, theirs)
-    values, selected = _computed(operator, operands[0], operands[1], return_bool)
-    present = many.present[first] & one.present[second] & selected
-    series = [_result_labels(many.series[a], one.series[b], operator, matching, return_bool) for a, b in pairs]
+    values, selected = operator.computed(operands[0], operands[1])
+    matched = many.present[first] & one.present[second]
+    present = matched & selected
+    series = [operator.labels(many.series[a], one.series[b]) for a, b in pairs]
+    # Version 2 looked for duplicates among the results, version 3 does among the matches.
+    checked = present if version == 2 else matched
     if not matching.many:
-        _check_many_side(present, first, many_rows)
+        _check_many_side(checked, first, many_rows)
+    elif version > 2:
+        _unified(Vector(series, values, matched), matching)
     result = Vector(series, values, present).pruned()
-    filled = _filled(operator, many, one, many_rows, one_rows, matching, return_bool, swapped)
+    filled = _filled(operator, many, one, many_rows, one_rows, swapped)
     if filled.series:
         result = joined((result, filled), left.steps)
     return _unified(result, matching)
-
-
-def _computed(operator: str, left: Floats, right: Floats, return_bool: bool) -> tuple[Floats, Flags]:
-    with np.errstate(all="ignore"):
-        if operator in ARITHMETIC:
-            return ARITHMETIC[operator](left, right), np.ones(left.shape, dtype=bool)
-        verdict = COMPARISON[operator](left, right)
-    if return_bool:
-        return verdict.astype(np.float64), np.ones(left.shape, dtype=bool)
-    return left, verdict
-
-
-def _result_labels(many: Labels, one: Labels, operator: str, matching: Matching, return_bool: bool) -> Labels:
-    labels = many if operator in KEEPS_NAME and not return_bool else nameless(many)
-    if not matching.many:
-        names = frozenset(matching.labels)
-        labels = keeping(labels, names) if matching.on else without(labels, names)
-    if matching.include:
-        labels = with_labels(labels, {name: value_of(one, name) for name in matching.include})
-    return labels
 
 
 def _check_one_side(one: Vector, rows: Rows, matching: Matching, side: str) -> None:
@@ -123,11 +142,11 @@ def _check_one_side(one: Vector, rows: Rows, matching: Matching, side: str) -> N
         if len(members) > 1:
             both = np.flatnonzero(one.present[members].sum(axis=0) > 1)
             if len(both):
-                shown = [one.series[row] for row in members if one.present[row, both[0]]][:2]
+                shown = sorted(written(one.series[row]) for row in members if one.present[row, both[0]])[:2]
                 group = written(keeping(key, frozenset(matching.labels)) if matching.on else key)
                 raise QueryError(
                     f"found duplicate series for the match group {group} on the {side} hand-side of the operation: "
-                    f"[{written(shown[1])}, {written(shown[0])}];"
+                    f"[{shown[0]}, {shown[1]}];"
                     "many-to-many matching not allowed: matching labels must be unique on one side"
                 )
 
@@ -144,20 +163,10 @@ def _check_many_side(present: Flags, first: Integers, rows: Rows) -> None:
         raise QueryError("multiple matches for labels: many-to-one matching must be explicit (group_left/group_right)")
 
 
-def _filled(
-    operator: str,
-    many: Vector,
-    one: Vector,
-    many_rows: Rows,
-    one_rows: Rows,
-    matching: Matching,
-    return_bool: bool,
-    swapped: bool,
-) -> Vector:
+def _filled(operator: _Operator, many: Vector, one: Vector, many_rows: Rows, one_rows: Rows, swapped: bool) -> Vector:
     """Combine elements without a partner with the fill value of the other side, where there is one."""
-    fill_many, fill_one = matching.fill_left, matching.fill_right
-    if swapped:
-        fill_many, fill_one = fill_one, fill_many
+    matching = operator.matching
+    fill_many, fill_one = matching.fill_left, matching.fill_right  # group_right does not swap them
     parts = []
     for ours, rows, theirs, other_rows, fill, is_many in (
         (many, many_rows, one, one_rows, fill_one, True),
@@ -172,11 +181,10 @@ def _filled(
         filler = np.full(ours.values.shape, fill)
         ours_left = is_many is not swapped
         operands = (ours.values, filler) if ours_left else (filler, ours.values)
-        values, selected = _computed(operator, operands[0], operands[1], return_bool)
+        values, selected = operator.computed(operands[0], operands[1])
         sign = signature(matching)
         series = [
-            _result_labels(*((labels, ()) if is_many else (sign(labels), labels)), operator, matching, return_bool)
-            for labels in ours.series
+            operator.labels(*((labels, sign(labels)) if is_many else (sign(labels), labels))) for labels in ours.series
         ]
         parts.append(Vector(series, values, alone & selected).pruned())
     return joined(parts, many.steps)

@@ -41,6 +41,7 @@ def by_window(group: Windows, function: Callable[[Spread], Floats]) -> Floats:
 def variance(part: Spread) -> Floats:
     _, values, inside, _ = part
     count = np.maximum(inside.sum(axis=1), 1)
+    values = values - values[:, :, :1]  # small numbers, and zeros where nothing differs
     mean = np.where(inside, values, 0.0).sum(axis=2) / count
     squares = np.where(inside, (values - mean[:, :, None]) ** 2, 0.0).sum(axis=2)
     return np.asarray(squares / count)
@@ -74,7 +75,8 @@ def deviation_from_median(part: Spread) -> Floats:
     half = np.array(0.5)
     shown = np.broadcast_to(inside, values.shape)
     median = quantiles(values, shown, half)
-    return quantiles(np.abs(values - median[:, :, None]), shown, half)
+    found = quantiles(np.abs(values - median[:, :, None]), shown, half)
+    return np.where((np.isnan(values) & shown).any(axis=2), np.nan, found)
 
 
 def regression(part: Spread, origin: Integers) -> tuple[Floats, Floats]:

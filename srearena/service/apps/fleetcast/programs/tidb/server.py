@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from srearena.cluster.program_models import (
     PATH,
@@ -86,13 +86,20 @@ class TidbServer(Program):
         async def status(request: HttpRequest) -> HttpResponse:
             connections = len(sql.sessions)
             if request.path == "/metrics":
-                text = f"# TYPE tidb_server_connections gauge\ntidb_server_connections {connections}\n"
-                return HttpResponse.text(text)
+                sql.settle()
+                lines = ["# TYPE tidb_server_connections gauge", f"tidb_server_connections {connections}"]
+                lines.append("# TYPE tidb_executor_statement_total counter")
+                lines += [
+                    f'tidb_executor_statement_total{{type="{word.capitalize()}"}} {statements}'
+                    for word, statements in sql.commands.items()
+                ]
+                return HttpResponse.text("\n".join(lines) + "\n")
             if request.path != "/status":
                 return HttpResponse.text("404 page not found\n", 404)
             body = {"connections": connections, "version": sql.version, "git_hash": "none"}
             return HttpResponse(200, json.dumps(body).encode(), {"Content-Type": "application/json"})
 
+        await self._seen(process, pd, sql)
         stop = stop_signal(process)
         try:
             listener = process.container.namespace.listen(process, PORT, stream=speak)
@@ -108,10 +115,24 @@ class TidbServer(Program):
         await unified(process, "INFO", "signal_posix.go:54", "got signal to exit", signal="terminated")
         return 0
 
+    async def _seen(self, process: Process, pd: str, sql: TidbSql) -> list[str]:
+        """Return the marks of the volumes behind the stores that are up, and note the members of the cluster."""
+        up = await _up_stores(process, pd)
+        own = process.container.host.hostname
+        sql.members = [
+            ("tidb", f"{own}:{PORT}", f"{own}:{STATUS_PORT}", self.version),
+            ("pd", pd, pd, self.version),
+            *(
+                ("tikv", str(store["address"]), f"{str(store['address']).rpartition(':')[0]}:20180", self.version)
+                for store in up
+            ),
+        ]
+        return [store["deploy_path"] for store in up]
+
     async def _look(self, process: Process, pd: str, sql: TidbSql) -> None:
         """Check the stores, and share the data with new ones."""
         try:
-            marks = await _marks(process, pd)
+            marks = await self._seen(process, pd, sql)
             if self.data.find(marks) is None:
                 raise NoStore("[tikv:9005]Region is unavailable")
         except NoStore as trouble:
@@ -129,6 +150,10 @@ def add_tidb(programs: Programs) -> None:
 
 async def _marks(process: Process, pd: str) -> list[str]:
     """The marks of the volumes behind the stores that are up."""
+    return [store["deploy_path"] for store in await _up_stores(process, pd)]
+
+
+async def _up_stores(process: Process, pd: str) -> list[dict[str, Any]]:
     try:
         answer = await request_json(process, f"http://{pd}/pd/api/v1/stores")
     except RequestFailed as failure:
@@ -137,4 +162,4 @@ async def _marks(process: Process, pd: str) -> list[str]:
     up = [store for store in stores if store["state_name"] == "Up"]
     if not up:
         raise NoStore("[tikv:9001]PD server timeout: no store is up")
-    return [store["deploy_path"] for store in up]
+    return up

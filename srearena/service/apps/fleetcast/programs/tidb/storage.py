@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from srearena.cluster.program_models import Process
 from srearena.cluster.program_models.datastores import Login, Refusal
+from srearena.service.apps.fleetcast.programs.tidb.system_tables import OWN_TABLES
 from srearena.service.products.mysql.errors import MysqlError
 from srearena.service.products.mysql.server import Account, MysqlServer
 
@@ -45,6 +46,11 @@ class TidbSql(MysqlServer):
         )
         self.variables["version_comment"] = "TiDB Server (Apache License 2.0) Community Edition, MySQL 8.0 compatible"
         self.variables["max_connections"] = "2147483647"
+        self.variables["tidb_slow_log_threshold"] = "300"
+        self.variables["slow_query_log_file"] = process.env.get("SLOW_LOG_FILE", "tidb-slow.log")
+        self.own_tables = OWN_TABLES
+        self.members: list[tuple[str, str, str, str]] = []
+        """Type, address, status address and version of the cluster's members, as last seen."""
         if shared is None:
             self.accounts.append(Account("root", "%", "", {"*.*": {"ALL"}}))
         self._available = True

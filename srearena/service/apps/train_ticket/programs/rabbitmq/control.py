@@ -38,7 +38,7 @@ def perform(node: RabbitNode, words: list[str]) -> dict[str, Any]:
     function = COMMANDS.get(command)
     if function is None:
         return {
-            "error": f"Command '{command}' not found. It is not supported by this simulation, or misspelt.",
+            "error": f"Command '{command}' not found. ",
             "code": 64,
         }
     try:

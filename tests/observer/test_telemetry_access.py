@@ -1,4 +1,4 @@
-"""The telemetry's front door: who may ask, how, and that all four APIs are behind it."""
+"""Access to the telemetry: who may query, how, and that all four APIs ask for the token."""
 
 from __future__ import annotations
 

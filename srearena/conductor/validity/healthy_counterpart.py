@@ -1,0 +1,123 @@
+"""The healthy counterpart: the same problem and seed without the fault. Only consequences of the fault differ.
+
+Both worlds are read with the agent's identity. What differs and is neither an object that the fault changes, nor what
+controllers, kubelets and programs make of it, is a trace of the harness, and tells where to look.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+
+from srearena.conductor.actions.telemetry import Telemetry
+from srearena.conductor.episode.environment import open_cluster
+from srearena.conductor.episode.episode import Episode
+from srearena.conductor.episode.spec import EpisodeSpec
+from srearena.conductor.grading.baseline import intent_of
+from srearena.conductor.problems.base import Problem
+from srearena.conductor.problems.registry import ProblemRegistry
+from srearena.conductor.validity.readable import readable_objects
+from srearena.generators.fault.authors import managers
+from srearena.service.kubernetes import Kubernetes, Obj
+
+__all__ = ["View", "healthy_counterpart", "traces_of_the_harness", "view_of"]
+
+_DERIVED = frozenset(
+    {
+        *("ControllerRevision", "Endpoints", "EndpointSlice", "Event", "Lease", "Pod", "PodMetrics", "NodeMetrics"),
+        *("ComponentStatus", "ReplicaSet", "Job", "PersistentVolume", "VolumeAttachment", "CSIStorageCapacity"),
+    }
+)
+"""Kinds that controllers, kubelets and the scheduler write: they follow from the others."""
+_CERTIFICATES = frozenset({"cluster-info", "extension-apiserver-authentication", "kube-root-ca.crt"})
+"""Config maps with the certificate of the cluster's authority, which is new in every cluster."""
+_COMPONENTS = ("kube-", "kubelet", "kubectl", "coredns", "cloud-", "tidb-", "metrics-server")
+"""Managers that also write in a healthy cluster, as they react to changes."""
+_CONSEQUENCES = (
+    "kube_",
+    "container_",
+    "kubelet_",
+    "node_",
+    "probe_",
+    "ALERTS",
+    "apiserver_",
+    "scheduler_",
+    "workqueue_",
+)
+"""Beginnings of metrics that exist only while there is something to count, such as a waiting container."""
+Key = tuple[str, str, str]
+"""Kind, namespace, name."""
+
+
+@dataclass(slots=True)
+class View:
+    """What an agent can read of one world, without times and identifiers."""
+
+    objects: dict[Key, str] = field(default_factory=dict)
+    managers: set[str] = field(default_factory=set)
+    log_sources: set[tuple[str, str]] = field(default_factory=set)
+    """Namespace and workload of every container with a log."""
+    metrics: set[str] = field(default_factory=set)
+
+
+@contextmanager
+def healthy_counterpart(problem_id: str, spec: EpisodeSpec) -> Iterator[Episode]:
+    """The prepared episode of a problem whose fault is left out."""
+    problem = ProblemRegistry().get_problem(problem_id, spec.variant)
+    problem.inject_fault = lambda: None  # type: ignore[method-assign]
+    episode = Episode(problem, open_cluster(problem, spec), spec)
+    try:
+        episode.prepare()
+        yield episode
+    finally:
+        episode.close()
+
+
+def view_of(episode: Episode) -> View:
+    """Read everything that the agent of an episode may list."""
+    assert episode.kubeconfig is not None
+    view = View()
+    with Kubernetes(episode.kubeconfig) as api:
+        for resource, obj in readable_objects(api):
+            _add(view, resource.kind, obj)
+    with closing(Telemetry(episode.cluster)) as telemetry:
+        view.metrics = set(telemetry.values('count by (__name__) ({__name__=~".+"})', "__name__"))
+    return view
+
+
+def _add(view: View, kind: str, obj: Obj) -> None:
+    metadata = obj["metadata"]
+    namespace = metadata.get("namespace", "")
+    view.managers |= {entry.get("manager", "") for entry in metadata.get("managedFields") or ()}
+    if kind == "Pod":
+        owner = next((owner["name"] for owner in metadata.get("ownerReferences") or ()), metadata["name"])
+        view.log_sources.add((namespace, owner.rpartition("-")[0] or owner))
+    if kind == "ConfigMap" and metadata["name"] in _CERTIFICATES:
+        return
+    if kind not in _DERIVED and not any(owner.get("controller") for owner in metadata.get("ownerReferences") or ()):
+        intent = intent_of(obj)
+        if kind == "PersistentVolumeClaim":  # a provisioned volume is named after the claim's UID
+            intent = {**intent, "spec": {key: value for key, value in obj["spec"].items() if key != "volumeName"}}
+        view.objects[kind, namespace, metadata["name"]] = json.dumps(intent, sort_keys=True)
+
+
+def traces_of_the_harness(problem: Problem, faulty: View, healthy: View) -> list[str]:
+    """What differs between a world with the fault and its healthy counterpart and is no consequence of the fault."""
+    caused = problem.changed_objects | {root.name for root in problem.roots}
+    traces = [
+        f"{kind} {name} in {namespace or 'the cluster'} differs"
+        for kind, namespace, name in sorted(faulty.objects.keys() | healthy.objects.keys())
+        if faulty.objects.get((kind, namespace, name)) != healthy.objects.get((kind, namespace, name))
+        and name not in caused
+    ]
+    foreign = {name for name in faulty.managers - healthy.managers if not name.startswith(_COMPONENTS)}
+    traces += [f"{name} writes only beside the fault" for name in sorted(foreign - managers())]
+    traces += [
+        f"{workload} in {namespace} has pods only beside the fault"
+        for namespace, workload in sorted(faulty.log_sources - healthy.log_sources)
+        if not any(workload.startswith(name) for name in caused)
+    ]
+    added = {name for name in faulty.metrics - healthy.metrics if not name.startswith(_CONSEQUENCES)}
+    return traces + [f"the metric {name} exists only beside the fault" for name in sorted(added)]

@@ -1,0 +1,1 @@
+"""Honest repairs other than the reference remedy: agent scripts that must pass."""

@@ -1,0 +1,1 @@
+"""What the requests of Hotel Reservation do to its data."""

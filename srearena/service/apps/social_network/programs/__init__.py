@@ -1,0 +1,1 @@
+"""What the requests of Social Network do to its data."""
