@@ -14,6 +14,7 @@ from srearena.conductor.episode.episode import Episode
 from srearena.conductor.episode.outcome import Limits
 from srearena.conductor.problems.scheduling import ScalePodZero
 from srearena.conductor.serving.http_api import EpisodeApp, serve
+from srearena.coroutines import close_loop
 from tests.arena.episodes import prepared_episode, shop_problem
 
 TOKEN = "not-a-real-token-4711"
@@ -63,4 +64,4 @@ def served_episode(stages: tuple[str, ...] = ("detection", "localization", "miti
         finally:
             loop.call_soon_threadsafe(stop.set)
             thread.join(10)
-            loop.close()
+            close_loop(loop)

@@ -19,6 +19,7 @@ from srearena.cluster.embedded.telemetry.logs.loki_api import LokiApi
 from srearena.cluster.embedded.telemetry.logs.store import LogStore
 from srearena.cluster.embedded.telemetry.metrics.api import PrometheusApi
 from srearena.cluster.embedded.telemetry.server import TelemetryServer
+from srearena.coroutines import serve_until_stopped
 from tests.metrics.test_api import NOW
 from tests.metrics.test_api import Clock as StoppedClock
 from tests.promql.samples import dataset, loaded
@@ -40,14 +41,13 @@ def server(logs: LogStore) -> Iterator[TelemetryServer]:
     }
     found = TelemetryServer(apis, TOKEN)
     loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
+    thread = threading.Thread(target=serve_until_stopped, args=(loop,))
     thread.start()
     asyncio.run_coroutine_threadsafe(found.start(), loop).result()
     yield found
     asyncio.run_coroutine_threadsafe(found.stop(), loop).result()
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
-    loop.close()
 
 
 def fetch(url: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:

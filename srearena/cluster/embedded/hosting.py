@@ -27,6 +27,7 @@ from srearena.cluster.embedded.programs.system.control_plane import API_PORT
 from srearena.cluster.embedded.registry.identity import User
 from srearena.cluster.embedded.telemetry.apis import query_apis
 from srearena.cluster.embedded.telemetry.server import TelemetryServer
+from srearena.coroutines import close_loop
 
 T = TypeVar("T")
 
@@ -145,7 +146,7 @@ class HostThread:
             host = Host(self._options)
             self._loop.run_until_complete(host.start())
         except BaseException as problem:
-            self._loop.close()
+            close_loop(self._loop)
             self._ready.set_exception(problem)
             return
         self._ready.set_result(host)
@@ -153,8 +154,7 @@ class HostThread:
             self._loop.run_forever()
         finally:
             self._loop.run_until_complete(host.stop())
-            self._loop.run_until_complete(self._loop.shutdown_default_executor())
-            self._loop.close()
+            close_loop(self._loop)
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()

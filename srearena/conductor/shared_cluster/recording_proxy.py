@@ -24,6 +24,7 @@ from urllib.parse import parse_qs, urlsplit
 import yaml
 
 from srearena.conductor.shared_cluster.certificate import server_context
+from srearena.coroutines import serve_until_stopped
 from srearena.service.kubeconfig import Access
 
 _LARGEST_HEAD = 1 << 16
@@ -49,7 +50,9 @@ class RecordingProxy:
         self._record = record
         context, self._authority = server_context()
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="recording-proxy", daemon=True)
+        self._thread = threading.Thread(
+            target=serve_until_stopped, args=(self._loop,), name="recording-proxy", daemon=True
+        )
         self._thread.start()
         self._tasks: set[asyncio.Task[None]] = set()
         opening = asyncio.run_coroutine_threadsafe(self._open(context), self._loop)
@@ -75,7 +78,6 @@ class RecordingProxy:
         asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        self._loop.close()
 
     async def _open(self, context: ssl.SSLContext) -> asyncio.Server:
         return await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=context, limit=_LARGEST_HEAD)

@@ -1,0 +1,58 @@
+"""A cluster in the caller's process that is closed leaves no connection open, whatever state its clients are in."""
+
+from __future__ import annotations
+
+import gc
+import socket
+import warnings
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+import pytest
+
+from srearena.cluster import Cluster, start_embedded
+from srearena.service.kubeconfig import read_kubeconfig
+
+
+def _connect(url: str) -> socket.socket:
+    address = urlsplit(url)
+    connection = socket.create_connection((address.hostname or "", address.port or 0))
+    connection.settimeout(10)
+    return connection
+
+
+def _silent(cluster: Cluster) -> socket.socket:
+    """A client that never starts its TLS handshake."""
+    return _connect(read_kubeconfig(cluster.kubeconfig).server)
+
+
+def _half_a_handshake(cluster: Cluster) -> socket.socket:
+    connection = _silent(cluster)
+    connection.sendall(b"\x16\x03\x01\x02\x00\x01")
+    return connection
+
+
+def _no_tls(cluster: Cluster) -> socket.socket:
+    connection = _silent(cluster)
+    connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
+    return connection
+
+
+def _half_a_query(cluster: Cluster) -> socket.socket:
+    connection = _connect(cluster.telemetry.prometheus)
+    connection.sendall(b"GET /api/v1/query?query=1 HTTP/1.1\r\n")
+    return connection
+
+
+@pytest.mark.parametrize("client", [_silent, _half_a_handshake, _no_tls, _half_a_query])
+def test_connections_are_closed_with_the_cluster(client: Callable[[Cluster], socket.socket]) -> None:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always", ResourceWarning)
+        with start_embedded(in_process=True) as cluster:
+            connection = client(cluster)
+            cluster.wait(1)  # the loop has accepted the connection
+        gc.collect()
+        with connection:
+            while connection.recv(1000):
+                pass
+    assert not [str(warning.message) for warning in found if "socket" in str(warning.message).lower()]
