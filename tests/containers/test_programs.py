@@ -48,6 +48,16 @@ SERVERS = [
 ]
 
 
+@pytest.mark.parametrize(
+    "image",
+    ["nginx", "redis", "memcached", "postgres", "mysql", "mongo", "apache/kafka", "zookeeper", "rabbitmq", "consul"],
+)
+def test_images_whose_entrypoint_executes_its_arguments_say_what_is_missing(machine: Machine, image: str) -> None:
+    container = machine.container(image, args=["no-such-program", "--auth"])
+    assert ended(machine, container) == 127
+    assert "exec: no-such-program: not found" in container.log.text()
+
+
 @pytest.mark.parametrize(("image", "settings", "port", "code"), SERVERS)
 def test_a_server_listens_and_stops_when_asked(
     machine: Machine, image: str, settings: dict[str, object], port: int, code: int

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from signal import Signals
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,7 +22,7 @@ from srearena.cluster.embedded.machine.files.file_view import FileView
 from srearena.cluster.embedded.machine.files.streams import CHUNK, Change, NullFile, OpenFile, os_error
 from srearena.cluster.embedded.machine.processes.cpu_cost import STEP_COST, Effort
 from srearena.cluster.embedded.machine.processes.credentials import Credentials
-from srearena.cluster.embedded.machine.processes.execution import Entry, Exit, Replaced
+from srearena.cluster.embedded.machine.processes.execution import Entry, ExecError, Exit, Replaced
 from srearena.cluster.embedded.machine.processes.signals import IGNORED_BY_DEFAULT, STOPPING
 
 if TYPE_CHECKING:
@@ -179,6 +180,11 @@ class Process:
             raise
         except Exit as ended:
             code = ended.code
+        except ExecError as error:
+            # The entrypoints of images are shell scripts that end in `exec "$@"`.
+            code = error.status
+            reason = "not found" if error.number == errno.ENOENT else os.strerror(error.number)
+            self.complain(f"{self.argv[0]}: exec: {error.name}: {reason}\n")
         except BrokenPipeError:
             self.exit_signal = self.exit_signal or Signals.SIGPIPE
         except OSError as error:
