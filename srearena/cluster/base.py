@@ -116,6 +116,10 @@ class Cluster(Closeable):
     def set_speed(self, speed: float) -> None:
         """Set how fast a virtual clock runs relative to real time; 0 stops it. A real cluster ignores this."""
 
+    def internal_errors(self) -> list[str]:
+        """Errors in a simulator's own code so far, one line each: none of them is a symptom of the system."""
+        return []
+
     def in_fork(self, work: Callable[[], T]) -> T:
         """Run `work` in a copy of this process and of the cluster, and return its result; ClusterError where it cannot.
 
@@ -178,6 +182,9 @@ class DelegatingCluster(Cluster, Generic[C]):
 
     def set_speed(self, speed: float) -> None:
         self.inner.set_speed(speed)
+
+    def internal_errors(self) -> list[str]:
+        return self.inner.internal_errors()
 
     def in_fork(self, work: Callable[[], T]) -> T:
         return self.inner.in_fork(work)

@@ -75,6 +75,9 @@ class InProcessCluster(Cluster):
     def set_speed(self, speed: float) -> None:
         self._thread.call(self._thread.host.control({"operation": "speed", "value": speed}))
 
+    def internal_errors(self) -> list[str]:
+        return list(self._thread.host.internal_errors.texts)
+
     def in_fork(self, work: Callable[[], T]) -> T:
         try:
             return self._thread.in_fork(work)

@@ -149,6 +149,9 @@ class ChildCluster(Cluster):
     def set_speed(self, speed: float) -> None:
         _request(self._control, "speed", value=speed)
 
+    def internal_errors(self) -> list[str]:
+        return list(_request(self._control, "internal-errors"))
+
     def wait_for_end(self) -> None:
         """Block until the process of the cluster ends; ClusterError where it failed."""
         status = self._process.wait()

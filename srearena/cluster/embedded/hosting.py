@@ -19,6 +19,7 @@ from srearena.cluster.embedded.api.server import ApiServer
 from srearena.cluster.embedded.assembly import CONTROL_PLANE, Assembly, assemble
 from srearena.cluster.embedded.control import ControlError
 from srearena.cluster.embedded.forking import RenewableSelector, in_fork
+from srearena.cluster.embedded.internal_errors import InternalErrors
 from srearena.cluster.embedded.kubelet.access import NodeOperationError
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.options import ClusterOptions
@@ -40,6 +41,7 @@ class Host:
 
     def __init__(self, options: ClusterOptions) -> None:
         self.options = options
+        self.internal_errors = InternalErrors()
         credentials = Credentials(options.secret.encode(), options.start or wall_now())
         self.assembly: Assembly = assemble(options, credentials.authority.pem.decode())
         world = self.assembly.world
@@ -54,6 +56,7 @@ class Host:
         self._flow: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
+        self.internal_errors.install()
         await self.server.start()
         await self.telemetry.start()
         self._flow = asyncio.create_task(self.pacer.run())
@@ -66,6 +69,7 @@ class Host:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._flow
         self.assembly.world.clock.close()
+        self.internal_errors.remove()
 
     def kubeconfig(self, user: User = ADMINISTRATOR) -> Obj:
         return self.server.kubeconfig(user)
@@ -111,6 +115,8 @@ class Host:
                 except NodeOperationError as problem:
                     raise ControlError(str(problem)) from problem
                 return {}
+            case {"operation": "internal-errors"}:
+                return self.internal_errors.texts
             case {"operation": "node-operations"}:
                 return list(self.assembly.nodes.access.operations())
             case _:

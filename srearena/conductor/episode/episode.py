@@ -317,7 +317,19 @@ class Episode:
                 self.limits.check(self.usage)
             except LimitReached as reached:
                 self.end(reached.outcome, str(reached))
+        if self.ending is None:
+            try:
+                self._check_simulator()
+            except SreArenaError as failure:
+                self.end(Outcome.ENVIRONMENT_ERROR, str(failure))
         return self.ending is None
+
+    def _check_simulator(self) -> None:
+        """EnvironmentFailure where the simulator's own code has failed: agents are not graded on its errors."""
+        errors = self.cluster.internal_errors()
+        if errors:
+            more = f" ({len(errors)} errors)" if len(errors) > 1 else ""
+            raise EnvironmentFailure(f"the simulator itself failed: {errors[0]}{more}")
 
     def end(self, outcome: Outcome, reason: str) -> None:
         """End the agent's part and its access; only grading follows."""
@@ -358,6 +370,7 @@ class Episode:
                 raise EnvironmentFailure(self._freeze_failure)
             self.state = capture_state(self.problem)
             self._grade_mitigation(ending)
+            self._check_simulator()
         except SreArenaError as failure:
             ending.outcome, ending.reason = Outcome.ENVIRONMENT_ERROR, f"grading failed: {failure}"
         finished = all(record.submitted for record in self.records) and len(self.records) == len(self.stages)

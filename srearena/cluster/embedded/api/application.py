@@ -42,7 +42,7 @@ from srearena.cluster.embedded.registry.errors import ApiError, BadRequest, Inte
 from srearena.cluster.embedded.registry.identity import User
 from srearena.cluster.embedded.registry.resources import Resource
 
-_log = logging.getLogger("srearena.api")
+_log = logging.getLogger(__name__)
 
 Handler = Callable[[Backend, Request, Resource], Awaitable[None]]
 

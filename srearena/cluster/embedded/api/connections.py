@@ -28,9 +28,9 @@ _LINGER_SECONDS = 0.5
 EXTENSION = "srearena.connection"
 _SUBPROTOCOLS = "Sec-WebSocket-Protocol"
 
-_log = logging.getLogger("srearena.api")
-_log.addHandler(logging.NullHandler())
-_log.propagate = False
+_log = logging.getLogger(__name__)
+_log.addFilter(lambda record: record.exc_info is not None)
+"""Only exceptions: uvicorn also reports clients that disconnect and requests that it cannot parse."""
 
 
 class Connection:

@@ -45,7 +45,7 @@ _CORS = {
     "access-control-expose-headers": "Date",
 }
 _UNAUTHORIZED = "Unauthorized: send the telemetry token as a bearer token, or as the password of any user\n"
-_log = logging.getLogger("srearena.telemetry")
+_log = logging.getLogger(__name__)
 
 
 class TelemetryServer:
