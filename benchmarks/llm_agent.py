@@ -24,7 +24,7 @@ from typing import Any
 from clients.llm import LlmAgent, Settings
 from srearena.conductor import Conductor, EpisodeSpec
 from srearena.conductor.actions.toolbox import Toolbox
-from srearena.conductor.episode.outcome import Limits
+from srearena.conductor.episode.limits import Limits
 
 PROBLEM = "scale_pod_zero_social_net"
 AIM = 5.0

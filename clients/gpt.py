@@ -15,15 +15,17 @@ from typing import Any
 
 import click
 
+from srearena.paths import results_directory
+
 if __name__ == "__main__":  # works as a script without installing the project
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from srearena.conductor.agent_process.client import AgentProcess
 from srearena.conductor.conductor import Conductor
-from srearena.conductor.episode.outcome import Limits
+from srearena.conductor.episode.limits import Limits
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ArenaError
-from srearena.conductor.results.store import results_root, totals
+from srearena.conductor.results.store import totals
 from srearena.dotenv import environment
 from srearena.errors import SreArenaError
 from srearena.tracking.weights_and_biases import is_enabled, log_run
@@ -117,7 +119,7 @@ def _track(result: dict[str, Any], config: dict[str, Any]) -> None:
     """Log the result to Weights & Biases if `USE_WANDB` is set."""
     variables = environment()
     if is_enabled(variables):
-        folder = results_root() / result["run"]
+        folder = results_directory() / result["run"]
         click.echo(f"W&B: {log_run(folder, [result], totals([result]), config, variables)}", err=True)
 
 

@@ -17,7 +17,6 @@ from itbench_evaluations import estimates, lexical, results
 from itbench_evaluations.criteria import CRITERIA, Criterion
 from itbench_evaluations.errors import InputError
 from itbench_evaluations.grading import Case, Options, TruthView, prepare
-from itbench_evaluations.judge.cache import ReplyCache
 from itbench_evaluations.judge.client import JudgeClient, Ledger
 from itbench_evaluations.judge.panel import Panel, Verdict
 from itbench_evaluations.judge.settings import JudgeSettings
@@ -28,6 +27,7 @@ from itbench_evaluations.trials import Trial, find_trials
 from srearena.coroutines import run_blocking
 from srearena.ground_truth import GroundTruth
 from srearena.ground_truth.files import load_truths
+from srearena.utils.cache import ReplyCache
 
 Baseline = Literal["lexical", "null"]
 Progress = Callable[[int, int], None]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
+from typing import Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from srearena.errors import SreArenaError, one_line
+from srearena.paths import CONFIG_EXAMPLE, config_files
 
 EMBEDDED = "embedded"
+LogShipper = Literal["alloy", "filebeat"]
 
 
 class ConfigError(SreArenaError):
@@ -41,6 +43,8 @@ class Config(BaseModel):
     yes_this_cluster: bool = False
     """Allow a cluster whose name suggests production."""
     telemetry: TelemetryConfig | None = None
+    log_shipper: LogShipper = "alloy"
+    """What sends containers' logs to the Loki that we install: Alloy, or Filebeat through Logstash."""
 
     @property
     def embedded(self) -> bool:
@@ -48,12 +52,12 @@ class Config(BaseModel):
 
 
 def load_config(path: Path | None = None) -> Config:
-    """Read `SREARENA_CONFIG`, or `config.yml` of the working directory; defaults where there is none."""
-    named = os.environ.get("SREARENA_CONFIG")
-    file = path or Path(named or "config.yml")
-    if not file.is_file():
-        if path is not None or named:
-            raise ConfigError(f"there is no configuration at {file}")
+    """Read the first of `paths.config_files()`; defaults where there is none."""
+    places = (path,) if path is not None else config_files()
+    file = next((place for place in places if place.is_file()), None)
+    if file is None:
+        if len(places) == 1:  # named by the caller or by the environment
+            raise ConfigError(f"there is no configuration at {places[0]}")
         return Config()
     try:
         return Config.model_validate(yaml.safe_load(file.read_text()) or {})
@@ -62,4 +66,4 @@ def load_config(path: Path | None = None) -> Config:
     except ValidationError as problem:
         first = problem.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "it"
-        raise ConfigError(f"{file}: {where}: {first['msg']} (see config.yml.example)") from problem
+        raise ConfigError(f"{file}: {where}: {first['msg']} (see {CONFIG_EXAMPLE})") from problem

@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from itbench_evaluations.errors import InputError, JudgeError, JudgeRefused
-from itbench_evaluations.judge.cache import ReplyCache, content_key
 from itbench_evaluations.judge.rubric import BadReply, FailedControl, Question
 from itbench_evaluations.judge.settings import JudgeSettings
 from srearena.llm.client import CallStats, RetryPolicy
@@ -24,6 +23,7 @@ from srearena.llm.pacing import Pace, backoff
 from srearena.llm.prices import Price
 from srearena.llm.wires import WIRES
 from srearena.llm.wires.base import count
+from srearena.utils.cache import ReplyCache, content_key
 
 if TYPE_CHECKING:
     import httpx

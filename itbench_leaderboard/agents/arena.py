@@ -17,7 +17,7 @@ from itbench_leaderboard.jobs import Job
 from itbench_leaderboard.outcomes import Outcome, Report
 from itbench_leaderboard.runs import OUTPUT
 from srearena.conductor.agent_process.isolation import EXTERNAL
-from srearena.conductor.episode.outcome import Limits
+from srearena.conductor.episode.limits import Limits
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.session import read_session
 from srearena.conductor.trials.trial import Trial, perform

@@ -13,10 +13,10 @@ from threading import Thread
 from typing import Any
 
 from srearena.conductor.episode.episode import Episode
-from srearena.conductor.episode.outcome import Outcome
 from srearena.conductor.errors import EnvironmentFailure
 from srearena.conductor.serving.http_api import EpisodeApp, addresses, serve
 from srearena.conductor.serving.mcp_server import ToolServer
+from srearena.utils.status import Outcome
 
 _START_SECONDS = 120.0  # chosen: the tool server starts in seconds; a loaded machine needs more
 

@@ -21,9 +21,9 @@ from itbench_leaderboard.configuration import AgentTable
 from itbench_leaderboard.jobs import Job
 from itbench_leaderboard.outcomes import Outcome, Report
 from srearena.conductor.conductor import Conductor
-from srearena.conductor.episode.outcome import Limits
-from srearena.conductor.episode.outcome import Outcome as Ending
+from srearena.conductor.episode.limits import Limits
 from srearena.conductor.episode.spec import EpisodeSpec
+from srearena.utils.status import Outcome as Ending
 
 # Outcomes of episodes that the agent did not finish.
 _ENDINGS = {

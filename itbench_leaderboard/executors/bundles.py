@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from srearena.snapshots.cache import default_directory
+from srearena.paths import cache_directory
 from zero import prompts
 from zero.evidence import Root
 
@@ -84,7 +84,7 @@ def pack_prompt(path: Path, send: Callable[[bytes], Any] = lambda chunk: chunk) 
 
 def unpack(bundle: Bundle, fetch: Callable[[Any], bytes] = lambda chunk: bytes(chunk)) -> Path:
     """Unpack a bundle into the cache, unless it is there already; returns the path of its content."""
-    cache = default_directory() / "shipped"
+    cache = cache_directory() / "shipped"
     cache.mkdir(parents=True, exist_ok=True)
     directory = cache / bundle.digest
     with (cache / f"{bundle.digest}.lock").open("w") as lock:

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from srearena.cluster.base import ClusterError
+from srearena.paths import state_directory
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
 
@@ -43,15 +44,6 @@ def is_alive(pid: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-def state_directory() -> Path:
-    """The directory of the registry: `SREARENA_STATE_DIR`, or `srearena` under the user's state directory."""
-    override = os.environ.get("SREARENA_STATE_DIR")
-    if override:
-        return Path(override)
-    base = os.environ.get("XDG_STATE_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "state") / "srearena"
 
 
 def directory_of(name: str) -> Path:

@@ -8,9 +8,10 @@ import os
 import shutil
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 import click
+
+from srearena.paths import CONFIG_EXAMPLE, config_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +55,8 @@ def findings() -> list[Finding]:
     memory = _memory_gigabytes()
     result.append(Finding(f"{memory:.1f} GB of memory", memory >= 1, True, "an episode takes up to 0.4 GB"))
     result.append(Finding(f"{os.cpu_count()} cores", True, False, "`srearena run --parallel` uses them"))
-    result.append(
-        Finding("config.yml", Path("config.yml").is_file(), False, "only for real clusters; see config.yml.example")
-    )
+    configured = any(path.is_file() for path in config_files())
+    result.append(Finding("config.yml", configured, False, f"only for real clusters; see {CONFIG_EXAMPLE}"))
     return result
 
 

@@ -9,8 +9,10 @@ import click
 
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.results.comparison import as_document, compare
-from srearena.conductor.results.store import all_runs, find_run, read_trials, results_root, totals
-from srearena.conductor.trials.tables import columns, outcome_colour, stage_marks
+from srearena.conductor.results.store import all_runs, find_run, read_trials, totals
+from srearena.conductor.trials.tables import columns, stage_marks
+from srearena.paths import results_directory
+from srearena.utils.status import outcome_colour
 
 
 @click.command()
@@ -34,7 +36,7 @@ def _list(as_json: bool) -> None:
         click.echo(json.dumps([{"run": path.name, **figures} for path, figures in runs]))
         return
     if not runs:
-        click.echo(f"No results in {results_root()} yet: `srearena run ID --agent NAME` creates some.")
+        click.echo(f"No results in {results_directory()} yet: `srearena run ID --agent NAME` creates some.")
         return
     rows = [("RUN", "TRIALS", "PASSED")]
     rows += [(path.name, str(f["trials"]), str(f["outcomes"].get("pass", 0))) for path, f in runs]

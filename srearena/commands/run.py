@@ -14,18 +14,20 @@ import click
 from srearena.backends import backend_options, chosen_config
 from srearena.conductor.agent_process.isolation import AUTO, CHOICES, NONE
 from srearena.conductor.agents import agent_names, make_agent
-from srearena.conductor.episode.outcome import Limits, Outcome
+from srearena.conductor.episode.limits import Limits
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.problems.registry import ProblemRegistry
-from srearena.conductor.results.store import results_root, run_seed, totals
+from srearena.conductor.results.store import run_seed, totals
 from srearena.conductor.stages import in_order
 from srearena.conductor.trials.suite import Progress, Suite
-from srearena.conductor.trials.tables import LiveTable, outcome_colour
+from srearena.conductor.trials.tables import LiveTable
 from srearena.conductor.trials.trial import Trial
 from srearena.dotenv import environment
+from srearena.paths import results_directory
 from srearena.tracking.weights_and_biases import is_enabled as tracked
 from srearena.tracking.weights_and_biases import log_run
+from srearena.utils.status import Outcome, outcome_colour
 
 
 @click.command()
@@ -221,9 +223,9 @@ def _run_folder(name: str | None, fresh: bool, agent: str, identity: object) -> 
     """The folder of the run, by its name or by a hash of the command's arguments."""
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()[:8]
     base = name or f"{agent.replace(':', '.')}-{digest}"
-    folder = results_root() / base
+    folder = results_directory() / base
     number = 2
     while fresh and folder.exists():
-        folder, number = results_root() / f"{base}-{number}", number + 1
+        folder, number = results_directory() / f"{base}-{number}", number + 1
     folder.mkdir(parents=True, exist_ok=True)
     return folder

@@ -11,7 +11,7 @@ import click
 
 from srearena.backends import backend_options, chosen_config
 from srearena.conductor.conductor import Conductor
-from srearena.conductor.episode.outcome import Limits
+from srearena.conductor.episode.limits import Limits
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.results.store import drawn_seed

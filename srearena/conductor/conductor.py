@@ -20,14 +20,12 @@ from srearena.conductor.agent_process.isolation import EXTERNAL, NONE
 from srearena.conductor.agents import Agent
 from srearena.conductor.episode.environment import open_cluster
 from srearena.conductor.episode.episode import Episode
-from srearena.conductor.episode.outcome import Outcome
 from srearena.conductor.episode.preparation import Say
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.conductor.results.store import (
     folder_of,
-    results_root,
     trial_document,
     write_state,
     write_summary,
@@ -35,7 +33,9 @@ from srearena.conductor.results.store import (
 )
 from srearena.conductor.session import Session
 from srearena.dotenv import environment
+from srearena.paths import results_directory
 from srearena.tracking.otlp import export_result
+from srearena.utils.status import Outcome
 
 GRADING = "grading"
 """The progress message after the agent's last action."""
@@ -82,7 +82,7 @@ class Conductor:
         problem = self.problems.get_problem(problem_id, self.spec.variant)
         spec = replace(self.spec, stages=self.spec.stages or selection.stages, config=self.spec.backend)
         cluster = open_cluster(problem, spec, say=self._say)
-        self.session = Session((self._results or results_root()) / ".live")
+        self.session = Session((self._results or results_directory()) / ".live")
         try:
             self.episode = Episode(problem, cluster, spec, session=self.session, say=self._say)
             self.episode.prepare()
@@ -174,7 +174,7 @@ class Conductor:
 
     def finish(self, episode: Episode) -> dict[str, Any]:
         """Write the result. Only from here on files may name the problem."""
-        run = self._results or results_root() / episode.session.session_id
+        run = self._results or results_directory() / episode.session.session_id
         document = trial_document(
             episode,
             agent=self.agent_name,

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import orjson
 
+from srearena.paths import cache_directory
 from srearena.snapshots.errors import SnapshotError
 
 FORMAT = 7  # raise it when the columns of a table change, so that older files are not used
@@ -30,14 +31,6 @@ class CachedTable:
     path: Path
     rows: int
     oddities: tuple[str, ...]
-
-
-def default_directory() -> Path:
-    """`$SREARENA_CACHE`, or the user's cache directory."""
-    configured = os.environ.get("SREARENA_CACHE")
-    if configured:
-        return Path(configured)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "srearena"
 
 
 def file_stamps(sources: Sequence[Path]) -> tuple[tuple[str, int, int], ...]:
@@ -76,7 +69,7 @@ class Cache:
 
     def __init__(self, root: Path, directory: Path | None = None) -> None:
         digest = hashlib.blake2b(os.fsencode(root), digest_size=8).hexdigest()
-        self.directory = (directory or default_directory()) / "snapshots" / f"{root.name}-{digest}"
+        self.directory = (directory or cache_directory()) / "snapshots" / f"{root.name}-{digest}"
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
         except OSError as problem:

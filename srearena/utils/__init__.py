@@ -1,1 +1,1 @@
-"""Names that the original project exports from here."""
+"""What several layers use: marks of faults, actions of agents, the cache of replies, outcomes of trials."""

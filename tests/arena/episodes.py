@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from srearena.conductor.episode.episode import Episode
-from srearena.conductor.episode.outcome import Limits
+from srearena.conductor.episode.limits import Limits
 from srearena.conductor.episode.preparation import embedded_cluster
 from srearena.conductor.episode.spec import EpisodeSpec, Timeline
 from srearena.conductor.problems.base import Problem

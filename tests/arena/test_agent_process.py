@@ -17,7 +17,7 @@ from srearena import bubblewrap
 from srearena.cli import cli
 from srearena.conductor.agent_process.client import AgentProcess
 from srearena.conductor.agent_process.isolation import agent_variables
-from srearena.conductor.episode.outcome import Limits
+from srearena.conductor.episode.limits import Limits
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.trials.trial import Trial, perform

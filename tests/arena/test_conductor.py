@@ -17,7 +17,7 @@ from clients.nothing import NothingAgent
 from clients.scripted import ScriptedAgent, actions_in
 from srearena.commands.regrade import command as regrade_command
 from srearena.conductor import Conductor, EpisodeSpec
-from srearena.conductor.episode.outcome import Limits
+from srearena.conductor.episode.limits import Limits
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.results.store import GRADER
 from srearena.session import read_session

@@ -17,7 +17,7 @@ from srearena.config import Config, ConfigError, TelemetryConfig, load_config
 from srearena.service.kubernetes import Kubernetes
 from tests.arena.episodes import shop_problem
 
-EXAMPLE = Path(__file__).parents[2] / "config.yml.example"
+EXAMPLE = Path(__file__).parents[2] / "srearena" / "config.yml.example"
 
 
 def test_without_a_configuration_clusters_are_embedded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from srearena.conductor.actions import command_line, kubectl_process
 from srearena.conductor.actions.filters import FILTERS
 from srearena.conductor.actions.time_limit import TimeLimit
 from srearena.conductor.episode.episode import Episode
-from srearena.conductor.episode.outcome import Limits
+from srearena.conductor.episode.limits import Limits
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import BadAction
 from srearena.conductor.problems.target_port import TargetPort

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from srearena.commands.problems import command as problems_command
 from srearena.commands.results import command as results_command
-from srearena.conductor.episode.outcome import Limits
+from srearena.conductor.episode.limits import Limits
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.problems.scheduling import ScalePodZero
 from srearena.conductor.results.comparison import compare

@@ -20,11 +20,11 @@ import pytest
 from itbench_evaluations import EvaluationRequest, Options, Policy, TruthView, evaluate, load_truths, read_value
 from itbench_evaluations.grading import prepare
 from itbench_evaluations.judge import rubric
-from itbench_evaluations.judge.cache import ReplyCache
 from itbench_evaluations.judge.client import JudgeClient
 from itbench_evaluations.judge.panel import Panel, lower_median
 from itbench_evaluations.judge.settings import JudgeSettings, environment, read_dotenv
 from srearena.llm.pacing import Pace, backoff, retry_after
+from srearena.utils.cache import ReplyCache
 
 from .judge_server import ScriptedJudge, fenced, serving
 from .samples import SHOP, answer, itbench_eval, write_trial

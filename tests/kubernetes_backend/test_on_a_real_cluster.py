@@ -36,7 +36,7 @@ from srearena.conductor.shared_cluster.telemetry import NAMESPACE as OBSERVE
 from srearena.conductor.shared_cluster.telemetry import stack
 from srearena.conductor.stages import USUAL
 from srearena.conductor.validity.player import run_script
-from srearena.config import Config, TelemetryConfig
+from srearena.config import Config, LogShipper, TelemetryConfig
 from srearena.generators.fault.steps import workers
 from srearena.generators.fault.testbed import Testbed
 from srearena.service.apps import all_applications, find_application
@@ -198,11 +198,12 @@ def untouched(before: Baseline) -> bool:
         return before.differences(take_inventory(api)) == []
 
 
-@pytest.mark.parametrize("name", [app.name for app in all_applications()] + ["telemetry"])
+@pytest.mark.parametrize("name", [app.name for app in all_applications()] + ["alloy", "filebeat"])
 def test_a_real_server_takes_every_manifest(name: str) -> None:
     """A dry run: the server validates each object as if it were applied, with all its admission plug-ins."""
-    manifests = stack() if name == "telemetry" else find_application(name).manifests
-    namespaces = {OBSERVE} if name == "telemetry" else {*find_application(name).namespaces}
+    shipper: LogShipper | None = "alloy" if name == "alloy" else "filebeat" if name == "filebeat" else None
+    manifests = stack(shipper) if shipper else find_application(name).manifests
+    namespaces = {OBSERVE} if shipper else {*find_application(name).namespaces}
     defined = {m.obj["spec"]["group"] for m in manifests if m.kind == "CustomResourceDefinition"}
     shared = shared_cluster(*namespaces)
     before = shared.ledger.inventory

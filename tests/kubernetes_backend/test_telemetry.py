@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 from collections.abc import Iterator
+from typing import get_args
 from urllib.parse import urlsplit
 
 import httpx
@@ -14,6 +15,7 @@ from srearena.conductor.shared_cluster import Needs
 from srearena.conductor.shared_cluster.forwarding import Forwarding, Target
 from srearena.conductor.shared_cluster.preflight import check_capacity
 from srearena.conductor.shared_cluster.telemetry import NAMESPACE, PORTS, discover, stack
+from srearena.config import LogShipper
 from srearena.service.kubernetes import Kubernetes, Obj
 from tests.kubernetes_backend.test_leaving import shared_cluster
 
@@ -90,11 +92,13 @@ def test_what_is_not_offered_is_said(served: Forwarding) -> None:
     assert ask(served, "/gone/")[0] >= 400
 
 
-def test_the_server_takes_every_manifest(theirs: Cluster, api: Kubernetes) -> None:
+@pytest.mark.parametrize("shipper", get_args(LogShipper))
+def test_the_server_takes_every_manifest(theirs: Cluster, api: Kubernetes, shipper: LogShipper) -> None:
     shared = shared_cluster(theirs, NAMESPACE)
     try:
-        check_capacity(shared.inner.context, api, Needs((), tuple(stack())))
-        shared.observe(("shop",))
+        check_capacity(shared.inner.context, api, Needs((), tuple(stack(shipper))))
+        shared.observe(("shop",), shipper)
+        assert api.find("clusterroles", f"observe-{shipper}")
         found = discover(api, ())
         assert {what: target.port for what, target in found.items()} == {
             what: port for what, port in PORTS.items() if what != "alertmanager"

@@ -28,7 +28,7 @@ PLANTED = {
         ("srearena/unlisted/__init__.py", ""),
     ],
     "Inside the conductor, packages import only from layers below": [
-        ("srearena/conductor/oracles/planted.py", "import srearena.conductor.episode.outcome"),
+        ("srearena/conductor/oracles/planted.py", "import srearena.conductor.episode.limits"),
         ("srearena/conductor/episode/planted.py", "import srearena.conductor.trials.trial"),
         ("srearena/conductor/unlisted.py", ""),
     ],

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from srearena.conductor.episode.episode import Episode
-from srearena.conductor.episode.outcome import Limits
+from srearena.conductor.episode.limits import Limits
 from srearena.conductor.problems.scheduling import ScalePodZero
 from srearena.conductor.serving.http_api import EpisodeApp, serve
 from srearena.coroutines import close_loop

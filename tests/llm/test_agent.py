@@ -13,7 +13,7 @@ import pytest
 from clients.llm import LlmAgent, Settings
 from srearena.conductor import Conductor, EpisodeSpec
 from srearena.conductor.agents import make_agent
-from srearena.conductor.episode.outcome import Limits
+from srearena.conductor.episode.limits import Limits
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.session import read_session
 from srearena.conductor.stages import USUAL

@@ -24,7 +24,7 @@ from srearena.llm.client import CallStats
 from srearena.llm.messages import Message, ModelRequest, Reply, Tool
 from tests.llm.model_server import TOKENS_IN, Turn, call, results_in, serving
 
-EXAMPLE = Path(__file__).parents[2] / "litellm_config.yaml.example"
+EXAMPLE = Path(__file__).parents[2] / "litellm_config.yaml"
 NAMES = [model["model_name"] for model in yaml.safe_load(EXAMPLE.read_text())["model_list"]]
 TOOL = Tool("kubectl", "runs kubectl", {"type": "object", "properties": {"arguments": {"type": "string"}}})
 KEY = "key-4711"

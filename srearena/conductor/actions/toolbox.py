@@ -6,7 +6,6 @@ Every answer is bounded; a truncated answer says how to see more.
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,21 +20,11 @@ from srearena.conductor.actions.time_limit import TimeLimit
 from srearena.conductor.errors import BadAction
 from srearena.service.errors import ServiceError
 from srearena.service.kubernetes import Kubernetes
+from srearena.service.telemetry import PodLogs
+from srearena.utils.actions import action, actions_of, bounded, describe
 
-LONGEST_ANSWER = 20_000
 _LONGEST_WAIT = 600.0
 _WAIT_PART = 30.0
-_ACTIONS = ("get_logs", "get_metrics", "get_traces", "get_alerts", "analyse", "exec_shell", "kubectl", "wait", "submit")
-
-
-def bounded(text: str, limit: int = LONGEST_ANSWER) -> str:
-    """The beginning and the end of a long text, with a note on what is omitted."""
-    if len(text) <= limit:
-        return text
-    half = limit // 2
-    left_out = len(text) - 2 * half
-    note = f"\n... {left_out} characters left out: narrow it with a selector, --tail, -o, grep or head ...\n"
-    return text[:half] + note + text[-half:]
 
 
 class Toolbox:
@@ -45,6 +34,7 @@ class Toolbox:
         self._cluster = cluster
         self._namespace = namespace
         self._kubernetes = Kubernetes(kubeconfig)
+        self._logs = PodLogs(self._kubernetes)
         self._telemetry = Telemetry(cluster)
         self._analysis = Analysis(cluster, kubeconfig)
         self._process = KubectlProcess(kubeconfig)
@@ -64,17 +54,12 @@ class Toolbox:
 
     @staticmethod
     def names() -> tuple[str, ...]:
-        return _ACTIONS
+        return tuple(actions_of(Toolbox))
 
     @classmethod
     def descriptions(cls) -> dict[str, str]:
         """The signature and docstring of each action, for the agent."""
-        descriptions = {}
-        for name in _ACTIONS:
-            function = getattr(cls, name)
-            signature = str(inspect.signature(function)).replace("self, ", "").replace("(self)", "()")
-            descriptions[name] = f"{name}{signature.partition(' ->')[0]}\n{inspect.getdoc(function)}"
-        return descriptions
+        return {name: describe(function) for name, function in actions_of(cls).items()}
 
     def perform(self, call: Call) -> str:
         """Perform a call; BadAction where its arguments are wrong or it fails."""
@@ -92,53 +77,30 @@ class Toolbox:
 
     # The actions
 
+    @action
     def get_logs(self, namespace: str, service: str, tail: int = 200) -> str:
         """The last lines that the pods of a service, or one pod, have written, also before their latest restart."""
         _texts(namespace=namespace, service=service)
-        lines: list[str] = []
-        pods = [
-            pod
-            for pod in self._kubernetes.list("pods", namespace)
-            if pod["metadata"]["name"] == service
-            or re.match(rf"{re.escape(service)}(-[a-z0-9]+)+$", pod["metadata"]["name"])
-            or service in (pod["metadata"].get("labels") or {}).values()
-        ]
-        if not pods:
-            return f"no pod in {namespace} belongs to {service}"
-        for pod in pods:
-            self._limit.check()
-            name = pod["metadata"]["name"]
-            statuses = (pod.get("status") or {}).get("containerStatuses") or ()
-            for status in statuses:
-                for previous in (True, False) if status.get("restartCount") else (False,):
-                    mark = " (before its restart)" if previous else ""
-                    lines.append(f"==> {name}/{status['name']}{mark} <==")
-                    try:
-                        lines.append(
-                            self._kubernetes.logs(
-                                name, namespace, container=status["name"], previous=previous, tail=max(1, int(tail))
-                            ).rstrip()
-                        )
-                    except ServiceError as problem:
-                        lines.append(str(problem))
-            if not statuses:
-                lines.append(f"==> {name}: nothing has run yet <==")
-        return "\n".join(lines)
+        return self._logs.of_service(namespace, service, max(1, int(tail)), self._limit.check)
 
+    @action
     def get_metrics(self, query: str, minutes: float = 0) -> str:
         """What Prometheus answers to a PromQL query: now, or over the last so many minutes."""
         _texts(query=query)
         return self._telemetry.query(query, float(minutes))
 
+    @action
     def get_traces(self, service: str = "", minutes: float = 10, limit: int = 5) -> str:
         """Recent traces through a service, as trees of calls; without a service, the names of those that have some."""
         _texts(service=service)
         return self._telemetry.traces(service, float(minutes), int(limit))
 
+    @action
     def get_alerts(self) -> str:
         """The alerts that are firing or pending now."""
         return self._telemetry.alerts()
 
+    @action
     def analyse(self, tool: str = "", arguments: Any = None) -> str:
         """Ask a diagnostic tool over objects, events, metrics, logs and traces together; without one, which there are.
 
@@ -149,6 +111,7 @@ class Toolbox:
             raise BadAction("analyse takes a tool's arguments as a dictionary")
         return self._analysis.call(tool, arguments or {})
 
+    @action
     def exec_shell(self, command: str) -> str:
         """Run a command line: kubectl, joined by ; or &&, piped into grep, head, tail, sort, uniq, wc, cut, tr.
 
@@ -157,12 +120,14 @@ class Toolbox:
         _texts(command=command)
         return command_line.run(command, self._run_kubectl, self._wait, self._limit)
 
+    @action
     def kubectl(self, arguments: str) -> str:
         """Run one kubectl command, for example kubectl("get pods --all-namespaces")."""
         _texts(arguments=arguments)
         text = arguments.strip()
         return self.exec_shell(text if text.startswith("kubectl ") else f"kubectl {text}")
 
+    @action
     def wait(self, seconds: float) -> str:
         """Let time pass in the system, up to ten minutes at once; it costs you that time, but no more."""
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= _LONGEST_WAIT:
@@ -170,6 +135,7 @@ class Toolbox:
         self._wait(float(seconds))
         return f"{seconds:g} seconds have passed"
 
+    @action
     def submit(self, solution: Any = None, stage: str | int | None = None) -> str:
         """Answer the question of the present stage. There is one submission per stage.
 

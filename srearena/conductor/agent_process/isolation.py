@@ -29,8 +29,8 @@ from typing import Any
 from srearena import bubblewrap
 from srearena.conductor.agents import ENTRY_POINTS
 from srearena.conductor.errors import ArenaError
-from srearena.conductor.results.store import results_root
 from srearena.interpreters import python_module
+from srearena.paths import results_directory
 
 BUBBLEWRAP, USER, PROCESS = "bubblewrap", "user", "process"
 NONE = "none"
@@ -208,7 +208,7 @@ def _programs() -> Iterator[Path]:
 
 def _results_inside(exposed: Iterable[Path]) -> Iterator[Path]:
     """Folders of the harness that lie inside exposed ones."""
-    root = results_root().absolute()
+    root = results_directory().absolute()
     if root.is_dir() and any(root.is_relative_to(path) for path in exposed):
         yield root
 

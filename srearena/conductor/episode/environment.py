@@ -65,7 +65,7 @@ def real_cluster(
     manifests = [m for app in applications for m in app.manifests]
     if telemetry is None:
         namespaces.append(OBSERVE)
-        manifests += stack()
+        manifests += stack(config.log_shipper)
     try:
         shared = open_shared_cluster(cluster, Needs(tuple(namespaces), tuple(manifests)), config, say)
     except BaseException:
@@ -74,7 +74,7 @@ def real_cluster(
     if telemetry is None:
         say("installing telemetry")
         try:
-            shared.observe(names)
+            shared.observe(names, config.log_shipper)
         except BaseException:
             shared.close()
             raise

@@ -21,8 +21,8 @@ from srearena.conductor.actions.parsing import Call, parse
 from srearena.conductor.actions.toolbox import Toolbox
 from srearena.conductor.episode.agent_access import access_to, freeze, grant, revoke
 from srearena.conductor.episode.freeze import Freeze
+from srearena.conductor.episode.limits import Usage
 from srearena.conductor.episode.noise import Noise
-from srearena.conductor.episode.outcome import LimitReached, Outcome, Usage
 from srearena.conductor.episode.preparation import Preparation, Say, TimedCluster
 from srearena.conductor.episode.recovery import Recovery, measure_recovery
 from srearena.conductor.episode.spec import EpisodeSpec
@@ -35,6 +35,7 @@ from srearena.conductor.problems.base import Problem
 from srearena.conductor.session import Session
 from srearena.conductor.stages import STAGES, public_name, select_stages
 from srearena.errors import SreArenaError
+from srearena.utils.status import LimitReached, Outcome
 
 _LARGEST_SUBMISSION = 65_536
 

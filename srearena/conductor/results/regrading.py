@@ -12,13 +12,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from srearena.conductor.episode.outcome import Outcome
 from srearena.conductor.errors import ArenaError, BadSubmission
 from srearena.conductor.grading.stored_state import STATE, restore_state
 from srearena.conductor.oracles.base import Verdict
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.conductor.results.store import GRADER, folder_of, write_trial
+from srearena.utils.status import Outcome
 
 _NEEDS_THE_CLUSTER = ("mitigation",)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -21,6 +20,7 @@ from srearena.conductor.episode.episode import Episode
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.grading.stored_state import STATE
 from srearena.conductor.stages import STAGES
+from srearena.paths import results_directory
 
 SCHEMA = "srearena.trial/1"
 GRADER = "2"
@@ -45,11 +45,6 @@ _COLUMNS = (
     "harmful_collateral",
     "reason",
 )
-
-
-def results_root() -> Path:
-    """The folder `SREARENA_RESULTS`, or `data/results` in the working directory."""
-    return Path(os.environ.get("SREARENA_RESULTS") or Path("data") / "results")
 
 
 def trial_document(
@@ -182,11 +177,11 @@ def write_summary(run: Path, documents: Iterable[dict[str, Any]]) -> Path:
 
 def find_run(name: str) -> Path:
     """Find the folder of a run by name or path; ArenaError where there is none."""
-    for path in (Path(name), results_root() / name):
+    for path in (Path(name), results_directory() / name):
         if (path / "trials").is_dir():
             return path
     names = ", ".join(path.name for path in all_runs()) or "none yet"
-    raise ArenaError(f"there is no run {name!r} (runs in {results_root()}: {names})")
+    raise ArenaError(f"there is no run {name!r} (runs in {results_directory()}: {names})")
 
 
 def run_seed(run: Path) -> int:
@@ -209,7 +204,7 @@ def drawn_seed() -> int:
 
 
 def all_runs() -> list[Path]:
-    root = results_root()
+    root = results_directory()
     runs = [path for path in root.iterdir() if (path / "trials").is_dir()] if root.is_dir() else []
     return sorted(runs, key=lambda path: path.stat().st_mtime)
 

@@ -16,7 +16,7 @@ from srearena.conductor.actions.parsing import parse
 from srearena.conductor.actions.toolbox import Toolbox
 from srearena.conductor.conductor import Conductor
 from srearena.conductor.episode.episode import Episode
-from srearena.conductor.episode.outcome import Limits
+from srearena.conductor.episode.limits import Limits
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ArenaError, BadAction
 from srearena.config import Config

@@ -22,7 +22,7 @@ from srearena.conductor.shared_cluster.recording_proxy import RecordingProxy
 from srearena.conductor.shared_cluster.restoration import restore
 from srearena.conductor.shared_cluster.telemetry import NAMESPACE as OBSERVE
 from srearena.conductor.shared_cluster.telemetry import discover, endpoints_of, install
-from srearena.config import Config
+from srearena.config import Config, LogShipper
 from srearena.service.kubeconfig import read_kubeconfig
 from srearena.service.kubernetes import Kubernetes
 from srearena.service.transport import is_direct
@@ -94,10 +94,10 @@ class SharedCluster(DelegatingCluster[KubernetesCluster]):
     def nodes(self) -> NodeAccess:
         return _RecordedNodeAccess(self)
 
-    def observe(self, namespaces: Sequence[str]) -> None:
+    def observe(self, namespaces: Sequence[str], shipper: LogShipper = "alloy") -> None:
         """Install telemetry for applications in these namespaces; its Services are looked up on first use."""
         with Kubernetes.of(self) as api:
-            install(self, api)
+            install(self, api, shipper)
         self._observed_namespaces = tuple(namespaces)
 
     @property

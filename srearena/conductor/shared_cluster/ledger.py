@@ -16,10 +16,11 @@ from secrets import token_hex
 from typing import Any
 
 from srearena.cluster.base import ClusterError
-from srearena.cluster.registry import is_alive, state_directory
+from srearena.cluster.registry import is_alive
 from srearena.conductor.grading.baseline import Baseline
 from srearena.conductor.shared_cluster.inventory import as_document, from_document
 from srearena.conductor.shared_cluster.journal import Journal
+from srearena.paths import state_directory
 
 
 @dataclass(frozen=True, slots=True)

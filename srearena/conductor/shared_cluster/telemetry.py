@@ -8,23 +8,25 @@ telemetry does not respond yet.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from srearena.cluster import alert_rules
 from srearena.cluster.base import Cluster, TelemetryEndpoints
-from srearena.cluster.kubernetes import observe
 from srearena.conductor.shared_cluster.forwarding import Forwarding, Target
+from srearena.config import LogShipper
+from srearena.paths import OBSERVER
 from srearena.service.deployment import apply_all
 from srearena.service.kubernetes import Kubernetes, Obj
 from srearena.service.manifests import Manifest, in_order, read_manifests
 
 NAMESPACE = "observe"
-_MANIFESTS = Path(observe.__file__).parent
+_PROGRAMS = ("prometheus", "loki", "jaeger")
+_SHIPPERS: dict[LogShipper, tuple[str, ...]] = {"alloy": ("alloy",), "filebeat": ("filebeat", "logstash")}
+"""Folders of manifests in `srearena/observer/`."""
 PORTS = {"prometheus": 9090, "loki": 3100, "jaeger": 16686, "alertmanager": 9093}
 """The backends to discover, and the Service port that identifies each."""
 
 
-def stack() -> list[Manifest]:
+def stack(shipper: LogShipper = "alloy") -> list[Manifest]:
     """The manifests to install, in order."""
     rules: Obj = {
         "apiVersion": "v1",
@@ -32,12 +34,13 @@ def stack() -> list[Manifest]:
         "metadata": {"name": "prometheus-rules", "namespace": NAMESPACE},
         "data": alert_rules.rule_files(),
     }
-    return in_order([*read_manifests(_MANIFESTS), Manifest(alert_rules.DIRECTORY, 1, rules)])
+    manifests = [m for name in (*_PROGRAMS, *_SHIPPERS[shipper]) for m in read_manifests(OBSERVER / name)]
+    return in_order([*manifests, Manifest(alert_rules.DIRECTORY, 1, rules)])
 
 
-def install(cluster: Cluster, api: Kubernetes) -> None:
+def install(cluster: Cluster, api: Kubernetes, shipper: LogShipper) -> None:
     """Apply the manifests, without waiting for the pods."""
-    apply_all(cluster, api, NAMESPACE, stack())
+    apply_all(cluster, api, NAMESPACE, stack(shipper))
 
 
 def discover(api: Kubernetes, namespaces: Iterable[str]) -> dict[str, Target]:

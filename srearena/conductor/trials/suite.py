@@ -18,11 +18,11 @@ from time import monotonic
 from typing import Any
 
 from srearena.conductor.conductor import GRADING
-from srearena.conductor.episode.outcome import Outcome
 from srearena.conductor.results.store import read_trials, write_summary, write_trial
 from srearena.conductor.trials.shared_budget import SharedBudget
 from srearena.conductor.trials.trial import AGENT_WORKS, Trial
 from srearena.interpreters import python_module
+from srearena.utils.status import Outcome
 
 _STOP_SECONDS = 10.0
 _OVERTIME = 60.0

@@ -13,13 +13,9 @@ from typing import IO, Any
 import click
 
 from srearena.conductor.trials.suite import Progress
+from srearena.utils.status import outcome_colour
 
-_COLOURS = {"pass": "green", "fail": "red", "environment error": "magenta"}
 _MOST_ROWS = 40
-
-
-def outcome_colour(outcome: str) -> str:
-    return _COLOURS.get(outcome, "yellow")
 
 
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -12,11 +12,11 @@ from srearena.conductor.agent_process.client import AgentProcess
 from srearena.conductor.agent_process.isolation import AUTO, EXTERNAL, NONE
 from srearena.conductor.agents import Agent, make_agent
 from srearena.conductor.conductor import Conductor
-from srearena.conductor.episode.outcome import Outcome
 from srearena.conductor.episode.preparation import Say
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.results.store import failed_document, folder_of, write_traceback, write_trial
 from srearena.errors import SreArenaError
+from srearena.utils.status import Outcome
 
 AGENT_WORKS = "the agent works"
 """The progress message of a trial whose agent has started."""

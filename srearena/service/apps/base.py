@@ -2,7 +2,7 @@
 
     class MyApp(Application):
         def __init__(self) -> None:
-            super().__init__("metadata.json")
+            super().__init__("my-app.json")
 
 It is independent of the kind of cluster it is deployed on: it gets a `Cluster`, with a kubeconfig and control over
 time. Every field of the metadata is shown to the agent, except `Helm Config`.
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from srearena.cluster import Cluster
+from srearena.paths import METADATA
 from srearena.service.deployment import apply_all, remove_all
 from srearena.service.errors import ApplicationError, NotReady, TimedOut
 from srearena.service.frontend import Frontend, Objectives
@@ -28,8 +29,6 @@ from srearena.service.readiness import not_ready
 from srearena.service.waiting import wait_until
 from srearena.service.workload import Workload, make_workload, read_settings
 
-METADATA = Path(__file__).parent.parent / "metadata"
-"""The folder for metadata files that are not in their application's folder."""
 _HIDDEN = "Helm Config"
 
 
@@ -164,9 +163,10 @@ class Application:
             return Path.cwd()
 
     def _folder(self) -> Path:
-        """The folder of its manifests: that of the metadata, or that of the class."""
+        """The folder of its manifests: that of the metadata, the one with its name beside the class, or the class's."""
         beside = self.metadata_path.resolve().parent
-        places = (beside, self._home() / self.metadata_path.stem, self._home())
+        names = (self.metadata_path.stem, self.metadata_path.stem.replace("-", "_"))
+        places = (beside, *(self._home() / name for name in names), self._home())
         has_files = (place for place in places if (place / "manifests").is_dir() or (place / "model.yaml").is_file())
         return next(has_files, beside)
 

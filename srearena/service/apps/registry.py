@@ -1,6 +1,8 @@
 """The registry of applications: built-in folders, installed packages, and folders of the user.
 
-An application is a folder with a `metadata.json`; a class in it (`__init__.py`, or `app.py`) is optional. Packages add
+A built-in application is a folder here with manifests and a JSON file of the same name in `paths.METADATA`; one of a
+user is a folder with a `metadata.json`. A class in it (`__init__.py`, or `app.py`) is optional, and a built-in one may
+also be a module beside its folder (`hotelres.py`). Packages add
 applications with the entry-point group `srearena.applications` (a class), users with `SREARENA_APPS`, a list of folders
 that are applications or contain some. A broken application of a package or user warns; a broken built-in one raises.
 """
@@ -14,13 +16,15 @@ import sys
 import warnings
 from collections.abc import Iterator
 from difflib import get_close_matches
+from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 
 from srearena.errors import SreArenaError
-from srearena.service.apps.base import METADATA, Application
+from srearena.paths import METADATA
+from srearena.service.apps.base import Application
 from srearena.service.errors import ApplicationError
 
 ENTRY_POINTS = "srearena.applications"
@@ -43,7 +47,7 @@ def find_application(name: str) -> Application:
         return load_folder(Path(name))
     normalised = _normalised(name)
     folder = _FOLDER / normalised.replace("-", "_")
-    if not os.environ.get(VARIABLE) and (folder / "metadata.json").is_file():
+    if not os.environ.get(VARIABLE) and _metadata_of(folder) is not None:
         return load_folder(folder)
     applications = all_applications()
     for application in applications:
@@ -66,19 +70,40 @@ def load_folder(folder: Path) -> Application:
     """Load the application in a folder: its own class, or the base class."""
     module = _module(folder)
     kind = _class_in(module) if module is not None else None
+    kind = kind or _classes_beside_folders().get(folder.resolve())
     if kind is not None:
         return kind()
-    return Application(folder / "metadata.json")
+    return Application(_metadata_of(folder) or folder / "metadata.json")
+
+
+def _metadata_of(folder: Path) -> Path | None:
+    """The metadata file of an application's folder."""
+    inside = folder / "metadata.json"
+    if inside.is_file():
+        return inside
+    named = METADATA / f"{folder.name.replace('_', '-')}.json"
+    return named if folder.parent == _FOLDER and folder.is_dir() and named.is_file() else None
+
+
+@cache
+def _classes_beside_folders() -> dict[Path, type[Application]]:
+    """The classes in modules of this package, by the folder of the application."""
+    classes: dict[Path, type[Application]] = {}
+    for file in sorted(_FOLDER.glob("*.py")):
+        if file.stem not in _NOT_APPLICATIONS and not file.stem.startswith("_"):
+            kind = _class_in(import_module(f"{__package__}.{file.stem}"))
+            if kind is not None:
+                classes[kind().folder.resolve()] = kind
+    return classes
 
 
 def _built_in() -> Iterator[Application]:
-    for entry in sorted(_FOLDER.iterdir()):
-        if (entry / "metadata.json").is_file():
-            yield load_folder(entry)
-        elif entry.suffix == ".py" and entry.stem not in _NOT_APPLICATIONS and not entry.stem.startswith("_"):
-            kind = _class_in(import_module(f"{__package__}.{entry.stem}"))
-            if kind is not None:
-                yield kind()
+    folders = [entry for entry in sorted(_FOLDER.iterdir()) if _metadata_of(entry) is not None]
+    for folder in folders:
+        yield load_folder(folder)
+    for place, kind in _classes_beside_folders().items():
+        if place not in folders:
+            yield kind()
     for path in sorted(METADATA.glob("*.json")):
         if not (_FOLDER / path.stem.replace("-", "_")).is_dir():
             yield Application(path)

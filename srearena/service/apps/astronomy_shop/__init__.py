@@ -9,7 +9,7 @@ from srearena.service.journeys import Journey
 
 class AstronomyShop(Application):
     def __init__(self) -> None:
-        super().__init__("metadata.json")
+        super().__init__("astronomy-shop.json")
 
     @property
     def journeys(self) -> tuple[Journey, ...]:

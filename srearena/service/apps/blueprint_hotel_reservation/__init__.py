@@ -7,4 +7,4 @@ from srearena.service.apps.base import Application
 
 class BlueprintHotelReservation(Application):
     def __init__(self) -> None:
-        super().__init__("metadata.json")
+        super().__init__("blueprint-hotel-reservation.json")

@@ -12,7 +12,7 @@ _CLUSTERS = "tidbclusters.pingcap.com"
 
 class FleetCast(Application):
     def __init__(self) -> None:
-        super().__init__("metadata.json")
+        super().__init__("fleetcast.json")
 
     @property
     def journeys(self) -> tuple[Journey, ...]:

@@ -10,4 +10,4 @@ from srearena.service.apps.base import Application
 
 class OnlineBoutique(Application):
     def __init__(self) -> None:
-        super().__init__("metadata.json")
+        super().__init__("online-boutique.json")

@@ -14,7 +14,7 @@ TLS_SECRET = "mongodb-tls"
 
 class SocialNetwork(Application):
     def __init__(self) -> None:
-        super().__init__("metadata.json")
+        super().__init__("social-network.json")
 
     @property
     def journeys(self) -> tuple[Journey, ...]:

@@ -14,7 +14,7 @@ _FOUNDATION_SECONDS = 900.0
 
 class TrainTicket(Application):
     def __init__(self) -> None:
-        super().__init__("metadata.json")
+        super().__init__("train-ticket.json")
 
     def deploy(self, cluster: Cluster) -> None:
         """Deploy databases, registry and queues first, and the services when these are ready."""

@@ -1,4 +1,4 @@
-"""A cache of the judge's replies by content: judging again is free, and a stopped run continues.
+"""The cache of models' replies by content: asking again is free, and a stopped run continues.
 
 The key covers everything that determines a reply (model, messages, schema, sample number) and nothing else. It does not
 include the endpoint, so a replay needs none. There is one file per reply, written atomically.
@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from itbench_evaluations.errors import InputError
+from srearena.errors import InputError
 
 FORMAT = 1
 
@@ -61,9 +61,7 @@ class ReplyCache:
             draft.write_text(json.dumps(stored, ensure_ascii=False, indent=1), encoding="utf-8")
             draft.replace(file)
         except OSError as problem:
-            raise InputError(
-                f"cannot write the judge cache {file}: {problem}; use --cache-dir or --no-cache"
-            ) from problem
+            raise InputError(f"cannot write the cache {file}: {problem}; use --cache-dir or --no-cache") from problem
 
     def drop(self, key: str) -> None:
         self._memory.pop(key, None)

@@ -1,28 +1,11 @@
-"""Outcomes, limits and usage of a trial. Every trial ends in exactly one outcome."""
+"""Limits and usage of a trial."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from typing import Any
 
-
-class Outcome(StrEnum):
-    PASS = "pass"
-    FAIL = "fail"
-    AGENT_ERROR = "agent error"
-    ENVIRONMENT_ERROR = "environment error"
-    TIMEOUT = "timeout"
-    BUDGET = "budget"
-    INVALID_SUBMISSION = "invalid submission"
-
-
-class LimitReached(Exception):
-    """A limit of the trial is reached; `outcome` is how the trial ends."""
-
-    def __init__(self, outcome: Outcome, reason: str) -> None:
-        super().__init__(reason)
-        self.outcome = outcome
+from srearena.utils.status import LimitReached, Outcome
 
 
 @dataclass(slots=True)

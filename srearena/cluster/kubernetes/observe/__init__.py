@@ -1,1 +1,0 @@
-"""Manifests of the telemetry that is installed on a real cluster which has none; see `docs/kubernetes-backend.md`."""
