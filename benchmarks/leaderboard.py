@@ -24,14 +24,14 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "website")]
 
 from site_results import make_results  # noqa: E402
 
-from itbench_leaderboard import aggregation  # noqa: E402
-from itbench_leaderboard.configuration import load  # noqa: E402
+from itbench_leaderboard import results  # noqa: E402
+from itbench_leaderboard.config import load  # noqa: E402
 from itbench_leaderboard.executors.local import Local  # noqa: E402
 from itbench_leaderboard.incidents import find  # noqa: E402
 from itbench_leaderboard.jobs import Job  # noqa: E402
 from itbench_leaderboard.judging import Judge  # noqa: E402
 from itbench_leaderboard.outcomes import Outcome, Report  # noqa: E402
-from itbench_leaderboard.runs import run_of  # noqa: E402
+from itbench_leaderboard.runner import run_of  # noqa: E402
 from tests.leaderboard.incidents import make_snapshots, write_configuration  # noqa: E402
 from website.building import build  # noqa: E402
 
@@ -79,7 +79,7 @@ def summing_up(place: Path) -> None:
                 run.end(attempt, Report(Outcome.ANSWERED, seconds=1.0))
                 run.store_verdict(judge.verdict(run, incident, agent))
     began, worked = time.perf_counter(), time.process_time()
-    aggregation.aggregate(config.leaderboard_dir, config.named_agents(), incidents, runs=4, k=3)
+    results.aggregate(config.leaderboard_dir, config.named_agents(), incidents, runs=4, k=3)
     wall, processor = time.perf_counter() - began, time.process_time() - worked
     print(f"{5 * len(incidents) * 4} runs summed up  wall {wall:.2f} s, processor {processor:.2f} s")
 

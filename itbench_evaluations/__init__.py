@@ -6,10 +6,10 @@ compare           two agents on the same incidents
 """
 
 import srearena  # noqa: F401 - first: it takes the working directory off the module path
+from itbench_evaluations.agent import EvaluationRequest, evaluate
 from itbench_evaluations.agent_output import AgentOutput
 from itbench_evaluations.comparison import compare
 from itbench_evaluations.errors import EvaluationError, InputError, JudgeError
-from itbench_evaluations.evaluation import EvaluationRequest, evaluate
 from itbench_evaluations.grading import Grade, Options, TruthView, grade_diagnosis
 from itbench_evaluations.matching import Matcher, Policy
 from itbench_evaluations.reference import reference_answer

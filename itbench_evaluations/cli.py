@@ -18,10 +18,10 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from itbench_evaluations import estimates, results
+from itbench_evaluations.agent import Evaluation, EvaluationRequest, evaluate
 from itbench_evaluations.comparison import compare, trials_of
 from itbench_evaluations.criteria import CRITERIA, HEADLINE, METRICS, select
 from itbench_evaluations.errors import InputError
-from itbench_evaluations.evaluation import Evaluation, EvaluationRequest, evaluate
 from itbench_evaluations.grading import INFRASTRUCTURE, Options
 from itbench_evaluations.judge.settings import DEFAULT_BASE_URL, JudgeSettings, environment, is_configured
 from itbench_evaluations.lint import lint_path

@@ -14,20 +14,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from itbench_leaderboard import aggregation, connection, timelines
-from itbench_leaderboard.configuration import AgentTable, Configuration
+from itbench_leaderboard import connection, results, timelines
+from itbench_leaderboard.config import AgentTable, Configuration
 from itbench_leaderboard.errors import Busy, ConfigurationError
 from itbench_leaderboard.executors.base import Executor
 from itbench_leaderboard.files import read_json, write_json
 from itbench_leaderboard.incidents import Incident
 from itbench_leaderboard.jobs import Job
 from itbench_leaderboard.judging import Judge, needs_verdict
-from itbench_leaderboard.outcomes import Outcome
+from itbench_leaderboard.outcomes import RETRIED, Outcome
 from itbench_leaderboard.progress import Progress
-from itbench_leaderboard.runs import Run, run_of
+from itbench_leaderboard.runner import Run, run_of
 from srearena.conductor.results.store import run_seed
 
 Say = Callable[[str], None]
+_SET_ASIDE = ".earlier"
+"""The folder of runs that a corrected configuration replaces."""
 
 
 @dataclass(slots=True)
@@ -53,27 +55,54 @@ class Campaign:
         return self.config.leaderboard_dir
 
     def runs(self) -> Iterator[tuple[Run, Incident]]:
+        """The runs to do; to judge again, those that have ended."""
         for number in range(1, self.config.runs_per_scenario + 1):
             for incident in self.incidents:
                 for agent in self.agents:
-                    yield run_of(self.root, agent, incident.name, number), incident
+                    run = run_of(self.root, agent, incident.name, number)
+                    if not self.rejudge or run.state()["state"] in ("ended", "judged"):
+                        yield run, incident
 
     # --- checks ------------------------------------------------------------------------------------------------------
 
     def check(self, *, connect: bool = True) -> None:
-        """Check configuration and connections before anything is spent."""
-        for name, agent in self.agents.items():
-            previous = read_json(self.root / name / "agent.json")
-            if isinstance(previous, dict) and previous.get("digest") != agent.digest():
+        """Check configuration and connections before anything is spent or written."""
+        if self.rejudge and not any(True for _ in self.runs()):
+            raise ConfigurationError(f"there are no runs to judge in {self.root}: run them first, without --rejudge")
+        corrected = [name for name, agent in self.agents.items() if self._differs(name, agent)]
+        for name in corrected:
+            if self._has_results(name):
                 raise ConfigurationError(
-                    f"{self.root / name} holds runs of another configuration (model, prompt, command ...): "
+                    f"{self.root / name} holds results of another configuration (model, prompt, command ...): "
                     "give this agent another name, or move that directory away"
                 )
         if connect and any(True for run, _ in self.runs() if self._needs_agent(run)):
             connection.check(self.agents, self.incidents, self.judge.settings)
+        if self.rejudge:
+            return
+        for name in corrected:
+            self._set_aside(name)
         for name, agent in self.agents.items():
             settings = agent.model_dump(mode="json", exclude_defaults=True)
             write_json(self.root / name / "agent.json", {"digest": agent.digest(), "agent": settings})
+
+    def _differs(self, name: str, agent: AgentTable) -> bool:
+        previous = read_json(self.root / name / "agent.json")
+        return isinstance(previous, dict) and previous.get("digest") != agent.digest()
+
+    def _has_results(self, name: str) -> bool:
+        """Whether a run under this name, of any incident, has ended in something else than a failure to run."""
+        states = (read_json(path) for path in (self.root / name).glob("*/*/state.json"))
+        outcomes = {state.get("outcome") for state in states if isinstance(state, dict)}
+        return bool(outcomes - {None, *RETRIED})
+
+    def _set_aside(self, name: str) -> None:
+        """Move the failed runs of an agent whose configuration was corrected; they count for nothing."""
+        folder = self.root / _SET_ASIDE
+        folder.mkdir(parents=True, exist_ok=True)
+        target = folder / f"{name}-{sum(1 for _ in folder.iterdir()) + 1}"
+        (self.root / name).rename(target)
+        self.say(f"{name} is configured differently now: its runs, all of which failed, are in {target}")
 
     def _needs_agent(self, run: Run) -> bool:
         if self.rejudge:
@@ -147,7 +176,7 @@ class Campaign:
                 return
         state = run.state()
         if state["state"] not in ("ended", "judged"):
-            self._unfinished.append(run)  # --rejudge, and there is nothing to judge
+            self._unfinished.append(run)  # --rejudge, and another process has started the run again
             return
         verdict = read_json(run.verdict)
         if self.rejudge or state["state"] == "ended" or needs_verdict(run):
@@ -177,7 +206,7 @@ class Campaign:
     def aggregate(self) -> dict[str, Any]:
         timelines.write_missing(self.root, self.incidents)
         config = self.config
-        return aggregation.aggregate(
+        return results.aggregate(
             self.root,
             self.agents,
             self.incidents,

@@ -15,9 +15,9 @@ from math import inf, nan
 from pathlib import Path
 from types import FrameType
 
-from itbench_leaderboard import aggregation
+from itbench_leaderboard import results
 from itbench_leaderboard.campaign import Campaign
-from itbench_leaderboard.configuration import AgentTable, Configuration, load
+from itbench_leaderboard.config import AgentTable, Configuration, load
 from itbench_leaderboard.errors import ConfigurationError
 from itbench_leaderboard.executors.base import Executor
 from itbench_leaderboard.incidents import choose, find
@@ -132,7 +132,7 @@ def execute(options: argparse.Namespace) -> int:
         finally:
             executor.close()
     leaderboard = _table(campaign).aggregate()
-    for line in aggregation.lines(leaderboard):
+    for line in results.lines(leaderboard):
         print(line)
     print(f"Results: {config.leaderboard_dir / 'results'}")
     if unfinished:

@@ -18,7 +18,7 @@ import zero
 from itbench_evaluations.judge.settings import JudgeSettings
 from itbench_leaderboard.agents.coding_cli import request_for
 from itbench_leaderboard.agents.live_cli import live_request
-from itbench_leaderboard.configuration import AgentTable
+from itbench_leaderboard.config import AgentTable
 from itbench_leaderboard.errors import Unreachable
 from itbench_leaderboard.incidents import Incident
 from srearena.conductor.agent_process.client import AgentProcess

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from itbench_evaluations.errors import InputError
-from itbench_leaderboard.configuration import Configuration, IncidentTable
+from itbench_leaderboard.config import Configuration, IncidentTable
 from itbench_leaderboard.errors import ConfigurationError
 from srearena.ground_truth import GroundTruth
 from srearena.ground_truth.files import SCENARIO_FILES, load_document, natural_key, read_truths, scenario_file

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from itbench_leaderboard.configuration import AgentTable
+from itbench_leaderboard.config import AgentTable
 from itbench_leaderboard.incidents import Incident
 
 

@@ -16,17 +16,17 @@ from pathlib import Path
 from typing import Any
 
 from itbench_evaluations import results
+from itbench_evaluations.agent import EvaluationRequest, grade_trial
 from itbench_evaluations.criteria import CRITERIA, HEADLINE
-from itbench_evaluations.evaluation import EvaluationRequest, grade_trial
 from itbench_evaluations.grading import Options, TruthView
 from itbench_evaluations.judge.settings import JudgeSettings
-from itbench_evaluations.trials import Trial
-from itbench_leaderboard.configuration import AgentTable, JudgeTable
+from itbench_evaluations.loader import Trial
+from itbench_leaderboard.config import AgentTable, JudgeTable
 from itbench_leaderboard.errors import ConfigurationError
 from itbench_leaderboard.files import read_json
 from itbench_leaderboard.incidents import Incident
 from itbench_leaderboard.outcomes import Outcome
-from itbench_leaderboard.runs import Run
+from itbench_leaderboard.runner import Run
 from zero.errors import RequestError
 from zero.providers import choose
 

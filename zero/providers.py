@@ -37,12 +37,10 @@ def load(name: str, environment: Mapping[str, str]) -> Provider:
     table = tables.get(name)
     if table is None:
         raise RequestError(f"unknown provider {name}: one of {', '.join(sorted(tables))}, or give --base-url")
-    base = str(table["base_url"])
-    if base.startswith("env:"):
-        variable = base.removeprefix("env:")
-        base = environment.get(variable, "")
-        if not base:
-            raise RequestError(f"the provider {name} needs its URL: set {variable} or give --base-url")
+    url_variable = str(table.get("base_url_variable", ""))
+    base = environment.get(url_variable, "") or str(table.get("base_url", ""))
+    if not base:
+        raise RequestError(f"the provider {name} needs its URL: set {url_variable} or give --base-url")
     variable = _first_set(list(table.get("key_variables", [])), environment)
     if table.get("key_optional") and not environment.get(variable):
         variable = ""

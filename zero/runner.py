@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from zero import answers, gateway, model_proxy, preparation, workspaces
+from zero import answers, config, gateway, model_proxy, workspaces
 from zero.adapters.base import Adapter, Plan
 from zero.collector import collect
+from zero.config import Prepared, Say
 from zero.docker import Container
 from zero.outcomes import EXIT_CODES, OUTCOME_OF_STOP, RUN_SCHEMA, Outcome, RunResult
-from zero.preparation import Prepared, Say
 from zero.processes import ProcessResult, run_interactive, run_process
 from zero.record import Record, write_json
 from zero.relay import Endpoint, Relay, run_relay
@@ -192,17 +192,15 @@ def _start_proxy(prepared: Prepared, stack: ExitStack) -> Prepared:
     """Start the LiteLLM proxy if the run needs one; returns the preparation that uses it."""
     plan, request = prepared.plan, prepared.request
     if not prepared.through_litellm:
-        return preparation.with_plan(prepared, plan, {})
+        return config.with_plan(prepared, plan, {})
     assert plan.provider is not None
-    config = request.litellm_config
-    if config is None:
-        config = plan.workspace / workspaces.PRIVATE / "litellm_config.yaml"
-        config.write_text(model_proxy.config_for(plan.invocation.model, plan.provider), encoding="utf-8")
+    proxy_config = request.litellm_config
+    if proxy_config is None:
+        proxy_config = plan.workspace / workspaces.PRIVATE / "litellm_config.yaml"
+        proxy_config.write_text(model_proxy.config_for(plan.invocation.model, plan.provider), encoding="utf-8")
     log = prepared.traces / "litellm.log"
-    url, key = stack.enter_context(model_proxy.run_proxy(config, log, program=request.litellm))
-    return preparation.with_plan(
-        prepared, preparation.with_proxy(plan, prepared.adapter, url), {model_proxy.KEY_VARIABLE: key}
-    )
+    url, key = stack.enter_context(model_proxy.run_proxy(proxy_config, log, program=request.litellm))
+    return config.with_plan(prepared, config.with_proxy(plan, prepared.adapter, url), {model_proxy.KEY_VARIABLE: key})
 
 
 def run(request: Request, say: Say = lambda line: None) -> RunResult:
@@ -211,7 +209,7 @@ def run(request: Request, say: Say = lambda line: None) -> RunResult:
     workspace = workspaces.make_workspace(request)
     with ExitStack() as stack:
         stack.enter_context(workspaces.locked(workspace))
-        prepared = preparation.prepare(request, workspace, say)
+        prepared = config.prepare(request, workspace, say)
         plan, adapter = prepared.plan, prepared.adapter
         if request.dry_run:
             workspaces.write_files(adapter, plan)

@@ -15,7 +15,7 @@ from itbench_leaderboard.agents import stepwise
 from itbench_leaderboard.files import write_json
 from itbench_leaderboard.jobs import Job
 from itbench_leaderboard.outcomes import Outcome, Report
-from itbench_leaderboard.runs import OUTPUT
+from itbench_leaderboard.runner import OUTPUT
 from srearena.conductor.agent_process.isolation import EXTERNAL
 from srearena.conductor.episode.limits import Limits
 from srearena.conductor.episode.spec import EpisodeSpec

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import zero
-from itbench_leaderboard.configuration import AgentTable
+from itbench_leaderboard.config import AgentTable
 from itbench_leaderboard.jobs import Job
 from itbench_leaderboard.outcomes import Outcome, Report
 from zero.trajectory import Prices

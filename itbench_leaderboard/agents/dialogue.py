@@ -12,7 +12,7 @@ from itbench_leaderboard.agents import stepwise
 from itbench_leaderboard.files import write_json
 from itbench_leaderboard.jobs import Job
 from itbench_leaderboard.outcomes import Outcome, Report
-from itbench_leaderboard.runs import OUTPUT
+from itbench_leaderboard.runner import OUTPUT
 from sre_tools.offline_incident_analysis import ToolError, Workspace, all_tools, call_tool
 from srearena.conductor.actions.parsing import Call, parse
 from srearena.conductor.agent_process.client import AgentFailed, AgentProcess

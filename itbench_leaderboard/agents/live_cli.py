@@ -17,7 +17,7 @@ import zero
 from itbench_leaderboard.agents.arena import outcome_of, store_result
 from itbench_leaderboard.agents.coding_cli import OUTCOMES, request_for
 from itbench_leaderboard.agents.episode_host import EpisodeHost
-from itbench_leaderboard.configuration import AgentTable
+from itbench_leaderboard.config import AgentTable
 from itbench_leaderboard.jobs import Job
 from itbench_leaderboard.outcomes import Outcome, Report
 from srearena.conductor.conductor import Conductor

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from itbench_leaderboard.configuration import AgentTable
+from itbench_leaderboard.config import AgentTable
 from srearena.conductor.agent_process.client import AgentProcess
 
 

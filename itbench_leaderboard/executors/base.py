@@ -6,7 +6,7 @@ from typing import Protocol
 
 from itbench_leaderboard.jobs import Job
 from itbench_leaderboard.outcomes import Report
-from itbench_leaderboard.runs import Attempt
+from itbench_leaderboard.runner import Attempt
 
 
 class Executor(Protocol):

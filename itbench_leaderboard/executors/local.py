@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from itbench_leaderboard.jobs import Job
 from itbench_leaderboard.outcomes import Outcome, Report
-from itbench_leaderboard.runs import Attempt
+from itbench_leaderboard.runner import Attempt
 from srearena.interpreters import python_module
 
 _GRACE = 60.0  # seconds beyond the agent's limit, for set-up and clean-up; chosen

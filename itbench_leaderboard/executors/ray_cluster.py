@@ -24,7 +24,7 @@ from itbench_leaderboard.executors.bundles import Bundle
 from itbench_leaderboard.files import write_json
 from itbench_leaderboard.jobs import Job
 from itbench_leaderboard.outcomes import Outcome, Report
-from itbench_leaderboard.runs import Attempt
+from itbench_leaderboard.runner import Attempt
 
 _LOST_RETRIES = 3  # chosen
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from itbench_leaderboard.aggregation import aggregate
-from itbench_leaderboard.configuration import AgentTable
+from itbench_leaderboard.config import AgentTable
 from itbench_leaderboard.incidents import Incident
 from itbench_leaderboard.outcomes import Outcome, Report
-from itbench_leaderboard.runs import run_of
+from itbench_leaderboard.results import aggregate
+from itbench_leaderboard.runner import run_of
 
 
 def judged(root: Path, agent: str, incident: str, number: int, score: float | None, outcome: Outcome) -> None:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from itbench_leaderboard.configuration import load
+from itbench_leaderboard.config import load
 from itbench_leaderboard.executors import bundles
 from itbench_leaderboard.executors.bundles import pack, pack_prompt, unpack
 from itbench_leaderboard.executors.local import Local
 from itbench_leaderboard.incidents import find
 from itbench_leaderboard.jobs import Job
 from itbench_leaderboard.outcomes import Outcome
-from itbench_leaderboard.runs import Attempt
+from itbench_leaderboard.runner import Attempt
 from tests.leaderboard.incidents import make_snapshot, make_snapshots, write_configuration
 
 

@@ -117,6 +117,25 @@ def test_another_agent_under_an_old_name_is_refused(tmp_path: Path, capsys: pyte
     assert "another configuration" in capsys.readouterr().err
 
 
+def test_a_corrected_agent_keeps_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Runs that only failed are no results: they are set aside, and the corrected agent runs under the same name."""
+    assert main(python_agents(tmp_path, ("one", f'agent = "{HERE}:Crasher"'), head="retries = 0")) == 0
+    path = tmp_path / "model_leaderboard.toml"
+    path.write_text(path.read_text().replace("Crasher", "Finder"))
+    assert main(["--config", str(path)]) == 0
+    assert scores(tmp_path) == {"one": 1.0}
+    assert "one is configured differently now" in capsys.readouterr().err
+    assert (tmp_path / "leaderboard_results/.earlier/one-1/Scenario-1/1/state.json").is_file()
+
+
+def test_judging_again_before_any_run_leaves_nothing_behind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = python_agents(tmp_path, ("finder", f'agent = "{HERE}:Finder"'))
+    before = sorted(tmp_path.rglob("*"))
+    assert main([*command, "--rejudge"]) == 1
+    assert "there are no runs to judge" in capsys.readouterr().err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_what_is_not_there_is_said_before_anything_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(python_agents(tmp_path, ("ghost", 'agent = "nowhere:Agent"'))) == 1
     assert "agent ghost: the agent nowhere:Agent cannot be created" in capsys.readouterr().err

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from itbench_leaderboard.configuration import load
+from itbench_leaderboard.config import load
 from itbench_leaderboard.errors import ConfigurationError
 from itbench_leaderboard.incidents import choose, find
 from tests.leaderboard.incidents import make_snapshots

@@ -10,7 +10,7 @@ import pytest
 
 from itbench_leaderboard.errors import Busy
 from itbench_leaderboard.outcomes import RETRIED, Outcome, Report
-from itbench_leaderboard.runs import Run, run_of
+from itbench_leaderboard.runner import Run, run_of
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from srearena.cluster import Cluster
+from srearena.paths import METADATA
 from srearena.service.apps import Application, all_applications, base, find_application, registry
 from srearena.service.errors import ApplicationError, CommandFailed, ToolMissing
 from srearena.service.frontend import Frontend, SampleRequest
@@ -91,6 +93,7 @@ def test_packages_bring_applications(tmp_path: Path, monkeypatch: pytest.MonkeyP
             EntryPoint("bad", "nowhere.at_all:Thing", "srearena.applications"),
         ]
     )
+    shutil.copytree(METADATA, tmp_path, dirs_exist_ok=True)
     (tmp_path / "from_package.json").write_text(json.dumps({"Name": "Packed", "Namespace": "packed"}))
     monkeypatch.setattr(base, "METADATA", tmp_path)
     monkeypatch.setattr(registry, "entry_points", lambda group: entries)

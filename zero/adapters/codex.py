@@ -8,8 +8,10 @@ required, since otherwise the first turn may start before their tools are availa
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import tomli_w
@@ -19,9 +21,9 @@ from zero.adapters.registry import adapter
 from zero.servers import Server
 from zero.trajectory import Trajectory, Usage
 
-_DISABLED_FEATURES = ("apps", "plugins", "remote_plugin")
-# Variables with secrets of the CLI, which the commands that the model runs must not see.
-_SECRET_VARIABLES = ["*KEY*", "*TOKEN*", "*SECRET*", "*PASSWORD*"]
+_BUILT_IN = Path(__file__).parents[1] / "zero-config"
+_TEMPLATE = _BUILT_IN / "config.toml"
+_POLICIES = _BUILT_IN / "policy"
 
 
 def _server_table(server: Server, approval: str) -> dict[str, Any]:
@@ -113,24 +115,19 @@ class Codex(Adapter):
     # --- configuration --------------------------------------------------------------------------------------------
 
     def files(self, plan: Plan) -> Mapping[str, str]:
-        return {"config.toml": tomli_w.dumps(self.config(plan))}
+        policies = {
+            f"rules/{path.name}": path.read_text(encoding="utf-8") for path in sorted(_POLICIES.glob("*.rules"))
+        }
+        return {"config.toml": tomli_w.dumps(self.config(plan)), **policies}
 
     def config(self, plan: Plan) -> dict[str, Any]:
         writable = [str(plan.workspace)]
         config: dict[str, Any] = {
+            **tomllib.loads(_TEMPLATE.read_text(encoding="utf-8")),
             # Inside Zero's sandbox Codex's sandbox would be nested, which not every kernel allows.
             "sandbox_mode": "danger-full-access" if plan.sandboxed else self._sandbox_mode or "workspace-write",
             "approval_policy": self._approval,
-            "web_search": "disabled",
-            "check_for_update_on_startup": False,
-            # AGENTS.md is already read from Codex's home, which is the workspace.
-            "project_doc_max_bytes": 0,
             "sandbox_workspace_write": {"writable_roots": writable, "network_access": True},
-            "shell_environment_policy": {"inherit": "all", "exclude": _SECRET_VARIABLES},
-            "analytics": {"enabled": False},
-            "feedback": {"enabled": False},
-            # Features that fetch data at every start and time out without a network.
-            "features": dict.fromkeys(_DISABLED_FEATURES, False),
             "projects": {str(plan.workspace): {"trust_level": "trusted"}},
         }
         if plan.servers:

@@ -20,10 +20,10 @@ from itbench_evaluations.grading import Case, Options, TruthView, prepare
 from itbench_evaluations.judge.client import JudgeClient, Ledger
 from itbench_evaluations.judge.panel import Panel, Verdict
 from itbench_evaluations.judge.settings import JudgeSettings
+from itbench_evaluations.loader import Trial, find_trials
 from itbench_evaluations.matching import Policy
 from itbench_evaluations.results import GradedTrial
 from itbench_evaluations.submission import Submission, read_bytes, unreadable
-from itbench_evaluations.trials import Trial, find_trials
 from srearena.coroutines import run_blocking
 from srearena.ground_truth import GroundTruth
 from srearena.ground_truth.files import load_truths

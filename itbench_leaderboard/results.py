@@ -14,13 +14,13 @@ from typing import Any
 from itbench_evaluations import estimates
 from itbench_evaluations.criteria import METRICS
 from itbench_evaluations.results import metric_statistics, overall_statistics
-from itbench_leaderboard.configuration import AgentTable
+from itbench_leaderboard.config import AgentTable
 from itbench_leaderboard.files import read_json, write_json
 from itbench_leaderboard.incidents import Incident
 from itbench_leaderboard.judging import SCORE
 from itbench_leaderboard.outcomes import Outcome
 from itbench_leaderboard.rankings import ranked
-from itbench_leaderboard.runs import run_of
+from itbench_leaderboard.runner import run_of
 
 AGENT_SCHEMA = "leaderboard-agent-v1"
 LEADERBOARD_SCHEMA = "leaderboard-v1"

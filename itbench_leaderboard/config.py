@@ -190,10 +190,21 @@ def _head(directory: Path) -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
+def _completed(path: Path, key: str) -> Path:
+    """A path that ends with `...` (`v0.1-...`) stands for the only directory that begins so."""
+    if not path.name.endswith("...") or path.exists():
+        return path
+    found = sorted(path.parent.glob(f"{path.name.removesuffix('...')}*/"))
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(each.name for each in found) or "none"
+    raise ConfigurationError(f"{key} {path} must stand for one directory, and there are: {names}")
+
+
 def _with_absolute_paths(document: dict[str, Any], base: Path) -> dict[str, Any]:
     for key in _PATHS:
         if isinstance(document.get(key), str):
-            document[key] = str((base / Path(document[key]).expanduser()).absolute())
+            document[key] = str(_completed((base / Path(document[key]).expanduser()).absolute(), key))
     document.setdefault("leaderboard_dir", str(base / "leaderboard_results"))
     for agent in document.get("agents", []):
         if not isinstance(agent, dict):
