@@ -6,6 +6,7 @@ are appended after the last submission.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -31,6 +32,7 @@ class Session:
             self.path = folder / f"{self.session_id}.jsonl"
             descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             self._file = os.fdopen(descriptor, "w", encoding="utf-8")
+            fcntl.flock(descriptor, fcntl.LOCK_EX)  # held while this process writes: tells live logs from left ones
 
     def note(self, what: str, **facts: Any) -> None:
         """Append one entry and flush it to disk."""

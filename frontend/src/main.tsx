@@ -1,0 +1,100 @@
+// The application: a header, and the page that the address names.
+import "./view.css";
+import { type JSX, render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { ComparePage } from "./pages/ComparePage";
+import { TrialListPage } from "./pages/TrialList";
+import { Trial, TrialPage } from "./pages/TrialPage";
+import { parse, type Route } from "./router";
+import type { TrialDocument } from "./types";
+
+const THEME = "srearena-theme";
+
+function useRoute(): Route {
+  const [route, setRoute] = useState(() => parse(location.hash));
+  useEffect(() => {
+    const listen = (): void => setRoute(parse(location.hash));
+    addEventListener("hashchange", listen);
+    return () => removeEventListener("hashchange", listen);
+  }, []);
+  return route;
+}
+
+function Page({ route }: { route: Route }): JSX.Element {
+  const [name = ""] = route.parts;
+  if (name === "trial") return <TrialPage key={route.parts[1]} route={route} />;
+  if (name === "compare") return <ComparePage key={route.parts.join("/")} route={route} />;
+  if (name === "") return <TrialListPage route={route} />;
+  return <p role="alert">There is no such page.</p>;
+}
+
+function toggleTheme(): void {
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+  try {
+    localStorage.setItem(THEME, root.dataset.theme);
+  } catch {
+    // Storage may be disabled: the theme lasts as long as the page.
+  }
+}
+
+function Frame({ children, home }: { children: JSX.Element; home: boolean }): JSX.Element {
+  return (
+    <>
+      <a class="skip" href="#content" onClick={(event) => { event.preventDefault(); document.getElementById("content")?.focus(); }}>
+        Skip to the content
+      </a>
+      <header>
+        {home ? <a class="brand" href="#/">SREArena</a> : <span class="brand">SREArena</span>}
+        <nav aria-label="Pages">{home && <a href="#/">Trials</a>}</nav>
+        <button type="button" id="theme" aria-label="Switch between dark and light" onClick={toggleTheme}>
+          ◐
+        </button>
+      </header>
+      <main id="content" tabIndex={-1}>
+        {children}
+      </main>
+    </>
+  );
+}
+
+function Application(): JSX.Element {
+  const route = useRoute();
+  return (
+    <Frame home>
+      <Page route={route} />
+    </Frame>
+  );
+}
+
+function start(): void {
+  try {
+    const theme = localStorage.getItem(THEME);
+    if (theme === "dark" || theme === "light") document.documentElement.dataset.theme = theme;
+  } catch {
+    // No storage: the system's theme.
+  }
+  // The token is in a cookie by now; it does not stay in the address, where it would be copied with a link.
+  const address = new URL(location.href);
+  if (address.searchParams.has("token")) {
+    address.searchParams.delete("token");
+    history.replaceState(null, "", address);
+  }
+  const root = document.getElementById("application");
+  const embedded = document.getElementById("trial");
+  if (!root) return;
+  if (embedded?.textContent) {
+    const trial = JSON.parse(embedded.textContent) as TrialDocument;
+    render(
+      <Frame home={false}>
+        <Trial trial={trial} route={{ parts: [], query: parse(location.hash).query }} served={false} />
+      </Frame>,
+      root,
+    );
+    return;
+  }
+  render(<Application />, root);
+}
+
+start();

@@ -1,0 +1,187 @@
+// One trial: verdicts, the truth beside the answer, and the transcript.
+import type { JSX } from "preact";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { useDocument } from "../api";
+import { CopyButton } from "../components/CopyButton";
+import { Outcome } from "../components/Outcome";
+import { StepCard } from "../components/StepCard";
+import { Block } from "../components/Text";
+import { Truth, Verdicts } from "../components/Verdicts";
+import * as format from "../format";
+import { useKeys } from "../keyboard";
+import { stepMarkdown, trialMarkdown } from "../markdown";
+import { link, replaceQuery, type Route } from "../router";
+import { found, nextIndex } from "../search";
+import { clean } from "../text";
+import { type Row, RUNNING, type TrialDocument, type TrialList } from "../types";
+
+export function TrialPage({ route }: { route: Route }): JSX.Element {
+  const id = route.parts[1] ?? "";
+  const path = `api/trial?id=${encodeURIComponent(id)}`;
+  const { value, problem } = useDocument<TrialDocument>(path, (trial) => trial.row.outcome === RUNNING);
+  const moved = value && value.row.id !== id ? value.row.id : "";
+  useEffect(() => {
+    if (moved) history.replaceState(null, "", link(["trial", moved], route.query));
+  }, [moved]);
+  if (!value) return <p role="status">{problem ? `Error: ${clean(problem)}` : "Loading …"}</p>;
+  return <Trial trial={value} route={moved ? { ...route, parts: ["trial", moved] } : route} served />;
+}
+
+interface TrialProps {
+  trial: TrialDocument;
+  route: Route;
+  served: boolean;
+}
+
+export function Trial({ trial, route, served }: TrialProps): JSX.Element {
+  const { row, result, steps } = trial;
+  const asked = Number.parseInt(route.query.step ?? "", 10);
+  const [current, setCurrent] = useState(Number.isFinite(asked) ? Math.max(1, Math.min(asked, steps.length)) - 1 : -1);
+  const [query, setQuery] = useState(route.query.q ?? "");
+  const hits = useMemo(() => found(steps, query), [steps, query]);
+  const stages = steps.flatMap((step, index) => (step.kind === "stage" ? [{ name: step.stage, index }] : []));
+  const live = row.outcome === RUNNING;
+
+  const select = (index: number | undefined, scroll = true): void => {
+    if (index === undefined || index < 0 || index >= steps.length) return;
+    setCurrent(index);
+    replaceQuery(route, { step: index + 1, q: query });
+    if (scroll) document.getElementById(`step-${index + 1}`)?.scrollIntoView({ block: "center" });
+  };
+  useEffect(() => {
+    if (current >= 0) document.getElementById(`step-${current + 1}`)?.scrollIntoView({ block: "center" });
+  }, []);
+  useKeys({
+    j: () => select(current + 1),
+    k: () => select(Math.max(0, current - 1)),
+    n: () => select(nextIndex(hits, current)),
+    p: () => select(nextIndex(hits, current, true)),
+    s: () => select(nextIndex(stages.map((stage) => stage.index), current)),
+    "/": () => document.getElementById("search")?.focus(),
+    g: () => select(0),
+    G: () => select(steps.length - 1),
+  });
+  const facts: [string, string][] = [
+    ["Agent", clean(row.agent)],
+    ["Model", clean(row.model)],
+    ["Family", clean(row.family)],
+    ["Application", clean(row.application)],
+    ["Steps", format.count(row.steps)],
+    ["Tokens", row.tokens ? format.count(row.tokens) : ""],
+    ["Cost", row.cost ? format.money(row.cost) : ""],
+    ["Time", format.seconds(row.seconds)],
+    ["Run", clean(row.run)],
+    ["Seed", result.seed === undefined ? "" : String(result.seed)],
+    ["Isolation", clean(result.isolation)],
+  ];
+  return (
+    <>
+      <div class="head">
+        <h1>
+          {clean(row.problem) || "Trial in progress"}
+          {row.trial ? ` #${row.trial}` : ""} <Outcome outcome={row.outcome} />
+        </h1>
+        {row.reason && <p class="reason">{clean(row.reason)}</p>}
+        <dl class="figures">
+          {facts
+            .filter(([, value]) => value && value !== "–")
+            .map(([name, value]) => (
+              <div>
+                <dt>{name}</dt>
+                <dd>{value}</dd>
+              </div>
+            ))}
+        </dl>
+        <div class="bar">
+          <CopyButton id="copy" label="Copy as Markdown" text={() => trialMarkdown(trial)} />
+          {current >= 0 && steps[current] && (
+            <CopyButton id="copy-step" label={`Copy step ${current + 1}`} text={() => stepMarkdown(steps[current]!, current + 1)} />
+          )}
+          {served && (
+            <a class="button" id="export" href={`api/export?id=${encodeURIComponent(row.id)}`}>
+              Export as HTML
+            </a>
+          )}
+          {served && <CompareWith row={row} />}
+        </div>
+      </div>
+      <Verdicts result={result} />
+      <Truth result={result} />
+      <Scores scores={result.scores} />
+      <section aria-labelledby="transcript-head">
+        <h2 id="transcript-head">Transcript</h2>
+        <div class="bar sticky">
+          <label class="inline">
+            Search
+            <input id="search" type="search" value={query} onInput={(event) => setQuery(event.currentTarget.value)}
+              onKeyDown={(event) => event.key === "Enter" && select(nextIndex(hits, current, event.shiftKey))} />
+          </label>
+          <span id="hits" role="status">
+            {query.trim() ? `${hits.length} of ${steps.length} steps` : `${steps.length} steps`}
+          </span>
+          <nav aria-label="Stages">
+            {stages.map(({ name, index }) => (
+              <button type="button" class="jump" onClick={() => select(index)}>
+                {clean(name)}
+              </button>
+            ))}
+          </nav>
+          {live && <span class="badge live">live</span>}
+        </div>
+        {steps.length === 0 && <p class="soft">No steps were recorded.</p>}
+        <ol class="transcript" id="transcript">
+          {steps.map((step, index) => (
+            <StepCard step={step} number={index + 1} current={index === current} query={hits.includes(index) ? query.trim() : ""}
+              onSelect={() => select(index, false)} />
+          ))}
+        </ol>
+        <p class="soft keys">
+          <kbd>j</kbd> <kbd>k</kbd> step, <kbd>s</kbd> next stage, <kbd>/</kbd> search, <kbd>n</kbd> <kbd>p</kbd> match
+        </p>
+      </section>
+      {Object.entries(result.logs ?? {}).map(([name, text]) => (
+        <section>
+          <h2>{clean(name)}</h2>
+          <Block text={text} label={clean(name)} />
+        </section>
+      ))}
+    </>
+  );
+}
+
+function Scores({ scores }: { scores: Record<string, number | null> | undefined }): JSX.Element | null {
+  const entries = Object.entries(scores ?? {});
+  if (!entries.length) return null;
+  return (
+    <section aria-labelledby="scores-head">
+      <h2 id="scores-head">Scores</h2>
+      <dl class="figures">
+        {entries.map(([name, value]) => (
+          <div>
+            <dt>{clean(name)}</dt>
+            <dd>{format.share(value)}</dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  );
+}
+
+function CompareWith({ row }: { row: Row }): JSX.Element | null {
+  const { value } = useDocument<TrialList>("api/trials", () => false);
+  const others = (value?.trials ?? []).filter((other) => other.id !== row.id && row.problem && other.problem === row.problem);
+  if (!others.length) return null;
+  return (
+    <label class="inline">
+      Compare with
+      <select id="compare-with" onChange={(event) => (location.hash = link(["compare", row.id, event.currentTarget.value]))}>
+        <option value="">choose</option>
+        {others.map((other) => (
+          <option value={other.id}>
+            {clean(other.agent)} #{other.trial}, {clean(other.outcome)} ({clean(other.run)})
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}

@@ -1,0 +1,89 @@
+// The documents of the JSON API (srearena/view/trials.py, srearena/view/transcript.py).
+
+export interface Row {
+  id: string;
+  source: "run" | "leaderboard";
+  run: string;
+  problem: string;
+  agent: string;
+  outcome: string;
+  trial: number;
+  model: string;
+  family: string;
+  application: string;
+  reason: string;
+  stages: [string, boolean | null][];
+  score: number | null;
+  steps: number | null;
+  tokens: number | null;
+  cost: number | null;
+  seconds: number | null;
+  at: string;
+  session: string;
+}
+
+export interface Step {
+  kind: string;
+  title: string;
+  stage: string;
+  at?: string;
+  command?: string;
+  answer?: string;
+  thought?: string;
+  seconds?: number;
+  tokens_in?: number;
+  tokens_out?: number;
+  cost?: number;
+  failed?: boolean;
+}
+
+export interface Verdict {
+  passed: boolean;
+  score?: number;
+  reasons?: string[];
+  details?: Record<string, unknown>;
+}
+
+export interface StageResult {
+  stage: string;
+  submitted: boolean;
+  submission: unknown;
+  wall_seconds?: number;
+  steps?: number;
+  recovery?: { seconds: number; seen_in: string } | null;
+  verdict: Verdict | null;
+}
+
+export interface GroundTruth {
+  roots?: string[];
+  aliases?: string[][];
+  explanation?: string;
+  system_level?: string;
+  fault_type?: string;
+}
+
+export interface Result {
+  stages?: StageResult[];
+  collateral?: { class: string; change: string }[];
+  usage?: Record<string, number>;
+  limits?: Record<string, number | null>;
+  ground_truth?: GroundTruth;
+  isolation?: string;
+  seed?: number;
+  answer?: unknown;
+  scores?: Record<string, number | null>;
+  logs?: Record<string, string>;
+}
+
+export interface TrialDocument {
+  row: Row;
+  result: Result;
+  steps: Step[];
+}
+
+export interface TrialList {
+  folders: string[];
+  trials: Row[];
+}
+
+export const RUNNING = "running";

@@ -1,0 +1,71 @@
+"""`srearena view`: runs, trials and leaderboards in the browser."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import webbrowser
+from pathlib import Path
+from secrets import token_urlsafe
+from urllib.parse import quote
+
+import click
+
+from srearena.conductor.errors import ArenaError
+from srearena.view.catalog import Catalog, viewed_folders
+from srearena.view.export import exported
+from srearena.view.http_app import ViewApp, serve
+
+
+@click.command()
+@click.argument("places", nargs=-1, metavar="[RUN | FOLDER]...")
+@click.option("--port", default=0, help="Port on the loopback interface; by default a free one.")
+@click.option("--open", "open_browser", is_flag=True, help="Open the link in the default browser.")
+@click.option(
+    "--export",
+    "target",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the one trial that is viewed to an HTML file instead of serving.",
+)
+@click.option("--trial", help="With --export: which trial, as PROBLEM or PROBLEM/NUMBER.")
+@click.option("--json", "as_json", is_flag=True, help="Print the link as JSON.")
+def command(
+    places: tuple[str, ...], port: int, open_browser: bool, target: Path | None, trial: str | None, as_json: bool
+) -> None:
+    """View results in the browser: RUNs by name, folders of runs, trials' folders, leaderboards.
+
+    Without arguments, all runs of `data/results` and the leaderboard of `leaderboard_results`. The application is
+    served on the loopback interface, for those who have the link.
+    """
+    catalog = Catalog(viewed_folders(places))
+    if target is not None:
+        _export(catalog, target, trial)
+        return
+    token = token_urlsafe(24)
+
+    def ready(at: int) -> None:
+        link = f"http://127.0.0.1:{at}/?token={quote(token)}"
+        if as_json:
+            click.echo(json.dumps({"link": link, "url": f"http://127.0.0.1:{at}", "token": token}))
+        else:
+            click.echo(f"{len(catalog.rows())} trials: {link}")
+            click.echo("Stop it with Ctrl-C.")
+        if open_browser:
+            webbrowser.open(link)
+
+    with contextlib.suppress(KeyboardInterrupt):
+        serve(ViewApp(catalog, token), port, ready)
+
+
+def _export(catalog: Catalog, target: Path, trial: str | None) -> None:
+    rows = [row for row in catalog.rows() if trial is None or trial in (row.problem, f"{row.problem}/{row.trial}")]
+    if len(rows) != 1:
+        names = ", ".join(f"{row.problem}/{row.trial} of {row.run}" for row in rows[:10]) or "none"
+        raise ArenaError(f"--export writes one trial, and {len(rows)} fit ({names}): name a run and --trial")
+    found = catalog.find(rows[0].id)
+    assert found is not None
+    try:
+        target.write_text(exported(found.document()), encoding="utf-8")
+    except OSError as problem:
+        raise ArenaError(f"cannot write {target}: {problem}") from problem
+    click.echo(f"{target}: {rows[0].problem}, {rows[0].agent}, {rows[0].outcome}")

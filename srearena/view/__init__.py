@@ -1,0 +1,1 @@
+"""`srearena view`: a local web application over results, leaderboards and running incidents."""
