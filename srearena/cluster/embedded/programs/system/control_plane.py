@@ -67,8 +67,14 @@ class ControlPlaneProgram(Program):
 
     async def answer(self, request: HttpRequest) -> HttpResponse:
         if request.path.startswith(_HEALTH):
-            return HttpResponse.text("ok")
+            response = HttpResponse.text("ok")
+            response.again = _is_healthy
+            return response
         return HttpResponse(401, _UNAUTHORIZED.encode(), {"Content-Type": "application/json"})
+
+
+def _is_healthy() -> bool:
+    return True
 
 
 @program("kube-apiserver")

@@ -81,6 +81,10 @@ class Informers:
                 self._due[resource] = now + self._period(resource)
         self._next = min(self._due.values())
 
+    def __len__(self) -> int:
+        """Return the number of watches."""
+        return len(self._due)
+
     def _period(self, resource: str) -> float:
         share = blake2b(f"{self._program}/{resource}".encode(), digest_size=2).digest()
         return _WATCH_MINIMUM * (1 + int.from_bytes(share) / 65536)
@@ -115,6 +119,10 @@ class ApiRequests:
         if found is None:
             found = self._clients[program] = ClientTraffic()
         return found
+
+    def watches(self, program: str) -> int:
+        """Return how many watches a program has open."""
+        return len(self._informers[program])
 
     def forget(self, program: str) -> None:
         """A program was started anew: its counters begin at zero."""

@@ -225,7 +225,7 @@ def _add_client(
 
     collector.write = write_all
     collector.on_start = lambda: requests.forget(program)
-    collector.workers = lambda: 2 * len(list(resources()))
+    collector.workers = lambda: 2 * requests.watches(program)
 
 
 def write_client(sections: Sections, client: ClientTraffic, host: str) -> None:

@@ -135,7 +135,8 @@ class NodeExporterCollector(NodeJob):
         self._flows = flows
         self._usages = times
         self._loads: dict[str, _Load] = {}
-        self._units: dict[str, list[float]] = {}
+        self._units: dict[str, bool] = {}
+        """By node: whether its kubelet ran when the states of units were last written."""
 
     def labels(self, machine: Machine) -> Mapping[str, str]:
         # As kube-prometheus relabels its targets: the node's name is the instance.
@@ -158,10 +159,9 @@ class NodeExporterCollector(NodeJob):
             units = _unit_labels()
             buffer.put("units", units, [0.0] * len(units))
         buffer.set("node", self._values(machine, now))
-        states = _unit_values(kubelet)
-        if self._units.get(machine.name) != states:
-            self._units[machine.name] = states
-            buffer.set("units", states)
+        if self._units.get(machine.name) is not kubelet.running:
+            self._units[machine.name] = kubelet.running
+            buffer.set("units", _unit_values(kubelet))
 
     def forget(self, node: str) -> None:
         self._units.pop(node, None)

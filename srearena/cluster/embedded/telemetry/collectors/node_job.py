@@ -38,6 +38,8 @@ class NodeJob(ABC):
         self._store = store
         self._target_registry = TargetRegistry(store)
         self._buffers: dict[str, SeriesBuffer] = {}
+        self._labels: dict[str, Mapping[str, str]] = {}
+        """By node: the labels of its target."""
         self._pace = Pace(self.interval)
         for name, kind, help in self.metrics:
             store.describe(name, kind, help)
@@ -64,11 +66,14 @@ class NodeJob(ABC):
         for name, kubelet in self.nodes.kubelets.items():
             if objects.get("nodes", "", name) is None:
                 self._target_registry.remove(name)
+                self._labels.pop(name, None)
                 self._end(name, now)
                 continue
             machine = kubelet.machine
-            labels = self.labels(machine)
-            self._target_registry.add(name, labels, f"{self.scheme}://{machine.address}:{self.port}{self.path}")
+            labels = self._labels.get(name)
+            if labels is None:
+                labels = self._labels[name] = self.labels(machine)
+                self._target_registry.add(name, labels, f"{self.scheme}://{machine.address}:{self.port}{self.path}")
             check = self._scraper.check_agent(machine.address, self.port, runs=self.runs(kubelet))
             if not check.ok:
                 self._end(name, now)

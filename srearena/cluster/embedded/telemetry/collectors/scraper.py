@@ -13,7 +13,7 @@ from srearena.cluster.embedded.machine.networking.reachability import Outcome
 from srearena.cluster.embedded.machine.networking.sockets import NetworkNamespace
 from srearena.cluster.embedded.network.forecast import Forecast
 from srearena.cluster.embedded.network.network import Network
-from srearena.cluster.embedded.network.routes import Path
+from srearena.cluster.embedded.network.routes import Path, Route
 from srearena.cluster.embedded.objects import Obj
 
 ADDRESS = "10.243.0.10"
@@ -52,6 +52,8 @@ class Scraper:
         }
         sockets = NetworkNamespace(network.clock, (ADDRESS,))
         self.host = network.attach_pod(pod, sockets).host
+        self._checks: dict[tuple[str, int, bool], tuple[Route, ReachabilityCheck]] = {}
+        """By address, port and whether its agent runs: the route at the last check, and the result."""
 
     @property
     def epoch(self) -> int:
@@ -60,20 +62,24 @@ class Scraper:
 
     def check_endpoint(self, address: str, port: int) -> ReachabilityCheck:
         """Check an endpoint at which a simulated process must listen."""
-        path = self._path(address, port)
+        path = self._network.fabric.routes.find(self.host, address, port).paths[0]
         if path.outcome is Outcome.REFUSED:
             return ReachabilityCheck(path.round_trip, f"dial tcp {address}:{port}: {_REFUSED}")
         return self._check(path, address, port)
 
     def check_agent(self, address: str, port: int, *, runs: bool) -> ReachabilityCheck:
         """Check an agent of a node without a simulated socket; `runs` says whether its process runs."""
-        path = self._path(address, port)
+        route = self._network.fabric.routes.find(self.host, address, port)
+        known = self._checks.get((address, port, runs))
+        if known is not None and known[0] is route:
+            return known[1]
+        path = route.paths[0]
         if path.outcome in (Outcome.REFUSED, Outcome.CONNECTED) and not runs:
-            return ReachabilityCheck(path.round_trip, f"dial tcp {address}:{port}: {_REFUSED}")
-        return self._check(path, address, port)
-
-    def _path(self, address: str, port: int) -> Path:
-        return self._network.fabric.routes.find(self.host, address, port).paths[0]
+            check = ReachabilityCheck(path.round_trip, f"dial tcp {address}:{port}: {_REFUSED}")
+        else:
+            check = self._check(path, address, port)
+        self._checks[address, port, runs] = (route, check)
+        return check
 
     @staticmethod
     def _check(path: Path, address: str, port: int) -> ReachabilityCheck:

@@ -51,6 +51,8 @@ class SeriesBuffer:
         self._sections: dict[Hashable, _Section] = {}
         self._pages: list[_Page] = []
         """The last page is open: new sections, and those whose series changed, go there."""
+        self._changed = False
+        """Whether the set of series of any page changed since the last row."""
 
     def __contains__(self, key: Hashable) -> bool:
         return key in self._sections
@@ -93,11 +95,14 @@ class SeriesBuffer:
 
     def write(self, now: float) -> int:
         """Append one sample of every series; return how many."""
-        self._compact()
+        if self._changed:
+            self._changed = False
+            self._compact()
+            for page in self._pages:
+                if page.changed:
+                    self._rebuild(page, now)
         written = 0
         for page in self._pages:
-            if page.changed:
-                self._rebuild(page, now)
             if page.block is not None:
                 page.block.append(now, page.row)
                 written += page.count
@@ -116,14 +121,13 @@ class SeriesBuffer:
         page = section.page = self._pages[-1]
         page.sections[key] = section
         page.count += len(section.labels)
-        page.changed = True
+        page.changed = self._changed = True
 
-    @staticmethod
-    def _remove(key: Hashable, section: _Section) -> None:
+    def _remove(self, key: Hashable, section: _Section) -> None:
         page = section.page
         del page.sections[key]
         page.count -= len(section.labels)
-        page.changed = True
+        page.changed = self._changed = True
 
     def _compact(self) -> None:
         """Move the sections of nearly empty pages to the open one."""

@@ -68,7 +68,7 @@ class Chunk:
 class Block:
     """Series written together, one row of values per scrape. Created by `MetricStore.block`."""
 
-    __slots__ = ("_columns", "_count", "_rows", "_times", "chunks", "ended", "series", "width")
+    __slots__ = ("_columns", "_count", "_rows", "_times", "chunks", "ended", "last", "series", "width")
 
     def __init__(self, series: Sequence[Any], columns: Integers | None, width: int) -> None:
         self.series = series
@@ -77,17 +77,12 @@ class Block:
         """Number of values in a row of the writer."""
         self.chunks: list[Chunk] = []
         self.ended = False
+        self.last: int | None = None
+        """When the last row was written, in milliseconds."""
         self._columns = columns
         self._count = 0
         self._times: Integers = np.empty(_FIRST_ROWS, dtype=np.int64)
         self._rows: Floats = np.empty((_FIRST_ROWS, len(series)))
-
-    @property
-    def last(self) -> int | None:
-        """When the last row was written, in milliseconds."""
-        if self._count:
-            return int(self._times[self._count - 1])
-        return int(self.chunks[-1].times[-1]) if self.chunks else None
 
     @property
     def first(self) -> int | None:
@@ -120,6 +115,7 @@ class Block:
             raise ValueError(f"a sample at {at} ms after one at {last} ms: rows must ascend in time")
         if self._count == len(self._times):
             self._grow()
+        self.last = at
         self._times[self._count] = at
         self._rows[self._count] = row
         self._count += 1
