@@ -24,7 +24,7 @@ from pathlib import Path
 
 import yaml
 
-from srearena.cluster import start_embedded
+from srearena.cluster import Cluster, start_embedded
 from srearena.cluster.embedded.telemetry.alerts.evaluation import Rules
 from srearena.cluster.embedded.telemetry.alerts.rule_files import read_rules
 from srearena.cluster.embedded.telemetry.metrics.promql.engine import Engine
@@ -45,20 +45,25 @@ from srearena.cluster.embedded.telemetry.metrics.promql.values import Scalar, Ve
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
 from srearena.cluster.in_process import InProcessCluster
 from srearena.service.apps import find_application
+from srearena.service.errors import ApiRefused
 from srearena.service.kubernetes import Kubernetes
 
 Entry = Mapping[str, str]
 OTHER_SYSTEMS = ("windows", "darwin", "aix")
 _VARIABLE = re.compile(r'(=~?|!=)\s*"\$(\w+)"')
+_VALUES = {"cluster": '=~".*"', "volume": '="data-store-0"'}
+"""Variables with a value of their own: there is no cluster label, and panels of a volume are about a single one."""
+_INTERVAL = 30.0
+"""Seconds between evaluations of rules."""
 _IDENTITY = ("job", "metrics_path")
 """Labels that say whose series they are."""
 
 
 def filled_in(expression: str) -> str:
-    """Return a dashboard's expression with its variables filled in: any value, no cluster label."""
+    """Return a dashboard's expression with its variables filled in: any value where it may have several."""
 
     def value(match: re.Match[str]) -> str:
-        return '=~".*"' if match[2] == "cluster" else '=~".+"'
+        return _VALUES.get(match[2], '=~".+"')
 
     # Panels that hide zeros count where the series exists.
     expression = expression.removesuffix(" != 0")
@@ -119,7 +124,10 @@ class Measurement:
     def __init__(self, store: MetricStore, now: float, entries: Sequence[Entry]) -> None:
         self._engine = Engine(store)
         self._at = int(now * 1000)
-        Rules(store, read_rules(yaml.safe_dump(_rule_file(entries)), "mixins")).catch_up(now)
+        rules = Rules(store, read_rules(yaml.safe_dump(_rule_file(entries)), "mixins"))
+        # Rules of the API server's availability read what later rules of their group record, at the next instant.
+        for moment in (now - 4 * _INTERVAL, now - 3 * _INTERVAL, now - 2 * _INTERVAL, now - _INTERVAL, now):
+            rules.catch_up(moment)
 
     def gives_data(self, expression: str) -> bool:
         value = self._engine.instant(expression, self._at)
@@ -144,7 +152,9 @@ def _rule_file(entries: Sequence[Entry]) -> dict[str, object]:
         if entry["kind"] == "rules" and not any(name in entry["group"] for name in OTHER_SYSTEMS):
             rule = {"record": entry["name"], "expr": uncommented(entry["expr"]), "labels": rule_labels(entry)}
             groups.setdefault(entry["group"], []).append(rule)
-    return {"groups": [{"name": name, "interval": "30s", "rules": rules} for name, rules in groups.items()]}
+    return {
+        "groups": [{"name": name, "interval": f"{_INTERVAL:.0f}s", "rules": rules} for name, rules in groups.items()]
+    }
 
 
 def counted(entries: Sequence[Entry]) -> list[Entry]:
@@ -217,6 +227,22 @@ spec: {containers: [{name: main, image: "busybox:1.36", command: [sh, -c, exit 1
 ---
 apiVersion: v1
 kind: Pod
+metadata: {name: missing-image, namespace: subjects}
+spec: {containers: [{name: main, image: "registry.invalid/missing:1"}]}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: unreachable}
+webhooks:
+- name: unreachable.subjects.example
+  clientConfig: {service: {name: missing, namespace: subjects}}
+  rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]
+  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: subjects}}
+  sideEffects: None
+  admissionReviewVersions: [v1]
+---
+apiVersion: v1
+kind: Pod
 metadata: {name: filling, namespace: subjects}
 spec:
   containers:
@@ -226,6 +252,23 @@ spec:
     resources: {limits: {ephemeral-storage: 10Mi}}
 """
 """One of each kind of object that alerts are about; some fail, so that counters of failures exist."""
+
+
+def fail_requests(cluster: Cluster, api: Kubernetes, namespace: str) -> None:
+    """Send requests that fail, for the panels of errors: the object, a webhook or a kubelet is not there."""
+    api.find("pods", "missing", namespace)
+    pod = api.list("pods", namespace, fields="status.phase=Running")[0]
+    cluster.nodes.perform("stop_kubelet", pod["spec"]["nodeName"])
+    for request in (
+        lambda: api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "refused"}}, "subjects"),
+        lambda: api.logs(pod["metadata"]["name"], namespace),
+    ):
+        try:
+            request()
+        except ApiRefused:
+            continue
+        raise SystemExit("a request that should have failed did not")
+    cluster.nodes.perform("start_kubelet", pod["spec"]["nodeName"])
 
 
 def measure(entries: Sequence[Entry], app_name: str, minutes: float) -> list[tuple[Entry, str]]:
@@ -243,9 +286,8 @@ def measure(entries: Sequence[Entry], app_name: str, minutes: float) -> list[tup
                 # A namespace has a service account a moment later.
                 cluster.wait(1)
             cluster.wait(60 * minutes)
-            # A request that is refused, for the panels of errors.
-            api.find("pods", "missing", app.namespace)
-        cluster.wait(60)
+            fail_requests(cluster, api, app.namespace)
+        cluster.wait(120)
         assembly = cluster._thread.host.assembly
         measurement = Measurement(assembly.telemetry.metrics, assembly.world.clock.now, entries)
         return [(entry, measurement.problem(entry)) for entry in counted(entries)]

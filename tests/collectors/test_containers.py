@@ -73,6 +73,57 @@ def test_a_restart_is_another_container_and_its_counters_start_anew(cluster: Obs
     assert cluster.value("kube_pod_container_status_restarts_total", **labels) == 1
 
 
+def test_the_counters_of_a_pod_outlive_its_containers(cluster: Observed) -> None:
+    cluster.apply(deployment("lasting"))
+    cluster.pass_time(30)
+    pod = _one(cluster, "lasting")
+    container = cluster.container(cluster.pods("lasting")[0])
+    container.meter.load("test", 0.5)
+    cluster.pass_time(60)
+    before = cluster.value("container_cpu_usage_seconds_total", pod=pod, container="")
+    container.kill()
+    cluster.pass_time(60)
+    assert cluster.value("container_cpu_usage_seconds_total", pod=pod, container="main") < 1
+    assert cluster.value("container_cpu_usage_seconds_total", pod=pod, container="") > before > 25
+
+
+def test_files_and_sockets_of_a_container_show(cluster: Observed) -> None:
+    cluster.apply(deployment("writer"))
+    cluster.pass_time(30)
+    labels = {"pod": _one(cluster, "writer"), "container": "main"}
+    container = cluster.container(cluster.pods("writer")[0])
+    assert container.main is not None
+    before = {name: cluster.value(name, **labels) for name in ("container_file_descriptors", "container_sockets")}
+    written = cluster.value("container_fs_writes_bytes_total", **labels)
+    container.main.take_descriptor()
+    container.filesystem.root.volume.space.take(1_000_000)
+    node = cluster.pods("writer")[0]["spec"]["nodeName"]
+    disk = cluster.value("node_disk_written_bytes_total", instance=node)
+    cluster.pass_time()
+    for name, value in before.items():
+        assert cluster.value(name, **labels) == value + 1
+    assert cluster.value("container_fs_writes_bytes_total", **labels) == written + 1_000_000
+    assert cluster.value("container_fs_writes_total", **labels) == 61
+    assert cluster.value("container_fs_reads_bytes_total", **labels) > 0
+    assert cluster.value("node_disk_written_bytes_total", instance=node) >= disk + 1_000_000
+
+
+def test_counters_of_bytes_and_packets_are_whole_numbers_and_losses_show(cluster: Observed) -> None:
+    cluster.apply(deployment("lossy"))
+    cluster.pass_time(30)
+    pod = _one(cluster, "lossy")
+    sandbox = cluster.nodes.sandbox("default", pod)
+    assert sandbox is not None
+    sandbox.namespace.carried.add(10.5, 1.5, 20.7, 2.7)
+    sandbox.namespace.carried.lost_packets += 3.2
+    cluster.pass_time()
+    for direction in ("receive", "transmit"):
+        for what in ("bytes", "packets", "packets_dropped", "errors"):
+            value = cluster.value(f"container_network_{direction}_{what}_total", pod=pod)
+            assert value == int(value)
+    assert cluster.value("container_network_transmit_packets_dropped_total", pod=pod) == 3
+
+
 def test_what_too_much_memory_does_shows_as_the_last_end(cluster: Observed) -> None:
     cluster.apply(deployment("glutton", container="{resources: {limits: {memory: 64Mi}}}"))
     cluster.pass_time(30)

@@ -1,8 +1,9 @@
 """Requests to the API server, and those of each of its clients among the cluster's own programs.
 
 Requests over HTTP are counted by the API, writes of the cluster's programs by their clients. Their informers read from
-the store itself here; a real one lists once and renews its watch every five to ten minutes, which is added. Durations
-are distributed around medians of an idle server, times the slowdown of its machine: see `slowdown`.
+the store itself here; a real one lists once and renews its watch every five to ten minutes, which is added, and so are
+the reads that the API server's own loops repeat. Durations are distributed around medians of an idle server, times the
+slowdown of its machine: see `slowdown`.
 """
 
 from __future__ import annotations
@@ -35,6 +36,15 @@ _ROUND_TRIP = 0.0009
 """Seconds that a client waits beside the server's own time: TLS and the way."""
 _WATCH_MINIMUM = 300.0
 """Seconds; client-go renews a watch after this long, and up to twice as long."""
+
+_SERVER = "kube-apiserver"
+_SERVER_READS = (
+    ("GET", "endpoints", "resource", 10.0),
+    ("GET", "endpointslices.discovery.k8s.io", "resource", 10.0),
+    ("LIST", "services", "cluster", 180.0),
+)
+"""Reads of the API server's own loops, and seconds between two: the endpoints of the Service `kubernetes` are compared
+with the leases of the servers, and allocated addresses and node ports with all Services."""
 
 
 class ClientTraffic:
@@ -69,6 +79,10 @@ class Informers:
         self._due: dict[str, float] = {}
         """By resource: when its watch ends."""
         self._next = now
+
+    @property
+    def is_running(self) -> bool:
+        return self._running()
 
     def due(self, now: float) -> Iterator[tuple[str, bool]]:
         """Yield the resources whose watch ended, and whether they are listed for the first time."""
@@ -109,6 +123,7 @@ class ApiRequests:
         self._informers: dict[str, Informers] = {}
         self._updated_at = world.clock.now
         self._began = world.clock.now
+        self._server_reads = [0] * len(_SERVER_READS)
 
     def register(self, program: str, running: Callable[[], bool], resources: Callable[[], Iterable[str]]) -> None:
         """Add a program with informers of these resources, which are renewed while it runs."""
@@ -165,6 +180,17 @@ class ApiRequests:
                 for verb in ("LIST", "WATCH") if first else ("WATCH",):
                     median = self._answered(self._cluster_key(verb, resource), 1, reads, reads)
                     self.of(program).add("GET", "200", 1, median)
+        self._repeat_reads(now, reads)
+
+    def _repeat_reads(self, now: float, slowdown: float) -> None:
+        """Count the reads of the API server's own loops; those of the time in which it did not run are left out."""
+        running = self._informers[_SERVER].is_running
+        for place, (verb, resource, scope, period) in enumerate(_SERVER_READS):
+            number = int((now - self._began) / period)
+            more, self._server_reads[place] = number - self._server_reads[place], number
+            if more and running:
+                key = (verb, *self._names(resource), "", scope, "200")
+                self.of(_SERVER).add("GET", "200", more, self._answered(key, more, slowdown, slowdown))
 
     def _answered(self, key: RequestKey, number: int, reads: float, writes: float) -> float:
         """Count requests at the server; return their median duration."""

@@ -4,8 +4,10 @@ A container has series of its own while it runs: a restart has another container
 the previous series become stale. A pod has series without a container name (its cgroup as a whole) and the counters of
 its network interface, which outlive the containers.
 
-Left out because the simulation has no such state: the split of processor time into user and system, block
-device reads and writes, page faults, interface errors. There is no page cache: usage, resident and working set agree.
+Reads of the disk are those of an image by its first container on the machine; writes are bytes added to files, on the
+container's own layer and on volumes. Interfaces have no hardware errors; packets that a link loses count as dropped by
+their sender. Left out because the simulation has no such state: the split of processor time into user and system, and
+page faults. There is no page cache: usage, resident and working set agree.
 """
 
 from __future__ import annotations
@@ -22,7 +24,12 @@ from srearena.cluster.embedded.machine.meter import PERIOD
 from srearena.cluster.embedded.objects import Obj, dig, name_of, namespace_of
 from srearena.cluster.embedded.quantity import milli
 from srearena.cluster.embedded.registry.strategies.pod_resources import qos_class
-from srearena.cluster.embedded.telemetry.collectors.machine_usage import MachineUsages
+from srearena.cluster.embedded.telemetry.collectors.machine_usage import (
+    READ_BLOCK,
+    WRITE_BLOCK,
+    ContainerUsage,
+    MachineUsages,
+)
 from srearena.cluster.embedded.telemetry.collectors.node_job import KubeletJob
 from srearena.cluster.embedded.telemetry.collectors.scraper import Scraper
 from srearena.cluster.embedded.telemetry.collectors.series_buffer import SeriesBuffer
@@ -35,11 +42,23 @@ _NETWORK = (
     "container_network_receive_packets_total",
     "container_network_transmit_bytes_total",
     "container_network_transmit_packets_total",
+    "container_network_transmit_packets_dropped_total",
+)
+_NETWORK_FIXED = (
+    "container_network_receive_packets_dropped_total",
+    "container_network_receive_errors_total",
+    "container_network_transmit_errors_total",
 )
 _QUOTA = (
     "container_cpu_cfs_periods_total",
     "container_cpu_cfs_throttled_periods_total",
     "container_cpu_cfs_throttled_seconds_total",
+)
+_DISK = (
+    "container_fs_reads_bytes_total",
+    "container_fs_reads_total",
+    "container_fs_writes_bytes_total",
+    "container_fs_writes_total",
 )
 _OF_CONTAINER = (
     _CPU,
@@ -47,15 +66,21 @@ _OF_CONTAINER = (
     "container_memory_max_usage_bytes",
     "container_oom_events_total",
     "container_fs_usage_bytes",
+    *_DISK,
     "container_processes",
+    "container_threads",
+    "container_file_descriptors",
+    "container_sockets",
     "container_last_seen",
 )
+_ULIMIT = "container_ulimits_soft"
 _FIXED = (
     "container_start_time_seconds",
     "container_memory_cache",
     "container_memory_swap",
     "container_memory_failcnt",
     "container_fs_limit_bytes",
+    _ULIMIT,
     "container_spec_cpu_period",
     "container_spec_cpu_shares",
     "container_spec_memory_limit_bytes",
@@ -67,7 +92,9 @@ _QUOTA_FIXED = "container_spec_cpu_quota"
 _OF_POD = (_CPU, *_SETS, "container_last_seen", "container_start_time_seconds")
 _OF_MACHINE = (_CPU, *_SETS, "container_last_seen", "container_start_time_seconds")
 _CONSTANT = ("machine_cpu_cores", "machine_memory_bytes")
-_COUNTERS = frozenset((_CPU, *_NETWORK, *_QUOTA, "container_memory_failcnt", "container_oom_events_total"))
+_COUNTERS = frozenset(
+    (_CPU, *_NETWORK, *_NETWORK_FIXED, *_QUOTA, *_DISK, "container_memory_failcnt", "container_oom_events_total")
+)
 _HELP = {
     _CPU: "Processor time used.",
     "container_cpu_cfs_periods_total": "Elapsed enforcement periods.",
@@ -76,11 +103,12 @@ _HELP = {
     "container_memory_working_set_bytes": "Memory that cannot be reclaimed.",
     "container_oom_events_total": "Processes killed out of memory.",
 }
-_DEVICE = "/dev/sda1"
+_DEVICE = "/dev/sda"
+_FILE_SYSTEM = "/dev/sda1"
 
 
 def _described() -> list[tuple[str, str, str]]:
-    names = dict.fromkeys((*_OF_CONTAINER, *_QUOTA, *_FIXED, _QUOTA_FIXED, *_NETWORK, *_CONSTANT))
+    names = dict.fromkeys((*_OF_CONTAINER, *_QUOTA, *_FIXED, _QUOTA_FIXED, *_NETWORK, *_NETWORK_FIXED, *_CONSTANT))
     return [
         (name, "counter" if name in _COUNTERS else "gauge", _HELP.get(name, name.replace("_", " ").capitalize() + "."))
         for name in names
@@ -94,43 +122,44 @@ class CadvisorCollector(KubeletJob):
     def __init__(self, nodes: Nodes, times: MachineUsages, scraper: Scraper, store: MetricStore) -> None:
         super().__init__(nodes, scraper, store)
         self._usages = times
-        self._shapes: dict[str, dict[str, list[object]]] = {}
-        """By node and pod: the state that determines its series."""
+        self._pods: dict[str, dict[str, _Pod]] = {}
+        """By node and UID: the pods with series."""
 
     def forget(self, node: str) -> None:
-        self._shapes.pop(node, None)
+        self._pods.pop(node, None)
 
     def fill(self, buffer: SeriesBuffer, kubelet: Kubelet, now: float) -> None:
         machine = kubelet.machine
-        shapes = self._shapes.setdefault(kubelet.name, {})
+        pods = self._pods.setdefault(kubelet.name, {})
+        usage = self._usages.of(machine)
+        usage.update(now)
         if "/" not in buffer:
             buffer.put("/", _machine_labels(machine), [0.0] * (len(_OF_MACHINE) + len(_CONSTANT)))
         sandboxes = machine.sandboxes
-        for uid in [uid for uid in shapes if uid not in sandboxes]:
-            self._drop(buffer, shapes, uid)
+        for uid in [uid for uid in pods if uid not in sandboxes]:
+            self._drop(buffer, pods, uid)
         for uid, sandbox in sandboxes.items():
+            pod = pods.get(uid)
+            if pod is not None and pod.sandbox is not sandbox:
+                self._drop(buffer, pods, uid)
+                pod = None
             if not sandbox.ready:
-                self._drop(buffer, shapes, uid)
+                self._drop(buffer, pods, uid)
                 continue
-            shape: list[object] = []
-            running: list[Running] = []
-            for record in sandbox.running():
-                container = record.container
-                if container is not None:
-                    running.append((record, container))
-                    shape += (container, container.meter.cpu_limit, container.meter.memory_limit)
-            values = _values(sandbox, running, now)
-            if shapes.get(uid) == shape:
+            if pod is None:
+                pod = pods[uid] = _Pod(sandbox)
+            changed = pod.find_running()
+            values = pod.values(usage.containers, now)
+            if not changed:
                 buffer.set(uid, values)
             else:
-                shapes[uid] = shape
-                buffer.put(uid, _labels(sandbox, running), values)
-                buffer.put((uid, "fixed"), *_fixed(sandbox, running, machine))
+                buffer.put(uid, _labels(sandbox, pod.running), values)
+                buffer.put((uid, "fixed"), *_fixed(sandbox, pod.running, machine))
         buffer.set("/", self._machine_values(machine, now))
 
     @staticmethod
-    def _drop(buffer: SeriesBuffer, shapes: dict[str, list[object]], uid: str) -> None:
-        if shapes.pop(uid, None) is not None:
+    def _drop(buffer: SeriesBuffer, pods: dict[str, _Pod], uid: str) -> None:
+        if pods.pop(uid, None) is not None:
             buffer.drop(uid)
             buffer.drop((uid, "fixed"))
 
@@ -142,32 +171,69 @@ class CadvisorCollector(KubeletJob):
 Running = tuple[ContainerRecord, Container]
 
 
-def _values(sandbox: Sandbox, running: list[Running], now: float) -> list[float]:
-    values: list[float] = []
-    pod_cpu = pod_memory = 0.0
-    for _, container in running:
-        meter = container.meter
-        cpu, memory = meter.cpu_seconds(), meter.working_set
-        pod_cpu += cpu
-        pod_memory += memory
-        values += (
-            cpu,
-            memory,
-            memory,
-            memory,
-            meter.peak_memory,
-            container.oom_killed,
-            container.filesystem.root.volume.space.used,
-            len(container.pids.processes),
-            now,
-        )
-        if meter.cpu_limit is not None:
-            values += (meter.nr_periods, meter.nr_throttled, meter.throttled_seconds)
-    values += (pod_cpu, pod_memory, pod_memory, pod_memory, now, sandbox.created_at)
-    if not sandbox.host_network:
-        counters = sandbox.namespace.carried
-        values += (counters.received_bytes, counters.received_packets, counters.sent_bytes, counters.sent_packets)
-    return values
+class _Pod:
+    """A pod with series: its running containers, and what those that ended have used."""
+
+    __slots__ = ("_ended_cpu", "_shape", "running", "sandbox")
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+        self.running: list[Running] = []
+        self._shape: list[object] | None = None
+        """The state that determines the series."""
+        self._ended_cpu = 0.0
+
+    def find_running(self) -> bool:
+        """Find the running containers; return whether the pod has other series than before."""
+        shape: list[object] = []
+        running: list[Running] = []
+        for record in self.sandbox.running():
+            container = record.container
+            if container is not None:
+                running.append((record, container))
+                shape += (container, container.meter.cpu_limit, container.meter.memory_limit)
+        if shape == self._shape:
+            return False
+        # The cgroup of the pod counts on when a container ends.
+        self._ended_cpu += sum(one.meter.cpu_seconds() for _, one in self.running if one not in shape)
+        self._shape, self.running = shape, running
+        return True
+
+    def values(self, usages: Mapping[str, ContainerUsage], now: float) -> list[float]:
+        values: list[float] = []
+        pod_cpu, pod_memory = self._ended_cpu, 0
+        for record, container in self.running:
+            meter, usage = container.meter, usages[record.id]
+            cpu, memory = meter.cpu_seconds(), meter.working_set
+            pod_cpu += cpu
+            pod_memory += memory
+            written = usage.written_bytes
+            values += (
+                cpu,
+                memory,
+                memory,
+                memory,
+                meter.peak_memory,
+                container.oom_killed,
+                container.filesystem.root.volume.space.used,
+                int(usage.read_bytes),
+                int(usage.read_bytes / READ_BLOCK),
+                written,
+                int(written / WRITE_BLOCK),
+                len(container.pids.processes),
+                len(container.pids.processes),
+                usage.descriptors,
+                usage.sockets,
+                now,
+            )
+            if meter.cpu_limit is not None:
+                values += (int(meter.nr_periods), int(meter.nr_throttled), meter.throttled_seconds)
+        values += (pod_cpu, pod_memory, pod_memory, pod_memory, now, self.sandbox.created_at)
+        if not self.sandbox.host_network:
+            counters = self.sandbox.namespace.carried
+            values += (int(counters.received_bytes), int(counters.received_packets))
+            values += (int(counters.sent_bytes), int(counters.sent_packets), int(counters.lost_packets))
+        return values
 
 
 def _shares(pod: Obj, name: str) -> float:
@@ -181,11 +247,14 @@ def _fixed(sandbox: Sandbox, running: list[Running], machine: Machine) -> tuple[
     for record, container in running:
         labels, meter = _container_labels(sandbox, record), container.meter
         rows += (_row(name, labels) for name in _FIXED)
-        values += (record.started_at, 0.0, 0.0, 0.0, machine.disk.capacity or 0, PERIOD * 1e6)
+        values += (record.started_at, 0.0, 0.0, 0.0, machine.disk.capacity or 0, container.nofile, PERIOD * 1e6)
         values += (_shares(sandbox.pod, record.name), meter.memory_limit or 0, 0.0, 0.0)
         if meter.cpu_limit is not None:
             rows.append(_row(_QUOTA_FIXED, labels))
             values.append(meter.cpu_limit * PERIOD * 1e6)
+    if not sandbox.host_network:
+        rows += ({"__name__": name, **_interface_labels(sandbox)} for name in _NETWORK_FIXED)
+        values += (0.0 for _ in _NETWORK_FIXED)
     return rows, values
 
 
@@ -212,14 +281,19 @@ def _labels(sandbox: Sandbox, running: list[Running]) -> list[Mapping[str, str]]
         rows += (_row(name, labels) for name in names)
     rows += (_row(name, {**pod_labels, "id": group}) for name in _OF_POD)
     if not sandbox.host_network:
-        pause = {
-            **pod_labels,
-            "id": f"{group}/cri-containerd-{sandbox.id}.scope",
-            "name": sandbox.id,
-            "interface": "eth0",
-        }
-        rows += ({"__name__": name, **pause} for name in _NETWORK)
+        rows += ({"__name__": name, **_interface_labels(sandbox)} for name in _NETWORK)
     return rows
+
+
+def _interface_labels(sandbox: Sandbox) -> dict[str, str]:
+    pod = sandbox.pod
+    return {
+        "namespace": namespace_of(pod),
+        "pod": name_of(pod),
+        "id": f"{_group(pod, sandbox.uid)}/cri-containerd-{sandbox.id}.scope",
+        "name": sandbox.id,
+        "interface": "eth0",
+    }
 
 
 def _machine_labels(machine: Machine) -> list[Mapping[str, str]]:
@@ -231,8 +305,10 @@ def _row(name: str, labels: Mapping[str, str]) -> Mapping[str, str]:
     row = {"__name__": name, **labels}
     if name == _CPU:
         row["cpu"] = "total"
+    elif name == _ULIMIT:
+        row["ulimit"] = "max_open_files"
     elif name.startswith("container_fs_"):
-        row["device"] = _DEVICE
+        row["device"] = _DEVICE if name in _DISK else _FILE_SYSTEM
     return row
 
 

@@ -171,13 +171,14 @@ def control_plane_collectors(
     services = controllers[ApiServices.name]
     assert isinstance(services, ApiServices)
     server = nodes.kubelets[world.control_plane_name].machine
+    stored: set[str] = set()
     hosts = {"": f"{server.address}:6443", "apiserver": "[::1]:6443"}
 
     def informers() -> Iterable[str]:
         return dict.fromkeys(resource for loop in loops.values() for resource in loop.watched)
 
     def of_server(sections: Sections, now: float) -> None:
-        _write_server(world, services, requests, sections)
+        _write_server(world, services, requests, stored, sections)
         own_queues.write(sections)
 
     def of_controllers(sections: Sections, now: float) -> None:
@@ -239,10 +240,13 @@ def write_client(sections: Sections, client: ClientTraffic, host: str) -> None:
     client.changed.clear()
 
 
-def _write_server(world: World, services: ApiServices, requests: ApiRequests, sections: Sections) -> None:
-    stored = {resource: float(world.store.count(resource)) for resource in world.store.resources()}
-    rows = [{"__name__": "apiserver_storage_objects", "resource": resource} for resource in stored]
-    sections.numbers("objects", rows, list(stored.values()))
+def _write_server(
+    world: World, services: ApiServices, requests: ApiRequests, stored: set[str], sections: Sections
+) -> None:
+    """Write what the server did, and its objects; `stored` is to keep the resources that have or had some."""
+    stored.update(world.store.resources())
+    for resource in sorted(stored):
+        sections.number("apiserver_storage_objects", {"resource": resource}, world.store.count(resource))
     for key in requests.totals if sections.fresh else sorted(requests.changed):
         labels = {"component": "apiserver", **dict(zip(_REQUEST, key, strict=True))}
         sections.number("apiserver_request_total", labels, requests.totals[key])

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from srearena.cluster.embedded.instruments import Fluctuation
 from srearena.cluster.embedded.kubelet.node.usage import SYSTEM_CORES
+from srearena.cluster.embedded.machine.containers.container import Container
 from srearena.cluster.embedded.machine.machine import Machine
 
 READ_BLOCK, WRITE_BLOCK = 65_536, 16_384
@@ -41,10 +42,53 @@ class DiskTraffic:
         self.write_seconds += written / WRITE_BLOCK * WRITE_SECONDS * factor
 
 
+class ContainerUsage:
+    """What one container used by the last update of its machine's usage."""
+
+    __slots__ = (
+        "_persistent",
+        "_persistent_before",
+        "_spaces",
+        "_written_before",
+        "cpu",
+        "descriptors",
+        "log",
+        "read_bytes",
+        "sockets",
+    )
+
+    def __init__(self, container: Container, read_bytes: float) -> None:
+        self.cpu = 0.0
+        self.log = 0
+        self.descriptors = self.sockets = 0
+        """Open file descriptors, sockets included, and sockets."""
+        self.read_bytes = read_bytes
+        root = container.filesystem.root.volume.space
+        mounted = [mount.volume for mount in container.filesystem.mounts if mount.writable]
+        spaces = dict.fromkeys(volume.space for volume in mounted if volume.fstype == "ext4")
+        # Files such as /etc/hosts are on the pod's own space, which the container's layer is a part of.
+        self._spaces = [root, *(space for space in spaces if space is not root and space is not root.parent)]
+        self._written_before = sum(space.written for space in self._spaces[1:])
+        """Volumes outlive containers; their counters do not begin at zero."""
+        self._persistent = [space for space in self._spaces if space.parent is None]
+        self._persistent_before = 0
+
+    @property
+    def written_bytes(self) -> int:
+        """Bytes written to the container's own layer and to its volumes on disks."""
+        return sum(space.written for space in self._spaces) - self._written_before
+
+    def written_to_claims(self) -> int:
+        """Return the bytes written to volumes that are no part of the machine's own disk since the last call."""
+        if not self._persistent:
+            return 0
+        before, self._persistent_before = self._persistent_before, sum(space.written for space in self._persistent)
+        return max(0, self._persistent_before - before)
+
+
 class MachineUsage:
     __slots__ = (
         "_boot",
-        "_containers",
         "_images_read",
         "_interfaces",
         "_machine",
@@ -53,6 +97,7 @@ class MachineUsage:
         "_updated_at",
         "_user",
         "_written",
+        "containers",
         "disk",
         "extra_writes",
         "fluctuation",
@@ -69,8 +114,8 @@ class MachineUsage:
         self._boot = self._machine.boot_id
         self._user = 0.0
         self._updated_at = self._machine.booted_at
-        self._containers: dict[str, tuple[float, int]] = {}
-        """Processor seconds and bytes of log of each container at the last update."""
+        self.containers: dict[str, ContainerUsage] = {}
+        """By ID: the containers that ran at the last update."""
         self._network = [0.0, 0.0, 0.0, 0.0, 0.0]
         self._interfaces: dict[str, tuple[float, ...]] = {}
         self._images_read: set[str] = set()
@@ -85,22 +130,30 @@ class MachineUsage:
             self._begin()
         if now == self._updated_at:
             return
-        since, self._updated_at, previous = self._updated_at, now, self._containers
-        usage: dict[str, tuple[float, int]] = {}
+        since, self._updated_at, previous = self._updated_at, now, self.containers
+        usages: dict[str, ContainerUsage] = {}
         read = 0.0
         written = SYSTEM_WRITES * (now - since + 0.4 * self.fluctuation.integral(since, now))
         for identifier, record in machine.live.items():
             if record.container is not None:
                 spent, log = record.container.meter.cpu_seconds(), record.log.written
-                usage[identifier] = (spent, log)
-                before = previous.get(identifier)
-                if before is None:
-                    before = (0.0, 0)
-                    read += self._read_at_start(str(record.image.reference), record.image.on_disk)
-                if spent > before[0]:
-                    self._user += spent - before[0]
-                written += max(0, log - before[1])
-        self._containers = usage
+                usage = previous.get(identifier)
+                if usage is None:
+                    at_start = self._read_at_start(str(record.image.reference), record.image.on_disk)
+                    usage = ContainerUsage(record.container, at_start)
+                    usage.written_to_claims()
+                    read += at_start
+                usages[identifier] = usage
+                if spent > usage.cpu:
+                    self._user += spent - usage.cpu
+                written += max(0, log - usage.log) + usage.written_to_claims()
+                usage.cpu, usage.log = spent, log
+                descriptors = sockets = 0
+                for process in record.container.pids.processes.values():
+                    sockets += process.sockets
+                    descriptors += len(process.fds)
+                usage.descriptors, usage.sockets = descriptors + sockets, sockets
+        self.containers = usages
         on_disk, other = machine.disk.written, self.extra_writes()
         written += max(0, on_disk - self._written) + max(0.0, other - self._other_writes)
         self._written, self._other_writes = on_disk, other

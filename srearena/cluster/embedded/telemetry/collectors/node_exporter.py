@@ -202,13 +202,9 @@ class NodeExporterCollector(NodeJob):
         opened = 0
         descriptors = _SYSTEM_FILES
         kills = machine.oom_kills
-        for record in machine.live.values():
-            container = record.container
-            if container is not None:
-                descriptors += _FILES_PER_CONTAINER
-                for process in container.pids.processes.values():
-                    descriptors += len(process.fds) + process.sockets
-                    opened += process.sockets
+        for one in usage.containers.values():
+            descriptors += _FILES_PER_CONTAINER + one.descriptors
+            opened += one.sockets
         listening = len(machine.namespace.listeners())
         established = _HOST_CONNECTIONS + len(machine.namespace.connections)
         tcp = listening + established

@@ -22,6 +22,9 @@ NAMESPACE = "monitoring"
 TIMEOUT = 10.0
 """Scrape timeout in seconds: the default of Prometheus."""
 _REFUSED = "connect: connection refused"
+_NONE: frozenset[Outcome] = frozenset()
+_CLOSED = frozenset((Outcome.REFUSED,))
+_STOPPED = frozenset((Outcome.REFUSED, Outcome.CONNECTED))
 _ERRORS = {
     Outcome.TIMEOUT: "context deadline exceeded",
     Outcome.NO_ROUTE: "connect: no route to host",
@@ -52,8 +55,8 @@ class Scraper:
         }
         sockets = NetworkNamespace(network.clock, (ADDRESS,))
         self.host = network.attach_pod(pod, sockets).host
-        self._checks: dict[tuple[str, int, bool], tuple[Route, ReachabilityCheck]] = {}
-        """By address, port and whether its agent runs: the route at the last check, and the result."""
+        self._checks: dict[tuple[str, int, frozenset[Outcome]], tuple[Route, ReachabilityCheck]] = {}
+        """By address, port and the outcomes that mean refusal: the route at the last check, and the result."""
 
     @property
     def epoch(self) -> int:
@@ -62,23 +65,23 @@ class Scraper:
 
     def check_endpoint(self, address: str, port: int) -> ReachabilityCheck:
         """Check an endpoint at which a simulated process must listen."""
-        path = self._network.fabric.routes.find(self.host, address, port).paths[0]
-        if path.outcome is Outcome.REFUSED:
-            return ReachabilityCheck(path.round_trip, f"dial tcp {address}:{port}: {_REFUSED}")
-        return self._check(path, address, port)
+        return self._checked(address, port, _CLOSED)
 
     def check_agent(self, address: str, port: int, *, runs: bool) -> ReachabilityCheck:
         """Check an agent of a node without a simulated socket; `runs` says whether its process runs."""
+        return self._checked(address, port, _NONE if runs else _STOPPED)
+
+    def _checked(self, address: str, port: int, refused: frozenset[Outcome]) -> ReachabilityCheck:
         route = self._network.fabric.routes.find(self.host, address, port)
-        known = self._checks.get((address, port, runs))
+        known = self._checks.get((address, port, refused))
         if known is not None and known[0] is route:
             return known[1]
         path = route.paths[0]
-        if path.outcome in (Outcome.REFUSED, Outcome.CONNECTED) and not runs:
+        if path.outcome in refused:
             check = ReachabilityCheck(path.round_trip, f"dial tcp {address}:{port}: {_REFUSED}")
         else:
             check = self._check(path, address, port)
-        self._checks[address, port, runs] = (route, check)
+        self._checks[address, port, refused] = (route, check)
         return check
 
     @staticmethod
