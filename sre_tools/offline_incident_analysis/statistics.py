@@ -66,13 +66,6 @@ def _change(values: Floats, index: int, strength: float) -> ChangePoint:
     return ChangePoint(index, float(values[:index].mean()), float(values[index:].mean()), strength)
 
 
-def change_point(values: Sequence[float]) -> ChangePoint | None:
-    """The split that explains most of the variance, if it explains at least half of it."""
-    points = np.asarray(values, dtype=float)
-    index, strength = _steps(points[None, :])
-    return _change(points, int(index[0]), float(strength[0])) if index[0] else None
-
-
 def _seasons(matrix: Floats) -> Any:
     """For each row the period of a pattern that repeats at least three times; 0 if there is none."""
     steps = np.diff(matrix, axis=1)

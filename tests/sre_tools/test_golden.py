@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
+from pathlib import Path
 
+from sre_tools.offline_incident_analysis import Workspace, call_tool
 from tests.snapshots import samples
 from tests.sre_tools.conftest import Ask
 
@@ -120,6 +122,34 @@ def test_get_trace_error_tree_takes_a_pivot_and_a_kind(ask_any: Ask) -> None:
     assert {row["severity"] for row in before["data"]} == {"OK"}
     assert {row["post"]["spans"] for row in before["data"]} == {3}
     assert ask_any("get_trace_error_tree", span_kind="Client")["data"] == []
+
+
+def test_the_suspect_is_the_callee_that_refuses_connections(tmp_path: Path) -> None:
+    """Cart has no spans while it refuses connections: the only failed span is the call of its caller."""
+    rows = []
+    for second in range(0, 900, 5):
+        refused = second >= 300 and second % 10 == 0
+        at = (samples.START + timedelta(seconds=second)).strftime("%Y-%m-%d %H:%M:%S")
+        common = {"Timestamp": at, "TraceId": f"t{second}", "Duration": 1_000_000}
+        call = {"SpanName": "GetCart", "SpanKind": "Client", "ServiceName": "frontend", "ParentSpanId": "a"}
+        status = {"StatusCode": "Error", "StatusMessage": "ECONNREFUSED"} if refused else {"StatusCode": "Unset"}
+        rows.append({**common, **status, "SpanId": "a", "SpanName": "/", "SpanKind": "Server"})
+        rows[-1]["ServiceName"] = "frontend"
+        rows.append({**common, **status, **call, "SpanId": "b"})
+        if not refused:
+            rows.append({**common, "SpanId": "c", "ParentSpanId": "b", "SpanName": "GetCart", "SpanKind": "Server"})
+            rows[-1].update(ServiceName="cart", StatusCode="Unset")
+    (tmp_path / "data").mkdir()
+    samples.write_tsv(tmp_path / "data" / "otel_traces_raw.tsv", samples.RAW_SPAN, rows)
+    with Workspace(tmp_path / "data", cache=tmp_path / "cache") as workspace:
+        summary = call_tool(workspace, "get_trace_error_tree", {})["summary"]
+        timeline = call_tool(workspace, "incident_timeline", {})["data"]
+    assert summary["pivot_time"] == "2025-06-01T10:05:00Z"
+    assert summary["root_cause_suspect"]["service"] == "cart"
+    assert "calls from frontend: ECONNREFUSED" in summary["root_cause_suspect"]["reason"]
+    assert [(row["entity"], row["time"]) for row in timeline if "error rate" in row["what"]] == [
+        ("frontend", "2025-06-01T10:05:00Z")
+    ]
 
 
 def test_build_topology_knows_objects_and_calls(ask_any: Ask) -> None:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from sre_tools.offline_incident_analysis.statistics import (
     Anomalies,
-    change_point,
     detect_anomalies,
     increases,
     is_counter,
@@ -35,7 +34,7 @@ def test_increases_are_never_negative(values: list[float]) -> None:
 def test_a_step_is_found_where_it_is() -> None:
     noise = random.Random(1)
     values = [noise.gauss(10, 1) for _ in range(40)] + [noise.gauss(20, 1) for _ in range(30)]
-    found = change_point(values)
+    found = anomalies(values).shift
     assert found is not None and found.index == 40
     assert found.before == pytest.approx(10, abs=0.5) and found.after == pytest.approx(20, abs=0.5)
 
@@ -43,7 +42,7 @@ def test_a_step_is_found_where_it_is() -> None:
 @pytest.mark.parametrize("seed", range(10))
 def test_noise_is_no_step(seed: int) -> None:
     noise = random.Random(seed)
-    assert change_point([noise.gauss(10, 1) for _ in range(60)]) is None
+    assert anomalies([noise.gauss(10, 1) for _ in range(60)]).shift is None
 
 
 def test_a_spike_is_an_outlier_and_no_step() -> None:

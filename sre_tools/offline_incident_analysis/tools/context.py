@@ -18,8 +18,9 @@ from sre_tools.offline_incident_analysis.tools.anomalies import AnomalyArguments
 from sre_tools.offline_incident_analysis.tools.logs import LogArguments, log_analysis
 from sre_tools.offline_incident_analysis.tools.objects import SpecArguments, get_k8_spec
 from sre_tools.offline_incident_analysis.tools.topology import TopologyArguments, app_side, resolve, topology_analysis
-from sre_tools.offline_incident_analysis.tools.traces import TraceArguments, get_trace_error_tree, services_with_spans
+from sre_tools.offline_incident_analysis.tools.traces import TraceArguments, get_trace_error_tree
 from sre_tools.offline_incident_analysis.topology import Topology, topology_of
+from sre_tools.offline_incident_analysis.trace_onsets import extent
 from sre_tools.registry import tool
 
 _CHARS_PER_PART = 2500
@@ -79,7 +80,7 @@ def _alerts(call: Call, names: list[str]) -> list[Row]:
 def _main_parts(call: Call, arguments: ContextArguments, graph: Topology, node: str) -> dict[str, Callable[[], Any]]:
     _, names = _members(graph, node)
     times: dict[str, Any] = {"start_time": arguments.start_time, "end_time": arguments.end_time}
-    services = services_with_spans(call.snapshot)
+    services = extent(call.snapshot).services
     traced = next((name for name in names if name in services), None)
 
     def traces() -> Any:

@@ -18,8 +18,8 @@ from sre_tools.offline_incident_analysis.object_versions import Change, all_chan
 from sre_tools.offline_incident_analysis.replies import Answer, Row, iso_time, reply_schema
 from sre_tools.offline_incident_analysis.statistics import detect_anomalies
 from sre_tools.offline_incident_analysis.tools.alerts import first_capture
-from sre_tools.offline_incident_analysis.tools.traces import error_onset, failing_services
 from sre_tools.offline_incident_analysis.topology import Topology, topology_of
+from sre_tools.offline_incident_analysis.trace_onsets import service_onsets
 from sre_tools.registry import tool
 from srearena.snapshots import Snapshot
 
@@ -81,11 +81,9 @@ def _logs(snapshot: Snapshot) -> Iterator[Row]:
 
 
 def _traces(snapshot: Snapshot) -> Iterator[Row]:
-    for service in failing_services(snapshot):
-        onset = error_onset(snapshot, service)
-        if onset:
-            text = f"{onset[1]} of requests rose"
-            yield {"time": onset[0], "source": "trace", "entity": service, "what": text, "symptom": True}
+    for service, onsets in service_onsets(snapshot).items():
+        for onset in onsets:
+            yield {"time": onset.time, "source": "trace", "entity": service, "what": onset.text, "symptom": True}
 
 
 def _metrics(snapshot: Snapshot) -> Iterator[Row]:

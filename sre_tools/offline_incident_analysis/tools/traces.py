@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -14,14 +13,15 @@ from sre_tools.offline_incident_analysis.arguments import Arguments, parse_time
 from sre_tools.offline_incident_analysis.calls import Call
 from sre_tools.offline_incident_analysis.identity import nearest
 from sre_tools.offline_incident_analysis.replies import Answer, Row, iso_time, reply_schema
-from sre_tools.offline_incident_analysis.statistics import change_point
+from sre_tools.offline_incident_analysis.trace_onsets import extent as trace_extent
+from sre_tools.offline_incident_analysis.trace_onsets import pivot as find_pivot
+from sre_tools.offline_incident_analysis.trace_origins import Origin, origins
 from sre_tools.offline_incident_analysis.trace_tree import ARROW, call_tree
 from sre_tools.registry import tool
-from srearena.snapshots import Snapshot
 
 _DELTA = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_BUCKETS = 120  # chosen: 30 s each for an hour of traces
+_MAX_SUSPECTS = 5
 _SEVERITY = {"CRITICAL": 0, "NEW": 1, "WARNING": 2, "DISAPPEARED": 3, "ERRORS": 1, "OK": 4}
 
 
@@ -36,72 +36,6 @@ class TraceArguments(Arguments):
     error_threshold_pct: float = Field(10, ge=0, description="change in error rate that counts, in points")
     latency_threshold_pct: float = Field(10, ge=0, description="change in p99 latency that counts, in percent")
     limit: int | None = Field(50, ge=0)
-
-
-@dataclass(frozen=True, slots=True)
-class _Extent:
-    first: datetime | None
-    last: datetime | None
-    services: list[str]
-
-
-def _extent(snapshot: Snapshot) -> _Extent:
-    edge = snapshot.rows("SELECT min(time) AS first, max(time) AS last FROM spans")[0]
-    services = snapshot.rows("SELECT DISTINCT service FROM spans WHERE service IS NOT NULL ORDER BY 1")
-    return _Extent(edge["first"], edge["last"], [row["service"] for row in services])
-
-
-def services_with_spans(snapshot: Snapshot) -> list[str]:
-    return snapshot.derived(_extent, "spans").services
-
-
-def error_onset(snapshot: Snapshot, service: str | None = None) -> tuple[datetime, str] | None:
-    """When requests began to fail or else became slower, and which of the two."""
-    return _onset(snapshot, service) if service else snapshot.derived(_onset, "spans")
-
-
-def _onset(snapshot: Snapshot, service: str | None = None) -> tuple[datetime, str] | None:
-    extent = snapshot.derived(_extent, "spans")
-    if extent.first is None or extent.last is None:
-        return None
-    width = max(10.0, (extent.last - extent.first).total_seconds() / _BUCKETS)
-    about = "AND service = ?" if service else ""
-    # Minimum rises; chosen: 2 points of error rate, 0.2 in the logarithm (22 %) of latency.
-    for what, measure, least in (
-        ("error rate", "avg(CASE WHEN status = 'Error' THEN 1.0 ELSE 0.0 END)", 0.02),
-        ("latency", "ln(1 + quantile_cont(duration_ns, 0.95))", 0.2),
-    ):
-        rows = snapshot.rows(
-            f"""SELECT floor(epoch(time - ?) / ?) AS bucket, min(time) AS began, {measure} AS measure
-                FROM spans WHERE time IS NOT NULL {about} GROUP BY bucket ORDER BY bucket""",
-            [extent.first.replace(tzinfo=None), width, *([service] if service else [])],
-        )
-        step = change_point([row["measure"] or 0.0 for row in rows])
-        if step and step.after > step.before + least:
-            return rows[step.index]["began"], what
-    return None
-
-
-def failing_services(snapshot: Snapshot) -> list[str]:
-    return snapshot.derived(_failing, "spans")
-
-
-def _failing(snapshot: Snapshot) -> list[str]:
-    rows = snapshot.rows("SELECT DISTINCT service FROM spans WHERE status = 'Error' AND service IS NOT NULL ORDER BY 1")
-    return [row["service"] for row in rows]
-
-
-def _pivot(snapshot: Snapshot, service: str | None) -> tuple[datetime, str] | None:
-    """The onset over all requests, or else the earliest one of a failing service."""
-    whole = error_onset(snapshot, service)
-    if whole or service:
-        return whole
-    each = [
-        (onset[0], f"{onset[1]} of {name}")
-        for name in failing_services(snapshot)
-        if (onset := error_onset(snapshot, name))
-    ]
-    return min(each, default=None)
 
 
 @tool(
@@ -128,7 +62,7 @@ def get_trace_error_tree(call: Call, arguments: TraceArguments) -> Answer:
     if not match:
         raise ToolError(f"delta_time: {arguments.delta_time!r} is no duration; write 30s, 5m, 1h or 1d")
     delta = timedelta(seconds=float(match[1]) * _UNITS[match[2]])
-    extent = call.snapshot.derived(_extent, "spans")
+    extent = trace_extent(call.snapshot)
     if extent.first is None or extent.last is None:
         return Answer([], {}, ["this snapshot has no traces; try log_analysis or metric_analysis"])
     if arguments.service_name and arguments.service_name not in extent.services:
@@ -136,8 +70,8 @@ def get_trace_error_tree(call: Call, arguments: TraceArguments) -> Answer:
         raise ToolError(f"no spans of a service {arguments.service_name!r}; nearest: {near}")
     pivot, how = parse_time(arguments.pivot_time, "pivot_time"), "given"
     if pivot is None:
-        onset = _pivot(call.snapshot, arguments.service_name)
-        pivot, how = (onset[0].replace(tzinfo=None), f"found: {onset[1]} rose") if onset else (None, "none found")
+        onset = find_pivot(call.snapshot, arguments.service_name)
+        pivot, how = (onset[0].replace(tzinfo=None), f"found: {onset[1]}") if onset else (None, "none found")
     first, last = extent.first.replace(tzinfo=None), extent.last.replace(tzinfo=None) + timedelta(microseconds=1)
     begin, end = (pivot - delta, pivot + delta) if pivot else (first, last)
     # Without a pivot there is one window, named `post`.
@@ -145,6 +79,8 @@ def get_trace_error_tree(call: Call, arguments: TraceArguments) -> Answer:
     rows = tree.rows
     seconds = {"pre": _length(first, last, begin, pivot), "post": _length(first, last, pivot or first, end)}
     seconds = {side: length / tree.share for side, length in seconds.items()}
+    scale = seconds["post"] / seconds["pre"] if pivot and pivot > first else 0.0
+    starts = origins(call.snapshot, pivot or first, begin, end, tree.share, scale)
     paths: dict[str, Row] = {}
     for row in rows:
         paths.setdefault(row["path"], {"path": row["path"], "service": row["service"]})[row["side"]] = row
@@ -161,7 +97,7 @@ def get_trace_error_tree(call: Call, arguments: TraceArguments) -> Answer:
         "pivot": how,
         "window": arguments.delta_time if pivot else "the whole recording",
         "paths": len(shown),
-        **_suspect(rows),
+        **_suspects(starts, failures=pivot is None),
     }
     notes = []
     if tree.share > 1:
@@ -220,14 +156,27 @@ def _compared(path: Row, seconds: dict[str, float], arguments: TraceArguments, *
     return result
 
 
-def _suspect(rows: list[Row]) -> Row:
-    """The service in which failures start: the one with most failed spans without a failed child."""
-    failures: dict[str, int] = {}
-    for row in rows:
-        if row["side"] == "post":
-            failures[row["service"]] = failures.get(row["service"], 0) + row["own_errors"]
-    if not failures or not max(failures.values()):
+def _suspects(found: list[Origin], failures: bool) -> Row:
+    """The services in which failures start, or else delays; the first is the suspect."""
+    failing = [origin for origin in found if round(origin.failed) >= 1]
+    total = sum(origin.failed for origin in failing)
+    ranked = [
+        {
+            "service": origin.name,
+            "reason": f"{round(origin.failed)} of {round(total)} failed requests begin here"
+            + (f", in calls from {', '.join(sorted(origin.callers))}" if origin.callers else "")
+            + (f": {origin.messages[0]}" if origin.messages else ""),
+        }
+        for origin in failing
+    ]
+    if not failing and not failures:
+        slower = sorted(found, key=lambda origin: (-origin.delay_ms, origin.name))
+        total = sum(origin.delay_ms for origin in slower)
+        ranked = [
+            {"service": o.name, "reason": f"{100 * o.delay_ms / total:.0f} % of the additional time is spent here"}
+            for o in slower
+            if o.delay_ms > 0.1 * total
+        ]
+    if not ranked:
         return {}
-    worst = max(failures, key=lambda service: (failures[service], service))
-    reason = f"{failures[worst]} of {sum(failures.values())} failures begin here (the calls it made did not fail)"
-    return {"root_cause_suspect": {"service": worst, "reason": reason}}
+    return {"root_cause_suspect": ranked[0], "other_suspects": ranked[1:_MAX_SUSPECTS]}

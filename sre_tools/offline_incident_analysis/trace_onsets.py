@@ -1,0 +1,160 @@
+"""When requests began to fail, to take longer or to stay away, of each service and of all together.
+
+The unit is a trace through a service, not a span: retries and nested calls of one failed request are one failure. A
+trace is slow if one of its spans takes longer than nine in ten of the same operation over the whole recording, so that
+latency is a share of requests as well, and a change in the mix of operations is no change of latency.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from statistics import median
+
+from sre_tools.offline_incident_analysis.change_points import (
+    FALSE_ALARMS,
+    RateChange,
+    binomial_changes,
+    poisson_changes,
+)
+from srearena.snapshots import Snapshot
+
+_BUCKETS = 120  # chosen: 10 s each for twenty minutes of traces
+_MIN_WIDTH = 10.0  # seconds
+_MAX_SPANS = 1_000_000  # read; chosen: about a second. Beyond it one in several traces is read
+# Smallest changes that count; chosen: a hundredth of the requests fail, the 95th percentile grows by a quarter,
+# requests fall to a third.
+_RISE, _SLOWER, _FALL = 0.01, 1.25, 1 / 3
+ERRORS, LATENCY, TRAFFIC = "error rate", "latency", "request rate"
+
+_BUCKETED = """
+WITH usual AS (SELECT service, name, quantile_cont(duration_ns, 0.9) AS slow FROM spans GROUP BY service, name),
+visits AS (SELECT service, trace_key, floor(epoch(min(time) - ?) / ?) AS bucket, bool_or(status = 'Error') AS failed,
+    bool_or(duration_ns > slow) AS slow, max(duration_ns) AS longest
+  FROM spans JOIN usual USING (service, name) WHERE time IS NOT NULL AND trace_key % ? = 0
+  GROUP BY GROUPING SETS ((service, trace_key), (trace_key)))
+SELECT service, CAST(bucket AS INTEGER) AS bucket, count(*) AS requests, count_if(failed) AS failed,
+  count_if(slow) AS slow, quantile_cont(longest, 0.95) / 1e6 AS p95_ms
+FROM visits GROUP BY service, bucket ORDER BY service, bucket
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    first: datetime | None
+    last: datetime | None
+    services: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Onset:
+    time: datetime
+    what: str
+    before: float
+    after: float
+    evidence: float
+
+    @property
+    def text(self) -> str:
+        """What changed, from and to."""
+        if self.what == ERRORS:
+            return f"error rate rose from {100 * self.before:.1f} % to {100 * self.after:.1f} % of requests"
+        if self.what == LATENCY:
+            return f"latency rose (p95 from {self.before:.4g} ms to {self.after:.4g} ms)"
+        return f"request rate fell from {self.before:.3g} to {self.after:.3g} a second"
+
+
+def extent(snapshot: Snapshot) -> Extent:
+    """The first and last time of spans, and the services with spans."""
+    return snapshot.derived(_extent, "spans")
+
+
+def _extent(snapshot: Snapshot) -> Extent:
+    edge = snapshot.rows("SELECT min(time) AS first, max(time) AS last FROM spans")[0]
+    services = snapshot.rows("SELECT DISTINCT service FROM spans WHERE service IS NOT NULL ORDER BY 1")
+    return Extent(edge["first"], edge["last"], [row["service"] for row in services])
+
+
+def service_onsets(snapshot: Snapshot) -> dict[str, list[Onset]]:
+    """The onsets of each service, errors before latency before traffic; services without one are left out."""
+    return {name: onsets for name, onsets in snapshot.derived(_onsets, "spans").items() if name is not None}
+
+
+def pivot(snapshot: Snapshot, service: str | None = None) -> tuple[datetime, str] | None:
+    """When the incident began, and how that is known.
+
+    That is the onset of errors of all requests, or else of latency; if all requests together show neither, the earliest
+    onset of a service. For one service, its own onset.
+    """
+    every = snapshot.derived(_onsets, "spans")
+    for onset in every.get(service, []):
+        if onset.what != TRAFFIC or service is not None:
+            return onset.time, onset.text
+    if service is not None:
+        return None
+    each = [(onsets[0].time, f"{onsets[0].text}, of {name}") for name, onsets in every.items() if name is not None]
+    return min(each, default=None)
+
+
+def _onsets(snapshot: Snapshot) -> dict[str | None, list[Onset]]:
+    span = extent(snapshot)
+    if span.first is None or span.last is None:
+        return {}
+    seconds = (span.last - span.first).total_seconds()
+    width = max(_MIN_WIDTH, seconds / _BUCKETS)
+    share = max(1, -(-snapshot.count("spans") // _MAX_SPANS))
+    rows = snapshot.rows(_BUCKETED, [span.first.replace(tzinfo=None), width, share])
+    by_service: dict[str | None, list[dict[str, float]]] = defaultdict(list)
+    for row in rows:
+        by_service[row.pop("service")].append(row)
+    found = {}
+    for service, buckets in by_service.items():
+        chance = FALSE_ALARMS if service is None else FALSE_ALARMS / len(span.services)
+        onsets = _onsets_in(buckets, int(seconds // width), chance)
+        if onsets:
+            found[service] = [_timed(onset, span.first, width) for onset in onsets]
+    return found
+
+
+def _timed(onset: tuple[int, str, float, float, float], first: datetime, width: float) -> Onset:
+    bucket, what, before, after, evidence = onset
+    if what == TRAFFIC:
+        before, after = before / width, after / width
+    return Onset(first + timedelta(seconds=bucket * width), what, before, after, evidence)
+
+
+def _onsets_in(
+    buckets: Sequence[dict[str, float]], count: int, chance: float
+) -> list[tuple[int, str, float, float, float]]:
+    """Bucket, kind, values before and after, and evidence of the first rise of errors and of latency, and of a fall of
+    traffic; `count` is the number of whole buckets."""
+    numbers = [int(row["bucket"]) for row in buckets]
+    requests = [row["requests"] for row in buckets]
+    found = []
+    errors = _first(
+        binomial_changes([row["failed"] for row in buckets], requests, chance),
+        lambda change: change.after > change.before + _RISE,
+    )
+    if errors:
+        found.append((numbers[errors.index], ERRORS, errors.before, errors.after, errors.evidence))
+    for change in binomial_changes([row["slow"] for row in buckets], requests, chance):
+        before, after = (
+            median(row["p95_ms"] or 0.0 for row in part) for part in (buckets[: change.index], buckets[change.index :])
+        )
+        if change.after > change.before and after > _SLOWER * before:
+            found.append((numbers[change.index], LATENCY, before, after, change.evidence))
+            break
+    whole = [0.0] * count
+    for number, row in zip(numbers, buckets, strict=True):
+        if number < count:
+            whole[number] = row["requests"]
+    traffic = _first(poisson_changes(whole, chance), lambda change: change.after < _FALL * change.before)
+    if traffic:
+        found.append((traffic.index, TRAFFIC, traffic.before, traffic.after, traffic.evidence))
+    return found
+
+
+def _first(changes: list[RateChange], accept: Callable[[RateChange], bool]) -> RateChange | None:
+    return next((change for change in changes if accept(change)), None)
