@@ -59,8 +59,8 @@ def _changes(events: Floats, exposure: Floats, chance: float, *, bounded: bool) 
         parts = [(totals[0][b] - totals[0][a], totals[1][b] - totals[1][a]) for a, b in ((begin, split), (split, end))]
         whole = (parts[0][0] + parts[1][0], parts[0][1] + parts[1][1])
         gain = sum(float(_log_likelihood(*part, bounded)) for part in parts) - float(_log_likelihood(*whole, bounded))
-        rates = [float(part[0] / part[1]) for part in parts]
-        found.append(RateChange(int(used[split]), *rates, gain / dispersion))
+        before, after = (float(part[0] / part[1]) for part in parts)
+        found.append(RateChange(int(used[split]), before, after, gain / dispersion))
     return found
 
 

@@ -15,7 +15,7 @@ from srearena.closeable import Closeable
 from srearena.ground_truth.files import may_hold_ground_truth
 from srearena.snapshots import Snapshot, find_snapshots, open_snapshot, scan
 
-_PARTS = frozenset({"alerts", "metrics"})
+_PARTS = frozenset({"alerts", "metrics", "metrics_pod", "metrics_service", "raw", "lite"})
 
 
 class Workspace(Closeable):
@@ -69,7 +69,8 @@ class Workspace(Closeable):
         if not path.exists():
             raise ToolError(f"there is no {path.relative_to(self.root)}; call with the directory of a scenario")
         directory = path if path.is_dir() else path.parent
-        directory = directory.parent if directory.name in _PARTS else directory
+        while directory.name in _PARTS and directory != self.root:
+            directory = directory.parent
         if scan(directory).empty:
             raise ToolError(f"{path.relative_to(self.root) if path != self.root else path.name} is no snapshot")
         return directory

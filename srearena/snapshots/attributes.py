@@ -22,6 +22,15 @@ def parse_attributes(text: str | None) -> dict[str, Any]:
     return {str(key): item for key, item in value.items()} if isinstance(value, dict) else {}
 
 
+def python_to_json(text: str) -> str | None:
+    """The JSON of a Python dict's repr; None if the text is not one."""
+    value = parse_value(text)
+    try:
+        return orjson.dumps(value).decode() if isinstance(value, dict) else None
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
 def parse_value(text: str | None) -> Any:
     """Parse JSON, Python or Go text; other text is returned unchanged."""
     if not text or len(text) > MAX_TEXT:

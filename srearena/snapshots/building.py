@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from srearena.snapshots.alert_files import read_alerts
-from srearena.snapshots.delimited import extent_of, header_of, repair
+from srearena.snapshots.delimited import bodies_to_json, extent_of, header_of, repair
 from srearena.snapshots.errors import SnapshotError
 from srearena.snapshots.series import batches, empty_series, series_selection
 from srearena.snapshots.tables import SCHEMAS, identifier, literal, resource_table, selection
@@ -29,6 +29,11 @@ _DEFAULT_ROW_BYTES = 1_000_000  # maximum bytes of a row in the first attempt; r
 _BUFFER = 8_000_000  # bytes; measured: with smaller buffers two threads on one file are hardly faster than one
 # Rows per Parquet row group. A group is held in memory while it is written, so large rows need small groups.
 _ROW_GROUP_SIZES = {"objects": 2048, "logs": 20_480, "spans": 20_480, "metrics": 2048}
+# Rows whose body was not JSON; it may be the repr of a Python dict, which DuckDB cannot parse.
+_WITHOUT_BODY = {
+    "events": "reason IS NULL AND kind IS NULL AND name IS NULL",
+    "objects": "uid IS NULL AND NOT coalesce(json_valid(body), true)",
+}
 _SAMPLED_ROWS = 20_000  # rows searched for distinct resources; most resources appear among them
 # Memory limit and threads for tables with rows of many megabytes, which do not fit in the default limit.
 _LARGE_ROW_LIMITS = ("1500MB", 1)
@@ -61,7 +66,22 @@ class Builder:
 
     def build(self, sources: Sequence[Path], target: Path) -> tuple[int, list[str]]:
         """Write `target` (a file, for metrics a directory); returns the number of rows and the oddities found."""
-        return self._alerts(sources, target) if self._table == "alerts" else self._delimited(sources, target)
+        if self._table == "alerts":
+            return self._alerts(sources, target)
+        rows, oddities = self._delimited(sources, target)
+        if self._table in _WITHOUT_BODY and self._has_rows(target, _WITHOUT_BODY[self._table]):
+            folder = target.with_suffix(".converted")
+            folder.mkdir(exist_ok=True)
+            try:
+                if sum(bodies_to_json(path, folder / path.name) for path in sources):
+                    return self._delimited([folder / path.name for path in sources], target)
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+        return rows, oddities
+
+    def _has_rows(self, target: Path, condition: str) -> bool:
+        query = f"SELECT 1 FROM read_parquet({literal(str(target))}) WHERE {condition} LIMIT 1"
+        return self._connection.execute(query).fetchone() is not None
 
     def _alerts(self, sources: Sequence[Path], target: Path) -> tuple[int, list[str]]:
         oddities: list[str] = []

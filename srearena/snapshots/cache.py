@@ -21,7 +21,7 @@ import orjson
 from srearena.paths import cache_directory
 from srearena.snapshots.errors import SnapshotError
 
-FORMAT = 7  # raise it when the columns of a table change, so that older files are not used
+FORMAT = 8  # raise it when the columns of a table change, so that older files are not used
 _SAMPLE = 16_384  # bytes; a fingerprint reads at most _SAMPLES samples of this size per file
 _SAMPLES = 16
 

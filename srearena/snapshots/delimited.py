@@ -13,6 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
+from srearena.snapshots.attributes import python_to_json
+
 csv.field_size_limit(sys.maxsize)
 _BLOCK = 1 << 16  # bytes; the allocator reuses blocks of this size, larger ones go back to the system
 _NEWLINE, _RETURN, _QUOTE = b'\n\r"'
@@ -116,3 +118,22 @@ def repair(source: Path, target: Path) -> RepairedFile:
     if not oddities:
         oddities.append(f"{source.name}: not well-formed (encoding or quoting); read leniently")
     return RepairedFile(target, rows, tuple(oddities))
+
+
+def bodies_to_json(source: Path, target: Path) -> int:
+    """Copy a file with bodies that are the repr of a Python dict as JSON; returns how many there were."""
+    names = [name.lower() for name in header_of(source)]
+    place = names.index("body") if "body" in names else -1
+    converted = 0
+    with (
+        source.open(encoding="utf-8-sig", errors="replace", newline="") as handle,
+        target.open("w", encoding="utf-8", newline="") as out,
+    ):
+        writer = csv.writer(out, delimiter="\t", lineterminator="\n")
+        for row in csv.reader((line.replace("\0", "") for line in handle), delimiter="\t"):
+            if 0 <= place < len(row) and row[place].lstrip().startswith(("{'", '{"')):
+                body = python_to_json(row[place])
+                converted += body is not None and body != row[place]
+                row[place] = body or row[place]
+            writer.writerow(row)
+    return converted

@@ -24,6 +24,9 @@ _TABLES: dict[str, tuple[str, ...]] = {
 _LOOSE_ALERTS = re.compile(r"alerts?[-_].*\.json", re.IGNORECASE)
 _METRICS = re.compile(r"(?P<kind>pod|service|node)_(?P<name>.+?)(?:_raw)?\.tsv", re.IGNORECASE)
 _ARCHITECTURE = re.compile(r".*(?:architecture|topology).*\.json", re.IGNORECASE)
+# Directories that a recorder may put the tables into, in order of preference, and the directories of metrics in them.
+_TABLE_DIRECTORIES = ("", "raw", "lite")
+_METRIC_DIRECTORIES = ("metrics", "metrics_pod", "metrics_service")
 _METADATA = ("status.json", "assertion.json", "scenario.yaml")
 _SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv"})
 _MAX_DEPTH = 8  # directories; the deepest known layout has 5
@@ -89,6 +92,26 @@ def _table_files(files: list[Path], patterns: tuple[str, ...], assigned: set[Pat
     return ()
 
 
+def _scenario(root: Path) -> Path:
+    """The directory of the recording: that above `raw/` or `lite/` if the alerts are there."""
+    above = root.parent
+    if root.name in _TABLE_DIRECTORIES and not (root / "alerts").is_dir() and (above / "alerts").is_dir():
+        return above
+    return root
+
+
+def _preferred(root: Path, only: str | None, oddities: list[str]) -> tuple[list[Path], list[Path]]:
+    """The files beside the tables, and the files of metrics, of the first directory that has either."""
+    for name in (only,) if only else _TABLE_DIRECTORIES:
+        files = _subdirectory(root, name, oddities) if name else _files_in(root, root, oddities)
+        folders = [f"{name}/{folder}" if name else folder for folder in _METRIC_DIRECTORIES]
+        metrics = [p for folder in folders for p in _subdirectory(root, folder, oddities) if p.suffix == ".tsv"]
+        metrics = metrics or [p for p in files if metric_object(p)]
+        if metrics or any(p.suffix == ".tsv" for p in files):
+            return files, metrics
+    return [], []
+
+
 def scan(directory: Path) -> Layout:
     """The layout of one recording's directory."""
     try:
@@ -98,18 +121,19 @@ def scan(directory: Path) -> Layout:
     if not root.is_dir():
         raise SnapshotError(f"no snapshot at {directory}: it is a file; give the directory that contains it")
     oddities: list[str] = []
-    files = _files_in(root, root, oddities)
-    metrics = [p for p in _subdirectory(root, "metrics", oddities) if p.suffix == ".tsv"]
-    metrics = metrics or [p for p in files if metric_object(p)]
+    scenario = _scenario(root)
+    table_files, metrics = _preferred(scenario, root.name if scenario != root else None, oddities)
+    root = scenario
+    files = _files_in(root, root, [])
     for stray in [p for p in metrics if metric_object(p) is None]:
-        oddities.append(f"metrics/{stray.name}: neither pod_, service_ nor node_<name>; not read")
+        oddities.append(f"{stray.parent.name}/{stray.name}: neither pod_, service_ nor node_<name>; not read")
     alerts = [p for p in _subdirectory(root, "alerts", oddities) if p.suffix == ".json"]
     if not alerts:
         alerts = [p for p in files if _LOOSE_ALERTS.fullmatch(p.name)]
         if alerts:
             oddities.append("no alerts/ directory; loose alert files in the root are used")
     assigned = set(metrics)
-    tables = {name: _table_files(files, patterns, assigned) for name, patterns in _TABLES.items()}
+    tables = {name: _table_files(table_files, patterns, assigned) for name, patterns in _TABLES.items()}
     raw = any(path.name.endswith("_raw.tsv") for files in (*tables.values(), metrics) for path in files)
     return Layout(
         root=root,

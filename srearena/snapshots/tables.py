@@ -188,17 +188,18 @@ class Document:
     def unwrapped(self, column: str, source: str) -> str:
         """The rows of `source` with the document `j` of a column, and the extracted values.
 
-        Watch events (`type`, `object`) are unwrapped; their type is in `watch`."""
+        Watch events (`type`, `object`) are unwrapped; their type is in `watch`. No Kubernetes object has a field
+        `object` that is a map itself."""
         inside = [path.replace("$", "$.object", 1) for path in self._paths]
-        paths = ["$.type", "$.object.metadata", "$.object", *self._paths, *inside]
+        paths = ["$.type", "$.object", *self._paths, *inside]
         extracted = f"json_extract_string(whole, [{', '.join(literal(path) for path in paths)}]) AS extracted"
         plain, enveloped = (
-            f"extracted[{4 + place * len(self._paths)} : {3 + (place + 1) * len(self._paths)}]" for place in (0, 1)
+            f"extracted[{3 + place * len(self._paths)} : {2 + (place + 1) * len(self._paths)}]" for place in (0, 1)
         )
         rows = f"SELECT *, TRY_CAST({column} AS JSON) AS whole FROM ({source})"
-        return f"""SELECT *, nullif(extracted[1], '') AS watch,
-            CASE WHEN extracted[2] IS NOT NULL THEN CAST(extracted[3] AS JSON) ELSE whole END AS j,
-            CASE WHEN extracted[2] IS NOT NULL THEN {enveloped} ELSE {plain} END AS picked
+        return f"""SELECT *, CASE WHEN extracted[2] LIKE '{{%' THEN nullif(extracted[1], '') END AS watch,
+            CASE WHEN extracted[2] LIKE '{{%' THEN CAST(extracted[2] AS JSON) ELSE whole END AS j,
+            CASE WHEN extracted[2] LIKE '{{%' THEN {enveloped} ELSE {plain} END AS picked
             FROM (SELECT *, {extracted} FROM ({rows}))"""
 
 
@@ -251,17 +252,18 @@ def _events(h: Header) -> tuple[Document | None, dict[str, str]]:
     def about(name: str) -> str:
         return f"coalesce({j.text(f'$.involvedObject.{name}')}, {j.text(f'$.regarding.{name}')})"
 
-    named = ("lastTimestamp", "series.lastObservedTime", "eventTime", "firstTimestamp")
+    # In events.k8s.io/v1 the old fields are named deprecated…
+    first = ("firstTimestamp", "deprecatedFirstTimestamp")
+    named = ("lastTimestamp", "deprecatedLastTimestamp", "series.lastObservedTime", "eventTime", *first)
     times = ", ".join(j.time(f"$.{name}") for name in named)
     observed = f"coalesce(instant({h.column('Timestamp')}), instant({h.column('TimestampTime')}))"
     count = ", ".join(j.text(f"$.{name}") for name in ("count", "deprecatedCount", "series.count"))
-    component = ", ".join(
-        j.text(f"$.{name}") for name in ("source.component", "reportingComponent", "reportingController")
-    )
+    components = ("source.component", "deprecatedSource.component", "reportingComponent", "reportingController")
+    component = ", ".join(j.text(f"$.{name}") for name in components)
     return j, {
         "time": f"coalesce({times}, {observed})",
         "observed_at": observed,
-        "first_time": j.time("$.firstTimestamp"),
+        "first_time": f"coalesce({', '.join(j.time(f'$.{name}') for name in first)})",
         "type": j.text("$.type"),
         "reason": j.text("$.reason"),
         "message": f"coalesce({j.text('$.message')}, {j.text('$.note')})",
@@ -367,6 +369,10 @@ def _metrics(h: Header) -> tuple[Document | None, dict[str, str]]:
     stem = r"regexp_extract(filename, '([^/\\]+?)(?:_raw)?\.tsv$', 1)"
     kind = f"lower(regexp_extract({stem}, '^([A-Za-z]+)_', 1))"
     tags = ("tags", "labels")
+    # A recorder writes the rows of all metrics of a service below the header of the first: the column of buckets may
+    # hold a status, and the other way round. Tags are right.
+    bucket = f"ends_with({h.column('metric_name', 'metric')}, '_bucket')"
+    status = f"CASE WHEN contains({h.column(*tags)}, 'status_code') THEN {h.attribute('status_code', *tags)} END"
     return None, {
         "object_kind": kind,
         "object_name": f"regexp_replace({stem}, '^[A-Za-z]+_', '')",
@@ -374,11 +380,9 @@ def _metrics(h: Header) -> tuple[Document | None, dict[str, str]]:
         "time": f"instant({h.column('timestamp', 'time')})",
         "value": f"TRY_CAST({h.column('value')} AS DOUBLE)",
         "namespace": f"coalesce({h.column('namespace')}, {h.attribute('namespace', *tags)})",
-        "le": f"coalesce({h.column('bucket_le', 'le')}, "
-        f"CASE WHEN ends_with({h.column('metric_name', 'metric')}, '_bucket') THEN {h.attribute('le', *tags)} END)",
+        "le": f"CASE WHEN {bucket} THEN coalesce({h.attribute('le', *tags)}, {h.column('bucket_le', 'le')}) END",
         "metric_type": h.column("metric_type"),
-        "status_code": f"coalesce({h.column('status_code')}, "
-        f"CASE WHEN contains({h.column(*tags)}, 'status_code') THEN {h.attribute('status_code', *tags)} END)",
+        "status_code": f"coalesce({status}, CASE WHEN NOT {bucket} THEN {h.column('status_code')} END)",
         "labels": h.column("tags", "labels"),
     }
 

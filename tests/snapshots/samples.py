@@ -448,11 +448,55 @@ def write_loose(directory: Path) -> Path:
     return directory
 
 
+def write_recorder(directory: Path) -> Path:
+    """ITBench's present recorder: tables one directory down, metrics in two directories, everything as Go prints it.
+
+    The rows of all metrics of a service are below the header of the first. A shorter copy is in `lite/`.
+    """
+    write_raw(directory, spelling="go")
+    raw = directory / "raw"
+    (raw / "metrics_pod").mkdir(parents=True)
+    (raw / "metrics_service").mkdir()
+    for path in sorted(directory.glob("*.tsv")):
+        text = path.read_text()
+        for minute in range(MINUTES):
+            text = text.replace(nanos(minute), at(minute).strftime("%Y-%m-%d %H:%M:%S.123456789 +0000 UTC"))
+        (raw / path.name).write_text(text)
+        path.unlink()
+    for path in sorted((directory / "metrics").iterdir()):
+        kind = path.name.partition("_")[0]
+        if kind == "service":
+            _write_service_rows(path, raw / "metrics_service" / path.name)
+        else:
+            path.rename(raw / "metrics_pod" / path.name)
+        path.unlink(missing_ok=True)
+    (directory / "metrics").rmdir()
+    (directory / "lite").mkdir()
+    write_tsv(directory / "lite" / "k8s_events.tsv", ["timestamp", "body", "namespace"], [])
+    return directory
+
+
+def _write_service_rows(source: Path, target: Path) -> None:
+    with source.open(newline="") as handle:
+        rows = list(csv.DictReader(handle, delimiter="\t"))
+    for row in rows:
+        tags = {"le": row["bucket_le"]} if row["bucket_le"] else {"status_code": row["status_code"]}
+        row.update(bucket_le=row["bucket_le"] or row["status_code"], tags=go_map(tags))
+    write_tsv(
+        target, ["metric_name", "timestamp", "value", "service_name", "namespace", "bucket_le", "tags"], _without(rows)
+    )
+
+
+def _without(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{k: v for k, v in row.items() if k not in ("metric_type", "status_code")} for row in rows]
+
+
 LAYOUTS: dict[str, Callable[[Path], Path]] = {
     "raw-python": lambda root: write_raw(root / "Scenario-7"),
     "raw-json": lambda root: write_raw(root / "sre" / "Scenario-7", spelling="json"),
     "raw-go": lambda root: write_raw(root / "Scenario-7", spelling="go"),
     "processed": lambda root: write_processed(root / "Scenario-7"),
     "nested": write_nested,
+    "recorder": lambda root: write_recorder(root / "Scenario-7"),
     "loose-alerts": lambda root: write_loose(root / "Scenario-7"),
 }

@@ -127,3 +127,22 @@ def test_a_directory_without_a_snapshot_is_reported(tmp_path: Path) -> None:
     with open_snapshot(tmp_path, cache=tmp_path / "cache") as empty:
         assert list(empty.alerts()) == []
         assert inspect(empty).problems
+
+
+def test_a_directory_of_tables_stands_for_the_scenario_above_it(tmp_path: Path) -> None:
+    scenario = samples.write_recorder(tmp_path / "Scenario-7")
+    inside, outside = scan(scenario / "raw"), scan(scenario)
+    assert inside == outside and inside.root == scenario
+    assert find_snapshots(tmp_path) == [scenario]
+    assert {path.parent.name for path in inside.metrics} == {"metrics_pod", "metrics_service"}
+    short = scan(scenario / "lite")
+    assert [path.parent.name for path in short.sources("events")] == ["lite"] and short.alerts == outside.alerts
+
+
+def test_the_column_of_buckets_holds_a_status_below_a_foreign_header(tmp_path: Path) -> None:
+    scenario = samples.write_recorder(tmp_path / "Scenario-7")
+    with open_snapshot(scenario, cache=tmp_path / "cache") as snapshot:
+        rows = snapshot.rows("SELECT DISTINCT metric, le, status_code FROM series WHERE object_kind = 'service'")
+    calls = [row for row in rows if row["metric"] == "traces_span_metrics_calls_total"]
+    assert [(row["le"], row["status_code"]) for row in calls] == [(None, "STATUS_CODE_ERROR")]
+    assert {row["le"] for row in rows if row not in calls} == {"10", "100", "1000", "+Inf"}

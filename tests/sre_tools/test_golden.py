@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from sre_tools.offline_incident_analysis import Workspace, call_tool
 from tests.snapshots import samples
 from tests.sre_tools.conftest import Ask
@@ -122,6 +124,37 @@ def test_get_trace_error_tree_takes_a_pivot_and_a_kind(ask_any: Ask) -> None:
     assert {row["severity"] for row in before["data"]} == {"OK"}
     assert {row["post"]["spans"] for row in before["data"]} == {3}
     assert ask_any("get_trace_error_tree", span_kind="Client")["data"] == []
+
+
+@pytest.mark.parametrize(
+    ("agg", "value"),
+    # Two pods: memory of payment is 100 or 101 MB for 11 minutes, then 200 MB; checkout stays at 100 and 101 MB.
+    [
+        ("max", 2e8),
+        ("min", 1e8),
+        ("count", 40),
+        ("sum", 11 * 1e8 + 5e6 + 9 * 2e8 + 20 * 1e8 + 1e7),
+        ("mean", (11 * 1e8 + 5e6 + 9 * 2e8 + 20 * 1e8 + 1e7) / 40),
+        ("median", 1.01e8),
+        ("first", 1e8),
+        ("last", 2e8),
+    ],
+)
+def test_metric_analysis_aggregates_samples_not_means(ask: Ask, agg: str, value: float) -> None:
+    memory = ["container_memory_working_set_bytes"]
+    [row] = ask("metric_analysis", metric_names=memory, group_by="metric_name", agg=agg)["data"]
+    assert row[agg] == pytest.approx(value, rel=1e-5) and row["series"] == 2
+
+
+def test_metric_analysis_groups_by_time(ask: Ask) -> None:
+    memory = ["container_memory_working_set_bytes"]
+    rows = ask("metric_analysis", metric_names=memory, group_by="timestamp", agg="max")["data"]
+    assert [row["timestamp"] for row in rows] == [samples.stamp(minute) for minute in range(20)]
+    assert [row["max"] for row in rows][9:13] == [1.01e8, 1e8, 2e8, 2e8]
+    doubled = "mb = 2 * container_memory_working_set_bytes / 1e6"
+    first, second = ask("metric_analysis", eval=doubled, group_by="timestamp")["data"][:2]
+    assert (first["timestamp"], first["mb"]) == (samples.stamp(0), 400.0)
+    assert (second["timestamp"], second["mb"]) == (samples.stamp(1), 404.0)
 
 
 def test_the_suspect_is_the_callee_that_refuses_connections(tmp_path: Path) -> None:

@@ -13,10 +13,14 @@ from sre_tools.offline_incident_analysis.conditions import Conditions, group_col
 from sre_tools.offline_incident_analysis.replies import Answer, reply_schema
 from sre_tools.registry import tool
 from srearena.snapshots import Snapshot
-from srearena.snapshots.alert_files import time_in_name
+from srearena.snapshots.alert_files import ENTITY_LABELS, time_in_name
 from srearena.snapshots.attributes import parse_attributes
 
 _BASE = Field(None, description="the snapshot's directory or its alerts/; leave out for the server's snapshot")
+# Labels that say where an alert was measured, or that other columns show; the others tell alerts of one rule apart.
+_NOT_TELLING = (*ENTITY_LABELS, *"alertname severity container uid id endpoint metrics_path prometheus".split())
+_NULLS = ", ".join(f'"{name}": null' for name in _NOT_TELLING)
+_OTHER_LABELS = f"json_merge_patch(CAST(labels AS JSON), '{{{_NULLS}}}')"
 _BASIS = {"snapshot": "observed_at", "activeAt": "active_at"}
 
 
@@ -43,6 +47,7 @@ def first_capture(snapshot: Snapshot) -> str | None:
             "entity": "what it is about, from its labels",
             "namespace": "",
             "severity": "",
+            "labels": "further labels (a user, an operation) that tell alerts of one rule and entity apart",
             "state": "firing if it ever was",
             "first_seen": "first capture that shows it",
             "last_seen": "last capture that shows it",
@@ -62,18 +67,22 @@ def alert_summary(call: Call, arguments: SummaryArguments) -> Answer:
     rows = call.snapshot.rows(
         f"""
         WITH edge AS (SELECT least(min(observed_at), CAST(? AS TIMESTAMP)) AS began FROM alerts)
-        SELECT alertname, coalesce(entity, 'cluster-wide') AS entity, any_value(namespace) AS namespace, severity,
+        SELECT alertname, coalesce(entity, 'cluster-wide') AS entity, namespace, severity,
+          CAST({_OTHER_LABELS} AS VARCHAR) AS labels,
           CASE WHEN bool_or(state = 'firing') THEN 'firing' ELSE any_value(state) END AS state,
           min(observed_at) AS first_seen, max(observed_at) AS last_seen, min(active_at) AS active_since,
           round(date_diff('second', least(min(active_at), min(observed_at)), max(observed_at)) / 60.0, 1)
             AS duration_min,
           count(DISTINCT observed_at) AS occurrences,
           coalesce(min(active_at), min(observed_at)) >= any_value(began) AS began_during_recording
-        FROM alerts, edge {where.where} GROUP BY alertname, coalesce(entity, 'cluster-wide'), severity
-        ORDER BY began_during_recording DESC, state, duration_min DESC, occurrences DESC, alertname, entity
+        FROM alerts, edge {where.where} GROUP BY ALL
+        ORDER BY began_during_recording DESC, state, duration_min DESC, occurrences DESC, alertname, entity,
+          namespace, labels
         """,
         [first_capture(call.snapshot), *where.values],
     )
+    for row in rows:
+        row["labels"] = parse_attributes(row["labels"])
     if arguments.state_filter:
         rows = [row for row in rows if row["state"] == arguments.state_filter.lower()]
     if arguments.min_duration_min is not None:

@@ -41,6 +41,9 @@ class EventArguments(PagedArguments):
     sort_by: str | None = Field(None, description="a column; times and counts descending")
 
 
+_UNREADABLE = "reason IS NULL AND kind IS NULL AND name IS NULL"
+
+
 @tool(
     title="Kubernetes events",
     order=30,
@@ -65,8 +68,17 @@ def event_analysis(call: Call, arguments: EventArguments) -> Answer:
     where.add_time_range("time", arguments)
     where.add_filters(arguments.filters, COLUMNS)
     groups = group_columns(arguments.group_by, COLUMNS)
-    warnings = call.snapshot.rows("SELECT count(*) AS n FROM events WHERE type = 'Warning'")[0]["n"]
-    summary = {"warnings_in_snapshot": warnings}
+    counts = call.snapshot.rows(
+        f"""SELECT count_if(type = 'Warning') AS warnings, count_if({_UNREADABLE}) AS unreadable, count(*) AS n
+            FROM events"""
+    )[0]
+    summary = {"warnings_in_snapshot": counts["warnings"]}
+    notes = []
+    if counts["unreadable"]:
+        notes.append(
+            f"{counts['unreadable']} of {counts['n']} events could not be read: their body is no Kubernetes event in "
+            "JSON or Python notation"
+        )
     if groups:
         picks = ", ".join(f"{COLUMNS[name]} AS {name}" for name in groups)
         listed = [name for name in ("reason", "message", "event_kind") if name not in groups]
@@ -89,7 +101,7 @@ def event_analysis(call: Call, arguments: EventArguments) -> Answer:
             if arguments.sort_by not in rows[0]:
                 raise ToolError(f"sort_by: there is no column {arguments.sort_by!r}; there are {', '.join(rows[0])}")
             rows.sort(key=lambda row: str(row[arguments.sort_by or ""]))
-        return Answer(rows, summary)
+        return Answer(rows, summary, notes)
     if arguments.sort_by and arguments.sort_by not in COLUMNS:
         raise ToolError(f"sort_by: there is no column {arguments.sort_by!r}; there are {', '.join(COLUMNS)}")
     order = f"{COLUMNS[arguments.sort_by]} DESC NULLS LAST, " if arguments.sort_by else ""
@@ -100,4 +112,4 @@ def event_analysis(call: Call, arguments: EventArguments) -> Answer:
             ORDER BY {order} type = 'Warning' DESC NULLS LAST, time DESC NULLS LAST, name, reason LIMIT ? OFFSET ?""",
         [*where.values, call.window.max_rows, call.window.offset],
     )
-    return Answer(rows, summary, total=total, start=call.window.offset)
+    return Answer(rows, summary, notes, total=total, start=call.window.offset)

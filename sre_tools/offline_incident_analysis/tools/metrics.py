@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from statistics import fmean, median
 from typing import Any, Literal
 
@@ -24,6 +25,7 @@ from sre_tools.offline_incident_analysis.metric_series import (
     add_objects,
     distinguishing_labels,
     metric_objects,
+    to_datetime,
 )
 from sre_tools.offline_incident_analysis.replies import Answer, Row, iso_time, reply_schema
 from sre_tools.offline_incident_analysis.statistics import is_counter
@@ -38,6 +40,7 @@ _GROUPS = {
     "service_name": "object_name",
     "metric_name": "metric_name",
     "namespace": "namespace",
+    "timestamp": "timestamp",
 }
 _AGGREGATES: dict[str, Callable[[Sequence[float]], float]] = {
     "mean": fmean,
@@ -71,6 +74,7 @@ class MetricArguments(TimeRangeArguments):
     eval: str | None = Field(None, description="arithmetic over metrics, as in `pct = 100 * used / quota`")
     filters: dict[str, Any] | None = Field(None, description=f"column to value; columns: {', '.join(_COLUMNS)}")
     group_by: str | None = Field(None, description=f"one of {', '.join(_GROUPS)}")
+    # Over all samples of a group, not over the means of its series.
     agg: Literal["mean", "max", "min", "sum", "median", "count", "first", "last"] = "mean"
     verbosity: Literal["compact", "raw"] = Field("compact", description="raw gives single samples")
     limit: int | None = Field(200, ge=0)
@@ -83,7 +87,32 @@ class MetricArguments(TimeRangeArguments):
 _DEPLOYMENT = """CASE WHEN object_kind = 'pod' AND regexp_matches(object_name, '-.*-')
     THEN regexp_replace(object_name, '-[^-]*-[^-]*$', '') ELSE object_name END"""
 _OBJECT = "concat(upper(object_kind[1]), object_kind[2:], '/', object_name)"
-_KEYS = {"deployment": _DEPLOYMENT, "object_name": _OBJECT, "metric_name": "metric", "namespace": "namespace"}
+_KEYS = {
+    "deployment": _DEPLOYMENT,
+    "object_name": _OBJECT,
+    "metric_name": "metric",
+    "namespace": "namespace",
+    "timestamp": "time",
+}
+# Aggregates over the samples of a group: from the summaries of its series where they suffice, or else from samples.
+_FROM_SUMMARIES = {
+    "mean": "sum(mean * points) / sum(points)",
+    "max": "max(maximum)",
+    "min": "min(minimum)",
+    "sum": "sum(mean * points)",
+    "count": "sum(points)",
+    "last": "arg_max(last_value, (last_time, labels))",
+}
+_FROM_SAMPLES = {
+    "mean": "avg(value)",
+    "max": "max(value)",
+    "min": "min(value)",
+    "sum": "sum(value)",
+    "count": "count(*)",
+    "median": "median(value)",
+    "first": "arg_min(value, (time, labels))",
+    "last": "arg_max(value, (time, labels))",
+}
 # Columns of the reply as expressions over the series table.
 _SORTS = {
     "object": _OBJECT,
@@ -128,22 +157,36 @@ class _Selection:
     values: list[Any]
     notes: list[str]
 
+    def samples(self, begin: datetime | None, end: datetime | None) -> str:
+        """The samples of the selected series in the time range, as a relation with `time` and `value`."""
+        during = "".join(
+            f" AND time {sign} TIMESTAMP '{bound.isoformat(' ')}'"
+            for bound, sign in ((begin, ">="), (end, "<="))
+            if bound is not None
+        )
+        return f"""(SELECT * FROM (SELECT * EXCLUDE (times, "values"), unnest(times) AS time, unnest("values") AS value
+            FROM {self.relation}) WHERE isfinite(value) AND time IS NOT NULL{during})"""
+
 
 def _select_series(call: Call, arguments: MetricArguments, where: Conditions) -> _Selection:
     begin, end = where.time_range(arguments)
     series = f"SELECT * FROM series {where.where}"
-    if begin is None and end is None:
+    if begin is None and end is None and not _needs_samples(arguments):
         return _Selection(f"({series} {'AND' if where.where else 'WHERE'} points > 0)", where.values, [])
     total = call.snapshot.rows(f"SELECT count(*) AS n FROM series {where.where}", where.values)[0]["n"]
     notes = []
     if total > _MAX_SERIES:
         series += f" ORDER BY object_kind, object_name, metric, labels LIMIT {_MAX_SERIES}"
         notes.append(
-            f"of {total} series the first {_MAX_SERIES} were looked at, as a time range was asked for; "
+            f"of {total} series the first {_MAX_SERIES} were looked at, as single samples are needed; "
             "narrow by k8_object_name, object_pattern or metric_names"
         )
     bare = f"SELECT * EXCLUDE (samples, points) FROM ({series})"
     return _Selection(f"(SELECT * FROM ({summaries(bare, begin, end)}) WHERE points > 0)", where.values, notes)
+
+
+def _needs_samples(arguments: MetricArguments) -> bool:
+    return arguments.group_by == "timestamp" or arguments.agg in ("median", "first")
 
 
 def _checked_names(call: Call, arguments: MetricArguments) -> list[str] | None:
@@ -315,24 +358,31 @@ def _quantile_row(group: list[Row]) -> Row | None:
 
 
 def _group(call: Call, arguments: MetricArguments, selection: _Selection) -> Answer:
-    """Aggregated means of series, grouped by the column and the metric."""
+    """The aggregate of all samples of a group; groups are the values of the column, for each metric."""
     key = f"{_KEYS[_GROUPS[arguments.group_by]]} AS key, " if arguments.group_by else ""
-    aggregate = {"mean": "avg(mean)", "count": "count(*)"}.get(arguments.agg, f"{arguments.agg}(mean)")
-    if arguments.agg in ("first", "last"):
-        aggregate = f"{arguments.agg}(mean ORDER BY {_OBJECT}, metric, labels, le, status_code)"
+    if _needs_samples(arguments):
+        relation, aggregate = selection.samples(*Conditions.time_range(arguments)), _FROM_SAMPLES[arguments.agg]
+        series = "count(DISTINCT (object_kind, object_name, labels, le, status_code))"
+    else:
+        relation, aggregate, series = selection.relation, _FROM_SUMMARIES[arguments.agg], "count(*)"
     found = call.snapshot.rows(
-        f"""SELECT {key}metric, {aggregate} AS value, count(*) AS series FROM {selection.relation}
+        f"""SELECT {key}metric, {aggregate} AS value, {series} AS series FROM {relation}
             GROUP BY {"key, " if key else ""}metric """,
         selection.values,
     )
     rows: list[Row] = []
     for row in found:
-        named: Row = {str(arguments.group_by): row["key"]} if key else {}
+        shown = iso_time(row["key"]) if arguments.group_by == "timestamp" else row["key"] if key else None
+        named: Row = {str(arguments.group_by): shown} if key else {}
         rows.append(
             {**named, "metric_name": row["metric"], arguments.agg: _short(row["value"]), "series": row["series"]}
         )
-    rows.sort(key=lambda row: (-float(row[arguments.agg]), str(row)))
-    return Answer(_sorted(rows, arguments.sort_by), {"series": sum(row["series"] for row in found)}, selection.notes)
+    if arguments.group_by == "timestamp":
+        rows.sort(key=lambda row: (row["metric_name"], row["timestamp"]))
+    else:
+        rows.sort(key=lambda row: (-float(row[arguments.agg]), str(row)))
+    total = call.snapshot.rows(f"SELECT count(*) AS n FROM {selection.relation}", selection.values)[0]["n"]
+    return Answer(_sorted(rows, arguments.sort_by), {"series": total}, selection.notes)
 
 
 def _evaluate(call: Call, arguments: MetricArguments) -> Answer:
@@ -346,6 +396,7 @@ def _evaluate(call: Call, arguments: MetricArguments) -> Answer:
     names = [by_identifier[identifier] for identifier in expression.metrics]
     if not names:
         raise ToolError("eval: the expression names no metric")
+    by_time = arguments.group_by == "timestamp"
     per_object = _GROUPS.get(arguments.group_by or "") in ("deployment", "object_name")
     tables: dict[str, dict[float, dict[str, list[float]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
     groups: dict[str, str] = {}
@@ -362,7 +413,7 @@ def _evaluate(call: Call, arguments: MetricArguments) -> Answer:
             # Series are scraped at slightly different times: use the last value of each.
             latest.update({m: math.fsum(v) for m, v in table[second].items()})
             if latest.keys() >= expression.metrics and (result := expression.value(latest)) is not None:
-                results[groups[place]].append(result)
+                results[str(iso_time(to_datetime(second))) if by_time else groups[place]].append(result)
     aggregate = _AGGREGATES[arguments.agg]
     label = arguments.group_by or "object"
     rows: list[Row] = [
@@ -376,7 +427,7 @@ def _evaluate(call: Call, arguments: MetricArguments) -> Answer:
         }
         for group, values in results.items()
     ]
-    rows.sort(key=lambda row: (-row[expression.name], str(row[label])))
+    rows.sort(key=lambda row: str(row[label]) if by_time else (-row[expression.name], str(row[label])))
     notes = [] if rows else ["the expression had no value anywhere (missing metrics or a division by zero)"]
     summary = {"eval": arguments.eval, "agg": arguments.agg}
     return Answer(_sorted(rows, arguments.sort_by), summary, [*notes, *reader.notes])
