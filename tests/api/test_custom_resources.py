@@ -88,6 +88,7 @@ def test_a_definition_makes_a_served_resource_and_takes_it_away(api: RunningApi,
     assert names == {"widgets", "widgets/status", "widgets/scale"}
     assert http.post(HOME, json=_widget("a", size=3)).json()["spec"] == {"size": 3, "color": "red"}
     assert http.get(HOME).json()["kind"] == "WidgetList"
+    assert http.get(HOME, headers={"accept": "application/vnd.kubernetes.protobuf"}).status_code == 406
     http.delete(f"{DEFINITIONS}/widgets.example.com").raise_for_status()
     api.advance(10)
     assert http.get(HOME).status_code == 404

@@ -173,7 +173,6 @@ def test_yaml_pretty_and_what_is_not_acceptable(http: httpx.Client) -> None:
     assert http.get(f"{HOME}/a", headers={"accept": first_choice}).headers["content-type"] == "application/json"
     for accept in (
         "text/html",
-        "application/vnd.kubernetes.protobuf",
         "application/json;as=Rubbish;v=v1;g=meta.k8s.io",
     ):
         reply = http.get(f"{HOME}/a", headers={"accept": accept})

@@ -1,11 +1,12 @@
 """What the client wants to read: JSON or YAML, objects, tables or bare metadata.
 
-The choice is the first acceptable entry of the Accept header, as the real server takes it. Protobuf is not offered:
-clients that prefer it name JSON as their second choice.
+The choice is the first acceptable entry of the Accept header, as the real server takes it. Protobuf, which is slow to
+write here, is offered to clients that accept nothing else: those that prefer it name JSON as their second choice.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -13,11 +14,14 @@ from typing import Any
 import orjson
 import yaml
 
+from srearena.cluster.embedded.api import protobuf, protobuf_encoding
 from srearena.cluster.embedded.registry.errors import NotAcceptable
 
 JSON = "application/json"
 YAML = "application/yaml"
-_OFFERED = (JSON, YAML)
+PROTOBUF = protobuf.MEDIA_TYPE
+_TEXTS = (JSON, YAML)
+_OFFERED = (JSON, YAML, PROTOBUF)
 _TRANSFORMS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 _META_VERSIONS = ("v1", "v1beta1")
 
@@ -34,13 +38,26 @@ class Accepted:
     def encode(self, obj: Any, pretty: bool = False) -> bytes:
         if self.content_type == YAML:
             return yaml.dump(obj, Dumper=_Dumper, sort_keys=False, allow_unicode=True).encode()
+        if self.content_type == PROTOBUF:
+            return _in_protobuf(protobuf_encoding.encode, obj)
         if pretty or self.pretty:
             return orjson.dumps(obj, option=orjson.OPT_INDENT_2) + b"\n"
         return orjson.dumps(obj) + b"\n"
 
+    def encode_event(self, kind: str, obj: Any) -> bytes:
+        """One event of a watch in protobuf."""
+        return _in_protobuf(lambda shown: protobuf_encoding.encode_event(kind, shown), obj)
+
     @property
     def plain_json(self) -> bool:
         return self.content_type == JSON and not self.transform and not self.pretty
+
+
+def _in_protobuf(encode: Callable[[Any], bytes], obj: Any) -> bytes:
+    try:
+        return encode(obj)
+    except protobuf_encoding.NotEncodable:
+        raise NotAcceptable(_TEXTS) from None
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
@@ -53,10 +70,12 @@ class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[mi
 @lru_cache(maxsize=1024)
 def accepted(header: str, *, transforms: bool = True) -> Accepted:
     """The best answer to an Accept header; 406 where there is none."""
-    for entry in entries(header):
-        found = _offer(*entry, transforms=transforms)
-        if found is not None:
-            return found
+    wanted = entries(header)
+    for offered in (_TEXTS, (PROTOBUF,)):
+        for entry in wanted:
+            found = _offer(*entry, offered, transforms=transforms)
+            if found is not None:
+                return found
     raise NotAcceptable(_OFFERED)
 
 
@@ -76,16 +95,17 @@ def entries(header: str) -> list[tuple[str, dict[str, str]]]:
     return [(kind, parameters) for _, _, kind, parameters in sorted(weighted, key=lambda item: item[:2])]
 
 
-def _offer(kind: str, parameters: dict[str, str], *, transforms: bool) -> Accepted | None:
+def _offer(kind: str, parameters: dict[str, str], offered: tuple[str, ...], *, transforms: bool) -> Accepted | None:
     if kind in ("*/*", "application/*"):
         kind = JSON
-    if kind not in _OFFERED:
+    if kind not in offered:
         return None
     transform = parameters.get("as", "")
     if transform and not transforms:
         return None
     if transform and (
         transform not in _TRANSFORMS
+        or (transform == "Table" and kind == PROTOBUF)
         or parameters.get("g") != "meta.k8s.io"
         or parameters.get("v") not in _META_VERSIONS
     ):

@@ -1,72 +1,32 @@
-"""Bodies in the protobuf encoding of Kubernetes, which kubectl uses for what it creates through typed clients.
+"""Bodies in the protobuf encoding of Kubernetes, which Go clients use for the built-in kinds.
 
-Only reading is offered: every client that sends protobuf also accepts JSON back. The numbers of the fields are in
-`protobuf_fields.txt`, one message a line (`number:name:type`; `[]` is repeated, `{}` a map by string, `^` a message
-whose fields belong to the one around it). A field that is not in the table is skipped, as any protobuf reader does.
-
-Protobuf does not tell an unset field from an empty one where the Go type has no pointer: such zeros are dropped, as
-the JSON encoding would have left them out, except those of `_KEPT`, which mean something.
+`protobuf_table` knows the fields. One that is not in the table is skipped, as any protobuf reader does. A zero on the
+wire is kept where the Go type has a pointer, or where the JSON encoding shows zeros; elsewhere it is left out, as the
+JSON encoding would.
 """
 
 from __future__ import annotations
 
 import base64
+import math
+import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from typing import Any, Final
 
 import orjson
 
+from srearena.cluster.embedded.api.protobuf_table import message_of, messages
 from srearena.cluster.embedded.durations import format_duration, format_micro_time, format_time
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.registry.errors import BadRequest
 
 MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"
-_MAGIC: Final = b"k8s\x00"
+MAGIC: Final = b"k8s\x00"
 _MAX_DEPTH: Final = 100
-_KEPT: Final = frozenset(
-    """
-    allocateLoadBalancerNodePorts allowPrivilegeEscalation allowed automountServiceAccountToken backoffLimit
-    blockOwnerDeletion completions containerPort controller currentHealthy currentReplicas defaultMode
-    desiredHealthy desiredReplicas disruptionsAllowed enableServiceLinks expectedPods expirationSeconds
-    failedJobsHistoryLimit fsGroup globalDefault gracePeriodSeconds hostUsers immutable maxReplicas minReplicas mode
-    optional orphanDependents parallelism partition port priority readOnlyRootFilesystem ready replicas restartCount
-    revisionHistoryLimit runAsGroup runAsNonRoot runAsUser shareProcessNamespace storageClassName
-    successfulJobsHistoryLimit suspend terminationGracePeriodSeconds tolerationSeconds ttlSecondsAfterFinished value
-    """.split()
-)
 
 
 class Malformed(ValueError):
     """The bytes are not a protobuf message."""
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    name: str
-    shape: str
-    """`[]`, `{}`, `^` or nothing."""
-    kind: str
-    """A scalar's name, or a message's with its package."""
-
-
-@cache
-def _messages() -> dict[str, dict[int, Field]]:
-    table: dict[str, dict[int, Field]] = {}
-    text = files(__package__).joinpath("protobuf_fields.txt").read_text()
-    for line in text.splitlines():
-        name, *fields = line.split()
-        package = name.rpartition(".")[0]
-        table[name] = {}
-        for field in fields:
-            number, label, kind = field.split(":")
-            shape = kind[:2] if kind[:2] in ("[]", "{}") else "^" if kind[0] == "^" else ""
-            kind = kind.removeprefix(shape)
-            local = f"{package}.{kind}"
-            table[name][int(number)] = Field(label, shape, kind if kind in _SCALARS or "." in kind else local)
-    return table
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
@@ -136,6 +96,16 @@ def _int_or_string(data: Any) -> int | str:
     return _bytes(fields.get(3, b"")).decode() if fields.get(1) else _signed(fields.get(2, 0))
 
 
+def _double(value: Any) -> float | int:
+    raw = _bytes(value)
+    if len(raw) != 8:
+        raise Malformed("wrong wireType for a double")
+    number = float(struct.unpack("<d", raw)[0])
+    if not math.isfinite(number):
+        raise Malformed(f"json: unsupported value: {number}")
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number
+
+
 def _raw_json(data: Any) -> Any:
     return orjson.loads(_bytes(_numbered(data).get(1, b"null")) or b"null")
 
@@ -145,6 +115,7 @@ _SCALARS: Final[dict[str, Callable[[Any], Any]]] = {
     "int": _signed,
     "bool": lambda value: bool(_signed(value)),
     "bytes": lambda value: base64.b64encode(_bytes(value)).decode(),
+    "double": _double,
 }
 _SPECIAL: Final[dict[str, Callable[[Any], Any]]] = {
     "meta.v1.Time": _time,
@@ -152,6 +123,7 @@ _SPECIAL: Final[dict[str, Callable[[Any], Any]]] = {
     "meta.v1.Duration": lambda data: format_duration(_signed(_numbered(data).get(1, 0)) / 1e9),
     "meta.v1.FieldsV1": _raw_json,
     "runtime.RawExtension": _raw_json,
+    "apiextensions.v1.JSON": _raw_json,
     "resource.Quantity": lambda data: _bytes(_numbered(data).get(1, b"0")).decode(),
     "intstr.IntOrString": _int_or_string,
 }
@@ -164,7 +136,7 @@ def _items(data: Any) -> list[str]:
 def _decoded(data: bytes, message: str, depth: int) -> Obj:
     if depth > _MAX_DEPTH:
         raise Malformed("exceeded max depth")
-    table = _messages()[message]
+    table = messages()[message]
     result: Obj = {}
     for number, raw in _fields(data):
         field = table.get(number)
@@ -180,39 +152,52 @@ def _decoded(data: bytes, message: str, depth: int) -> Obj:
             result.setdefault(field.name, []).append(value)
         elif field.shape == "^":
             result.update(value)
-        elif value is not None and (value not in ("", 0, False) or field.name in _KEPT):
+        elif value is not None and (field.zeros or value not in ("", 0, False)):
             result[field.name] = value
     return result
+
+
+def _schema_or_array(found: Obj) -> Any:
+    return found["jSONSchemas"] if "jSONSchemas" in found else found.get("schema")
+
+
+def _schema_or_bool(found: Obj) -> Any:
+    return found["schema"] if "schema" in found else found.get("allows", False)
+
+
+def _schema_or_strings(found: Obj) -> Any:
+    return found["property"] if "property" in found else found.get("schema")
+
+
+# Messages that the JSON encoding shows as one of several things.
+_UNIONS: Final[dict[str, Callable[[Obj], Any]]] = {
+    "apiextensions.v1.JSONSchemaPropsOrArray": _schema_or_array,
+    "apiextensions.v1.JSONSchemaPropsOrBool": _schema_or_bool,
+    "apiextensions.v1.JSONSchemaPropsOrStringArray": _schema_or_strings,
+}
 
 
 def _value(raw: Any, kind: str, depth: int) -> Any:
     read = _SCALARS.get(kind) or _SPECIAL.get(kind)
     if read is not None:
         return read(raw)
-    if kind.endswith(".ExtraValue"):
+    if kind.endswith((".ExtraValue", ".Verbs")):
         return _items(raw)
-    return _decoded(_bytes(raw), kind, depth + 1)
+    found = _decoded(_bytes(raw), kind, depth + 1)
+    return _UNIONS[kind](found) if kind in _UNIONS else found
 
 
 def decode(data: bytes) -> Obj:
     """The object in a protobuf body, in its JSON shape."""
     try:
-        if not data.startswith(_MAGIC):
+        if not data.startswith(MAGIC):
             raise Malformed("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
-        envelope = _numbered(data[len(_MAGIC) :])
+        envelope = _numbered(data[len(MAGIC) :])
         about = _numbered(envelope.get(1, b""))
         version, kind = _bytes(about.get(1, b"")).decode(), _bytes(about.get(2, b"")).decode()
-        message = _message_of(version, kind)
+        message = message_of(version, kind)
+        if message is None:
+            raise BadRequest(f'no kind "{kind}" is registered for version "{version}" in the protobuf encoding')
         return {"apiVersion": version, "kind": kind, **_decoded(_bytes(envelope.get(2, b"")), message, 0)}
     except (ValueError, OverflowError) as error:
         raise BadRequest(f"couldn't decode protobuf: {error}") from None
-
-
-def _message_of(version: str, kind: str) -> str:
-    group, _, number = version.rpartition("/")
-    message = f"{group.partition('.')[0] or 'core'}.{number}.{kind}"
-    known = _messages()
-    for candidate in (message, f"meta.v1.{kind}"):
-        if candidate in known:
-            return candidate
-    raise BadRequest(f'no kind "{kind}" is registered for version "{version}" in the protobuf encoding')

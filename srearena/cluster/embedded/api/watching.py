@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from srearena.cluster.embedded.api.negotiation import Accepted
+from srearena.cluster.embedded.api.negotiation import PROTOBUF, Accepted
 from srearena.cluster.embedded.api.presenting import accepted_format, shape
 from srearena.cluster.embedded.api.reading import check_not_future, parse_revision
 from srearena.cluster.embedded.api.requests import Disconnected, Request
@@ -186,16 +186,17 @@ class _Stream:
         self._choice = choice
         self._headers = True
         self.bookmarks = request.query.flag("allowWatchBookmarks")
-        self.content_type = "application/json"
+        self._binary = choice.content_type == PROTOBUF
+        self.content_type = f"{PROTOBUF};stream=watch" if self._binary else "application/json"
 
     def change(self, kind: str, event: Event) -> bytes:
-        if not self._choice.transform:
+        if not self._choice.transform and not self._binary:
             return event.line(kind, self._row, self._backend.store)
         return self._shaped(kind, conversion.from_storage(self._row, event.obj(kind)))
 
     def addition(self, stored: Obj) -> bytes:
         """An object that was there before the watch began."""
-        if not self._choice.transform:
+        if not self._choice.transform and not self._binary:
             obj = conversion.from_storage(self._row, stored)
             return event_line("ADDED", self._backend.store.encoded(self._row.storage_key, obj))
         return self._shaped("ADDED", conversion.from_storage(self._row, stored))
@@ -205,18 +206,21 @@ class _Stream:
         if initial_end:
             metadata["annotations"] = {_INITIAL_END: "true"}
         obj: Obj = {"kind": self._row.kind, "apiVersion": self._row.api_version, "metadata": metadata}
-        if self._choice.transform:
+        if self._choice.transform or self._binary:
             return self._shaped("BOOKMARK", obj)
         return event_line("BOOKMARK", orjson.dumps(obj))
 
     def error(self, error: ApiError) -> bytes:
-        return event_line("ERROR", orjson.dumps(error.status()))
+        return self._line("ERROR", error.status())
 
     def _shaped(self, kind: str, obj: Obj) -> bytes:
         # A client that reads tables needs the column definitions once.
         shaped = shape(self._backend, self._request, self._row, obj, self._choice, headers=self._headers)
         self._headers = False
-        return event_line(kind, orjson.dumps(shaped))
+        return self._line(kind, shaped)
+
+    def _line(self, kind: str, obj: Obj) -> bytes:
+        return self._choice.encode_event(kind, obj) if self._binary else event_line(kind, orjson.dumps(obj))
 
 
 def _first_lines(
