@@ -31,6 +31,7 @@ REGISTERING_DECORATORS = (
     "@adapter",
     "@agent",
     "@builtin",
+    "@command",
     "@click.*",
     "@consumes",
     "@data_set",

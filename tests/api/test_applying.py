@@ -22,6 +22,20 @@ def _config(**data: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data}
 
 
+def test_keys_that_stand_twice_are_refused_or_warned_of(http: httpx.Client) -> None:
+    body = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  x: '1'\n  x: '2'\n"
+    headers = {"content-type": "application/apply-patch+yaml"}
+    parameters = {"fieldManager": "me", "fieldValidation": "Strict"}
+    reply = http.patch(f"{HOME}/a", content=body, headers=headers, params=parameters)
+    assert reply.status_code == 400
+    assert reply.json()["message"] == (
+        "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n"
+        '  line 6: key "x" already set in map'
+    )
+    reply = http.patch(f"{HOME}/a", content=body, headers=headers, params={**parameters, "fieldValidation": "Warn"})
+    assert reply.status_code == 201 and "already set in map" in reply.headers["warning"]
+
+
 def test_applying_creates_then_changes_then_gives_up(http: httpx.Client) -> None:
     first = _apply(http, _config(x="1", y="1"))
     assert first.status_code == 201

@@ -95,6 +95,19 @@ def test_a_definition_makes_a_served_resource_and_takes_it_away(api: RunningApi,
     assert http.get("/apis/example.com/v1").status_code == 404
 
 
+def test_defaults_are_filled_in_when_older_objects_are_read(api: RunningApi, http: httpx.Client) -> None:
+    http.post(HOME, json=_widget("a", size=3)).raise_for_status()
+    definition = http.get(f"{DEFINITIONS}/widgets.example.com").json()
+    schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"]["spec"]["properties"]["shape"] = {"type": "string", "default": "round"}
+    http.put(f"{DEFINITIONS}/widgets.example.com", json=definition).raise_for_status()
+    api.advance(2)
+    assert http.get(f"{HOME}/a").json()["spec"]["shape"] == "round"
+    assert http.get(HOME).json()["items"][0]["spec"]["shape"] == "round"
+    stored = api.call(lambda: api.world.store.get("widgets.example.com", "default", "a"))
+    assert "shape" not in stored["spec"]
+
+
 def test_its_schema_is_enforced(http: httpx.Client) -> None:
     reply = http.post(HOME, json=_widget("a", size=0))
     assert reply.status_code == 422

@@ -59,6 +59,28 @@ def test_a_command_gives_its_output_and_its_status(pods: RunningApi, protocol: s
         assert _conversation(opened) == (b"hello\n", b"", {"metadata": {}, "status": "Success"})
 
 
+def test_the_first_protocol_has_no_status(pods: RunningApi) -> None:
+    for command, said in ((("true",), b""), (("false",), b"exit code 1")):
+        with socket(pods, _command(*command, stdout=1), "channel.k8s.io") as opened:
+            channels = {1: b"", 3: b""}
+            while True:
+                opcode, data = opened.recv_data()
+                if opcode == websocket.ABNF.OPCODE_CLOSE:
+                    break
+                channels[data[0]] += data[1:]
+            assert channels[1] == b"" and channels[3].endswith(said) and bool(channels[3]) == bool(said)
+
+
+def test_logs_come_over_a_websocket_too(pods: RunningApi) -> None:
+    with socket(
+        pods, "/api/v1/namespaces/default/pods/talker/log?container=main&tailLines=2", "binary.k8s.io"
+    ) as opened:
+        opcode, data = opened.recv_data()
+        assert opcode == websocket.ABNF.OPCODE_BINARY
+        assert data.startswith(b"line ") and data.count(b"\n") == 2
+        assert opened.recv_data()[0] == websocket.ABNF.OPCODE_CLOSE
+
+
 def test_a_failing_command_tells_its_exit_code(pods: RunningApi) -> None:
     script = "echo%20out;%20echo%20err%20%3E%262;%20exit%203"
     with socket(pods, _command("sh", "-c", script, stdout=1, stderr=1), V5) as opened:

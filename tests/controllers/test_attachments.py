@@ -114,3 +114,12 @@ def test_volumes_of_the_node_itself_need_no_attaching(bench: Bench) -> None:
     user(bench, "one", "node-1")
     bench.advance(5)
     assert places(bench) == {}
+
+
+def test_an_attachment_of_another_client_is_left_alone() -> None:
+    bench = Bench()
+    make_volume(bench, ["ReadWriteOnce"])
+    spec = {"attacher": "disk.example.com", "nodeName": "node-1", "source": {"persistentVolumeName": "pv-1"}}
+    bench.create(ATTACHMENTS, {"metadata": {"name": "mine"}, "spec": spec})
+    bench.advance(600)
+    assert [name_of(found) for found in bench.list(ATTACHMENTS)] == ["mine"]

@@ -79,6 +79,8 @@ class _ResourceTable:
 class Store:
     def __init__(self) -> None:
         self.revision = 1
+        self.compacted = 0
+        """Lists of states before this revision cannot be had any more."""
         self._tables: dict[str, _ResourceTable] = {}
         self._subscribers: list[Subscriber] = []
         self._owned: dict[str, dict[tuple[str, str, str], Obj]] = {}

@@ -88,6 +88,7 @@ SOCKETS: Final[Mapping[str, Callable[[Backend, sockets.WebSocket], Awaitable[Non
     "pods/exec": remote_commands.exec_,
     "pods/attach": remote_commands.attach,
     "pods/portforward": port_forwards.forward,
+    "pods/log": logs.stream,
 }
 
 _METHODS: Final = {"create": "POST", "update": "PUT"}

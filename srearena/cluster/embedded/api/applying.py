@@ -10,9 +10,11 @@ from srearena.cluster.embedded.api.options import WriteWish
 from srearena.cluster.embedded.api.requests import Request
 from srearena.cluster.embedded.api.views import view_of
 from srearena.cluster.embedded.api.writing import check_name, namespace_in, settled, show_view
+from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.objects import Obj, meta
 from srearena.cluster.embedded.registry.errors import BadRequest, Conflict, FieldError, Invalid, NotFound
 from srearena.cluster.embedded.registry.field_validation import Directive
+from srearena.cluster.embedded.registry.json_reader import repeated_fields
 from srearena.cluster.embedded.registry.patch.apply import server_side_apply
 from srearena.cluster.embedded.registry.patch.managed_fields import reset_fields
 from srearena.cluster.embedded.registry.resources import Resource
@@ -30,6 +32,7 @@ async def apply(backend: Backend, request: Request, row: Resource, wish: WriteWi
         raise Invalid("PatchOptions.meta.k8s.io", "", [problem])
     force = request.query.flag("force")
     data = await request.body()
+    _check_keys(data, wish)
     namespace, name, part = namespace_in(request, row), request.info.name, request.info.subresource
     view = view_of(backend, row, part)
 
@@ -68,6 +71,20 @@ async def apply(backend: Backend, request: Request, row: Resource, wish: WriteWi
 
     obj, status = await settled(write)
     await show_view(backend, request, row, view, obj, status)
+
+
+def _check_keys(data: bytes, wish: WriteWish) -> None:
+    """Refuse keys that stand twice in a mapping, or warn of them, as the request wants it."""
+    directive = Directive(wish.validation)
+    if directive is Directive.IGNORE or (data[:1] == b"{" and not repeated_fields(data)):
+        return
+    lines = [f"  line {line}: key {quoted(key)} already set in map" for line, key in bodies.repeated_yaml_keys(data)]
+    if not lines:
+        return
+    problem = "error converting YAML to JSON: yaml: unmarshal errors:\n" + "\n".join(lines)
+    if directive is Directive.STRICT:
+        raise BadRequest(f"error strict decoding YAML: {problem}")
+    wish.warnings.append(problem)
 
 
 def _config(backend: Backend, row: Resource, part: str, data: bytes) -> Obj:

@@ -116,6 +116,33 @@ def decode_yaml(data: bytes) -> Any:
     return _plain(found)
 
 
+def repeated_yaml_keys(data: bytes) -> list[tuple[int, str]]:
+    """The keys that a mapping of a YAML (or JSON) document has more than once, with the lines they stand in."""
+    try:
+        root = yaml.compose(data.decode("utf-8"), _Loader)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return []  # reading the text says what is wrong with it
+    found: list[tuple[int, str]] = []
+    nodes = [root] if root is not None else []
+    seen: set[int] = set()
+    while nodes:
+        node = nodes.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            nodes += node.value
+        elif isinstance(node, yaml.MappingNode):
+            keys: set[str] = set()
+            for key, value in node.value:
+                nodes.append(value)
+                if key.value in keys:
+                    found.append((key.start_mark.line + 1, str(key.value)))
+                elif isinstance(key, yaml.ScalarNode):
+                    keys.add(key.value)
+    return sorted(found)
+
+
 def _plain(document: Any) -> Any:
     """The document as JSON would hold it: string keys, finite numbers, no shared parts."""
     budget = _MOST_NODES

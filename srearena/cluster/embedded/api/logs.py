@@ -7,7 +7,7 @@ for a container that has nothing to show yet. Time stamps and `since` are in vir
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +19,7 @@ from srearena.cluster.embedded.api.pod_containers import (
     stored_pod,
 )
 from srearena.cluster.embedded.api.requests import Request
+from srearena.cluster.embedded.api.sockets import BINARY, WebSocket
 from srearena.cluster.embedded.api.waiting import IN_WORLD
 from srearena.cluster.embedded.durations import TimeError, format_time, parse_time
 from srearena.cluster.embedded.machine.containers.log import LogLine
@@ -50,31 +51,56 @@ class LogOptions:
 
 async def get(backend: Backend, request: Request, row: Resource) -> None:
     """Answer `kubectl logs`."""
+    opened = _opened(backend, request)
+    if opened is None:
+        await request.reply(204, b"", TEXT)  # never started, so there is no log
+        return
+    view, printer, follow = opened
+    start = view.log.end
+    text = printer.first(view.log.lines())
+    if not follow or not view.running or IN_WORLD.get():
+        await request.reply(200, text, TEXT)
+        return
+    await request.start(200, TEXT)
+    await request.write(text)
+    await _follow(request, view, printer, start, request.write)
+    await request.finish()
+
+
+async def stream(backend: Backend, socket: WebSocket) -> None:
+    """The same over a WebSocket, in messages of any size."""
+    opened = _opened(backend, socket.request)
+    if not socket.choose((BINARY,)):
+        raise BadRequest("unable to negotiate a subprotocol: none of those offered is supported")
+    await socket.accept()
+    if opened is not None:
+        view, printer, follow = opened
+        start = view.log.end
+        await socket.send_raw(printer.first(view.log.lines()))
+        if follow and view.running:
+            await _follow(socket.request, view, printer, start, socket.send_raw)
+    await socket.close()
+
+
+def _opened(backend: Backend, request: Request) -> tuple[ContainerView, _Printer, bool] | None:
+    """The log that a request asks for, its printer, and whether to follow; None for a pod that is on no node."""
     pod = stored_pod(backend, request.info.namespace, request.info.name)
     options = log_options(request, name_of(pod), backend.world.clock.now)
     container = chosen_container(pod, request.query.text("container"))
     if not dig(pod, "spec", "nodeName"):
-        await request.reply(204, b"", TEXT)  # never started, so there is no log
-        return
+        return None
     action = f"/containerLogs/{request.info.namespace}/{name_of(pod)}/{container}"
     agent = reachable_agent(backend, pod, action)
     previous = _shows_previous(pod, container, options.previous)
     view = agent.record(pod, container, previous=previous)
     if view is None:
         raise BadRequest(f'container "{container}" in pod "{name_of(pod)}" is not available')
-    printer = _Printer(options)
-    start = view.log.end
-    text = printer.first(view.log.lines())
-    if not options.follow or not view.running or IN_WORLD.get():
-        await request.reply(200, text, TEXT)
-        return
-    await request.start(200, TEXT)
-    await request.write(text)
-    await _follow(request, view, printer, start)
-    await request.finish()
+    return view, _Printer(options), options.follow
 
 
-async def _follow(request: Request, view: ContainerView, printer: _Printer, start: int) -> None:
+async def _follow(
+    request: Request, view: ContainerView, printer: _Printer, start: int, write: Callable[[bytes], Awaitable[None]]
+) -> None:
     wake = asyncio.Event()
     container = view.container
     detach = view.log.attach(lambda stream, data: wake.set())
@@ -87,7 +113,7 @@ async def _follow(request: Request, view: ContainerView, printer: _Printer, star
             text = printer.more(view.log.lines(start))
             start = view.log.end
             if text:
-                await request.write(text)
+                await write(text)
             if printer.full:
                 return
             if view.log.end > start:

@@ -46,7 +46,7 @@ class Accepted:
 
     def encode_event(self, kind: str, obj: Any) -> bytes:
         """One event of a watch in protobuf."""
-        return _in_protobuf(lambda shown: protobuf_encoding.encode_event(kind, shown), obj)
+        return _in_protobuf(lambda document: protobuf_encoding.encode_event(kind, document), obj)
 
     @property
     def plain_json(self) -> bool:

@@ -91,6 +91,8 @@ def after(objects: list[Obj], namespace: str, start: str) -> list[Obj]:
 
 def objects_at(store: Store, resource: str, namespace: str, revision: int) -> list[Obj]:
     """The objects as they were at an earlier revision; RevisionGone where that is too long ago."""
+    if revision < store.compacted:
+        raise RevisionGone(revision, store.compacted)
     changes = store.changes_since(resource, revision)
     now = store.objects(resource, namespace)
     if not changes:

@@ -52,9 +52,11 @@ def _finalize(current: Obj, requested: Obj) -> Obj:
 
 
 def _approval(current: Obj, requested: Obj) -> Obj:
+    """The conditions and the metadata; what was requested and issued stays."""
     conditions = dig(requested, "status", "conditions", default=[])
     current["status"] = {**(current.get("status") or {}), "conditions": conditions}
-    return _with_identity(current, requested)
+    current["metadata"] = requested.get("metadata") or {}
+    return current
 
 
 MASKS: Final[Mapping[str, Mask]] = {

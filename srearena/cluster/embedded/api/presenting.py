@@ -116,7 +116,7 @@ def _joined(backend: Backend, row: Resource, stored: list[Obj], metadata: Obj, c
     head = orjson.dumps({**_list_head(row), "metadata": metadata})[:-1]
     if computed:
         items = [orjson.dumps(obj) for obj in stored]
-    elif row.storage_version and row.storage_version != row.api_version:
+    elif not conversion.shows_stored(row):
         items = [orjson.dumps(conversion.from_storage(row, obj)) for obj in stored]
     else:
         encoded, key = backend.store.encoded, row.storage_key

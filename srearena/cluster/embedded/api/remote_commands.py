@@ -16,7 +16,7 @@ import orjson
 
 from srearena.cluster.embedded.api.pod_containers import chosen_container, reachable_agent, stored_pod
 from srearena.cluster.embedded.api.requests import Disconnected, Request
-from srearena.cluster.embedded.api.sockets import CHANNEL_PROTOCOLS, WebSocket
+from srearena.cluster.embedded.api.sockets import CHANNEL_PROTOCOLS, STATUS_PROTOCOLS, WebSocket
 from srearena.cluster.embedded.clock import Signal
 from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.machine.containers.container import Container, RuntimeFailure
@@ -348,5 +348,9 @@ def _resize(session: Session, data: bytes) -> None:
 
 
 async def _end(socket: WebSocket, status: Obj) -> None:
-    await socket.send(ERROR, orjson.dumps(status))
+    if socket.protocol.replace("base64.", "") in STATUS_PROTOCOLS:
+        await socket.send(ERROR, orjson.dumps(status))
+    elif status.get("status") != "Success":
+        # Before version 4 a success is silent, and a failure is its message.
+        await socket.send(ERROR, str(status.get("message", "")).encode())
     await socket.close()

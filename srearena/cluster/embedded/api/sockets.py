@@ -10,6 +10,10 @@ from srearena.cluster.embedded.api.requests import Disconnected, Message, Reques
 V5: Final = "v5.channel.k8s.io"
 V4: Final = "v4.channel.k8s.io"
 CHANNEL_PROTOCOLS: Final = (V5, V4, "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io")
+STATUS_PROTOCOLS: Final = frozenset({V5, V4})
+"""Those in which the error channel ends with a Status."""
+BINARY: Final = "binary.k8s.io"
+"""A stream without channels."""
 _BASE64: Final = "base64.channel.k8s.io"
 _CLOSE: Final = 255
 """In v5, a message on this channel closes the one named by its first byte."""

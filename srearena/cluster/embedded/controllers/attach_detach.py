@@ -8,6 +8,7 @@ waited for, six minutes at most. The attaching itself, which an external program
 from __future__ import annotations
 
 import hashlib
+import re
 
 from srearena.cluster.embedded.controllers.controller import Controller
 from srearena.cluster.embedded.objects import (
@@ -30,6 +31,8 @@ OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 _WORK_SECONDS = 1.0
 _REACTION = 0.1
 _UNMOUNT_PATIENCE = 360.0
+# An attachment with another name was made by another client, which also removes it.
+_OWN_NAME = re.compile("csi-[0-9a-f]{64}")
 _SHARED = frozenset({"ReadWriteMany", "ReadOnlyMany"})
 
 
@@ -82,7 +85,7 @@ class AttachDetachController(Controller):
         attachments = {
             dig(found, "spec", "nodeName", default=""): found
             for found in self.store.objects(ATTACHMENTS)
-            if dig(found, "spec", "source", "persistentVolumeName") == key
+            if dig(found, "spec", "source", "persistentVolumeName") == key and _OWN_NAME.fullmatch(name_of(found))
         }
         for node, found in list(attachments.items()):
             if node in users:

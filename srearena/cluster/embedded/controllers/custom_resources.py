@@ -11,7 +11,7 @@ from srearena.cluster.embedded.controllers.controller import Controller
 from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.objects import Obj, dig, is_terminating, meta, name_of, with_condition
 from srearena.cluster.embedded.registry import schemas
-from srearena.cluster.embedded.registry.custom_strategy import custom_strategy
+from srearena.cluster.embedded.registry.custom_strategy import DefaultsWhenRead, custom_strategy
 from srearena.cluster.embedded.registry.errors import aggregate
 from srearena.cluster.embedded.registry.resources import SCALE, STATUS, Resource, Subresource
 from srearena.cluster.embedded.registry.strategies.custom_resource_definitions import CLEANUP
@@ -181,6 +181,7 @@ def _rows(definition: Obj) -> list[Resource]:
             storage_version=f"{spec['group']}/{storage}",
             custom=True,
             has_generation=True,
+            complete=DefaultsWhenRead.of(version),
             deprecation=_deprecation(spec, version),
         )
         for version in sorted(versions, key=lambda version: _version_order(version["name"]))

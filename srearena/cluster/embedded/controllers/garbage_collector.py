@@ -123,10 +123,22 @@ class GarbageCollector(Controller):
                 continue
             waiting = True
             if not is_terminating(dependent):
-                deep = bool(self.store.owned_by(uid_of(dependent)))
+                below = self.store.owned_by(uid_of(dependent))
+                if any(FOREGROUND in (meta(obj).get("finalizers") or ()) for _, obj in below if is_terminating(obj)):
+                    # What it waits for waits itself, perhaps for the owner: a circle must not wait for itself.
+                    self._unblock(kind, dependent)
+                deep = bool(below)
                 self.client.delete(kind, dependent, propagation="Foreground" if deep else "Background")
         if not waiting or not self._has_blocking_dependents(owner):
             self._drop_finalizer(resource, owner, FOREGROUND)
+
+    def _unblock(self, resource: str, dependent: Obj) -> None:
+        """Let the owners of a dependent go before it."""
+        owners = [
+            {**reference, "blockOwnerDeletion": False} if reference.get("blockOwnerDeletion") else reference
+            for reference in meta(dependent)["ownerReferences"]
+        ]
+        self._set_owners(resource, dependent, owners)
 
     def _has_blocking_dependents(self, owner: Obj) -> bool:
         return any(

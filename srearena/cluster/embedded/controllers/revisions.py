@@ -6,6 +6,7 @@ A template that is used again gets its old revision under a new number, so that 
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 from srearena.cluster.embedded.controllers.controller import Controller
 from srearena.cluster.embedded.controllers.template_hash import template_hash
@@ -118,8 +119,17 @@ class Revisions:
 
 
 def data_of(template: Obj) -> Obj:
-    """A template as revisions keep it: the patch that would bring it back."""
-    return {"spec": {"template": {**copy_of(template), "$patch": "replace"}}}
+    """A template as revisions keep it: the patch that would bring it back.
+
+    Keys are in order, as Go marshals a map: clients compare the bytes.
+    """
+    return {"spec": {"template": _in_order({**template, "$patch": "replace"})}}
+
+
+def _in_order(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _in_order(value[key]) for key in sorted(value)}
+    return [_in_order(item) for item in value] if isinstance(value, list) else value
 
 
 def template_of(revision: Obj) -> Obj:

@@ -24,7 +24,7 @@ class Flags:
                 self.operands.append(word)
                 continue
             name, equals, value = word.lstrip("-").partition("=")
-            if not equals and name not in switches and words and not words[0].startswith("-"):
+            if not equals and name not in switches and words and not _is_flag(words[0]):
                 value = words.pop(0)
             self.values[name] = value if equals or value else "true"
 
@@ -35,6 +35,11 @@ class Flags:
         """A port, perhaps written as an address (`:8080`)."""
         text = self.values.get(name, str(default)).rpartition(":")[2]
         return int(text) if text.isdigit() and int(text) < 65536 else default
+
+
+def _is_flag(word: str) -> bool:
+    """Whether a word begins another flag; a negative number is a value."""
+    return word.startswith("-") and not word[1:].isdigit()
 
 
 def go_bind_error(port: int, error: OSError, protocol: str = "tcp") -> str:

@@ -39,7 +39,12 @@ def to_storage(row: Resource, obj: Obj) -> Obj:
 
 def from_storage(row: Resource, obj: Obj) -> Obj:
     """The object as this row's version shows it."""
-    if not row.storage_version or row.storage_version == row.api_version:
-        return obj
-    conversion = CONVERSIONS.get((row.api_version, row.kind))
-    return conversion.from_storage(obj) if conversion else {**obj, "apiVersion": row.api_version}
+    if row.storage_version and row.storage_version != row.api_version:
+        conversion = CONVERSIONS.get((row.api_version, row.kind))
+        obj = conversion.from_storage(obj) if conversion else {**obj, "apiVersion": row.api_version}
+    return obj if row.complete is None else row.complete(obj)
+
+
+def shows_stored(row: Resource) -> bool:
+    """Whether objects are shown exactly as they are kept."""
+    return row.complete is None and (not row.storage_version or row.storage_version == row.api_version)

@@ -5,8 +5,10 @@ Built-in rows are below, as a v1.34 server has them; rows of custom resources co
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+
+from srearena.cluster.embedded.objects import Obj
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
@@ -43,6 +45,8 @@ class Resource:
     custom: bool = False
     has_generation: bool = False
     """Whether metadata.generation counts changes of the spec."""
+    complete: Callable[[Obj], Obj] | None = None
+    """Adds to a stored object what its definition has come to default since; the given object stays as it is."""
     deprecation: str = ""
     """What every answer about a deprecated resource warns of."""
 

@@ -54,12 +54,13 @@ def time_text(value: Any) -> str:
     """A time to the second, in UTC."""
     if isinstance(value, str) and _SECONDS.fullmatch(value) and _fits(value):
         return value
-    return _parsed(_text(value), _RFC3339, micro=False).strftime("%Y-%m-%dT%H:%M:%SZ")
+    # Not strftime, which does not pad the year.
+    return f"{_parsed(_text(value), _RFC3339, micro=False).isoformat()[:19]}Z"
 
 
 def micro_time_text(value: Any) -> str:
     """A time to the microsecond, in UTC."""
-    return _parsed(_text(value), _RFC3339_MICRO, micro=True).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return f"{_parsed(_text(value), _RFC3339_MICRO, micro=True).isoformat(timespec='microseconds')[:26]}Z"
 
 
 def quantity_text(value: Any) -> str:

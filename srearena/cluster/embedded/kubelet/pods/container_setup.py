@@ -62,6 +62,7 @@ def container_config(
         capabilities=_capabilities(security),
         mounts=[*mounts_of(pod, container, volumes, environment), *_own_files(pod, container, sandbox)],
         read_only_root=bool(security.get("readOnlyRootFilesystem")),
+        no_new_privileges=security.get("allowPrivilegeEscalation") is False,
         cpu_limit=milli(limits["cpu"]) / 1000 if limits.get("cpu") else None,
         memory_limit=units(limits["memory"]) if limits.get("memory") else None,
         ports=container.get("ports") or (),

@@ -109,6 +109,8 @@ class ContainerConfig:
     capabilities: frozenset[str] = DEFAULT_CAPABILITIES
     mounts: Sequence[Mount] = ()
     read_only_root: bool = False
+    no_new_privileges: bool = False
+    """Whether executables with the set-user-ID bit run as who starts them (PR_SET_NO_NEW_PRIVS)."""
     cpu_limit: float | None = None
     memory_limit: int | None = None
     pids_limit: int = 1024

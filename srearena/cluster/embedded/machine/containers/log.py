@@ -23,7 +23,7 @@ class LogLine(NamedTuple):
     text: bytes
     """Without the newline."""
     partial: bool = False
-    """The runtime split a long line here; the next entry continues it."""
+    """No newline ends it: the runtime split a long line here, or the container ended."""
 
 
 class ContainerLog:
@@ -117,10 +117,10 @@ class ContainerLog:
             self._changed.notify()
 
     def flush(self) -> None:
-        """Write an unfinished last line when the container ends."""
+        """Write an unfinished last line when the container ends; it stays without a newline."""
         pending, self._pending = self._pending, {}
         for stream, text in pending.items():
-            self._add(LogLine(self.clock.now, stream, text))
+            self._add(LogLine(self.clock.now, stream, text, True))
         self._changed.notify()
 
     def _add(self, line: LogLine) -> None:

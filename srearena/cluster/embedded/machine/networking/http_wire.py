@@ -31,11 +31,15 @@ async def serve_http(connection: Connection, handler: HttpHandler) -> None:
                 if not data:
                     return
                 buffer += data
+                if b"\n" in data:
+                    # A server refuses a request line that is none without waiting for the headers.
+                    parse_request_line(buffer.partition(b"\n")[0].decode("latin-1"))
             line, headers, start = head
             method, target, version = parse_request_line(line)
             length = body_length(headers)
         except HttpSyntaxError:
-            await connection.write(HttpResponse(400, headers={"Connection": "close"}).encode())
+            headers = {"Content-Type": "text/plain; charset=utf-8", "Connection": "close"}
+            await connection.write(HttpResponse(400, b"400 Bad Request", headers).encode())
             return
         while len(buffer) < start + length:
             data = await connection.read()

@@ -1,14 +1,13 @@
 """Admission webhooks that run in the cluster, over TLS with the files they are given.
 
-`agnhost webhook` allows or denies what it is asked about. `pod-defaults`, a program that platform teams write again and
-again, fills in the memory that pods leave out.
+`pod-defaults`, a program that platform teams write again and again, fills in the memory that pods leave out.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, ClassVar
 
 from srearena.cluster.embedded.machine.networking.certificates import BadCertificate, identity_of
@@ -20,15 +19,13 @@ from srearena.cluster.embedded.programs.serving import Flags, go_bind_error, sto
 from srearena.cluster.embedded.programs.timestamps import klog_line
 
 Verdict = dict[str, Any]
-_VERDICTS = {"/always-deny": (False, 0.0), "/always-allow-delay-5s": (True, 5.0), "/pods": (True, 0.0)}
-"""By path: what is said, and after how long."""
+Review = Callable[[str, dict[str, Any]], Coroutine[Any, Any, Verdict | None]]
+"""The verdict on a request, given the path it came by; None where nothing is served there."""
 _MEMORY = 12 * 1024 * 1024
 
 
-async def serve_reviews(
-    process: Process, flags: Flags, review: Callable[[dict[str, Any]], Verdict] | None = None
-) -> int:
-    """Respond to admission reviews until stopped: with `review`, or by the request's path."""
+async def serve_reviews(process: Process, flags: Flags, review: Review) -> int:
+    """Respond to admission reviews until stopped."""
     try:
         files = [process.files.read_bytes(flags.get(name)) for name in ("tls-cert-file", "tls-private-key-file")]
         identity = identity_of(*files)
@@ -52,14 +49,9 @@ async def serve_reviews(
     return 0
 
 
-async def _reviewed(
-    process: Process, request: HttpRequest, decide: Callable[[dict[str, Any]], Verdict] | None
-) -> HttpResponse:
+async def _reviewed(process: Process, request: HttpRequest, decide: Review) -> HttpResponse:
     if request.path == "/readyz":
         return HttpResponse.text("ok")
-    known = _VERDICTS.get(request.path)
-    if known is None and decide is None:
-        return HttpResponse.text("404 page not found\n", 404)
     try:
         review = json.loads(request.body)
         admission = review["request"]
@@ -67,14 +59,9 @@ async def _reviewed(
     except (ValueError, KeyError, TypeError):
         await process.error(klog_line(process, "E", "main.go:90", "couldn't get version/kind; json parse error"))
         return HttpResponse.text("couldn't get version/kind; json parse error\n", 400)
-    if decide is not None:
-        answer = decide(admission)
-    else:
-        assert known is not None
-        answer = {"allowed": known[0]}
-        if not known[0]:
-            answer["status"] = {"message": "this webhook denies all requests"}
-        await process.sleep(known[1])
+    answer = await decide(request.path, admission)
+    if answer is None:
+        return HttpResponse.text("404 page not found\n", 404)
     kind = {"kind": "AdmissionReview", "apiVersion": review.get("apiVersion", "admission.k8s.io/v1")}
     body = json.dumps({**kind, "response": {"uid": uid, **answer}}).encode()
     return HttpResponse(200, body, {"Content-Type": "application/json"})
@@ -93,7 +80,11 @@ class PodDefaults(Program):
 
     async def run(self, process: Process) -> int:
         memory = process.env.get("DEFAULT_MEMORY_LIMIT", "")
-        return await serve_reviews(process, Flags(process.argv[1:]), lambda admission: _completed(admission, memory))
+
+        async def complete(path: str, admission: dict[str, Any]) -> Verdict:
+            return _completed(admission, memory)
+
+        return await serve_reviews(process, Flags(process.argv[1:]), complete)
 
 
 def _completed(admission: dict[str, Any], memory: str) -> Verdict:
@@ -107,5 +98,10 @@ def _completed(admission: dict[str, Any], memory: str) -> Verdict:
             changes.append({"op": "add", "path": f"/spec/containers/{number}/resources", "value": value})
     if not changes:
         return {"allowed": True}
+    return patched(changes)
+
+
+def patched(changes: list[dict[str, Any]]) -> Verdict:
+    """A verdict that allows a request with changes."""
     patch = base64.b64encode(json.dumps(changes).encode()).decode()
     return {"allowed": True, "patchType": "JSONPatch", "patch": patch}

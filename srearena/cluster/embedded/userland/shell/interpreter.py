@@ -60,7 +60,7 @@ class Shell:
         self.dialect: Dialect = dialect
         self.name = name
         self.arguments: list[str] = arguments or []
-        self.variables = Variables(process.env)
+        self.variables = Variables(process.env, keep_unusable=dialect.name != "dash")
         self.functions: dict[str, Node] = {}
         self.options: set[str] = set()
         """Single letters of `set`, and `pipefail`."""

@@ -14,10 +14,12 @@ class ReadOnlyVariable(Exception):
 
 
 class Variables:
-    __slots__ = ("_environment", "_exported", "_locals", "_readonly", "_values")
+    __slots__ = ("_environment", "_exported", "_locals", "_passed_on", "_readonly", "_values")
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], *, keep_unusable: bool = True) -> None:
         self._values: dict[str, str] = {k: v for k, v in environment.items() if k.isidentifier() and k.isascii()}
+        self._passed_on = {k: v for k, v in environment.items() if keep_unusable and k not in self._values}
+        """Variables that the shell cannot name (`data-1`): children get them all the same."""
         self._exported: set[str] = set(self._values)
         self._readonly: set[str] = set()
         self._locals: list[dict[str, tuple[str | None, bool]]] = []
@@ -26,6 +28,7 @@ class Variables:
     def copy(self) -> Variables:
         duplicate = Variables({})
         duplicate._values = dict(self._values)
+        duplicate._passed_on = self._passed_on
         duplicate._exported = set(self._exported)
         duplicate._readonly = set(self._readonly)
         duplicate._locals = [dict(scope) for scope in self._locals]
@@ -64,7 +67,8 @@ class Variables:
     def environment(self) -> Mapping[str, str]:
         """What children get."""
         if self._environment is None:
-            self._environment = {name: value for name, value in self._values.items() if name in self._exported}
+            exported = {name: value for name, value in self._values.items() if name in self._exported}
+            self._environment = {**self._passed_on, **exported}
         return self._environment
 
     @property

@@ -71,6 +71,8 @@ _LONG = {
     "unix-socket=": "unix-socket",
     "upload-file=": "T",
     "no-buffer": "N",
+    "disable": "q",
+    "interface=": "interface",
 }
 
 
@@ -91,7 +93,7 @@ def _seconds(text: str) -> float | None:
 
 @tool("curl")
 async def curl(process: Process, args: list[str]) -> int:
-    options = parse(args, "sSOvIikfLG46gVN#jna", "oXdHmwuAEbeFDxTcCr", long=_LONG)
+    options = parse(args, "sSOvIikfLG46gVN#jnaq", "oXdHmwuAEbeFDxTcCr", long=_LONG)
     if "V" in options:
         await process.write(f"curl {VERSION} (x86_64-pc-linux-gnu) libcurl/{VERSION} OpenSSL/3.0.13\n")
         return 0

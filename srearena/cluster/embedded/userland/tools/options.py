@@ -21,12 +21,18 @@ class UsageError(Exception):
 
     def text(self, process: Process) -> str:
         name = process.name
+        if name == "curl":
+            dashes = "--" if len(self.option) > 1 else "-"
+            message = f"option {dashes}{self.option}: is unknown" if self.option else self.message
+            return f"curl: {message}\ncurl: try 'curl --help' or 'curl --manual' for more information\n"
         if process.container.program.family.dialect == "busybox":
             message = f"unrecognized option: {self.option}" if self.option else self.message
             return f"{name}: {message}\nBusyBox v1.36.1 multi-call binary.\n\nUsage: {name} [OPTIONS] [ARGS]...\n"
         return f"{name}: {self.message}\nTry '{name} --help' for more information.\n"
 
     def status(self, process: Process) -> int:
+        if process.name == "curl":
+            return 2
         if process.container.program.family.dialect == "busybox":
             return 1
         return _USAGE_STATUS.get(process.name, 1)
