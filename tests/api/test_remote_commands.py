@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 import websocket
 
+from srearena.cluster.embedded.objects import Obj
+from srearena.cluster.embedded.registry.admission.chain import Attributes, Plugin
 from tests.clusters import SUPERUSER, RunningApi
 
 POD = "/api/v1/namespaces/default/pods/talker"
@@ -141,6 +143,34 @@ def test_a_bad_request_is_refused_before_the_upgrade(pods: RunningApi, path: str
     assert refused.value.status_code == code
     body = refused.value.resp_body.decode()
     assert text in body.replace('\\"', '"')
+
+
+class _NoCommands(Plugin):
+    """Refuses exec, and keeps what it was given."""
+
+    def __init__(self) -> None:
+        self.options: list[Obj | None] = []
+
+    def validate(self, attributes: Attributes) -> None:
+        if attributes.is_for("pods", "CONNECT", subresource="exec"):
+            self.options.append(attributes.obj)
+            raise attributes.refusal("no commands")
+
+
+def test_admission_decides_about_connections(pods: RunningApi) -> None:
+    plugin, plugins = _NoCommands(), pods.world.registry.admission.plugins
+    pods.call(lambda: plugins.append(plugin))
+    try:
+        with (
+            pytest.raises(websocket.WebSocketBadStatusException) as refused,
+            socket(pods, _command("true", stdout=1), V5),
+        ):
+            pass
+    finally:
+        pods.call(lambda: plugins.remove(plugin))
+    assert refused.value.status_code == 403
+    options = {"kind": "PodExecOptions", "apiVersion": "v1", "stdout": True, "container": "main", "command": ["true"]}
+    assert plugin.options == [options]
 
 
 def test_unknown_subprotocols_are_refused(pods: RunningApi) -> None:

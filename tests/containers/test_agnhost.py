@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from srearena.cluster.embedded.machine.processes.credentials import DEFAULT_CAPABILITIES
 from srearena.cluster.embedded.programs.agnhost.conversion_webhook import _converted
 from srearena.cluster.embedded.programs.agnhost.mounttest import go_mode
 from srearena.cluster.embedded.programs.agnhost.webhook import _VERDICTS
@@ -163,3 +164,24 @@ def test_conversion_between_the_two_versions() -> None:
         "status": "Failure",
         "message": 'unexpected conversion version "stable.example.com/v3"',
     }
+
+
+def test_changes_of_the_network_need_a_capability(machine: Machine) -> None:
+    add = "ip link add dummy0 type dummy"
+    plain = machine.sh(add)
+    assert (plain.status, plain.err) == (2, "ip: RTNETLINK answers: Operation not permitted\n")
+    privileged = machine.idle(capabilities=DEFAULT_CAPABILITIES | {"NET_ADMIN"})
+    assert machine.sh(f"{add} && ip link", privileged).out.count("dummy0") == 1
+    assert machine.sh(add, privileged).err == "ip: RTNETLINK answers: File exists\n"
+    assert "dummy0" not in machine.sh("ip link del dummy0; ip link", privileged).out
+
+
+def test_kernel_parameters_are_those_of_the_pod(machine: Machine) -> None:
+    machine.pod = {"spec": {"securityContext": {"sysctls": [{"name": "kernel.shm_rmid_forced", "value": "1"}]}}}
+    shell = machine.idle()
+    assert machine.sh("sysctl kernel.shm_rmid_forced", shell).out == "kernel.shm_rmid_forced = 1\n"
+    assert machine.sh("cat /proc/sys/net/ipv4/ip_local_port_range", shell).out == "32768\t60999\n"
+
+
+def test_variables_that_a_shell_cannot_name_reach_its_children(machine: Machine) -> None:
+    assert "data-1=x\n" in machine.sh("env", machine.idle(env={"data-1": "x", "PATH": "/bin"})).out

@@ -15,6 +15,7 @@ import orjson
 
 from srearena.cluster.embedded.api import (
     components,
+    connecting,
     evictions,
     health,
     logs,
@@ -93,7 +94,6 @@ SOCKETS: Final[Mapping[str, Callable[[Backend, sockets.WebSocket], Awaitable[Non
 
 _METHODS: Final = {"create": "POST", "update": "PUT"}
 """Verbs whose name in metrics is that of the HTTP method."""
-_CONNECTIONS: Final = frozenset(("exec", "attach", "portforward", "proxy"))
 
 
 class NoSuchPath(Exception):
@@ -159,7 +159,9 @@ class Application:
         info = request.info
         if info.is_resource and request.status:
             scope = "resource" if info.name else "namespace" if info.namespace else "cluster"
-            verb = "CONNECT" if info.subresource in _CONNECTIONS else _METHODS.get(info.verb, info.verb.upper())
+            verb = (
+                "CONNECT" if info.subresource in connecting.SUBRESOURCES else _METHODS.get(info.verb, info.verb.upper())
+            )
             about = (verb, info.group, info.version, info.resource, info.subresource, scope)
             self._backend.world.api_requests[*about, str(request.status)] += 1
 
@@ -181,6 +183,8 @@ class Application:
         handler = SOCKETS.get(f"{info.group_resource}/{info.subresource}") if info.is_resource else None
         if handler is None:
             raise NoSuchPath
+        if info.subresource in connecting.SUBRESOURCES:
+            await connecting.admit(self._backend, request)
         await handler(self._backend, sockets.WebSocket(request))
 
     async def _answer(self, request: Request) -> None:
@@ -189,6 +193,8 @@ class Application:
         self._authorize(request.user, request.info)
         if request.info.is_resource:
             row, handler = self._route(request)
+            if request.info.subresource in connecting.SUBRESOURCES:
+                await connecting.admit(self._backend, request)
             await handler(self._backend, request, row)
         else:
             await self._outside(request)

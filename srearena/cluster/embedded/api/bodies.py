@@ -136,10 +136,11 @@ def repeated_yaml_keys(data: bytes) -> list[tuple[int, str]]:
             keys: set[str] = set()
             for key, value in node.value:
                 nodes.append(value)
+                if not isinstance(key, yaml.ScalarNode):
+                    continue
                 if key.value in keys:
                     found.append((key.start_mark.line + 1, str(key.value)))
-                elif isinstance(key, yaml.ScalarNode):
-                    keys.add(key.value)
+                keys.add(key.value)
     return sorted(found)
 
 

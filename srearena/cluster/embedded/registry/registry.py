@@ -94,6 +94,8 @@ class Registry:
             obj.pop("status", None)
         if strategy.default:
             strategy.default(obj)
+        # The writer owns what it wrote and its defaults, not what admission and the server itself add.
+        self._own_fields(row, None, obj, options, "")
         attributes = self._attributes("CREATE", row, namespace, options, obj=obj)
         self.admission.admit(attributes)
         obj = attributes.obj if attributes.obj is not None else obj
@@ -110,7 +112,6 @@ class Registry:
         self.admission.validate(attributes)
         if strategy.warnings:
             options.warnings.extend(strategy.warnings(obj))
-        self._own_fields(row, None, obj, options, "")
         if strategy.defaults_when_read and strategy.default:
             strategy.default(obj)
         stored = obj if options.dry_run else self.store.put(row.storage_key, obj)

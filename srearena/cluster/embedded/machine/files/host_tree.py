@@ -49,6 +49,7 @@ def host_tree(hostname: str) -> Volume:
         make_folders(root, path)
     texts = {
         "/etc/hostname": f"{hostname}\n",
+        "/etc/hosts": f"127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t{hostname}\n",
         "/etc/machine-id": "",
         "/etc/os-release": 'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nNAME="Debian GNU/Linux"\nID=debian\n',
         "/etc/resolv.conf": "nameserver 172.18.0.1\noptions ndots:0\n",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import math
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from srearena.cluster.embedded.machine.files.filesystem import Mount, Volume
@@ -22,6 +23,7 @@ from srearena.cluster.embedded.machine.files.inodes import (
     Symlink,
 )
 from srearena.cluster.embedded.machine.files.streams import FullFile, NullFile, OpenFile, RandomFile, ZeroFile, os_error
+from srearena.cluster.embedded.objects import dig
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.machine.containers.container import Container
@@ -261,26 +263,42 @@ _MACHINE_FILES: dict[str, Callable[[Container], str]] = {
 
 
 def _sysctl(container: Container) -> Node:
-    kernel = container.host.kernel
-    return _Listing(
-        lambda: {
-            "kernel": _Listing(
-                lambda: {
-                    "hostname": _text(lambda: container.host.hostname + "\n"),
-                    "osrelease": _text(lambda: kernel.release + "\n"),
-                    "pid_max": _text(lambda: "4194304\n"),
-                }
-            ),
-            "fs": _Listing(lambda: {"file-max": _text(lambda: "9223372036854775807\n")}),
-            "net": _Listing(
-                lambda: {
-                    "core": _Listing(lambda: {"somaxconn": _text(lambda: "4096\n")}),
-                    "ipv4": _Listing(lambda: {"ip_local_port_range": _text(lambda: "32768\t60999\n")}),
-                    **({"netfilter": _netfilter(container)} if container.namespace.tracked is not None else {}),
-                }
-            ),
-        }
-    )
+    kernel, pod = container.host.kernel, container.host.pod
+    values = {
+        "kernel.hostname": container.host.hostname,
+        "kernel.osrelease": kernel.release,
+        "kernel.pid_max": "4194304",
+        "kernel.shm_rmid_forced": "0",
+        "fs.file-max": "9223372036854775807",
+        "net.core.somaxconn": "4096",
+        "net.ipv4.ip_local_port_range": "32768\t60999",
+        "net.ipv4.ip_unprivileged_port_start": "0",
+        "net.ipv4.ping_group_range": "0\t2147483647",
+        "net.ipv4.tcp_syncookies": "1",
+    }
+    for setting in dig(pod, "spec", "securityContext", "sysctls", default=()):
+        values[setting["name"].replace("/", ".")] = "\t".join(setting["value"].split())
+    tree = _sysctl_folder({tuple(name.split(".")): text for name, text in values.items()})
+    if container.namespace.tracked is not None:
+        tree["net"] = _Listing(partial(dict, {**_contents(tree["net"]), "netfilter": _netfilter(container)}))
+    return _Listing(lambda: tree)
+
+
+def _sysctl_folder(values: dict[tuple[str, ...], str]) -> dict[str, Node]:
+    """Parameters by the parts of their names, as a tree of files."""
+    nodes: dict[str, Node] = {}
+    for head in dict.fromkeys(name[0] for name in values):
+        below = {name[1:]: text for name, text in values.items() if name[0] == head}
+        if () in below:
+            nodes[head] = _text(partial("{}\n".format, below[()]))
+        else:
+            nodes[head] = _Listing(partial(dict, _sysctl_folder(below)))
+    return nodes
+
+
+def _contents(folder: Node) -> dict[str, Node]:
+    assert isinstance(folder, Directory)
+    return {name: node for name in folder.names() if (node := folder.get(name)) is not None}
 
 
 def _netfilter(container: Container) -> Node:

@@ -263,6 +263,8 @@ class NetworkNamespace:
     addresses: tuple[str, ...] = ()
     """Addresses of the interfaces other than lo, primary first."""
     interface: str = "eth0"
+    dummies: list[str] = field(default_factory=list)
+    """Interfaces of type dummy, made with `ip link add`."""
     connections: list[Connection] = field(default_factory=list)
     changed: Callable[[], object] | None = None
     """Called after each change of the listeners, so that the network can cache them."""

@@ -140,6 +140,8 @@ class Webhooks(Plugin):
     def _review(self, attributes: Attributes) -> Obj:
         row = attributes.row
         gvk = {"group": row.group, "version": row.version, "kind": row.kind}
+        if attributes.operation == "CONNECT" and attributes.obj is not None:
+            gvk = {"group": "", "version": "v1", "kind": attributes.obj["kind"]}
         gvr = {"group": row.group, "version": row.version, "resource": row.plural}
         request: Obj = {
             "uid": self._randomness.uid(),
@@ -152,7 +154,7 @@ class Webhooks(Plugin):
             "object": copy_of(attributes.obj) if attributes.obj is not None else None,
             "oldObject": attributes.old,
             "dryRun": attributes.dry_run,
-            "options": {**attributes.options, **_OPTIONS_KIND[attributes.operation]},
+            "options": {**attributes.options, **_OPTIONS_KIND.get(attributes.operation, {})} or None,
         }
         if attributes.name:
             request["name"] = attributes.name

@@ -31,6 +31,8 @@ async def ip(process: Process, args: list[str]) -> int:
     namespace = process.container.namespace
     what = words[0] if words else ""
     device = namespace.interface
+    if len(words) > 1 and words[1] in _CHANGES:
+        return await _change(process, what, words[1:])
     if what.startswith("r"):
         if namespace.address:
             gateway = _gateway(namespace.address)
@@ -50,6 +52,35 @@ async def ip(process: Process, args: list[str]) -> int:
     raise UsageError(f'Object "{what}" is unknown, try "ip help".')
 
 
+_CHANGES = frozenset({"add", "append", "change", "del", "delete", "flush", "replace", "set"})
+_RTNETLINK_STATUS = 2
+
+
+async def _change(process: Process, what: str, words: list[str]) -> int:
+    """A change of the network's configuration; of those permitted, dummy interfaces come and go."""
+    dummies = process.container.namespace.dummies
+    verb, *rest = words
+    names = [word for word in rest if word not in ("dev", "name", "type", "dummy")]
+    refusal = "Operation not supported"
+    if not process.credentials.can("NET_ADMIN"):
+        refusal = "Operation not permitted"
+    elif what.startswith("l") and names:
+        present = names[0] in (*dummies, process.container.namespace.interface, "lo")
+        if verb == "add" and rest[-2:] == ["type", "dummy"]:
+            refusal = "File exists" if present else ""
+            dummies += [] if present else [names[0]]
+        elif verb in ("del", "delete") and names[0] in dummies:
+            refusal = ""
+            dummies.remove(names[0])
+        elif verb in ("del", "delete", "set") and not present:
+            refusal = "No such device"
+    if refusal:
+        prefix = "ip: " if speaks_busybox(process) else ""
+        await process.error(f"{prefix}RTNETLINK answers: {refusal}\n")
+        return _RTNETLINK_STATUS
+    return 0
+
+
 def _links(process: Process, *, with_addresses: bool) -> str:
     namespace = process.container.namespace
     device = namespace.interface
@@ -66,6 +97,9 @@ def _links(process: Process, *, with_addresses: bool) -> str:
     if with_addresses:
         for address in namespace.addresses:
             text += f"    inet {address}/24 brd {_broadcast(address)} scope global {device}\n{forever}"
+    for number, name in enumerate(namespace.dummies, 3):
+        text += f"{number}: {name}: <BROADCAST,NOARP> mtu 1500 qdisc noop state DOWN qlen 1000\n"
+        text += "    link/ether 0a:58:00:00:00:00 brd ff:ff:ff:ff:ff:ff\n"
     return text
 
 
