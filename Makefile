@@ -3,7 +3,7 @@
 
 PYTHON ?= $(firstword $(wildcard $(or $(SREARENA_VENV),.venv)/bin/python) python3)
 
-.PHONY: real-cluster real-cluster-down parity-record parity
+.PHONY: real-cluster real-cluster-down parity-record parity conformance
 
 real-cluster: ## build what is missing and start a real Kubernetes on this machine
 	$(PYTHON) -m tests.real_cluster up
@@ -16,3 +16,6 @@ parity-record: ## play all scenarios on the running real cluster and keep what i
 
 parity: ## play all scenarios on an embedded cluster and compare
 	$(PYTHON) -m tests.parity table
+
+conformance: ## run Kubernetes' own conformance tests on embedded clusters
+	$(PYTHON) -m tests.conformance run

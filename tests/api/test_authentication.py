@@ -7,6 +7,7 @@ import ssl
 import httpx
 import pytest
 
+from srearena.cluster.embedded.programs.agnhost.issuer_discovery import NotValid, check_signature
 from srearena.cluster.embedded.registry.identity import User
 from tests.clusters import RunningApi
 
@@ -177,6 +178,20 @@ def test_impersonation_needs_permission_and_then_counts(api: RunningApi, http: h
         )
     reply = http.get("/api", headers={"impersonate-group": "admins"})
     assert reply.status_code == 400
+
+
+def test_tokens_can_be_checked_with_the_keys_of_their_issuer(http: httpx.Client) -> None:
+    configuration = http.get("/.well-known/openid-configuration").json()
+    assert configuration["jwks_uri"] == f"{configuration['issuer']}/openid/v1/jwks"
+    keys = http.get("/openid/v1/jwks").json()["keys"]
+    http.post("/api/v1/namespaces/default/serviceaccounts", json={"metadata": {"name": "robot"}}).raise_for_status()
+    path = "/api/v1/namespaces/default/serviceaccounts/robot/token"
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": ["x"]}}
+    token = http.post(path, json=request).json()["status"]["token"]
+    check_signature(token, keys)
+    head, payload, signature = token.split(".")
+    with pytest.raises(NotValid):
+        check_signature(f"{head}.{payload[:-2]}AA.{signature}", keys)
 
 
 def test_a_token_can_come_as_a_websocket_subprotocol(api: RunningApi) -> None:

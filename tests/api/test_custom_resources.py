@@ -108,6 +108,23 @@ def test_defaults_are_filled_in_when_older_objects_are_read(api: RunningApi, htt
     assert "shape" not in stored["spec"]
 
 
+def test_version_2_of_openapi_says_nothing_of_kinds_that_keep_unknown_fields(
+    api: RunningApi, http: httpx.Client
+) -> None:
+    definition = http.get(f"{DEFINITIONS}/widgets.example.com").json()
+    described = http.get("/openapi/v2").json()["definitions"]["com.example.v1.Widget"]
+    assert described["properties"]["apiVersion"]["description"].startswith("APIVersion defines the versioned schema")
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = definition["spec"]["versions"][0]
+    version["schema"]["openAPIV3Schema"] = schema
+    del version["selectableFields"]
+    http.put(f"{DEFINITIONS}/widgets.example.com", json=definition).raise_for_status()
+    api.advance(2)
+    kind = {"group": "example.com", "version": "v1", "kind": "Widget"}
+    described = http.get("/openapi/v2").json()["definitions"]["com.example.v1.Widget"]
+    assert described == {"type": "object", "x-kubernetes-group-version-kind": [kind]}
+
+
 def test_its_schema_is_enforced(http: httpx.Client) -> None:
     reply = http.post(HOME, json=_widget("a", size=0))
     assert reply.status_code == 422

@@ -18,6 +18,7 @@ from srearena.cluster.embedded.api import (
     connecting,
     evictions,
     health,
+    issuer_discovery,
     logs,
     metrics,
     patching,
@@ -267,7 +268,8 @@ class Application:
         discovery = self._backend.discovery
         match request.path.strip("/").split("/"):
             case [""]:
-                paths = [*discovery.paths(), *health.paths(), "/openapi/v2", "/openapi/v3", "/version"]
+                issuer = (issuer_discovery.CONFIGURATION, issuer_discovery.KEYS)
+                paths = [*discovery.paths(), *health.paths(), *issuer, "/openapi/v2", "/openapi/v3", "/version"]
                 await show(request, {"paths": sorted(paths)})
             case ["api" | "apis" as root]:
                 await self._discover(request, core=root == "api")
@@ -291,7 +293,7 @@ class Application:
             case ["version"]:
                 await request.reply(200, orjson.dumps(health.VERSION, option=orjson.OPT_INDENT_2))
             case _:
-                if not await health.serve(request):
+                if not (await health.serve(request) or await issuer_discovery.serve(self._backend, request)):
                     raise NoSuchPath
 
     async def _discover(self, request: Request, *, core: bool) -> None:

@@ -21,6 +21,7 @@ from srearena.cluster.embedded.api.openapi_schemas import (
     REFERENCE,
     STATUS,
     WATCH_EVENT,
+    as_version_2,
     closure,
     custom_definitions,
     definition_of,
@@ -95,7 +96,8 @@ class OpenApi:
             for version in versions:
                 document = orjson.loads(self.document(group, version) or b"{}")
                 paths |= {path: _old_path_item(item) for path, item in document["paths"].items()}
-                definitions |= {name: _old(schema) for name, schema in document["components"]["schemas"].items()}
+                schemas_here = document["components"]["schemas"].items()
+                definitions |= {name: _old(as_version_2(schema)) for name, schema in schemas_here}
         return orjson.dumps(
             {
                 "swagger": "2.0",

@@ -7,6 +7,7 @@ values of `kind` are enumerated. Here all of that is put back as the real server
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Any, Final
 
 from srearena.cluster.embedded.objects import Obj
@@ -32,10 +33,25 @@ _SPECIAL: Final[dict[str, Obj]] = {
         "oneOf": [{"type": "string"}, {"type": "number"}],
     },
 }
-_TYPE_FIELDS: Final[Obj] = {
-    "apiVersion": {"description": "The version of the schema that this object follows.", "type": "string"},
-    "kind": {"description": "The kind of object this is.", "type": "string"},
-}
+_USUAL: Final = "io.k8s.api.core.v1.ConfigMap"
+"""A kind whose apiVersion, kind and metadata are described as those of most."""
+_PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
+_KIND: Final = "x-kubernetes-group-version-kind"
+
+
+@cache
+def _usual_text(field: str) -> str:
+    text: str = schemas.described()[_USUAL]["properties"][field]["description"]
+    return text
+
+
+def _type_fields() -> Obj:
+    return {field: {"description": _usual_text(field), "type": "string"} for field in ("apiVersion", "kind")}
+
+
+def as_version_2(schema: Obj) -> Obj:
+    """A definition as version 2 has it: kinds that keep unknown fields have no fields, so that kubectl accepts all."""
+    return {"type": "object", _KIND: schema[_KIND]} if schema.get(_PRESERVE) and _KIND in schema else schema
 
 
 def definition_of(row: Resource) -> str:
@@ -104,8 +120,8 @@ def custom_definitions(row: Resource, structural: Obj) -> dict[str, Obj]:
     """The definitions of a custom kind and of its list."""
     kind = {"group": row.group, "version": row.version, "kind": row.kind}
     properties = dict(structural.get("properties") or {})
-    properties |= _TYPE_FIELDS
-    properties["metadata"] = _referring(schemas.OBJECT_META, {"description": "Standard object's metadata."})
+    properties |= _type_fields()
+    properties["metadata"] = _referring(schemas.OBJECT_META, {"description": _usual_text("metadata")})
     definition = {**structural, "type": "object", "properties": properties, "x-kubernetes-group-version-kind": [kind]}
     name = definition_of(row)
     listed = {
@@ -113,7 +129,7 @@ def custom_definitions(row: Resource, structural: Obj) -> dict[str, Obj]:
         "type": "object",
         "required": ["items"],
         "properties": {
-            **_TYPE_FIELDS,
+            **_type_fields(),
             "items": {"description": f"List of {row.plural}.", "type": "array", "items": {"$ref": REFERENCE + name}},
             "metadata": _referring(schemas.LIST_META, {"description": "Standard list metadata."}),
         },

@@ -55,9 +55,16 @@ class TokenIssuer:
         public = self._key.public_key().public_bytes(
             serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
         )
-        header = {"alg": "ES256", "kid": _encoded(hashlib.sha256(public).digest())}
+        self._key_id = _encoded(hashlib.sha256(public).digest())
+        header = {"alg": "ES256", "kid": self._key_id}
         self._header = _encoded(orjson.dumps(header))
         self._verified: dict[str, Obj] = {}
+
+    def public_key(self) -> Obj:
+        """The key that tokens are checked with, as a JSON Web Key."""
+        numbers = self._key.public_key().public_numbers()
+        x, y = (_encoded(number.to_bytes(32)) for number in (numbers.x, numbers.y))
+        return {"use": "sig", "kty": "EC", "kid": self._key_id, "crv": "P-256", "alg": "ES256", "x": x, "y": y}
 
     # Issuing
 

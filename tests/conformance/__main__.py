@@ -1,0 +1,204 @@
+"""`python -m tests.conformance run [--focus REGEX] | table RESULTS`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from queue import Empty, Queue
+from typing import Any
+
+from srearena.errors import SreArenaError
+
+VERSION = "v1.34.1"
+HERE = Path(__file__).parent
+NAMES = HERE / "names.txt"
+PAGE = HERE.parents[1] / "docs" / "fidelity.md"
+BEGIN, END = "<!-- conformance: begin (python -m tests.conformance table) -->", "<!-- conformance: end -->"
+CACHE = Path(os.environ.get("SREARENA_CONFORMANCE_CACHE", "~/.cache/srearena/conformance")).expanduser()
+PER_PROCESS = 4
+"""Tests that one process runs: each process discovers the API and waits for nodes first."""
+SECONDS = 1200
+"""The limit of one process; its longest test (pages of a list that expire) takes ten minutes."""
+Result = dict[str, Any]
+
+
+class ConformanceError(SreArenaError):
+    """The tests cannot be built or run."""
+
+
+def build(cache: Path) -> tuple[Path, Path]:
+    """Compile the tests and kubectl, once, into the cache."""
+    programs = cache / f"e2e.test-{VERSION}", cache / f"kubectl-{VERSION}"
+    if all(program.exists() for program in programs):
+        return programs
+    if shutil.which("go") is None:
+        raise ConformanceError("go is not installed: the tests are compiled from their published modules")
+    source = cache / "suite"
+    shutil.copytree(HERE / "suite", source, dirs_exist_ok=True)
+    major, minor, _ = VERSION.lstrip("v").split(".")
+    values = {"gitVersion": VERSION, "gitMajor": major, "gitMinor": minor}
+    flags = " ".join(["-s -w", *(f"-X k8s.io/component-base/version.{name}={value}" for name, value in values.items())])
+    environment = {**os.environ, "GOFLAGS": "-mod=mod -buildvcs=false"}
+    for command, package, program in (
+        (["test", "-c", "-vet=off"], "k8s.io/kubernetes/test/e2e", programs[0]),
+        (["build"], "k8s.io/kubernetes/cmd/kubectl", programs[1]),
+    ):
+        if not program.exists():
+            unfinished = program.with_suffix(".unfinished")
+            words = ["go", *command, "-ldflags", flags, "-o", str(unfinished), package]
+            if subprocess.run(words, cwd=source, env=environment).returncode:
+                raise ConformanceError(f"{package} could not be compiled; see above")
+            unfinished.rename(program)
+    return programs
+
+
+class Cluster:
+    """An embedded cluster in a process of its own."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name = name
+        self.kubeconfig = folder / f"{name}.kubeconfig"
+
+    def _srearena(self, *words: str) -> None:
+        command = [sys.executable, "-m", "srearena", "cluster", *words]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            raise ConformanceError(f"srearena cluster {words[0]} failed: {done.stderr.strip()}")
+
+    def __enter__(self) -> Cluster:
+        self._srearena("up", "--name", self.name, "--detach", "--kubeconfig", str(self.kubeconfig), "--json")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._srearena("down", self.name)
+
+
+def run_some(number: int, names: list[str], cluster: Cluster, programs: tuple[Path, Path], out: Path) -> list[Result]:
+    """Run a few tests in one process; those that it did not come to are missing in the result."""
+    report, log = out / f"{number:03d}.json", out / f"{number:03d}.log"
+    command = [
+        str(programs[0]),
+        "--provider=skeleton",
+        f"--kubeconfig={cluster.kubeconfig}",
+        f"--kubectl-path={programs[1]}",
+        "--ginkgo.no-color",
+        "--ginkgo.silence-skips",
+        f"--ginkgo.timeout={SECONDS}s",
+        f"--ginkgo.json-report={report}",
+        "--ginkgo.output-interceptor-mode=none",
+        *(f"--ginkgo.focus={re.escape(name)}$" for name in names),
+    ]
+    with log.open("w") as output:
+        try:
+            subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, timeout=SECONDS + 120, cwd=out)
+        except subprocess.TimeoutExpired:
+            return []
+    if not report.exists():
+        return []
+    found = []
+    for spec in json.loads(report.read_text())[0]["SpecReports"]:
+        name = " ".join([*(spec.get("ContainerHierarchyTexts") or []), spec["LeafNodeText"]])
+        if spec["LeafNodeType"] == "It" and name in names and spec["State"] not in ("skipped", "pending"):
+            message = spec.get("Failure", {}).get("Message", "")
+            seconds = round(spec["RunTime"] / 1e9, 1)
+            found.append({"name": name, "state": spec["State"], "seconds": seconds, "message": message})
+    return found
+
+
+def run(focus: str, workers: int, cache: Path, out: Path) -> int:
+    """Run the tests whose name matches, and write what became of each to results.jsonl."""
+    names = [name for name in NAMES.read_text().splitlines() if re.search(focus, name)]
+    if not names:
+        raise ConformanceError(f"no conformance test matches {focus!r}; their names are in {NAMES}")
+    programs = build(cache)
+    out.mkdir(parents=True, exist_ok=True)
+    work: Queue[tuple[int, list[str]]] = Queue()
+    for number, first in enumerate(range(0, len(names), PER_PROCESS)):
+        work.put((number, names[first : first + PER_PROCESS]))
+    results: dict[str, Result] = {}
+    lock = threading.Lock()
+
+    def serve(worker: int) -> None:
+        with Cluster(f"conformance-{os.getpid()}-{worker}", out) as cluster:
+            while True:
+                try:
+                    number, some = work.get_nowait()
+                except Empty:
+                    return
+                found = run_some(number, some, cluster, programs, out)
+                with lock:
+                    results.update({result["name"]: result for result in found})
+                    failed = [result["name"] for result in found if result["state"] != "passed"]
+                    print(
+                        f"{len(results)} of {len(names)}", *(f"failed: {name}" for name in failed), sep="\n", flush=True
+                    )
+
+    threads = [threading.Thread(target=serve, args=(worker,)) for worker in range(min(workers, work.qsize()))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    lines = [results.get(name, {"name": name, "state": "not run", "seconds": 0.0, "message": ""}) for name in names]
+    (out / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    passed = sum(line["state"] == "passed" for line in lines)
+    print(f"{passed} of {len(names)} passed; see {out / 'results.jsonl'}")
+    return 0 if passed == len(names) else 1
+
+
+def table(results: Path) -> None:
+    """Write the table by SIG into docs/fidelity.md; only a run of all tests counts."""
+    lines = [json.loads(line) for line in results.read_text().splitlines()]
+    if {line["name"] for line in lines} != set(NAMES.read_text().splitlines()):
+        raise ConformanceError(f"{results} is not of a run of all conformance tests")
+    totals, passed = Counter[str](), Counter[str]()
+    for line in lines:
+        found = re.search(r"\[sig-([a-z-]+)\]", line["name"])
+        sig = found[1] if found else "other"
+        totals[sig] += 1
+        passed[sig] += line["state"] == "passed"
+    rows = [f"| {sig} | {passed[sig]} | {totals[sig]} |" for sig in sorted(totals)]
+    rows.append(f"| **all** | **{passed.total()}** | **{totals.total()}** |")
+    text = "\n".join(["| SIG | passed | tests |", "| --- | --- | --- |", *rows])
+    page = PAGE.read_text(encoding="utf-8")
+    before, _, rest = page.partition(BEGIN)
+    _, mark, after = rest.partition(END)
+    if not mark:
+        raise ConformanceError(f"{PAGE} has no place for the table ({BEGIN})")
+    PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.conformance", description=sys.modules["tests.conformance"].__doc__
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    running = commands.add_parser("run", help="build what is missing and run tests")
+    running.add_argument("--focus", default="", help="a regular expression for names; without it all tests run")
+    running.add_argument("--workers", type=int, default=6, help="clusters at a time")
+    running.add_argument("--cache", type=Path, default=CACHE, help="where the compiled tests are kept")
+    running.add_argument("--out", type=Path, help="where results and logs go; a new folder of the cache by default")
+    writing = commands.add_parser("table", help="write the table in docs/fidelity.md")
+    writing.add_argument("results", type=Path, help="the results.jsonl of a run of all tests")
+    options = parser.parse_args(arguments)
+    try:
+        if options.command == "table":
+            table(options.results)
+            return 0
+        cache = options.cache.resolve()
+        return run(options.focus, options.workers, cache, options.out or cache / f"run-{int(time.time())}")
+    except ConformanceError as problem:
+        print(f"conformance: {problem}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
