@@ -220,6 +220,7 @@ def _document(
             "eval_criteria": [criterion.name for criterion in request.criteria],
             "k": options.k,
             "policy": str(options.policy),
+            "strict": options.strict,
             "ignore_namespaces": sorted(options.ignore_namespaces),
             "judge": "llm" if request.judge else "none",
             "baseline": request.baseline,

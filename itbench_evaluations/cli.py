@@ -78,6 +78,11 @@ def _evaluate_parser() -> argparse.ArgumentParser:
         "--policy", choices=[str(p) for p in Policy], default=str(Policy.WORKLOAD), help="default: workload"
     )
     match.add_argument(
+        "--strict",
+        action="store_true",
+        help="do not look up names without a kind in the snapshot",
+    )
+    match.add_argument(
         "--ignore-namespaces",
         nargs="+",
         default=[],
@@ -147,7 +152,7 @@ def _request(args: argparse.Namespace) -> EvaluationRequest:
     return EvaluationRequest(
         ground_truth=args.ground_truth,
         outputs=args.outputs,
-        options=Options(Policy(args.policy), args.k, frozenset(ignored)),
+        options=Options(Policy(args.policy), args.k, frozenset(ignored), args.strict),
         criteria=select(args.eval_criteria),
         judge=_judge_settings(args),
         baseline=args.baseline,

@@ -7,13 +7,16 @@ diagnosis, ground truth and options give the same grade to the last digit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from itbench_evaluations import lexical, metrics, reasoning
 from itbench_evaluations.agent_output import AgentOutput
 from itbench_evaluations.graph import ComponentGraph
+from itbench_evaluations.inventory import Objects, snapshot_objects
 from itbench_evaluations.matching import Matcher, Policy, Resolved
 from itbench_evaluations.reasoning import ReasoningItem
 from itbench_evaluations.submission import Submission, read_text, read_value
@@ -43,6 +46,8 @@ class Options:
     policy: Policy = Policy.WORKLOAD
     k: int = 3
     ignore_namespaces: frozenset[str] = frozenset()
+    strict: bool = False
+    """Leave names without a kind unresolved, also where the snapshot has only one component of that name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,8 @@ class TruthView:
     matcher: Matcher
     graph: ComponentGraph
     impacted: str | None
+    objects: Callable[[], Objects] = frozenset
+    """The objects of the snapshot, read when a name needs them."""
 
     @classmethod
     def of(cls, truth: GroundTruth, policy: Policy = Policy.WORKLOAD) -> TruthView:
@@ -77,7 +84,24 @@ class TruthView:
             for e in truth.propagations
         ]
         graph = ComponentGraph.build(roots, edges)
-        return cls(truth, matcher, graph, metrics.first_impacted(truth, matcher, graph))
+
+        @cache
+        def objects() -> Objects:
+            return snapshot_objects(Path(truth.path).parent) if truth.path else frozenset()
+
+        return cls(truth, matcher, graph, metrics.first_impacted(truth, matcher, graph), objects)
+
+    def resolve_by_inventory(self, name: Resolved) -> Resolved:
+        """Resolve a name without a kind by the snapshot's objects of that name, if all are one component."""
+        stated = name.entity
+        candidates = {
+            "/".join(part for part in found if part)
+            for found in self.objects()
+            if found[2].lower() == stated.name.lower()
+            and (not stated.namespace or (found[0] or "").lower() == stated.namespace.lower())
+        }
+        resolved = [self.matcher.resolve(text) for text in sorted(candidates)]
+        return resolved[0] if len({each.component for each in resolved}) == 1 else name
 
 
 @dataclass(slots=True)
@@ -168,7 +192,9 @@ class Case:
         put("root_cause_proximity_with_fp", metrics.proximity(blamed, roots, truth, by_length=True))
         scores["itbench_aa"] = metrics.itbench_aa(blamed, roots)
         scores["ntam_fault_localization"] = metrics.ntam(blamed, dict.fromkeys(sorted(roots), 1.0), truth)
-        scores["ntam_propagation"] = metrics.ntam(self.predicted.nodes, metrics.chain_weights(truth), truth)
+        # Where there is a chain to find, blaming its root states no propagation.
+        chain_nodes = self.predicted.stated if truth.edges else self.predicted.nodes
+        scores["ntam_propagation"] = metrics.ntam(chain_nodes, metrics.chain_weights(truth), truth)
         detected = self.submission.detected
         reported = bool(blamed) if detected is None else detected
         scores["detection"] = 1.0 if reported == (not self.view.truth.is_noop) else 0.0
@@ -230,7 +256,12 @@ def prepare(
     matcher = view.matcher
 
     def resolve(name: str) -> Resolved:
-        return matcher.judged(name, chosen[name]) if name in chosen else matcher.resolve(name)
+        if name in chosen:
+            return matcher.judged(name, chosen[name])
+        resolved = matcher.resolve(name)
+        if options.strict or resolved.known or resolved.entity.kind is not None:
+            return resolved
+        return view.resolve_by_inventory(resolved)
 
     output = submission.output
     notes: list[str] = []

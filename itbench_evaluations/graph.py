@@ -22,6 +22,8 @@ class ComponentGraph:
     nodes: list[str] = field(default_factory=list)
     edges: list[tuple[str, str]] = field(default_factory=list)
     roots: tuple[str, ...] = ()
+    stated: tuple[str, ...] = ()
+    """The nodes of propagations, also of those within one component, which are no edges."""
     truncated: bool = False
     _out: dict[str, list[str]] = field(default_factory=dict)
     _in: dict[str, list[str]] = field(default_factory=dict)
@@ -34,6 +36,7 @@ class ComponentGraph:
             nodes=list(dict.fromkeys([*ordered_roots, *(end for pair in pairs for end in pair)])),
             edges=list(dict.fromkeys(pair for pair in pairs if pair[0] != pair[1])),
             roots=ordered_roots,
+            stated=tuple(dict.fromkeys(end for pair in pairs for end in pair)),
         )
         for source, target in graph.edges:
             graph._out.setdefault(source, []).append(target)

@@ -18,6 +18,8 @@ from itbench_evaluations.identity import Entity
 from srearena.ground_truth.kinds import canonical_kind
 
 _TABLES = ("*objects*.tsv", "*events*.tsv")
+Objects = frozenset[tuple[str | None, str | None, str]]
+"""Namespace, kind and name of objects."""
 
 
 def _entity(kind: object, namespace: object, name: object) -> Entity | None:
@@ -56,7 +58,7 @@ def _rows(file: Path) -> Iterator[Mapping[str, str]]:
         raise InputError(f"cannot read {file}: {problem}") from problem
 
 
-def snapshot_objects(directory: Path) -> frozenset[tuple[str | None, str | None, str]]:
+def snapshot_objects(directory: Path) -> Objects:
     """(namespace, kind, name) of all objects of a snapshot; empty if it has no tables."""
     objects: set[tuple[str | None, str | None, str]] = set()
     for pattern in _TABLES:

@@ -15,7 +15,7 @@ from itbench_evaluations.agent_output import AgentOutput
 from itbench_evaluations.errors import InputError
 from itbench_evaluations.grading import Options, TruthView, prepare
 from itbench_evaluations.identity import WORKLOAD_KINDS
-from itbench_evaluations.inventory import snapshot_objects
+from itbench_evaluations.inventory import Objects, snapshot_objects
 from itbench_evaluations.lexical import NAME as LEXICAL
 from itbench_evaluations.matching import Matcher, Policy, example_name
 from itbench_evaluations.name_filters import compile_pattern
@@ -26,7 +26,6 @@ from srearena.ground_truth.files import SCENARIO_FILES, find_files, load_documen
 from srearena.ground_truth.parsing import PLACEHOLDERS, canonical_id
 
 Level = Literal["error", "warning"]
-Objects = frozenset[tuple[str | None, str | None, str]]
 
 
 @dataclass(frozen=True, slots=True)

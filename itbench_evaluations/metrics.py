@@ -53,8 +53,10 @@ def itbench_aa(predicted: Sequence[str], roots: Collection[str]) -> float:
 def propagation_chain(predicted: ComponentGraph, truth: ComponentGraph) -> float:
     """F1 of longest common subsequences: each predicted path against the best true one, and vice versa."""
     true_paths, predicted_paths = truth.paths(), predicted.paths()
-    if truth.edges and not predicted.edges:
+    if truth.edges and not predicted.stated:
         return 0.0  # a root alone is no chain if there is one to find
+    if predicted.stated and not predicted.edges:
+        predicted_paths = [(node,) for node in predicted.stated]  # all steps lie within components
     if not true_paths or not predicted_paths:
         return 1.0 if not true_paths and not predicted_paths else 0.0
     common = {path: [lcs_length(path, true) for true in true_paths] for path in dict.fromkeys(predicted_paths)}

@@ -197,7 +197,7 @@ def _completed(path: Path, key: str) -> Path:
     found = sorted(path.parent.glob(f"{path.name.removesuffix('...')}*/"))
     if len(found) == 1:
         return found[0]
-    names = ", ".join(each.name for each in found) or "none"
+    names = ", ".join(each.name for each in found) or "none (`srearena snapshot examples` makes one)"
     raise ConfigurationError(f"{key} {path} must stand for one directory, and there are: {names}")
 
 

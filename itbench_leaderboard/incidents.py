@@ -78,7 +78,9 @@ def _recordings(scenarios: Path, answers: Path | None) -> Iterator[tuple[Path, P
     """Recordings and the directories of their ground truths: the same, or in a parallel tree."""
     for name, root in (("scenarios_dir", scenarios), ("answers_dir", answers)):
         if root is not None and not root.is_dir():
-            raise ConfigurationError(f"{name} {root} is not a directory")
+            raise ConfigurationError(
+                f"{name} {root} is not a directory: `srearena snapshot examples` makes one with six recorded incidents"
+            )
     root = answers or scenarios
     directories = _scenario_directories(root)
     if not directories:

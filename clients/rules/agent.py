@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Generator, Mapping
 from pathlib import Path
 
+from clients.rules import recording
 from clients.rules.direct import Direct
 from clients.rules.findings import Finding, conclude, is_unhealthy
 from clients.rules.observations import QUERIES, World, command, namespace_in, read_alerts
@@ -26,6 +27,7 @@ class RulesAgent:
         self._namespace = "default"
         self._dialogue: Dialogue | None = None
         self._direct: Direct | None = None
+        self._recorded = False
 
     def connect(self, kubeconfig: Path) -> None:
         if shutil.which("kubectl") is None:
@@ -37,10 +39,11 @@ class RulesAgent:
 
     def init_context(self, description: str, instructions: str, actions: Mapping[str, str]) -> None:
         self._namespace = namespace_in(description)
+        self._recorded = all(tool in actions for tool in recording.TOOLS) and "kubectl" not in actions
 
     async def get_action(self, state: str) -> str:
         if self._dialogue is None:
-            self._dialogue = self._work(state)
+            self._dialogue = recording.investigate() if self._recorded else self._work(state)
             return next(self._dialogue)
         return self._dialogue.send(state)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from srearena.snapshots import SnapshotError, find_snapshots, open_snapshot
+from srearena.snapshots.examples import unpack
 from srearena.snapshots.inspection import Inspection, inspect
 
 _DIRECTORY = click.argument("directory", type=click.Path(path_type=Path))
@@ -19,7 +20,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="As one JSON docume
 
 @click.group()
 def command() -> None:
-    """Show and check recorded incidents, and clean their caches."""
+    """Show and check recorded incidents, unpack examples, and clean caches."""
 
 
 def _inspections(directory: Path, cache: Path | None) -> list[Inspection]:
@@ -70,6 +71,14 @@ def check(directory: Path, cache: Path | None, as_json: bool) -> None:
                 click.echo(f"  {label}: {line}")
     if unusable:
         raise click.exceptions.Exit(1)
+
+
+@command.command()
+@click.argument("directory", type=click.Path(file_okay=False, path_type=Path), default=Path("ITBench-Snapshots"))
+def examples(directory: Path) -> None:
+    """Unpack the six recorded incidents that come with SREArena into DIRECTORY (default: ITBench-Snapshots)."""
+    for path in unpack(directory):
+        click.echo(path)
 
 
 @command.command()

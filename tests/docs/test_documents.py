@@ -16,13 +16,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-# Pages with tests of their own.
-ELSEWHERE = {"judge.md", "snapshots.md", "sre-tools.md"}
-PAGES = [
-    ROOT / "README.md",
-    ROOT / "CONTRIBUTING.md",
-    *sorted(page for page in (ROOT / "docs").glob("*.md") if page.name not in ELSEWHERE),
-]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"(<!-- not run: .+? -->\n)?```(bash|python)\n(.*?)```", re.DOTALL)
 # What the README installs into is what the tests run in.
 ALREADY_SET_UP = "python3 -m venv .venv && .venv/bin/pip install --quiet . && .venv/bin/srearena"
@@ -45,6 +39,7 @@ def test_commands_work_as_shown(page: Path, tmp_path: Path) -> None:
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOME": str(tmp_path),
+        "TMPDIR": str(tmp_path),
         "SREARENA_STATE_DIR": str(tmp_path / "state"),
         "SREARENA_RESULTS": str(tmp_path / "results"),
     }
@@ -71,9 +66,15 @@ def test_commands_work_as_shown(page: Path, tmp_path: Path) -> None:
         for n, code in enumerate(blocks(page, "python"))
     ],
 )
-def test_python_works_as_shown(page: Path, code: str) -> None:
+def test_python_works_as_shown(page: Path, code: str, tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(tmp_path), "SREARENA_CACHE": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
 

@@ -126,6 +126,26 @@ def test_naming_the_cause_is_not_a_chain_where_there_is_one() -> None:
     assert grade_diagnosis(TRUTHS["1"], answer("shop/ConfigMap/flags")).scores["propagation_chain"] == 0.0
 
 
+def test_a_chain_within_one_component_is_a_path_of_that_component() -> None:
+    """LCS 1 of 1 said and 2 true: precision 1, recall 1/2."""
+    truth = {
+        "id": "1",
+        "groups": [
+            {"id": "d", "kind": "Deployment", "name": "cart", "root_cause": True},
+            {"id": "s", "kind": "Service", "name": "frontend"},
+        ],
+        "propagations": [{"source": "d", "target": "s", "condition": "bad image", "effect": "errors"}],
+    }
+    inside = answer("Deployment/cart", edges=(("Deployment/cart", "Pod/cart-6d5f7c9b8-x2v4z"),))
+    assert grade_diagnosis(truth, inside).scores["propagation_chain"] == pytest.approx(2 / 3)
+
+
+def test_a_propagation_that_is_not_stated_earns_nothing() -> None:
+    silent = grade_diagnosis(TRUTHS["1"], answer("shop/ConfigMap/flags"))
+    assert silent.scores["ntam_fault_localization"] == 1.0
+    assert silent.scores["ntam_propagation"] == 0.0
+
+
 def test_steps_within_one_workload_are_no_chain() -> None:
     truth = {
         "id": "1",

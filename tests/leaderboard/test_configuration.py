@@ -10,7 +10,10 @@ import pytest
 from itbench_leaderboard.config import load
 from itbench_leaderboard.errors import ConfigurationError
 from itbench_leaderboard.incidents import choose, find
+from itbench_leaderboard.judging import judge_settings
+from srearena.snapshots.examples import unpack
 from tests.leaderboard.incidents import make_snapshots
+from zero.providers import choose as choose_provider
 
 # As the original documents show it, all keys.
 DOCUMENTED = """
@@ -118,3 +121,31 @@ def test_answer_keys_may_lie_apart_from_the_evidence(tmp_path: Path) -> None:
     (tmp_path / "snapshots" / "Scenario-2").rename(tmp_path / "gone")
     with pytest.raises(ConfigurationError, match="answer key of no recording"):
         find(load(config))
+
+
+def test_the_configuration_in_the_repository_is_the_documented_one(tmp_path: Path) -> None:
+    """The same keys and values as in the original document, `...` included, on the recordings that come with us."""
+    text = (Path(__file__).parents[2] / "model_leaderboard.toml").read_text()
+    path = tmp_path / "model_leaderboard.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigurationError, match="srearena snapshot examples"):
+        load(path)
+    unpack(tmp_path / "ITBench-Snapshots")
+    config = load(path)
+    assert [agent.name for agent in config.agents] == ["gpt-5.1-azure", "gemini-2.5-pro", "rules"]
+    assert (config.runs_per_scenario, config.workers, config.judge.model) == (3, 3, "google/gemini-2.5-pro")
+    assert [one.name for one in choose(find(config), ["Scenario-3", "1"])] == ["Scenario-3", "Scenario-1"]
+    keys = dict.fromkeys(("OR_API_KEY", "ETE_API_KEY", "AZURE_OPENAI_API_KEY"), "key")
+    for agent in config.agents[:2]:
+        assert choose_provider(agent.provider, keys, wire_api=agent.wire_api).base_url
+    settings = judge_settings(config.judge, keys)
+    assert settings is not None and settings.api_key == "key"
+
+
+def test_an_abbreviated_directory_must_be_unambiguous(tmp_path: Path) -> None:
+    path = tmp_path / "model_leaderboard.toml"
+    path.write_text('scenarios_dir = "v0.1-..."\n[[agents]]\nname = "a"\n')
+    for name in ("v0.1-a", "v0.1-b"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(ConfigurationError, match=r"there are: v0\.1-a, v0\.1-b"):
+        load(path)

@@ -24,6 +24,7 @@ ROOT = Path(__file__).parents[2]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 VERSION: str = SETTINGS["project"]["version"]
 PACKAGES: list[str] = SETTINGS["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+ADDED: dict[str, str] = SETTINGS["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
 IGNORED = (ROOT / ".gitignore").read_text().split()
 OFFLINE = re.compile(r"NewConnectionError|NameResolutionError|Temporary failure in name resolution|ConnectTimeout")
 # Read before a test moves HOME: pip's cache is the user's own, as it is for scripts/test. PYTHONPATH and the like go.
@@ -74,7 +75,8 @@ def check_contents(source: Path, sdist: Path, wheel: Path) -> None:
     assert in_sdist == tree | {"PKG-INFO"}
     with zipfile.ZipFile(wheel) as archive:
         in_wheel = {name for name in archive.namelist() if not name.startswith(f"srearena-{VERSION}.dist-info/")}
-    assert in_wheel == {name for name in tree if name.split("/")[0] in PACKAGES}
+    added = {name.replace(old, new, 1) for name in tree for old, new in ADDED.items() if name.startswith(f"{old}/")}
+    assert in_wheel == {name for name in tree if name.split("/")[0] in PACKAGES} | added
 
 
 @pytest.mark.timeout(1200)

@@ -16,14 +16,16 @@ from srearena.cluster.base import ClusterError
 
 NAME = "srearena"
 _ARM = ("arm64", "aarch64")
-_CONFIGURATIONS = Path(__file__).parents[3] / "kind"
+_CONFIGURATIONS = (Path(__file__).parents[3] / "kind", Path(__file__).parent / "kind-configurations")
+"""In the repository, and in an installed package (see pyproject.toml)."""
 _ENGINES = ("docker", "podman", "nerdctl")
 
 
 def configuration(machine: str = "") -> Path:
     """The configuration file for this machine's processor."""
     name = "arm" if (machine or platform.machine()).lower() in _ARM else "x86"
-    path = _CONFIGURATIONS / f"kind-config-{name}.yaml"
+    places = [folder / f"kind-config-{name}.yaml" for folder in _CONFIGURATIONS]
+    path = next((place for place in places if place.is_file()), places[0])
     if not path.is_file():
         raise ClusterError(f"{path.name} is not there: it is part of the repository; name a file with --config")
     return path
