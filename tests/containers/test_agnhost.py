@@ -185,3 +185,15 @@ def test_kernel_parameters_are_those_of_the_pod(machine: Machine) -> None:
 
 def test_variables_that_a_shell_cannot_name_reach_its_children(machine: Machine) -> None:
     assert "data-1=x\n" in machine.sh("env", machine.idle(env={"data-1": "x", "PATH": "/bin"})).out
+
+
+def test_the_guestbook_keeps_entries_and_sends_them_to_replicas(machine: Machine) -> None:
+    machine.container(IMAGE, args=["guestbook", "--http-port", "6379"])
+    shell = machine.idle("nicolaka/netshoot")
+    assert machine.sh("curl -s 'localhost:6379/set?key=messages&value=hi'", shell).out == '{"message":"Updated"}'
+    assert machine.sh("curl -s 'localhost:6379/get?key=messages'", shell).out == '{"data":"hi"}'
+    assert machine.sh("curl -s 'localhost:6379/guestbook?cmd=burn'", shell).out == "unsupported cmd: 'burn'\n"
+    joining = machine.container(IMAGE, args=["guestbook", "--http-port", "3000", "--replicaof", "127.0.0.1"])
+    machine.clock.advance(1)
+    assert "Registered to node: 127.0.0.1" in joining.log.text()
+    assert machine.sh("curl -s localhost:3000/get", shell).out == '{"data":{"messages":"hi"}}'
