@@ -87,6 +87,10 @@ def run(words: list[str]) -> str:
         return _USAGE
     if words[0] == "--list":
         return _listing()
+    if words[0].startswith("-"):
+        raise ToolError(
+            f"the tool's name comes first: sre-tools TOOL {words[0]} ...; `sre-tools --list` lists the tools"
+        )
     name, options = words[0], words[1:]
     if "--help" in options or "-h" in options:
         return _help(name)

@@ -38,6 +38,7 @@ _DIRECTORY = click.Path(file_okay=False, path_type=Path)
 @click.option("--before", default=300.0, show_default=True, help="Seconds of healthy operation to record.")
 @click.option("--after", default=600.0, show_default=True, help="Seconds with the fault.")
 @click.option("--parallel", default=1, show_default=True, help="With --all: number of parallel recordings.")
+@click.option("--itbench-names", is_flag=True, help="Namespaces as in ITBench's data set: otel-demo for the shop.")
 @click.option("--check", is_flag=True, help="Record nothing; compare the data set at OUT with its manifest.")
 @backend_options
 def command(
@@ -50,6 +51,7 @@ def command(
     before: float,
     after: float,
     parallel: int,
+    itbench_names: bool,
     check: bool,
     **where: Any,
 ) -> None:
@@ -69,12 +71,12 @@ def command(
             raise ArenaError("a real cluster holds one recording at a time: use --parallel 1")
         chosen = registry.match(problems) if problems else registry.get_problem_ids()
         answers_directory = answers or out.with_name(f"{out.name}-answers")
-        _data_set(DataSet(out, answers_directory, seed=seed), chosen, timeline, config, parallel)
+        _data_set(DataSet(out, answers_directory, seed=seed), chosen, timeline, config, parallel, itbench_names)
         return
     if len(problems) != 1:
         raise ArenaError("which problem? Name one, or use --all for a data set of many; `srearena problems` lists them")
     answers_directory = out if with_answer else answers or out.with_name(f"{out.name}-answers")
-    recorder = Recorder(seed=seed, timeline=timeline, config=config)
+    recorder = Recorder(seed=seed, timeline=timeline, config=config, itbench_names=itbench_names)
     problem = registry.get_problem(problems[0])
     recording = recorder.record(problem, out, answers_directory, lambda text: click.echo(text, err=True))
     rows = ", ".join(f"{count} {kind}" for kind, count in recording.rows.items())
@@ -91,13 +93,15 @@ def _check(out: Path) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _data_set(data_set: DataSet, chosen: list[str], timeline: Timeline, config: Config, parallel: int) -> None:
+def _data_set(
+    data_set: DataSet, chosen: list[str], timeline: Timeline, config: Config, parallel: int, itbench_names: bool
+) -> None:
     plan = data_set.plan(chosen)
     waiting = [scenario for scenario in plan if not data_set.done(scenario)]
     if len(waiting) < len(plan):
         click.echo(f"{len(plan) - len(waiting)} of {len(plan)} scenarios are recorded already", err=True)
     failed = 0
-    work = partial(_record_one, data_set, timeline, config)
+    work = partial(_record_one, data_set, timeline, config, itbench_names)
     recorded = (
         (work(scenario) for scenario in waiting)
         if parallel <= 1
@@ -128,10 +132,13 @@ def _with_signals(work: Callable[[Scenario], _Result], scenario: Scenario) -> _R
     return work(scenario)
 
 
-def _record_one(data_set: DataSet, timeline: Timeline, config: Config, scenario: Scenario) -> _Result:
+def _record_one(
+    data_set: DataSet, timeline: Timeline, config: Config, itbench_names: bool, scenario: Scenario
+) -> _Result:
     """Record one scenario with its own seed, so that generated names differ between scenarios."""
     began = monotonic()
-    recorder = Recorder(seed=data_set.seed + scenario.number, timeline=timeline, config=config)
+    seed = data_set.seed + scenario.number
+    recorder = Recorder(seed=seed, timeline=timeline, config=config, itbench_names=itbench_names)
     try:
         problem = ProblemRegistry().get_problem(scenario.problem)
         data_set.record(scenario, lambda out, answers: recorder.record(problem, out, answers))

@@ -29,6 +29,7 @@ from srearena.observer.errors import ObserverError
 from srearena.observer.log_api import LogApi
 from srearena.observer.metric_api import MetricApi
 from srearena.observer.recording.answer_key import Workloads, answer_key
+from srearena.observer.recording.itbench_names import rename_namespaces
 from srearena.observer.recording.log_lines import severity
 from srearena.observer.recording.propagation import Propagation
 from srearena.observer.recording.raw_files import RawFiles
@@ -101,8 +102,13 @@ class Recorder:
         timeline: Timeline | None = None,
         interval: float = INTERVAL,
         config: Config | None = None,
+        itbench_names: bool = False,
     ) -> None:
-        """`config` selects the cluster: an embedded one, unless it names a real one."""
+        """`config` selects the cluster: an embedded one, unless it names a real one.
+
+        With `itbench_names`, namespaces are those of ITBench's data set.
+        """
+        self.itbench_names = itbench_names
         self.seed = seed
         self.config = config or Config()
         self.timeline = timeline or Timeline(before=300.0, after=600.0)
@@ -117,6 +123,8 @@ class Recorder:
         try:
             beside = answers.resolve() == out.resolve()
             recording = self._record(problem, draft, draft if beside else answers, say)
+            if self.itbench_names:
+                rename_namespaces(draft, recording.answer_key)
             draft.chmod(0o755)
             if out.exists():
                 out.rmdir()

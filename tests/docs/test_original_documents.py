@@ -16,7 +16,9 @@ from typing import Any
 import pytest
 import yaml
 
+from sre_tools.errors import ToolError
 from sre_tools.offline_incident_analysis import all_tools
+from sre_tools.shell import run as sre_tools_command
 from srearena.snapshots import find_snapshots
 from srearena.snapshots.examples import unpack
 
@@ -92,3 +94,8 @@ def test_the_recordings_are_where_the_document_has_them(scenario: Path) -> None:
     assert root.name == "ITBench-Snapshots"
     assert [path.relative_to(root).parts[:2] for path in find_snapshots(root)] == [("snapshots", "sre")] * 6
     assert all((path / "ground_truth.yaml").is_file() for path in find_snapshots(root))
+
+
+def test_arguments_before_the_tools_name_are_explained() -> None:
+    with pytest.raises(ToolError, match="the tool's name comes first: sre-tools TOOL --snapshot"):
+        sre_tools_command(["--snapshot", "Scenario-3", "alert_summary"])
