@@ -18,6 +18,8 @@ _TO_SIGMA = 1.4826  # standard deviation of a normal distribution per median abs
 _MEAN_TO_SIGMA = 1.2533  # the same per mean absolute deviation
 OUTLIER = 3.5  # spreads; the threshold of Iglewicz and Hoaglin for modified z-scores
 _MIN_POINTS = 6  # chosen: fewer points show no step
+_MIN_BASELINE = 4  # points before a pivot; chosen
+_GUARD = 60.0  # seconds before a pivot that may be affected already; chosen
 _EDGE = 2  # minimum number of points on each side of a step
 _BATCH_POINTS = 16_000  # chosen: a batch of series fits in the processor's cache
 
@@ -40,7 +42,7 @@ class ChangePoint:
     index: int
     before: float
     after: float
-    strength: float  # share of the variance that one step explains, 0 to 1
+    strength: float  # 0 to 1: share of the variance that it explains, or of the later points that are outliers
 
 
 def _steps(matrix: Floats) -> tuple[Any, Any]:
@@ -118,6 +120,32 @@ def detect_anomalies(many: Sequence[Floats]) -> list[Anomalies]:
             results = _detect(np.stack([many[index] for index in chunk]))
         by_index.update(zip(chunk, results, strict=True))
     return [by_index[index] for index in range(len(many))]
+
+
+def anomalies_since(times: Floats, values: Floats, pivot: float) -> Anomalies | None:
+    """The anomalies after a time, compared with the points before it; None if those are too few.
+
+    A point is an outlier if it is further from the level before the pivot than every point before it, too. The last
+    minute before the pivot is not part of the baseline: causes come before the symptoms that a pivot is found by.
+    """
+    before = times < pivot - _GUARD
+    if before.sum() < _MIN_BASELINE:
+        return None
+    period = int(_seasons(values[None, :])[0])
+    plain = _without_season(values, period) if period else values
+    (centre,), (deviation,) = _level_and_spread(plain[None, before])
+    width = max(float(deviation), abs(float(centre)) * 0.01, 1e-9)
+    offset = (plain - centre) / width
+    far = ~before & (np.abs(offset) > max(OUTLIER, float(np.abs(offset[before]).max())))
+    outliers = np.flatnonzero(far)
+    shift = None
+    if len(outliers) >= _EDGE:
+        # From the first outlier on most points are outliers: a lasting step.
+        lasting = float(far[outliers[0] :].mean())
+        if lasting > 0.5:
+            index = int(outliers[0])
+            shift = ChangePoint(index, float(plain[before].mean()), float(plain[index:].mean()), lasting)
+    return Anomalies(len(values), float(centre), width, outliers, offset[far], shift, period or None)
 
 
 def equal_length_batches(lengths: Sequence[int]) -> Iterator[list[int]]:

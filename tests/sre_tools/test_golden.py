@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,7 +81,9 @@ def test_metric_analysis_reads_histograms_as_quantiles(ask_any: Ask) -> None:
 
 def test_get_metric_anomalies_judges_each_series_by_itself(ask_any: Ask) -> None:
     reply = ask_any("get_metric_anomalies", k8_object_name="Deployment/payment")
-    assert reply["summary"] == {"objects": [f"Pod/{PAYMENT}"], "series": 2, "anomalous_series": 2}
+    summary = reply["summary"]
+    assert (summary["objects"], summary["series"], summary["anomalous_series"]) == ([f"Pod/{PAYMENT}"], 2, 2)
+    assert summary["baseline"].startswith("before 2025-06-01T10:11:00")
     cpu = next(row for row in reply["data"] if "cpu" in row["metric_name"])
     assert (cpu["unit"], cpu["baseline"]) == ("per second", 0.1)
     assert (_minute(cpu["shift"]["at"]), cpu["shift"]["after"]) == ("10:11", 0.5)
@@ -144,6 +147,58 @@ def test_metric_analysis_aggregates_samples_not_means(ask: Ask, agg: str, value:
     memory = ["container_memory_working_set_bytes"]
     [row] = ask("metric_analysis", metric_names=memory, group_by="metric_name", agg=agg)["data"]
     assert row[agg] == pytest.approx(value, rel=1e-5) and row["series"] == 2
+
+
+def _anomalies(tmp_path: Path, rows: list[dict[str, object]]) -> list[dict[str, Any]]:
+    """What is reported of one pod whose samples are every 15 s, when the incident began at 10:05."""
+    directory = tmp_path / "data" / "metrics"
+    directory.mkdir(parents=True)
+    header = ["metric_name", "timestamp", "value", "pod_name", "namespace", "tags"]
+    samples.write_tsv(directory / "pod_cart-1_raw.tsv", header, rows)
+    with Workspace(tmp_path / "data", cache=tmp_path / "cache") as workspace:
+        arguments = {"k8_object_name": "cart-1", "pivot_time": "2025-06-01T10:05:00Z"}
+        data: list[dict[str, Any]] = call_tool(workspace, "get_metric_anomalies", arguments)["data"]
+    return data
+
+
+def _samples(metric: str, values: dict[int, float], **tags: str) -> list[dict[str, object]]:
+    rows = []
+    for number, value in values.items():
+        at = (samples.START + timedelta(seconds=15 * number)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        rows.append({"metric_name": metric, "timestamp": at, "value": value, "tags": repr(tags)})
+    return rows
+
+
+def test_metric_anomalies_are_those_of_the_incident(tmp_path: Path) -> None:
+    """Twenty samples before, twenty after: an outlier in healthy time is none, what begins or ends with it is."""
+    rows = [
+        *_samples("calm", {n: 5 + n % 2 + (40 if n == 7 else 0) for n in range(40)}),
+        *_samples("born", {n: float(n) for n in range(21, 40)}),
+        *_samples("dead", dict.fromkeys(range(25), 1.0)),
+        *_samples("stepped", {n: 1.0 if n < 21 else 9.0 for n in range(40)}),
+    ]
+    found = {row["metric_name"]: row for row in _anomalies(tmp_path, rows)}
+    assert {name: row["finding"] for name, row in found.items()} == {
+        "born": "born",
+        "dead": "dead",
+        "stepped": "changed",
+    }
+    assert found["born"]["at"] == "2025-06-01T10:05:15Z" and found["dead"]["at"] == "2025-06-01T10:06:00Z"
+    assert (found["stepped"]["shift"]["before"], found["stepped"]["shift"]["after"]) == (1.0, 9.0)
+
+
+def test_a_histogram_is_judged_by_its_quantiles(tmp_path: Path) -> None:
+    """Ten requests per sample: at most 10 ms each before 10:05, between 10 and 100 ms after."""
+    fast = {n: 10.0 * min(n, 20) for n in range(40)}
+    every = {n: 10.0 * n for n in range(40)}
+    rows = []
+    for bound, values in (("10", fast), ("100", every), ("+Inf", every)):
+        rows += _samples("took_milliseconds_bucket", values, le=bound)
+    found = {row["metric_name"]: row for row in _anomalies(tmp_path, rows)}
+    p95 = found["histogram_quantile(0.95, took_milliseconds)"]
+    # Nine and a half of ten requests: 9.5 ms of the first bucket, then 10 + 0.95 * 90 of the second.
+    assert (p95["baseline"], p95["shift"]["after"], p95["unit"]) == (9.5, 95.5, "value")
+    assert not any("bucket" in name for name in found)
 
 
 def test_metric_analysis_groups_by_time(ask: Ask) -> None:

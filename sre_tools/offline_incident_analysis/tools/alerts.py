@@ -10,7 +10,7 @@ from sre_tools.errors import ToolError
 from sre_tools.offline_incident_analysis.arguments import PagedArguments
 from sre_tools.offline_incident_analysis.calls import Call
 from sre_tools.offline_incident_analysis.conditions import Conditions, group_columns
-from sre_tools.offline_incident_analysis.replies import Answer, reply_schema
+from sre_tools.offline_incident_analysis.replies import Answer, Row, reply_schema
 from sre_tools.registry import tool
 from srearena.snapshots import Snapshot
 from srearena.snapshots.alert_files import ENTITY_LABELS, time_in_name
@@ -88,7 +88,9 @@ def alert_summary(call: Call, arguments: SummaryArguments) -> Answer:
     if arguments.min_duration_min is not None:
         rows = [row for row in rows if (row["duration_min"] or 0) >= arguments.min_duration_min]
     fresh = [row for row in rows if row["began_during_recording"]]
-    summary = {"alerts": len(rows), "began_during_recording": len(fresh)}
+    summary: Row = {"alerts": len(rows), "began_during_recording": len(fresh)}
+    if began := first_capture(call.snapshot):
+        summary["recording_began"] = f"{began}Z"
     if fresh:
         summary["first_began"] = min(row["active_since"] or row["first_seen"] for row in fresh)
     notes = [] if call.snapshot.layout.alerts else ["this snapshot has no alerts; try incident_timeline"]

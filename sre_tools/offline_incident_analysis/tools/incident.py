@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
@@ -26,6 +26,9 @@ from srearena.snapshots import Snapshot
 _MAX_SAMPLES = 3_000_000  # chosen: the timeline omits the metrics of larger snapshots
 # Weight of a change by kind; chosen: what people edit counts more than what controllers create.
 _WEIGHT = {"ConfigMap": 1.0, "Secret": 1.0, "Deployment": 1.0, "Service": 1.0, "Pod": 0.3, "ReplicaSet": 0.3}
+# A deployment of an application; chosen: one that is rolled out creates a few objects, of three kinds.
+_MASS_TIME, _MASS_OBJECTS, _MASS_KINDS = timedelta(seconds=60), 20, 4
+_STAGED = 0.1  # weight of a change that is part of it: what is deployed at once did not work before
 _SOURCES = Literal["change", "alert", "event", "log", "trace", "metric"]
 
 
@@ -162,16 +165,18 @@ def incident_timeline(call: Call, arguments: TimelineArguments) -> Answer:
 def first_symptom(snapshot: Snapshot) -> Row | None:
     """The earliest symptom in alerts and traces, or else in error logs and warnings.
 
-    Symptoms older than the recording count only if none began during it.
+    Symptoms older than the recording, of the deployment for example, count only if none began during it.
     """
     text = first_capture(snapshot)
     began = datetime.fromisoformat(text).replace(tzinfo=UTC) if text else None
+    older: list[Row] = []
     for readers in ((_alerts, _traces), (_logs, _events)):
         rows = [row for reader in readers for row in reader(snapshot) if row["time"]]
-        rows = [row for row in rows if began is None or row["time"] >= began] or rows
-        if rows:
-            return min(rows, key=lambda row: (row["time"], str(row["entity"])))
-    return None
+        within = [row for row in rows if began is None or row["time"] >= began]
+        if within:
+            return min(within, key=lambda row: (row["time"], str(row["entity"])))
+        older = older or rows
+    return min(older, key=lambda row: (row["time"], str(row["entity"])), default=None)
 
 
 class ImpactArguments(Arguments):
@@ -202,6 +207,20 @@ def _distances(graph: Topology, entity: str) -> dict[str, int]:
 def _earliest(change: Change) -> datetime:
     """The earliest possible time of a change: that of the last observation before it, unless its time is exact."""
     return change.time if change.exact or change.not_before is None else min(change.not_before, change.time)
+
+
+def _mass_creations(changes: Sequence[Change]) -> set[int]:
+    """Identities of the additions that deploy a whole application: many objects of several kinds at once."""
+    added = [change for change in changes if change.type == "added"]
+    found: set[int] = set()
+    first = 0
+    for last, change in enumerate(added):
+        while change.time - added[first].time > _MASS_TIME:
+            first += 1
+        together = added[first : last + 1]
+        if len(together) >= _MASS_OBJECTS and len({other.kind for other in together}) >= _MASS_KINDS:
+            found.update(map(id, together))
+    return found
 
 
 def _score(change: Change, symptom: datetime, window: timedelta, hops: int | None) -> float:
@@ -242,6 +261,7 @@ def change_impact(call: Call, arguments: ImpactArguments) -> Answer:
     if requested_time is None and symptom_row is None:
         return Answer([], {}, ["no symptom in alerts, traces, logs or events; give symptom_time"])
     changes = all_changes(call.snapshot)
+    staged = _mass_creations(changes)
     tz = symptom_row["time"].tzinfo if symptom_row else changes[0].time.tzinfo if changes else None
     symptom: datetime = requested_time.replace(tzinfo=tz) if requested_time else symptom_row["time"]  # type: ignore[index]
     symptom_entity = arguments.symptom_entity or (str(symptom_row["entity"]) if symptom_row else "")
@@ -256,7 +276,9 @@ def change_impact(call: Call, arguments: ImpactArguments) -> Answer:
         distance = hops.get(entity)
         rows.append(
             {
-                "score": _score(change, symptom, window, distance),
+                "score": round(
+                    _score(change, symptom, window, distance) * (_STAGED if id(change) in staged else 1.0), 1
+                ),
                 "entity": entity,
                 "type": change.type,
                 "change": change_text(change),

@@ -17,6 +17,7 @@ from sre_tools.offline_incident_analysis.arguments import TimeRangeArguments
 from sre_tools.offline_incident_analysis.calls import Call
 from sre_tools.offline_incident_analysis.conditions import Conditions
 from sre_tools.offline_incident_analysis.expressions import metric_identifier, parse_expression
+from sre_tools.offline_incident_analysis.histograms import bound_of
 from sre_tools.offline_incident_analysis.identity import nearest
 from sre_tools.offline_incident_analysis.metric_series import (
     NO_BUCKETS,
@@ -317,18 +318,11 @@ def _short(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def _bound(text: str | None) -> float:
-    try:
-        return math.inf if (text or "").lstrip("+").lower() == "inf" else float(text or "nan")
-    except ValueError:
-        return math.nan
-
-
 def _quantile_row(group: list[Row]) -> Row | None:
     """Quantiles of a histogram over the time range, interpolated like Prometheus does."""
     grown: dict[float, float] = defaultdict(float)
     for row in group:
-        bound = _bound(row["le"])
+        bound = bound_of(row["le"])
         if not math.isnan(bound):
             grown[bound] += row["increase"] if row["count"] > 1 else row["last_value"]
     bounds = sorted(grown)
