@@ -60,12 +60,15 @@ class Tool:
     for_mode: Callable[[Tool, str], Tool | None] | None = None
     """Adapt the tool to the mode of a server; None leaves the tool out."""
 
+    adapt_schema: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    """Adapts the input schema to what the server works on."""
+
     @property
     def input_schema(self) -> dict[str, Any]:
         schema = self.arguments.model_json_schema()
         schema.pop("title", None)
         schema.pop("description", None)
-        return schema
+        return self.adapt_schema(schema) if self.adapt_schema else schema
 
     def validate(self, arguments: Mapping[str, Any]) -> Any:
         """The arguments as the tool's own type; ToolError names what is wrong and what the tool takes."""

@@ -49,6 +49,11 @@ def _live(kubeconfig: Path, prometheus: str, loki: str, jaeger: str, output: Pat
     "--output-dir", type=click.Path(file_okay=False, path_type=Path), help="Directory that build_topology may write to."
 )
 @click.option(
+    "--architecture",
+    type=click.Path(exists=True, path_type=Path),
+    help="Architecture JSON outside the snapshot that build_topology may read, or a directory of such files.",
+)
+@click.option(
     "--http", is_flag=True, help="Serve streamable HTTP instead of stdio; the token is $SRE_TOOLS_TOKEN or generated."
 )
 @click.option("--host", default="127.0.0.1", show_default=True)
@@ -66,6 +71,7 @@ def main(
     snapshot: Path,
     cache: Path | None,
     output_dir: Path | None,
+    architecture: Path | None,
     http: bool,
     host: str,
     port: int,
@@ -84,7 +90,7 @@ def main(
         sys.exit(1)
     try:
         with (
-            Workspace(snapshot, cache=cache, output=output_dir)
+            Workspace(snapshot, cache=cache, output=output_dir, architecture=architecture)
             if kubeconfig is None
             else _live(kubeconfig, prometheus, loki, jaeger, output_dir)
         ) as workspace:

@@ -13,7 +13,7 @@ from sre_tools.registry import Tool, lookup, tools_in
 from srearena.snapshots import Snapshot, SnapshotError
 from srearena.snapshots.errors import DataError
 
-_PATHS = ("base_dir", "snapshot_dir", "events_file", "logs_file", "trace_file", "k8s_objects_file")
+PATHS = ("base_dir", "snapshot_dir", "events_file", "logs_file", "trace_file", "k8s_objects_file")
 """Arguments that may name a path into the snapshot."""
 
 
@@ -41,7 +41,7 @@ def call_tool(workspace: Workspace, name: str, arguments: Mapping[str, Any] | No
         offset = read_cursor(checked.cursor, name, plain)
     window = Window(offset, getattr(checked, "limit", None) or None)
     try:
-        snapshot = workspace.snapshot(*(getattr(checked, path, None) for path in _PATHS))
+        snapshot = workspace.snapshot(*(getattr(checked, path, None) for path in PATHS))
         answer = tool.run(Call(snapshot, workspace, window), checked)
     except DataError as problem:
         raise ToolError(f"{name} could not read this snapshot's data: {str(problem).splitlines()[0]}") from problem

@@ -21,11 +21,20 @@ _PARTS = frozenset({"alerts", "metrics", "metrics_pod", "metrics_service", "raw"
 class Workspace(Closeable):
     """The snapshots of a server, opened on first use."""
 
-    def __init__(self, root: Path | str, *, cache: Path | None = None, output: Path | None = None) -> None:
+    def __init__(
+        self,
+        root: Path | str,
+        *,
+        cache: Path | None = None,
+        output: Path | None = None,
+        architecture: Path | None = None,
+    ) -> None:
+        """`architecture` is a file outside the root that callers may name, or a directory of such files."""
         self.root = Path(root).resolve()
         if not self.root.is_dir():
             raise ToolError(f"no directory at {root}: start the tools with the directory of a snapshot")
         self.output = output.resolve() if output else None
+        self._architecture = architecture.resolve() if architecture else None
         self._cache = cache
         self._snapshots: dict[Path, Snapshot] = {}
         self._lock = threading.Lock()
@@ -47,6 +56,18 @@ class Workspace(Closeable):
         if may_hold_ground_truth(path) or may_hold_ground_truth(candidate):
             raise ToolError("the answer key is not evidence and is not read")
         return candidate
+
+    def architecture_file(self, text: str) -> Path:
+        """The resolved path of an architecture file: in the snapshots, or where the server's start allows it."""
+        allowed = self._architecture
+        if allowed is not None and "\0" not in text:
+            path = Path(text)
+            base = allowed if allowed.is_dir() else allowed.parent
+            candidate = (path if path.is_absolute() else base / path).resolve()
+            within = candidate.is_relative_to(allowed)  # a file is relative to itself
+            if within and candidate.is_file() and not may_hold_ground_truth(candidate):
+                return candidate
+        return self.confine(text)
 
     def snapshot(self, *paths: str | None) -> Snapshot:
         """The snapshot of the paths in a call; without paths, the one the server was started for."""

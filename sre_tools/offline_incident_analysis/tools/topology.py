@@ -28,7 +28,7 @@ _EDGE_SCHEMA = reply_schema(
 
 
 class BuildArguments(Arguments):
-    arch_file: str | None = Field(None, description="architecture JSON inside the snapshot; found by itself if there")
+    arch_file: str | None = Field(None, description="architecture JSON; that of the snapshot is found by itself")
     k8s_objects_file: str | None = Field(None, description="the objects table; leave out for the server's snapshot")
     output_file: str | None = Field(None, description="not needed: topology_analysis builds the graph itself")
 
@@ -36,7 +36,7 @@ class BuildArguments(Arguments):
 def _architecture(call: Call, file: str | None) -> Any:
     if not file:
         return None
-    path = call.workspace.confine(file)
+    path = call.workspace.architecture_file(file)
     try:
         return orjson.loads(path.read_bytes())
     except (OSError, orjson.JSONDecodeError) as problem:
