@@ -1,7 +1,7 @@
 """Root causes named by the rules agent with the diagnostic tools on recorded incidents, against two baselines.
 
     python -m benchmarks.sre_tools_diagnosis --keep incidents --sample 14   record so many problems of the catalogue
-    python -m benchmarks.sre_tools_diagnosis --keep incidents --only-asked  ask about the recordings that are there
+    python -m benchmarks.sre_tools_diagnosis --keep incidents --no-recording  ask about the recordings that are there
 
 A recording counts where one of the first three suspects is a root cause by its answer key (the changed object, the
 component that it makes misbehave, or an alias of these). The baselines use no model and no training, and get the same
@@ -97,7 +97,7 @@ def is_root(truth: GroundTruth, name: str) -> bool:
     return False
 
 
-def asked(directory: Path, truth: GroundTruth, cache: Path | None = None) -> dict[str, Any]:
+def first_suspects(directory: Path, truth: GroundTruth, cache: Path | None = None) -> dict[str, Any]:
     """The first names of the agent and of the baselines, and the place of the first right one (0: not among them)."""
     with Workspace(directory, cache=cache) as workspace:
         found = rank(lambda tool, arguments: call_tool(workspace, tool, arguments))
@@ -146,7 +146,7 @@ def report(place: Path) -> dict[str, Any]:
         if directory.name.startswith(".") or not key.exists():
             continue
         truth = parse_ground_truth(load_document(key), default_id=directory.name)
-        results[directory.name] = found = asked(directory, truth)
+        results[directory.name] = found = first_suspects(directory, truth)
         family = str(registry.get_problem(directory.name).level)
         for method, facts in found.items():
             for group in (family, "all"):
@@ -164,11 +164,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sample", type=int, help="how many problems; all by default")
     parser.add_argument("--keep", type=Path, required=True, help="where recordings are and stay")
-    parser.add_argument("--only-asked", action="store_true", help="record nothing")
+    parser.add_argument("--no-recording", action="store_true", help="record nothing")
     parser.add_argument("--before", type=float, default=300.0)
     parser.add_argument("--after", type=float, default=600.0)
     options = parser.parse_args()
-    if not options.only_asked:
+    if not options.no_recording:
         record(catalogue(options.sample), options.keep, Timeline(before=options.before, after=options.after))
     print(json.dumps(report(options.keep), indent=1))
 

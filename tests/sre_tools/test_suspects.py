@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.sre_tools_diagnosis import asked, energy_coefficient, is_root, robust_score
+from benchmarks.sre_tools_diagnosis import energy_coefficient, first_suspects, is_root, robust_score
 from clients.rules.suspects import component, rank
 from srearena.ground_truth.parsing import parse_ground_truth
 from tests.snapshots import samples
@@ -17,7 +17,7 @@ from tests.snapshots import samples
 
 def test_the_suspect_of_the_sample_incident_is_its_root_cause(directory: Path, tmp_path: Path) -> None:
     truth = parse_ground_truth(samples.TRUTH, default_id="7")
-    found = asked(directory, truth, cache=tmp_path / "cache")
+    found = first_suspects(directory, truth, cache=tmp_path / "cache")
     assert found["rules"]["first"][0] == "payment"
     assert found["rules"]["place"] == 1
     for baseline in ("baro", "epsilon"):

@@ -175,8 +175,8 @@ def get_metric_anomalies(call: Call, arguments: AnomalyArguments) -> Answer:
         where.add("regexp_matches(metric, ?)", pattern)
     reader = SeriesReader(call.snapshot, where, arguments)
     every = with_quantiles(series for series in reader if len(series.values))
-    given = parse_time(arguments.pivot_time, "pivot_time")
-    begin = given.replace(tzinfo=UTC) if given else _incident_begin(call.snapshot)
+    pivot_argument = parse_time(arguments.pivot_time, "pivot_time")
+    begin = pivot_argument.replace(tzinfo=UTC) if pivot_argument else _incident_begin(call.snapshot)
     rows = _lifetimes(every, begin.timestamp(), extent) if begin and (extent := _extent(call.snapshot)) else []
     points = values_or_rates(every)
     for series, (times, values, unit), result in zip(every, points, _judged(points, begin), strict=True):
