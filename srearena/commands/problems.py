@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+from typing import get_args
 
 import click
 
-from srearena.conductor.problems.metadata import Summary
+from srearena import completions
+from srearena.conductor.problems.metadata import Level, Summary
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.conductor.trials.tables import columns
 
 
 @click.command()
-@click.argument("ids", nargs=-1)
+@click.argument("ids", nargs=-1, shell_complete=completions.problems)
 @click.option("--app", "application", help="Only of this application (a part of its name is enough).")
-@click.option("--level", help="Only of this level: application, virtualization, network, node, ...")
+@click.option("--level", type=click.Choice(get_args(Level)), help="Only of this level.")
 @click.option("--difficulty", type=click.Choice(["easy", "medium", "hard"]))
 @click.option("--spoilers", is_flag=True, help="Also show the fault and its remedy.")
 @click.option("--json", "as_json", is_flag=True, help="As a JSON list.")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from srearena import completions
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.results.comparison import as_document, compare
 from srearena.conductor.results.store import all_runs, find_run, read_trials, totals
@@ -16,7 +17,7 @@ from srearena.utils.status import outcome_colour
 
 
 @click.command()
-@click.argument("arguments", nargs=-1, metavar="[RUN | diff RUN RUN]")
+@click.argument("arguments", nargs=-1, metavar="[RUN | diff RUN RUN]", shell_complete=completions.runs)
 @click.option("--json", "as_json", is_flag=True)
 def command(arguments: tuple[str, ...], as_json: bool) -> None:
     """List the runs, show one RUN, or compare two with `diff A B`."""

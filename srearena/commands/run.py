@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import signal
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
+from srearena import completions
 from srearena.backends import backend_options, chosen_config
 from srearena.conductor.agent_process.isolation import AUTO, CHOICES, NONE
 from srearena.conductor.agents import agent_names, make_agent
@@ -20,20 +23,34 @@ from srearena.conductor.errors import ArenaError
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.conductor.results.store import run_seed, totals
 from srearena.conductor.stages import in_order
-from srearena.conductor.trials.suite import Progress, Suite
+from srearena.conductor.trials.problem_suites import problem_suite
+from srearena.conductor.trials.suite import ERRORS, Progress, Suite
 from srearena.conductor.trials.tables import LiveTable
 from srearena.conductor.trials.trial import Trial
 from srearena.dotenv import environment
 from srearena.paths import results_directory
 from srearena.tracking.weights_and_biases import is_enabled as tracked
 from srearena.tracking.weights_and_biases import log_run
-from srearena.utils.status import Outcome, outcome_colour
+from srearena.utils.status import outcome_colour
 
 
 @click.command()
-@click.argument("ids", nargs=-1)
+@click.argument("ids", nargs=-1, shell_complete=completions.problems)
+@click.option(
+    "--suite",
+    "suite_name",
+    metavar="NAME",
+    shell_complete=completions.suites,
+    help="A named suite: lite (21 problems of every kind; lite@1 fixes its version), full, noop, or a level.",
+)
 @click.option("--problems", "patterns", multiple=True, metavar="GLOB", help="Problems by pattern, e.g. 'missing_*'.")
-@click.option("--agent", default="nothing", show_default=True, help="Name of the agent, or module:Class.")
+@click.option(
+    "--agent",
+    default="nothing",
+    show_default=True,
+    shell_complete=completions.agents,
+    help="Name of the agent, or module:Class.",
+)
 @click.option("--model", help="Model of the LLM agent, e.g. gpt-4.1 or anthropic/claude-sonnet-4-5.")
 @click.option(
     "--script", type=click.Path(dir_okay=False, path_type=Path), help="File with the actions of the scripted agent."
@@ -73,7 +90,7 @@ from srearena.utils.status import Outcome, outcome_colour
 @click.option(
     "--noise/--no-noise",
     default=None,
-    help="Innocent changes before and after the fault, drawn from the trial's seed; on by default with --problems.",
+    help="Innocent changes before and after the fault, by the trial's seed; on by default with --problems and --suite.",
 )
 @click.option("--fixed", is_flag=True, help="The catalogue's own target, parameters and moment instead of the seed's.")
 @click.option(
@@ -84,6 +101,7 @@ from srearena.utils.status import Outcome, outcome_colour
 @backend_options
 def command(
     ids: tuple[str, ...],
+    suite_name: str | None,
     patterns: tuple[str, ...],
     agent: str,
     model: str | None,
@@ -107,19 +125,22 @@ def command(
     as_json: bool,
     **where: Any,
 ) -> None:
-    """Run an agent on problems: IDS, or all that --problems matches. The same command again resumes.
+    """Run an agent on problems: IDS, a --suite, or all that --problems matches. The same command again resumes.
+
+    Trials that ended in an error of the agent or of the environment are run again, all others keep their results.
 
     Exit status: 0 where every trial was graded, whatever its grade; 1 where one ended in an error of the agent or of
-    the environment.
+    the environment; 130 after Ctrl-C and 143 after SIGTERM.
     """
-    requested = (*ids, *patterns)
+    chosen_suite = problem_suite(suite_name) if suite_name is not None else None
+    requested = (*ids, *patterns, *(chosen_suite.problems if chosen_suite else ()))
     if not requested:
-        raise ArenaError("which problems? Name some, or use --problems '*'; `srearena problems` lists them")
+        raise ArenaError("which problems? Name some, or use --suite lite; `srearena problems` lists them")
     if ":" not in agent and agent not in agent_names():
         names = ", ".join(agent_names())
         raise ArenaError(f"there is no agent {agent!r}: choose from {names}, or name a class as module:Class")
     chosen = ProblemRegistry().match(requested)
-    noise = bool(patterns) if noise is None else noise
+    noise = bool(patterns or chosen_suite) if noise is None else noise
     agent_options = _options(options)
     if model is not None:
         agent_options["model"] = model
@@ -142,19 +163,21 @@ def command(
     seed = run_seed(run) if seed is None else seed
     spec = EpisodeSpec(stages=selected_stages, limits=limits, noise=noise, fixed=fixed, config=config)
     plan = [
-        Trial(problem, agent, str(run), number, agent_options, isolation, replace(spec, seed=seed + number))
+        Trial(problem, agent, str(run), number, agent_options, isolation, replace(one, seed=seed + number))
         for number in range(trials)
-        for problem in chosen
+        for problem, one in _with_stages(chosen, spec)
     ]
     suite = Suite(plan, run, parallel, budget=budget_usd)
+    if chosen_suite is not None and not as_json:
+        click.echo(f"Suite {chosen_suite.name}: {len(chosen_suite.problems)} problems")
     table = LiveTable(sys.stdout, live=not as_json and sys.stdout.isatty(), quiet=as_json)
 
     def watch(entry: Progress) -> None:
         if as_json and entry.result is not None:
-            click.echo(json.dumps(entry.result))
+            click.echo(json.dumps({**entry.result, "earlier_run": entry.from_earlier_run}))
         table.show(suite.progress, entry)
 
-    results = suite.perform(watch)
+    results = _perform(suite, watch, table)
     results = [result for result in results if any(_same(result, trial) for trial in plan)]
     figures = totals(results)
     variables = environment()
@@ -172,6 +195,45 @@ def command(
         raise click.exceptions.Exit(1)
 
 
+def _with_stages(ids: list[str], spec: EpisodeSpec) -> list[tuple[str, EpisodeSpec]]:
+    """Each problem under the id of its results, with the stages that the user or the id's suffix selects."""
+    registry = ProblemRegistry()
+    specs: dict[str, EpisodeSpec] = {}
+    for text in ids:
+        selection = registry.resolve(text)
+        if selection.id in specs:
+            raise ArenaError(
+                f"{text} is {selection.id} with another choice of stages, and a run has one result for each problem: "
+                "use --stages, or one run for each"
+            )
+        specs[selection.id] = replace(spec, stages=spec.stages or selection.stages)
+    return list(specs.items())
+
+
+def _perform(suite: Suite, watch: Callable[[Progress], None], table: LiveTable) -> list[dict[str, Any]]:
+    """Perform the trials. Ctrl-C and SIGTERM end the processes of all trials, and say how to resume."""
+    received: list[int] = []
+
+    def stop(number: int, frame: object) -> None:
+        received.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        return suite.perform(watch)
+    except KeyboardInterrupt:
+        table.close()
+        ended = sum(entry.result is not None for entry in suite.progress)
+        click.echo(
+            f"\nStopped: {ended} of {len(suite.progress)} trials have results in {suite.run}. "
+            "The same command resumes.",
+            err=True,
+        )
+        raise click.exceptions.Exit(128 + (received[0] if received else signal.SIGINT)) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def _report(run: Path, results: list[dict[str, Any]], figures: dict[str, Any], not_started: int) -> None:
     """Print the totals of a run."""
     outcomes = ", ".join(
@@ -186,7 +248,7 @@ def _report(run: Path, results: list[dict[str, Any]], figures: dict[str, Any], n
         click.echo(f"{not_started} more were not started: the budget is spent. Resume with a larger --budget-usd.")
     for stage, counts in figures["stages"].items():
         click.echo(f"  {stage:<13} {counts['passed']} of {counts['of']}")
-    click.echo(f"Results: {run} (`srearena results {run.name}`)")
+    click.echo(f"Results: {run} (`srearena results {run.name}`, `srearena view {run.name}`)")
 
 
 def _same(result: dict[str, object], trial: Trial) -> bool:
@@ -195,8 +257,7 @@ def _same(result: dict[str, object], trial: Trial) -> bool:
 
 def _errors(results: list[dict[str, Any]]) -> list[tuple[str, str]]:
     """Every distinct error, of agents and of environments, that ended a trial: outcome and reason."""
-    errors = (Outcome.AGENT_ERROR.value, Outcome.ENVIRONMENT_ERROR.value)
-    reasons = [(str(result["outcome"]), str(result["reason"])) for result in results if result["outcome"] in errors]
+    reasons = [(str(result["outcome"]), str(result["reason"])) for result in results if result["outcome"] in ERRORS]
     return list(dict.fromkeys(reasons))
 
 

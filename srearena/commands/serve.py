@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import signal
+from collections.abc import Callable
 from secrets import token_urlsafe
 from typing import Any
 
 import click
 
+from srearena import completions
 from srearena.backends import backend_options, chosen_config
 from srearena.conductor.conductor import Conductor
 from srearena.conductor.episode.limits import Limits
@@ -20,7 +24,7 @@ from srearena.conductor.serving.mcp_server import ToolServer
 
 
 @click.command()
-@click.argument("problem")
+@click.argument("problem", shell_complete=completions.problems)
 @click.option("--port", default=0, help="Port on the loopback interface; by default a free one.")
 @click.option("--seed", type=int, help="Drawn, and recorded in the result, where it is not given.")
 @click.option("--fixed", is_flag=True, help="The catalogue's own target, parameters and moment instead of the seed's.")
@@ -48,7 +52,10 @@ def command(
     as_json: bool,
     **where: Any,
 ) -> None:
-    """Prepare PROBLEM, print how an agent connects, and grade after its last submission."""
+    """Prepare PROBLEM, print how an agent connects, and grade after its last submission.
+
+    Ctrl-C and SIGTERM end the agent's part; what it has done is graded, and the result is printed.
+    """
     spec = EpisodeSpec(
         seed=drawn_seed() if seed is None else seed,
         fixed=fixed,
@@ -59,11 +66,13 @@ def command(
     )
     conductor = Conductor(spec, say=lambda text: None if as_json else click.echo(f"... {text}"))
     conductor.agent_name = agent
+    signals = _Signals()
     try:
         description, instructions, actions = conductor.init_problem(problem)
-        result = asyncio.run(_serve(conductor, port, mcp, as_json, description, instructions, actions))
+        result = asyncio.run(_serve(conductor, signals, port, mcp, as_json, description, instructions, actions))
     finally:
         conductor.close()
+        signals.restore()
     if as_json:
         click.echo(json.dumps({"result": result}))
         return
@@ -75,8 +84,35 @@ def command(
             click.echo(f"  {stage['stage']}: {word} ({'; '.join(verdict['reasons'][:3])})")
 
 
+class _Signals:
+    """SIGTERM and Ctrl-C: before the episode is served they abort, from then on they end the agent's part.
+
+    While it serves, uvicorn handles both, and raises them again for these handlers when it has ended.
+    """
+
+    def __init__(self) -> None:
+        self._end: Callable[[], object] | None = None
+        numbers = (signal.SIGTERM, signal.SIGINT)
+        self._before = {number: signal.signal(number, self._receive) for number in numbers}
+
+    def end_with(self, stop: asyncio.Event) -> None:
+        loop = asyncio.get_running_loop()
+        self._end = lambda: loop.call_soon_threadsafe(stop.set)
+
+    def restore(self) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _receive(self, number: int, frame: object) -> None:
+        if self._end is None:
+            raise KeyboardInterrupt
+        with contextlib.suppress(RuntimeError):  # the loop has ended: the result is being printed
+            self._end()
+
+
 async def _serve(
     conductor: Conductor,
+    signals: _Signals,
     port: int,
     mcp: str,
     as_json: bool,
@@ -88,6 +124,7 @@ async def _serve(
     if episode is None:
         raise ArenaError("the episode did not start")
     stop = asyncio.Event()
+    signals.end_with(stop)
     token = token_urlsafe(24)
     endpoints = addresses(episode)
     task = {"description": description, "instructions": instructions, "actions": actions, **endpoints}

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import click
 
+from srearena import completions
 from srearena.conductor.errors import ArenaError
 from srearena.view.catalog import Catalog, viewed_folders
 from srearena.view.export import exported
@@ -18,7 +19,7 @@ from srearena.view.http_app import ViewApp, serve
 
 
 @click.command()
-@click.argument("places", nargs=-1, metavar="[RUN | FOLDER]...")
+@click.argument("places", nargs=-1, metavar="[RUN | FOLDER]...", shell_complete=completions.runs)
 @click.option("--port", default=0, help="Port on the loopback interface; by default a free one.")
 @click.option("--open", "open_browser", is_flag=True, help="Open the link in the default browser.")
 @click.option(

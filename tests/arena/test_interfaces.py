@@ -6,6 +6,7 @@ import asyncio
 import json
 import shutil
 import threading
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,11 @@ from srearena.conductor.episode.limits import Limits
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.problems.scheduling import ScalePodZero
 from srearena.conductor.results.comparison import compare
-from srearena.conductor.results.store import read_trials, totals
+from srearena.conductor.results.store import read_trials, totals, write_trial
 from srearena.conductor.serving.console import Console
 from srearena.conductor.serving.http_api import EpisodeApp, openapi, serve
-from srearena.conductor.trials.suite import Suite
+from srearena.conductor.trials.suite import Progress, Suite
+from srearena.conductor.trials.tables import LiveTable
 from srearena.conductor.trials.trial import Trial
 from srearena.service.errors import ApiRefused
 from srearena.service.kubernetes import Kubernetes
@@ -163,19 +165,32 @@ def trials(run: Path, count: int) -> list[Trial]:
     return [Trial("wrong_id", "nothing", str(run), spec.seed, spec=spec) for spec in specs]
 
 
-def test_a_suite_resumes_and_an_environment_error_is_no_zero(tmp_path: Path) -> None:
+def test_a_suite_resumes_and_runs_errors_again(tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()
-    seen: list[str] = []
-    first = Suite(trials(run, 2), run, parallel=2).perform(lambda entry: seen.append(entry.state))
+    first = Suite(trials(run, 2), run, parallel=2).perform()
     assert [result["outcome"] for result in first] == ["environment error"] * 2
     assert "there is no problem called" in first[0]["reason"]
+    graded = {**first[0], "outcome": "fail", "usage": {"cost": 1.5}}
+    kept = write_trial(run, graded)
     stamps = [path.stat().st_mtime_ns for path in sorted(run.glob("trials/*/*/result.json"))]
-    again = Suite(trials(run, 3), run, parallel=2).perform()
-    assert len(again) == 3
-    assert [path.stat().st_mtime_ns for path in sorted(run.glob("trials/*/*/result.json"))][:2] == stamps
-    assert (run / "summary.csv").read_text().count("environment error") == 3
-    assert totals(list(read_trials(run)))["outcomes"] == {"environment error": 3}
+    seen: list[Progress] = []
+    again = Suite(trials(run, 3), run, parallel=2)
+    assert len(again.perform(seen.append)) == 3
+    assert [(entry.from_earlier_run, entry.state) for entry in again.progress] == [
+        (True, "kept"),
+        (False, "environment error"),
+        (False, "environment error"),
+    ]
+    after = [path.stat().st_mtime_ns for path in sorted(run.glob("trials/*/*/result.json"))]
+    assert kept.stat().st_mtime_ns == stamps[0] == after[0] and after[1] != stamps[1]
+    assert (run / "summary.csv").read_text().count("environment error") == 2
+    assert totals(list(read_trials(run)))["outcomes"] == {"fail": 1, "environment error": 2}
+    output = StringIO()
+    for entry in again.progress:
+        LiveTable(output, live=False).show(again.progress, entry)
+    rows = output.getvalue().splitlines()
+    assert "(kept)" in rows[0] and all("there is no problem called" in row for row in rows)
 
 
 def test_two_runs_are_compared_problem_by_problem() -> None:

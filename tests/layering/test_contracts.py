@@ -117,6 +117,8 @@ ALLOWED_NAMES = {
     ("zero/sandbox.py", "itbench_leaderboard"),
     # A program of the simulated machine's /proc.
     ("srearena/cluster/embedded/machine/files/procfs.py", "zero"),
+    # The name of a command, which is found by entry point.
+    ("srearena/cli.py", "zero"),
 }
 
 

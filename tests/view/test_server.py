@@ -134,7 +134,7 @@ def test_a_trial_is_exported_by_name(
     [
         (("nothing-here",), "there is nothing to view in 'nothing-here'"),
         (("beta-1", "--export", "x.html"), "--export writes one trial, and 2 fit"),
-        (("alpha-1", "--export", "/nowhere/x.html"), "cannot write /nowhere/x.html"),
+        (("alpha-1", "--export", "/dev/null/x.html"), "cannot write /dev/null/x.html"),
     ],
 )
 def test_mistakes_are_one_line(

@@ -1,6 +1,7 @@
 """Runs many trials in parallel, each in its own process. Running the same suite again resumes it.
 
-A trial is done when its result is on disk, so an interrupt or a kill loses only the trials in progress.
+A trial is done when its result is on disk, so an interrupt or a kill loses only the trials in progress. A trial that
+ended in an error of the agent or the environment was not graded: it is run again.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from srearena.conductor.trials.trial import AGENT_WORKS, Trial
 from srearena.interpreters import python_module
 from srearena.utils.status import Outcome
 
+ERRORS = (Outcome.AGENT_ERROR.value, Outcome.ENVIRONMENT_ERROR.value)
+"""Outcomes of trials that were not graded."""
 _STOP_SECONDS = 10.0
 _OVERTIME = 60.0
 """Real seconds after the time limit of a trial until its process is killed, whatever keeps it from reacting."""
@@ -39,6 +42,8 @@ class Progress:
     trial: Trial
     state: str = "waiting"
     result: dict[str, Any] | None = None
+    from_earlier_run: bool = False
+    """Whether the result is that of an earlier run of the same suite."""
     began: float | None = None
     seconds: float = 0.0
 
@@ -58,10 +63,12 @@ class Suite:
         """Run the trials without a result and return all results. `watch` is called in this thread on every change."""
         self.progress = [Progress(trial) for trial in self.trials]
         waiting: list[Progress] = []
+        spent = 0.0
         for entry in self.progress:
-            if entry.trial.done:
-                entry.result = _result_of(entry.trial)
-                entry.state = "done before"
+            stored = entry.trial.stored_result()
+            spent += _cost(stored or {})
+            if stored is not None and stored.get("outcome") not in ERRORS:
+                entry.result, entry.state, entry.from_earlier_run = stored, "kept", True
                 watch(entry)
             else:
                 waiting.append(entry)
@@ -69,10 +76,7 @@ class Suite:
         running: dict[Path, _Worker] = {}
         prepared: set[Path] = set()
         """Trials whose agent has started."""
-        shared = SharedBudget(self.budget) if self.budget is not None else None
-        for entry in self.progress:
-            if shared is not None and entry.result is not None:
-                shared.settle(entry.trial.folder, _cost(entry.result))
+        shared = SharedBudget(self.budget, spent) if self.budget is not None else None
         try:
             while waiting or running:
                 # Preparing an episode uses a whole core; agents mostly wait. So at most one preparation per core runs.
@@ -85,6 +89,7 @@ class Suite:
                             break
                         entry.trial = entry.trial.with_cost_limit(share)
                     waiting.pop(0)
+                    entry.trial.discard_logs()
                     entry.began, entry.state = monotonic(), "starting"
                     running[entry.trial.folder] = _Worker(entry, changes)
                     watch(entry)
@@ -108,6 +113,8 @@ class Suite:
                 watch(entry)
         finally:
             for worker in running.values():
+                worker.terminate()  # all at once, then wait for each
+            for worker in running.values():
                 worker.stop()
         results = list(read_trials(self.run))
         write_summary(self.run, results)
@@ -123,11 +130,6 @@ def _ending(status: int) -> str:
 
 def _cost(result: dict[str, Any]) -> float:
     return float((result.get("usage") or {}).get("cost") or 0.0)
-
-
-def _result_of(trial: Trial) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads((trial.folder / "result.json").read_text())
-    return document
 
 
 class _Worker:
@@ -196,8 +198,11 @@ class _Worker:
             if stream is not None:
                 stream.close()
 
-    def stop(self) -> None:
+    def terminate(self) -> None:
         self._process.terminate()
+
+    def stop(self) -> None:
+        self.terminate()
         config = self._entry.trial.spec.config
         try:
             self._process.wait(_STOP_SECONDS if config is None or config.embedded else _RESTORE_SECONDS)

@@ -16,6 +16,8 @@ from srearena.conductor.trials.suite import Progress
 from srearena.utils.status import outcome_colour
 
 _MOST_ROWS = 40
+_LONGEST_REASON = 100
+"""Characters in a row; `srearena results` and the result have all of it."""
 
 
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -71,11 +73,19 @@ class LiveTable:
         self._lines_drawn = 0
 
 
+def _reason(text: str) -> str:
+    line = " ".join(str(text).split())
+    return line if len(line) <= _LONGEST_REASON else f"{line[: _LONGEST_REASON - 3]}..."
+
+
 def _line(entry: Progress) -> str:
     number = f" #{entry.trial.number}" if entry.trial.number else ""
     name = f"{entry.trial.problem}{number}"
     state = entry.state if entry.result is None else entry.result["outcome"]
     steps = (entry.result or {}).get("usage", {}).get("steps", "")
     tail = f"{stage_marks(entry.result)}  {steps} steps" if entry.result is not None and steps != "" else ""
+    tail += "  (kept)" if entry.from_earlier_run else ""
+    if entry.result is not None and entry.result["outcome"] != "pass" and entry.result.get("reason"):
+        tail += f"  {_reason(entry.result['reason'])}"
     coloured = click.style(f"{state:<18}", fg=outcome_colour(state)) if entry.result is not None else f"{state:<18}"
     return f"{name:<52} {coloured} {entry.seconds:6.1f} s  {tail}".rstrip()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -40,9 +41,18 @@ class Trial:
     def folder(self) -> Path:
         return folder_of(Path(self.run), self.problem, self.number)
 
-    @property
-    def done(self) -> bool:
-        return (self.folder / "result.json").is_file()
+    def stored_result(self) -> dict[str, Any] | None:
+        """The result on disk, of whatever outcome; None where there is none."""
+        try:
+            document: Any = json.loads((self.folder / "result.json").read_text())
+        except (OSError, ValueError):
+            return None
+        return document if isinstance(document, dict) else None
+
+    def discard_logs(self) -> None:
+        """Delete the logs of an earlier attempt, which say nothing about the next."""
+        for name in ("agent.log", "stderr.txt", "traceback.txt"):
+            (self.folder / name).unlink(missing_ok=True)
 
     def with_cost_limit(self, cost: float) -> Trial:
         return replace(self, spec=replace(self.spec, limits=replace(self.spec.limits, cost=cost)))
