@@ -14,6 +14,7 @@ import numpy as np
 
 from srearena.cluster.embedded.traffic.durations import Array, shapes_and_scales, shares_within
 from srearena.cluster.embedded.traffic.fluid_model import FluidModel
+from srearena.cluster.embedded.traffic.outcomes import ERROR, OK, REFUSED, TIMEOUT
 from srearena.cluster.embedded.traffic.servers import Instance
 from srearena.cluster.embedded.traffic.span_names import call_span, node_span
 
@@ -102,30 +103,40 @@ class SpanCounters:
         return _RowIndexes(*as_indexes)
 
     def count(self, fluid: FluidModel, rows: _RowIndexes, seconds: float) -> None:
-        """Add the requests of an interval."""
+        """Add the requests of an interval: of a server those that ended, of a client those that it made."""
         n, c = rows.nodes, rows.calls
-        rates = np.concatenate([fluid.completed[n], fluid.call_rates[c]]) * seconds
-        fails = np.concatenate([fluid.fails[n], fluid.call_fails[c]])
-        means = np.concatenate([fluid.response[n], fluid.call_seconds[c]])
-        spreads = np.concatenate([fluid.variance[n], fluid.call_variance[c]])
+        ended = fluid.completed[n] + fluid.refused[n] + fluid.abandoned[n]
+        rates = np.concatenate([ended, fluid.call_rates[c]]) * seconds
         places = np.concatenate([rows.node_rows, rows.call_rows])
-        bad = rates * fails
-        good = rates - bad
+        nodes, calls = fluid.node_outcomes, fluid.call_outcomes
+        good = rates * np.concatenate([nodes.share[OK, n], calls.share[OK, c]])
         np.add.at(self.good, places, good)
-        np.add.at(self.bad, places, bad)
+        means = np.concatenate([nodes.mean[OK, n], calls.mean[OK, c]])
         np.add.at(self.seconds, places, good * means)
-        shapes, scales = shapes_and_scales(means, spreads)
-        within = shares_within(BOUNDS, shapes, scales)
-        np.add.at(self.buckets, places, within * good[:, None])
-        if bad.any():
-            np.add.at(self.bad_seconds, places, bad * means)
-            np.add.at(self.bad_buckets, places, within * bad[:, None])
+        variances = np.concatenate([nodes.variance[OK, n], calls.variance[OK, c]])
+        np.add.at(self.buckets, places, _within(means, variances) * good[:, None])
+        if not (nodes.share[ERROR:].any() or calls.share[ERROR:].any()):
+            return
+        for outcome in (ERROR, REFUSED, TIMEOUT):
+            bad = rates * np.concatenate([nodes.share[outcome, n], calls.share[outcome, c]])
+            some = np.flatnonzero(bad > 0)
+            if len(some):
+                bad, where = bad[some], places[some]
+                means = np.concatenate([nodes.mean[outcome, n], calls.mean[outcome, c]])[some]
+                variances = np.concatenate([nodes.variance[outcome, n], calls.variance[outcome, c]])[some]
+                np.add.at(self.bad, where, bad)
+                np.add.at(self.bad_seconds, where, bad * means)
+                np.add.at(self.bad_buckets, where, _within(means, variances) * bad[:, None])
 
     def quantile(self, row: int, share: float) -> float:
         """Return the duration within which that share of calls ended, from the buckets."""
         total = self.good[row] + self.bad[row]
         reached = np.searchsorted(self.buckets[row] + self.bad_buckets[row], share * total)
         return float(BOUNDS[min(int(reached), len(BOUNDS) - 1)])
+
+
+def _within(means: Array, variances: Array) -> Array:
+    return shares_within(BOUNDS, *shapes_and_scales(means, variances))
 
 
 __all__ = ["BOUNDS", "Array", "SpanCounters", "SpanKey"]

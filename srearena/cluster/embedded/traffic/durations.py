@@ -59,6 +59,23 @@ def tail_share(limits: Any, shapes: Array, scales: Array) -> Array:
     return result
 
 
+_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(8)
+_POINTS, _WEIGHTS = (_NODES + 1) / 2, _NODE_WEIGHTS / 2
+
+
+def moments_within(limits: Array, shapes: Array, scales: Array) -> tuple[Array, Array, Array]:
+    """Return the share of durations that exceed a limit, and mean and variance of those that do not."""
+    late = tail_share(limits, shapes, scales)
+    # E[min(X, limit)] and E[min(X, limit)**2] are integrals of the tail, by Gauss-Legendre quadrature.
+    tails = tail_share(limits[:, None] * _POINTS, shapes[:, None], scales[:, None])
+    first = limits * (tails @ _WEIGHTS)
+    second = 2 * limits**2 * (tails @ (_WEIGHTS * _POINTS))
+    in_time = np.maximum(1 - late, _SMALLEST)
+    means = np.clip((first - limits * late) / in_time, 0.0, limits)
+    squares = np.clip((second - limits**2 * late) / in_time, 0.0, limits**2)
+    return late, means, np.maximum(squares - means**2, 0.0)
+
+
 def shares_within(bounds: Array, shapes: Array, scales: Array) -> Array:
     """Return per distribution (rows) the share of durations within each bound (columns)."""
     ratios = np.log(bounds)[None, :] - np.log(scales)[:, None]

@@ -18,9 +18,10 @@ from srearena.cluster.embedded.machine.processes.process import Process
 from srearena.cluster.embedded.network.network import Network
 from srearena.cluster.embedded.network.routes import Path
 from srearena.cluster.embedded.programs.datastores.datastore import Broker
+from srearena.cluster.embedded.traffic.closed_loops import ClientLimit, step_with_limits
 from srearena.cluster.embedded.traffic.counters import SpanCounters
 from srearena.cluster.embedded.traffic.data_handlers import Visit
-from srearena.cluster.embedded.traffic.fluid_model import MAX_CORES, FluidModel, SavedCalls
+from srearena.cluster.embedded.traffic.fluid_model import MAX_CORES, FluidModel, SavedState
 from srearena.cluster.embedded.traffic.graph import Call, Graph, Node
 from srearena.cluster.embedded.traffic.graph_builder import GraphBuilder
 from srearena.cluster.embedded.traffic.load import Consumer, Driver, jittered
@@ -40,6 +41,8 @@ STEADY_INTERVAL = 5
 """Ticks between updates of a steady state. It divides scrape intervals (15 and 30 s), so that all scrapes lag alike."""
 WALKS_PER_SECOND = 1.0
 """Requests walked per second and source of load, at most. Chosen: enough traces to study, few enough to be cheap."""
+_FEW = 1e-6
+"""Requests in a queue that are too few to keep an operation in the graph."""
 RESOLVE_INTERVAL = 30.0
 """Seconds until names are resolved again: the TTL of CoreDNS's kubernetes plugin."""
 
@@ -64,9 +67,10 @@ class Traffic:
         self._version = 0
         self._built_for: tuple[int, int] | None = None
         self._built_at = 0.0
-        self._saved_calls: SavedCalls = {}
+        self._saved_state = SavedState()
         self._requested_routes: dict[tuple[Process, str, str], None] = {}
         self._roots: list[Node] = []
+        self._places: dict[Node, int] = {}
         self._random = world.randomness.stream("traffic")
         self.requests_with_data = RequestsWithData(
             network, self.clock, world.randomness.stream("application data"), self.instances
@@ -154,7 +158,7 @@ class Traffic:
         self._rates = self._offered_rates(fluid, seconds)
         self._applied_load = self._requested_load()
         self._set_cores(fluid)
-        fluid.step(seconds, self._rates)
+        self._rates = step_with_limits(fluid, seconds, self._rates, self._client_limits())
         # Consumers poll at every tick.
         self._steady = fluid.is_steady and not self.consumers
         self.counters.count(fluid, self._rows, seconds)
@@ -183,7 +187,7 @@ class Traffic:
 
     def _save_state(self) -> None:
         if self.fluid is not None:
-            self._saved_calls = self.fluid.save_state()
+            self._saved_state = self.fluid.save_state()
 
     def _rebuild(self) -> None:
         if self.fluid is not None:
@@ -208,7 +212,8 @@ class Traffic:
                 roots.append(builder.node(instance, name, instance.program.operations[name], route))
         graph: Graph = builder.graph(_unique(roots), further)
         self._roots = list(graph.roots)
-        self.fluid = FluidModel(graph, self._saved_calls)
+        self._places = {node: place for place, node in enumerate(self._roots)}
+        self.fluid = FluidModel(graph, self._saved_state)
         self._rows = self.counters.rows_of(self.fluid)
         self.store_tally.follow(self.fluid)
         self.load_samples.follow(self._roots, self.clock.now)
@@ -226,7 +231,7 @@ class Traffic:
             (node.server.process, node.name, node.route)
             for node in self.fluid.graph.nodes
             if isinstance(node.server, Instance)
-            and node.server.cpu_backlog + node.server.thread_backlog > 0.5
+            and self.fluid.waiting[node.index] > _FEW
             and node.name in node.server.program.operations
         ]
 
@@ -264,6 +269,15 @@ class Traffic:
             by_node[consumer.node] = consumer.rate(fluid, seconds)
         return np.array([by_node.get(node, 0.0) for node in self._roots])
 
+    def _client_limits(self) -> list[ClientLimit]:
+        """Return the sources of load that have a limited number of requests in flight."""
+        places = self._places
+        return [
+            ClientLimit([places[node] for node in driver.nodes], driver.nodes, driver.in_flight, driver.most_in_flight)
+            for driver in self.drivers.values()
+            if driver.nodes and driver.most_in_flight < math.inf
+        ]
+
     def _set_cores(self, fluid: FluidModel) -> None:
         for index, server in enumerate(fluid.graph.servers):
             meter = server.meter
@@ -283,17 +297,17 @@ class Traffic:
     def _account(self, fluid: FluidModel, seconds: float) -> None:
         servers = fluid.graph.servers
         count = len(servers)
-        work = np.bincount(fluid.servers, fluid.arrivals * fluid.cpu, minlength=count)
+        # What is demanded counts, not only what the processors achieve: the meter knows the limits.
+        demand = np.maximum(fluid.arrivals - fluid.refused, fluid.completed)
+        work = np.bincount(fluid.servers, demand * fluid.cpu, minlength=count)
         in_flight = np.bincount(fluid.servers, fluid.completed * fluid.response, minlength=count)
         volumes = interface_volumes(fluid, seconds)
-        waiting = fluid.queues.backlog[:count]
         for index, server in enumerate(servers):
             if server.process.done.is_set:
                 continue
             server.host.sockets.carried.add(*volumes[index])
             if isinstance(server, Instance):
-                busy = float(in_flight[index] + waiting[index])
-                self._account_instance(server, float(work[index]), busy, fluid, seconds)
+                self._account_instance(server, float(work[index]), float(in_flight[index]), fluid, seconds)
             else:
                 server.meter.load("traffic", float(work[index]))
         for cache in fluid.graph.caches:
@@ -418,11 +432,22 @@ class Traffic:
             if total < WALKS_PER_SECOND and self._random.random() >= total * TICK:
                 continue
             node = self._random.choices([node for node, _ in offers], [rate for _, rate in offers])[0]
-            start = self.clock.now - self._random.random() * TICK
-            _, spans = walker.walk(node, start)
-            if spans:
-                for listener in self.on_trace:
-                    listener(spans)
+            walker.walk(node, self.clock.now + self._random.random() * TICK)
+            self._record_walk(walker, traced=True)
+
+    def _record_walk(self, walker: Walker, *, traced: bool) -> None:
+        """Write log lines when their time comes, and report spans within a second after they have ended."""
+        for line in walker.lines:
+            self.clock.at(line.time, line.write)
+        by_tick: dict[int, list[Span]] = {}
+        for span in walker.spans if traced else ():
+            by_tick.setdefault(math.ceil(span.end), []).append(span)
+        for moment, spans in by_tick.items():
+            self.clock.at(moment, self._report_spans, spans)
+
+    def _report_spans(self, spans: list[Span]) -> None:
+        for listener in self.on_trace:
+            listener(spans)
 
     def request(self, instance: Instance, method: str, path: str) -> tuple[Result, Node, list[Visit]] | None:
         """Walk one request from outside the load; None where the program serves no such route."""
@@ -435,10 +460,8 @@ class Traffic:
         if node is None:
             return None
         walker = Walker(self._current_model(), self._random)
-        result, spans = walker.walk(node, self.clock.now)
-        if spans and not operation.health:
-            for listener in self.on_trace:
-                listener(spans)
+        result, _ = walker.walk(node, self.clock.now)
+        self._record_walk(walker, traced=not operation.health)
         return result, node, walker.visits
 
     def _node(self, instance: Instance, name: str, route: str) -> Node | None:

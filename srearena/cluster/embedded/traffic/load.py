@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from srearena.cluster.embedded.traffic.durations import sample_duration, shapes_
 from srearena.cluster.embedded.traffic.fluid_model import FluidModel
 from srearena.cluster.embedded.traffic.graph import Call, Node
 from srearena.cluster.embedded.traffic.graph_builder import calls_of
+from srearena.cluster.embedded.traffic.outcomes import OK, REFUSED
 from srearena.cluster.embedded.traffic.servers import Instance
 
 _CONNECT_ERRORS = frozenset(("refused", "name", "unreachable", "port", "reset"))
@@ -91,6 +93,8 @@ class Driver:
     address: str = ""
     paused: bool = False
     """It sends nothing now, but will again."""
+    connections: float = math.inf
+    """The number of requests in flight, at most."""
     rate: float | None = None
     """Overrides the rate of the model, for generators whose rate changes."""
     nodes: list[Node] = field(default_factory=list)
@@ -98,10 +102,13 @@ class Driver:
     by_task: dict[str, Tally] = field(default_factory=dict)
     tasks: list[Task] = field(init=False)
     """The tasks that the program's settings enable."""
+    in_flight: list[float] = field(init=False)
+    """Requests of each task that have no response yet, where their number has a limit."""
 
     def __post_init__(self) -> None:
         settings = self.instance.settings
         self.tasks = [task for task in self.driving.tasks if task.when is None or settings.satisfy(task.when)]
+        self.in_flight = [0.0] * len(self.tasks)
 
     def node_for(self, number: int, task: Task) -> Node:
         name = task.name or f"task-{number}"
@@ -132,6 +139,13 @@ class Driver:
         return min(settings.number(self.driving.users, 0.0), ramp * (self.clock.now - self.started_at))
 
     @property
+    def most_in_flight(self) -> float:
+        """Requests in flight, at most: one per connection or simulated user."""
+        if self.rate is not None or self.driving.rate is not None:
+            return self.connections
+        return min(max(self.users(), 1.0), self.connections)
+
+    @property
     def ramping(self) -> bool:
         """Whether the number of users still changes."""
         if self.driving.rate is not None:
@@ -140,30 +154,27 @@ class Driver:
 
     def record(self, fluid: FluidModel, seconds: float) -> None:
         """Count the outcomes of an interval's requests."""
+        # Of the calls that got a response, if only an error.
+        means, variances = fluid.call_outcomes.mixed(OK, REFUSED)
         for node in self.nodes:
             begun = float(fluid.arrivals[node.index]) * seconds
             if begun <= 0:
                 continue
             for call in calls_of(node.plan):
-                self._record_call(fluid, call, seconds)
+                self._record_call(fluid, call, seconds, float(means[call.index]), float(variances[call.index]))
 
-    def _record_call(self, fluid: FluidModel, call: Call, seconds: float) -> None:
+    def _record_call(self, fluid: FluidModel, call: Call, seconds: float, mean: float, variance: float) -> None:
         count = float(fluid.call_rates[call.index]) * seconds
-        mean, variance = float(fluid.call_seconds[call.index]), float(fluid.call_variance[call.index])
-        failing = float(fluid.call_fails[call.index])
-        unreachable = sum(
-            link.weight for link in call.links if link.failure is not None and link.failure.kind in _CONNECT_ERRORS
+        ok, errors, refused, timeouts = fluid.call_outcomes.share[:, call.index].tolist()
+        unreachable = min(
+            sum(link.weight for link in call.links if link.failure and link.failure.kind in _CONNECT_ERRORS), refused
         )
-        timed_out = sum(
-            link.weight for link in call.links if link.failure is not None and link.failure.kind == "timeout"
-        )
+        payload = call.links[0].callee.payload if call.links and call.links[0].callee else 0
         for tally in (self.tally, self.by_task.setdefault(call.operation, Tally())):
-            completed = count * max(0.0, 1 - unreachable - timed_out)
             tally.connect_errors += count * unreachable
-            tally.timeouts += count * timed_out
-            tally.errors += count * max(0.0, failing - unreachable - timed_out)
-            payload = call.links[0].callee.payload if call.links and call.links[0].callee else 0
-            tally.add(completed, mean, variance, payload, seconds)
+            tally.timeouts += count * timeouts
+            tally.errors += count * (errors + refused - unreachable)
+            tally.add(count * (ok + errors + refused - unreachable), mean, variance, payload, seconds)
 
     def _response(self, fluid: FluidModel | None, weights: list[float], total: float) -> float:
         if fluid is None:

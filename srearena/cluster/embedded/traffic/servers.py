@@ -38,7 +38,6 @@ class Server:
     __slots__ = (
         "busy",
         "container",
-        "cpu_backlog",
         "host",
         "index",
         "key",
@@ -50,7 +49,6 @@ class Server:
         "pod",
         "process",
         "resource",
-        "thread_backlog",
     )
 
     def __init__(self, process: Process, host: Host, name: str) -> None:
@@ -65,8 +63,6 @@ class Server:
         self.host = host
         self.name = name
         self.index = -1
-        self.cpu_backlog = 0.0
-        self.thread_backlog = 0.0
         self.leaked_bytes = 0.0
         self.busy = 0.0
         self.resource = self._resource(pod)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from srearena.cluster.embedded.traffic.graph import Call, Link, Node
+from srearena.cluster.embedded.traffic.grpc_status import UNAVAILABLE, UNKNOWN, parse_status, returned_status
+from srearena.cluster.embedded.traffic.servers import Instance
 from srearena.cluster.embedded.traffic.spans import Attributes, Value
 
 _SYSTEMS = {
@@ -39,6 +41,9 @@ def node_attributes(node: Node, error: str) -> Attributes:
             ("url.path", path),
             ("http.response.status_code", operation.status if error else 200),
         ]
+    elif isinstance(node.server, Instance) and any(one.protocol == "grpc" for one in node.server.program.listen):
+        code = returned_status(node.server.runtime, error).code if error else 0
+        found += [*_rpc_attributes(node_span(node)), ("rpc.grpc.status_code", code)]
     found += operation.attributes.items()
     if error:
         found.append(("error.type", str(operation.status) if route else "error"))
@@ -58,6 +63,11 @@ def call_span(call: Call) -> str:
     return call.operation
 
 
+def _rpc_attributes(name: str) -> list[tuple[str, Value]]:
+    service, _, method = name.strip("/").rpartition("/")
+    return [("rpc.system", "grpc"), ("rpc.service", service), ("rpc.method", method)]
+
+
 def call_attributes(call: Call, link: Link, error: str) -> Attributes:
     protocol = call.target.dependency.protocol
     host, _, port = call.target.instance.settings.fill(call.target.dependency.address).rpartition(":")
@@ -71,12 +81,13 @@ def call_attributes(call: Call, link: Link, error: str) -> Attributes:
         method, _, path = call.operation.partition(" ")
         found += [("http.request.method", method), ("url.full", f"http://{host}:{port}{path}")]
         if link.callee is not None:
-            status = link.callee.operation.status if link.callee.operation is not None else 500
-            found.append(("http.response.status_code", status if error else 200))
+            http_status = link.callee.operation.status if link.callee.operation is not None else 500
+            found.append(("http.response.status_code", http_status if error else 200))
     elif protocol == "grpc":
-        service, _, method = (call.step.span or call.operation).strip("/").rpartition("/")
-        found += [("rpc.system", "grpc"), ("rpc.service", service), ("rpc.method", method)]
-        found.append(("rpc.grpc.status_code", 14 if error and link.callee is None else 2 if error else 0))
+        found += _rpc_attributes(call.step.span or call.operation)
+        status = parse_status(error)
+        code = status.code if status is not None else UNAVAILABLE if link.callee is None else UNKNOWN
+        found.append(("rpc.grpc.status_code", code if error else 0))
     elif protocol in _SYSTEMS:
         found += [("db.system", _SYSTEMS[protocol]), ("db.operation.name", call.operation.split(None, 1)[0])]
         if call.step.target:

@@ -1,7 +1,7 @@
 """Walks of single requests, hop by hop through the fluid model: the origin of spans, log lines and error messages.
 
 At every hop a walk samples duration, failure and path from the present state of the arrays, so that samples agree with
-the rates. It changes nothing but logs.
+the rates. It changes nothing: log lines and spans are recorded with the times at which the programs write them.
 """
 
 from __future__ import annotations
@@ -12,9 +12,19 @@ from random import Random
 from srearena.cluster.embedded.traffic.costs import STORES
 from srearena.cluster.embedded.traffic.data_handlers import Visit
 from srearena.cluster.embedded.traffic.durations import sample_duration
-from srearena.cluster.embedded.traffic.failures import Failure, remote_failure, timeout_failure
-from srearena.cluster.embedded.traffic.fluid_model import FluidModel
+from srearena.cluster.embedded.traffic.failures import Failure, timeout_failure
+from srearena.cluster.embedded.traffic.fluid_model import LONGEST, FluidModel
 from srearena.cluster.embedded.traffic.graph import Action, Call, Link, Node, OnMiss, Parallel, Pause
+from srearena.cluster.embedded.traffic.grpc_status import returned_status
+from srearena.cluster.embedded.traffic.outcomes import (
+    BREAKER_SECONDS,
+    ERROR,
+    LOST_SECONDS,
+    OK,
+    REFUSAL_SECONDS,
+    REFUSED,
+    TIMEOUT,
+)
 from srearena.cluster.embedded.traffic.servers import Instance
 from srearena.cluster.embedded.traffic.span_names import call_attributes, call_span, node_attributes, node_span
 from srearena.cluster.embedded.traffic.spans import Span, exception
@@ -31,6 +41,21 @@ class Result:
     seconds: float
     error: str = ""
     status: int = 200
+    abandoned: bool = False
+    """The server dropped the request when its caller had timed out."""
+
+
+@dataclass(slots=True)
+class LogLine:
+    """A line that a program will write at a time."""
+
+    time: float
+    instance: Instance
+    text: str
+    words: dict[str, object]
+
+    def write(self) -> None:
+        self.instance.write_log(self.text, **self.words)
 
 
 @dataclass(slots=True)
@@ -49,12 +74,14 @@ class Walker:
         self.random = random
         self.spans: list[Span] = []
         self.visits: list[Visit] = []
+        self.lines: list[LogLine] = []
         self.trace_id = 0
 
     def walk(self, node: Node, start: float) -> tuple[Result, list[Span]]:
         """Walk one request that begins at a node."""
         self.spans = []
         self.visits = []
+        self.lines = []
         self.trace_id = self.random.getrandbits(128)
         result = self._serve(node, start, 0)
         return result, self.spans
@@ -75,26 +102,30 @@ class Walker:
             self.spans.append(_PLACEHOLDER)
         index = node.index
         wait = sample_duration(
-            float(fluid.server_waits[server.index]), float(fluid.server_waits[server.index]) ** 2, random.random()
+            float(fluid.waits[server.index]), float(fluid.wait_variance[server.index]), random.random()
         )
         mean = float(fluid.cpu[index] * fluid.stretch[server.index] + node.latency)
         own = sample_duration(mean, node.variance, random.random())
         elapsed = wait + own / 2
-        error = self._program_failure(node)
-        if random.random() < fluid.refused[server.index]:
+        chance = random.random() - fluid.node_outcomes.share[REFUSED, index]
+        refused, abandoned = chance < 0, 0 <= chance < fluid.node_outcomes.share[TIMEOUT, index]
+        if refused:
             error = server.program.queue_error if isinstance(server, Instance) else "server busy"
-            own = wait = elapsed = 0.0001
-        elif not error:
+            elapsed, own = REFUSAL_SECONDS, 0.0
+        elif abandoned:
+            error, elapsed, own = "context canceled", float(fluid.patience[server.index]), 0.0
+        elif not (error := self._program_failure(node, start + elapsed)):
             outcome = self._run_plan(node.plan, node, start + elapsed, span_id)
             elapsed += outcome.seconds
             error = outcome.error
             if error and isinstance(server, Instance) and node.operation is not None and node.operation.error:
                 error = server.fill(node.operation.error, error=error)
+        logged_at = start + elapsed
         elapsed += own / 2
         if visit is not None:
             visit.ok = not error
         if isinstance(server, Instance):
-            self._log(server, node, start, elapsed, error, span_id)
+            self._log(server, node, logged_at, elapsed, error, span_id)
         if name:
             status = "error" if error else "unset"
             self.spans[place] = Span(
@@ -112,9 +143,9 @@ class Walker:
                 (exception(start + elapsed, "error", error),) if error and node.fails > 0 else (),
             )
         failed_status = node.operation.status if node.operation is not None else 500
-        return Result(not error, elapsed, error, failed_status if error else 200)
+        return Result(not error, elapsed, error, failed_status if error else 200, abandoned)
 
-    def _program_failure(self, node: Node) -> str:
+    def _program_failure(self, node: Node, time: float) -> str:
         """Return an error of the program itself rather than of its dependencies, or an empty text."""
         random = self.random
         for active in node.effects:
@@ -123,7 +154,7 @@ class Walker:
                 continue
             server = node.server
             if effect.log and isinstance(server, Instance):
-                server.write_log(effect.log)
+                self.lines.append(LogLine(time, server, effect.log, {}))
             if active.fails and random.random() < active.fails:
                 return effect.error or node.error or "internal error"
         operation = node.operation
@@ -133,26 +164,26 @@ class Walker:
                 return node.error or "internal error"
         return ""
 
-    def _log(self, server: Instance, node: Node, start: float, elapsed: float, error: str, span_id: int) -> None:
+    def _log(self, server: Instance, node: Node, time: float, elapsed: float, error: str, span_id: int) -> None:
         operation = node.operation
         if operation is None:
             return
         line = operation.failure_log if error and operation.failure_log else operation.log
         if line and (error or self.random.random() < operation.log_share):
-            server.write_log(
-                line,
-                error=error,
-                trace_id=f"{self.trace_id:032x}",
-                span_id=f"{span_id:016x}",
-                milliseconds=f"{elapsed * 1000:.0f}",
-                seconds=f"{elapsed:.3f}",
-                status=operation.status if error else 200,
-                route=node.route or operation.route or node.name,
-                path=(node.route or operation.route or "").partition(" ")[2],
-                method=(node.route or operation.route or "").partition(" ")[0],
-                id=f"{self.random.getrandbits(32):08x}",
-                number=self.random.randrange(1000),
-            )
+            words = {
+                "error": error,
+                "trace_id": f"{self.trace_id:032x}",
+                "span_id": f"{span_id:016x}",
+                "milliseconds": f"{elapsed * 1000:.0f}",
+                "seconds": f"{elapsed:.3f}",
+                "status": operation.status if error else 200,
+                "route": node.route or operation.route or node.name,
+                "path": (node.route or operation.route or "").partition(" ")[2],
+                "method": (node.route or operation.route or "").partition(" ")[0],
+                "id": f"{self.random.getrandbits(32):08x}",
+                "number": self.random.randrange(1000),
+            }
+            self.lines.append(LogLine(time, server, line, words))
 
     # What a request does
 
@@ -189,7 +220,7 @@ class Walker:
             if not result.ok:
                 instance = call.target.instance
                 if call.step.log:
-                    instance.write_log(call.step.log, error=result.error)
+                    self.lines.append(LogLine(start + elapsed, instance, call.step.log, {"error": result.error}))
                 if not call.optional:
                     text = instance.fill(call.step.error, error=result.error) if call.step.error else result.error
                     return _PlanResult(text or "error", elapsed)
@@ -216,22 +247,22 @@ class Walker:
         instance = call.target.instance
         protocol = call.target.dependency.protocol
         if not call.links or self.random.random() < self.fluid.open[call.index]:
-            return Result(False, 0.0001, "circuit breaker is open")
+            return Result(False, BREAKER_SECONDS, "circuit breaker is open")
         link = self._choose_link(call)
         name = call_span(call) if instance.program.traced and len(self.spans) < MAX_SPANS else ""
         span_id = self.random.getrandbits(64) if name else parent
         place = len(self.spans)
         if name:
             self.spans.append(_PLACEHOLDER)
-        result = self._send_request(call, link, start, span_id)
         waited = self._pool_wait(call)
-        if waited > call.target.pool_timeout:
+        if waited is None:
             result = Result(False, call.target.pool_timeout, "connection pool timed out")
         else:
-            result.seconds += waited
-        if result.seconds > call.target.timeout:
+            result = self._send_request(call, link, start + waited, span_id)
+        if result.seconds > call.target.timeout or (result.abandoned and call.target.timeout < LONGEST):
             timeout: Failure = timeout_failure(instance.runtime, protocol, call.target.timeout)
             result = Result(False, call.target.timeout, timeout.text)
+        result.seconds += waited or 0.0
         if name:
             self.spans[place] = Span(
                 self.trace_id,
@@ -265,26 +296,36 @@ class Walker:
             return Result(False, link.round_trip, link.failure.text)
         trip = sample_duration(link.round_trip, link.variance + (link.round_trip * 0.2) ** 2, self.random.random())
         if link.lost and self.random.random() < link.lost:
-            # Chosen: clients give up on a connection without packets after about half a minute.
-            return Result(False, 30.0, "connection timed out")
+            return Result(False, LOST_SECONDS, "connection timed out")
         callee = link.callee
         if callee.operation is None or protocol in STORES:
-            index = callee.index
-            mean, variance = float(self.fluid.response[index]), float(self.fluid.variance[index])
-            ok = self.random.random() >= self.fluid.fails[index]
-            return Result(ok, trip + sample_duration(mean, variance, self.random.random()), "" if ok else "server busy")
+            return self._store_request(callee, trip)
         result = self._serve(callee, start + trip / 2, parent)
         result.seconds += trip
         if not result.ok:
-            result.error = remote_failure(call.target.instance.runtime, protocol, result.error)
+            result.error = self._received_error(call, callee, result.error)
         return result
 
-    def _pool_wait(self, call: Call) -> float:
+    def _received_error(self, call: Call, callee: Node, error: str) -> str:
+        """Return an error of a server as its caller's library shows it."""
+        if call.target.dependency.protocol != "grpc":
+            return error
+        return returned_status(callee.server.runtime, error).text(call.target.instance.runtime)
+
+    def _store_request(self, callee: Node, trip: float) -> Result:
+        outcomes, index = self.fluid.node_outcomes, callee.index
+        outcome = self.random.choices((OK, ERROR, REFUSED, TIMEOUT), outcomes.share[:, index].tolist())[0]
+        mean, variance = float(outcomes.mean[outcome, index]), float(outcomes.variance[outcome, index])
+        seconds = trip + sample_duration(mean, variance, self.random.random())
+        return Result(outcome == OK, seconds, "" if outcome == OK else "server busy", abandoned=outcome == TIMEOUT)
+
+    def _pool_wait(self, call: Call) -> float | None:
+        """Return the seconds until the call gets a connection, or None where it gets none."""
         if call.target.index < 0:
             return 0.0
-        fluid = self.fluid
-        place = len(fluid.graph.servers) + len(fluid.threaded) + call.target.index
-        wait = float(fluid.queues.waits[place])
+        wait, late = self.fluid.pool_wait(call.index)
+        if late and self.random.random() < late:
+            return None
         return sample_duration(wait, wait**2, self.random.random()) if wait > 0 else 0.0
 
 

@@ -1,4 +1,4 @@
-"""wrk2: an open loop of requests at a fixed rate for some time, and the table it prints at the end.
+"""wrk2: requests at a fixed rate for some time, one at a time on each connection, and the table it prints at the end.
 
 The requests of its Lua script are read from comments in the script (`-- route: GET /hotels weight=60`), since there is
 no Lua interpreter here.
@@ -51,6 +51,7 @@ class Wrk(TrafficProgram):
         driver = load_driver(traffic, process, "wrk2", f"{url.hostname}:{url.port or 80}", mix)
         traffic.catch_up()
         driver.rate, driver.tally, driver.paused = float(options["-R"]), Tally(), False
+        driver.connections = float(options.get("-c", "10"))
         started_at = process.clock.now
         # A caught signal ends it early.
         try:
