@@ -39,7 +39,6 @@ def test_commands_work_as_shown(page: Path, tmp_path: Path) -> None:
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOME": str(tmp_path),
-        "TMPDIR": str(tmp_path),
         "SREARENA_STATE_DIR": str(tmp_path / "state"),
         "SREARENA_RESULTS": str(tmp_path / "results"),
     }
@@ -70,7 +69,7 @@ def test_python_works_as_shown(page: Path, code: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=ROOT,
-        env={**os.environ, "TMPDIR": str(tmp_path), "SREARENA_CACHE": str(tmp_path / "cache")},
+        env={**os.environ, "HOME": str(tmp_path)},
         capture_output=True,
         text=True,
         timeout=120,
