@@ -156,6 +156,9 @@ def test_the_proxy_reaches_pods_and_services(pods: RunningApi) -> None:
         home = "/api/v1/namespaces/default"
         assert client.get(f"{home}/pods/talker:80/proxy/").status_code == 200
         assert client.get(f"{home}/pods/talker:http/proxy/").status_code == 200
+        assert "nginx" in client.options(f"{home}/pods/talker:80/proxy").text, "the server itself decides about methods"
+        moved = client.get(f"{home}/pods/talker:80/proxy?a=b")
+        assert (moved.status_code, moved.headers["location"]) == (301, f"{home}/pods/talker:80/proxy/?a=b")
         refused = client.get(f"{home}/pods/talker:81/proxy/some/path")
         assert refused.status_code == 503
         assert re.fullmatch(

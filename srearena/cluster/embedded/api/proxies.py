@@ -122,6 +122,11 @@ async def _call(backend: Backend, request: Request, pod: Obj, port: int, *, tls:
     sockets = backend.agent.sockets(pod) if backend.agent is not None else None
     listener = sockets.find(address, port) if sockets is not None else None
     query = request.scope["query_string"].decode("latin-1")
+    if request.method in ("GET", "HEAD") and request.path.endswith("/proxy"):
+        # Relative links of a page at the root work only below a path that ends with a slash.
+        location = f"{request.path}/{f'?{query}' if query else ''}"
+        await request.reply(301, b"", "text/plain; charset=utf-8", [("location", location)])
+        return
     target = "/" + "/".join(request.info.parts[3:]) + (f"?{query}" if query else "")
     body = await request.body()
     headers = {key: value for key, value in request.headers.items() if key not in _DROPPED}
