@@ -228,6 +228,10 @@ def _complaint(answer: Answer, uid: str, *, mutating: bool) -> str:
 
 
 def _fingerprint(attributes: Attributes) -> str:
+    # The times in managedFields are those of an attempt, not of the write.
+    obj = attributes.obj
+    if obj is not None and "managedFields" in (obj.get("metadata") or {}):
+        obj = {**obj, "metadata": {key: value for key, value in obj["metadata"].items() if key != "managedFields"}}
     what: list[Any] = [
         attributes.operation,
         attributes.row.group_resource,
@@ -236,7 +240,7 @@ def _fingerprint(attributes: Attributes) -> str:
         attributes.subresource,
         attributes.user.name,
         attributes.dry_run,
-        attributes.obj,
+        obj,
         attributes.old,
     ]
     text = _RANDOM_TOKEN_VOLUME.sub(b"", orjson.dumps(what, option=orjson.OPT_SORT_KEYS))
