@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -49,3 +49,11 @@ def link(root: Path, chrome: Chrome) -> Iterator[str]:
 def pages(chrome: Chrome, link: str) -> Pages:
     chrome.get_log("browser")
     return Pages(chrome, link)
+
+
+@pytest.fixture
+def served(chrome: Chrome) -> Iterator[Callable[[Path], Pages]]:
+    """Serve a folder of the test's own, where it changes what is shown."""
+    chrome.get_log("browser")
+    with ExitStack() as servers:
+        yield lambda folder: Pages(chrome, servers.enter_context(serving(folder)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
@@ -17,6 +18,7 @@ from tests.view.pages import Pages, trial_page
 from tests.view.results import HOSTILE, result, session, write_trial
 from tests.website.site_results import make_results
 
+Serve = Callable[[Path], Pages]
 ALPHA, BETA = trial_page("alpha-1", "wrong_port"), trial_page("beta-1", "wrong_port")
 COMPARE = f"#/compare/{quote('0/alpha-1/wrong_port/0', safe='')}/{quote('0/beta-1/wrong_port/0', safe='')}"
 
@@ -140,11 +142,12 @@ def test_an_exported_trial_needs_nothing_but_its_file(pages: Pages, root: Path, 
     assert pages.errors() == []
 
 
-def test_a_running_trial_is_followed_to_its_result(pages: Pages, root: Path) -> None:
-    run = root / "live-1"
+def test_a_running_trial_is_followed_to_its_result(served: Serve, tmp_path: Path) -> None:
+    run = tmp_path / "live-1"
     log = Session(run / ".live")
     for entry in session([("kubectl get nodes", "3 nodes")]):
         log.note(entry.pop("what"), **{key: value for key, value in entry.items() if key != "at"})
+    pages = served(tmp_path)
     pages.open("#/?q=running", "#trials")
     assert pages.all("#trials td.text a") == ["(in progress)"]
     pages.find("#trials td.text a").click()
@@ -159,26 +162,24 @@ def test_a_running_trial_is_followed_to_its_result(pages: Pages, root: Path) -> 
     assert pages.hash == trial_page("live-1", "wrong_port")
 
 
-def test_a_leaderboards_runs_are_shown_too(pages: Pages, tmp_path: Path) -> None:
+def test_a_leaderboards_runs_are_shown_too(served: Serve, tmp_path: Path) -> None:
     make_results(tmp_path / "board", ["alpha", "beta"], 2, details=True)
     rows = Catalog([tmp_path / "board"]).rows()
     assert sorted((row.agent, row.problem, row.model) for row in rows)[0] == ("alpha", "Scenario-1", "model-0")
-    from tests.view.conftest import serving
-
-    with serving(tmp_path / "board") as link:
-        board = Pages(pages.chrome, link)
-        board.open("#/?group=model", "tr.group")
-        assert board.all("tr.group th")[0].startswith("model-0")
-        board.open(trial_page("alpha", "Scenario-1", 1), ".step")
-        assert "<script>window.broken = 1</script>" in board.text("#transcript")
-        assert "root_cause_entity_f1" in board.text("#scores-head + dl")
-        assert board.errors() == []
+    pages = served(tmp_path / "board")
+    pages.open("#/?group=model", "tr.group")
+    assert pages.all("tr.group th")[0].startswith("model-0")
+    pages.open(trial_page("alpha", "Scenario-1", 1), ".step")
+    assert "<script>window.broken = 1</script>" in pages.text("#transcript")
+    assert "root_cause_entity_f1" in pages.text("#scores-head + dl")
+    assert pages.errors() == []
 
 
-def test_a_long_transcript_and_a_large_log_can_be_read(pages: Pages, root: Path) -> None:
+def test_a_long_transcript_and_a_large_log_can_be_read(served: Serve, tmp_path: Path) -> None:
     acts = [(f"kubectl get pod number-{n}", f"pod {n}\n" * 20) for n in range(2000)]
-    folder = write_trial(root / "long-1", result("long", agent="alpha", outcome="pass"), session(acts))
+    folder = write_trial(tmp_path / "long-1", result("long", agent="alpha", outcome="pass"), session(acts))
     (folder / "agent.log").write_text("a line of the log\n" * 580_000)  # 10 MB
+    pages = served(tmp_path)
     pages.open(trial_page("long-1", "long") + "?step=1500", "#step-2001")
     assert pages.find("[aria-current=step]").get_attribute("id") == "step-1500"
     pages.press("/")
