@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from srearena.cluster.embedded.objects import name_of, uid_of
-from tests.collectors.harness import Observed, deployment
+from tests.collectors.harness import Observed, deployment, service
 
 
 def _one(cluster: Observed, app: str) -> str:
@@ -51,9 +51,34 @@ def test_memory_is_what_the_processes_hold(cluster: Observed) -> None:
     cluster.pass_time()
     meter.set_memory("test", 0)
     cluster.pass_time()
-    assert cluster.value("container_memory_working_set_bytes", 15, **labels) == before + 100 * 1024**2
-    assert cluster.value("container_memory_rss", **labels) == before
-    assert cluster.value("container_memory_max_usage_bytes", **labels) == before + 100 * 1024**2
+    claimed = meter.working_set
+    assert 0.98 * claimed < before <= claimed
+    held = claimed + 100 * 1024**2
+    assert 0.98 * held < cluster.value("container_memory_working_set_bytes", 15, **labels) <= held
+    assert 0.98 * claimed < cluster.value("container_memory_rss", **labels) <= claimed
+    assert cluster.value("container_memory_max_usage_bytes", **labels) == held
+
+
+def test_a_healthy_system_moves(cluster: Observed) -> None:
+    """What moves is not by that alone the cause of an incident."""
+    cluster.apply(deployment("calm") + "---\n" + service("calm"))
+    cluster.pass_time(60)
+    (pod,) = cluster.pods("calm")
+    labels = {"pod": name_of(pod), "container": "main"}
+    server = {"pod": f"kube-apiserver-{cluster.world.control_plane_name}", "container": "kube-apiserver"}
+    kubelet = {"node": pod["spec"]["nodeName"], "operation_type": "sync"}
+    seen: dict[str, set[float]] = {}
+    for _ in range(6):
+        cluster.pass_time(30)
+        for name, value in {
+            "memory": cluster.value("container_memory_working_set_bytes", **labels),
+            "processor": round(cluster.rate("container_cpu_usage_seconds_total", **server), 6),
+            "probe": cluster.value("probe_duration_seconds", service="calm"),
+            "syncs": cluster.value("kubelet_pod_worker_duration_seconds_count", **kubelet),
+        }.items():
+            seen.setdefault(name, set()).add(value)
+    assert {name: len(values) for name, values in seen.items() if len(values) < 4} == {}
+    assert all(0.035 < rate < 0.065 for rate in seen["processor"])
 
 
 def test_a_restart_is_another_container_and_its_counters_start_anew(cluster: Observed) -> None:

@@ -56,7 +56,8 @@ class Clock:
         """The total time they have waited."""
 
     def at(self, when: float, callback: Callable[..., object], *arguments: Any) -> Timer:
-        when = max(when, self.now)
+        if when < self.now:
+            when = self.now
         timer = Timer(when, callback, arguments)
         earlier = not self._queue or when < self._queue[0][0]
         self._sequence += 1

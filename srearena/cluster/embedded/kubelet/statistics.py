@@ -17,6 +17,11 @@ STORAGE_BOUNDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 25.0, 50.0, 120.0, 
 """Bounds of the kubelet's histograms."""
 SYNC_SECONDS = 0.0035
 """Median duration of a sync that finds nothing to do: it compares, and asks the runtime nothing. Chosen."""
+SYNC = "sync"
+SYNC_PERIOD = 75.0
+"""Seconds between two syncs of a pod without a change: the kubelet's minute, and up to half as long again."""
+REMOUNT_SECONDS = 0.004
+"""Median duration of a mount that finds the files as they should be. Chosen."""
 _PLUGINS = {
     "configMap": "kubernetes.io/configmap",
     "secret": "kubernetes.io/secret",
@@ -27,6 +32,7 @@ _PLUGINS = {
     "csi": "kubernetes.io/csi",
     "nfs": "kubernetes.io/nfs",
 }
+TOKEN_MOUNT = ("volume_mount", _PLUGINS["projected"], "success")
 CLAIM_PLUGIN = "kubernetes.io/local-volume"
 
 
@@ -38,6 +44,9 @@ def plugin_of(volume: Obj) -> str:
 class Statistics:
     def __init__(self, now: float) -> None:
         self.started_at = now
+        self._repeated_at = now
+        self._repeated = 0.0
+        """Syncs that were not due to a change."""
         self.version = 0
         """Counts changes, so that a reader knows when there is something new."""
         self.runtime_operations: dict[str, Histogram] = {}
@@ -73,6 +82,23 @@ class Statistics:
             found.observe_spread(1, SYNC_SECONDS)
         else:
             found.observe(seconds)
+
+    def repeat_syncs(self, now: float, pods: int) -> None:
+        """Count the syncs of pods since the last call that found nothing to do.
+
+        The simulator's kubelet acts on changes alone; a real one syncs every pod about once a minute, and mounts the
+        volume with its token again.
+        """
+        since, self._repeated_at = self._repeated_at, now
+        before = int(self._repeated)
+        self._repeated += pods * (now - since) / SYNC_PERIOD
+        number = int(self._repeated) - before
+        if not number:
+            return
+        if SYNC in self.pod_workers:
+            self.pod_workers[SYNC].observe_spread(number, SYNC_SECONDS)
+        if TOKEN_MOUNT in self.storage_operations:
+            self.storage_operations[TOKEN_MOUNT].observe_spread(number, REMOUNT_SECONDS)
 
     def mounted(self, volume: Obj, seconds: float, status: str = "success") -> None:
         """Count an attempt to mount a volume."""

@@ -1,8 +1,9 @@
 """Resource usage of a container: CPU time with its quota, and memory with its limit.
 
 Usage has two sources. Programs that compute report it step by step (`burn`); models of steady load set a rate (`load`),
-which is integrated only when the counters are read. The quota works as in the kernel: a time slice in each period of
-100 ms (the CFS default), after which the container is throttled until the next.
+which is integrated only when the counters are read. An idle program's rate and the pages of every program move a little
+all the time, as timers, garbage collection and reclaim move real ones. The quota works as in the kernel: a time slice
+in each period of 100 ms (the CFS default), after which the container is throttled until the next.
 """
 
 from __future__ import annotations
@@ -11,14 +12,28 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from srearena.cluster.embedded.clock import Clock
+from srearena.cluster.embedded.instruments import Fluctuation
 
 PERIOD = 0.1
+IDLE = "idle"
+"""The source of what a program uses without doing anything for anybody."""
+_IDLE_VARIATION = 0.3
+"""Share by which the processor time of an idle program varies: timers and garbage collections. Chosen."""
+_STEADY_SECONDS = 5.0
+"""Between two readings that are further apart than this, the idle load varies; below, it makes no difference."""
+_RECLAIMED = 0.015
+"""Share of a working set that is not resident at times: what garbage collection and reclaim give back. Chosen."""
+_RECLAIMED_HEADROOM = 0.02
+"""At most this share of what is free below a limit: a program near its limit has nothing left to give back."""
+_PAGE = 4096
 
 
 class ResourceMeter:
     __slots__ = (
         "_burned",
         "_cpu",
+        "_fluctuation",
+        "_key",
         "_loads",
         "_memory",
         "_on_out_of_memory",
@@ -42,11 +57,15 @@ class ResourceMeter:
         self,
         clock: Clock,
         *,
+        key: str = "",
         cpu_limit: float | None = None,
         memory_limit: int | None = None,
         on_out_of_memory: Callable[[Any], object] | None = None,
     ) -> None:
         self.clock = clock
+        self._key = key
+        """What the fluctuations follow from; without one there are none."""
+        self._fluctuation: Fluctuation | None = None
         self.cpu_limit = cpu_limit
         self.memory_limit = memory_limit
         self.available_cores: float | None = None
@@ -60,7 +79,7 @@ class ResourceMeter:
         self.wanted_cores = 0.0
         """The sum of all steady loads."""
         self.working_set = 0
-        """Bytes of memory in use: container_memory_working_set_bytes."""
+        """Bytes of memory that the programs claim."""
         self._on_out_of_memory = on_out_of_memory
         self._loads: dict[Hashable, float] = {}
         self._memory: dict[Hashable, int] = {}
@@ -97,14 +116,19 @@ class ResourceMeter:
 
     def _settle(self) -> None:
         now = self.clock.now
-        elapsed = now - self._settled_at
+        since, self._settled_at = self._settled_at, now
+        elapsed = now - since
         if elapsed <= 0:
             return
-        self._settled_at = now
         wanted = self.wanted_cores
         if wanted <= 0:
             return
-        self._cpu += self.granted_cores * elapsed
+        granted = self.granted_cores
+        self._cpu += granted * elapsed
+        if elapsed > _STEADY_SECONDS and granted == wanted and self._key:
+            idle = self._loads.get(IDLE)
+            if idle is not None:
+                self._cpu += _IDLE_VARIATION * idle * self._waves().integral(since, now)
         if self.cpu_limit is not None:
             periods = elapsed / PERIOD
             self.nr_periods += periods
@@ -146,7 +170,22 @@ class ResourceMeter:
                 now = end
         return now - started
 
+    def _waves(self) -> Fluctuation:
+        if self._fluctuation is None:
+            self._fluctuation = Fluctuation(self._key)
+        return self._fluctuation
+
     # --- memory ----------------------------------------------------------------------------------------------
+
+    def resident_bytes(self) -> int:
+        """The part of the working set that is resident now: container_memory_working_set_bytes."""
+        if not self._key:
+            return self.working_set
+        most = _RECLAIMED * self.working_set
+        if self.memory_limit is not None:
+            most = min(most, _RECLAIMED_HEADROOM * max(0, self.memory_limit - self.working_set))
+        reclaimed = int(most * (1 + self._waves().at(self.clock.now)) / 2)
+        return self.working_set - reclaimed // _PAGE * _PAGE
 
     def set_memory(self, source: Hashable, size: int) -> None:
         """Set the resident bytes of `source`. Exceeding the limit triggers the OOM killer at once."""

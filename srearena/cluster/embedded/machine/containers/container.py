@@ -25,7 +25,7 @@ from srearena.cluster.embedded.machine.files.mounts import lay
 from srearena.cluster.embedded.machine.files.procfs import system_mounts
 from srearena.cluster.embedded.machine.files.streams import NullFile, OpenFile, Pipe
 from srearena.cluster.embedded.machine.images.program import ImageProgram
-from srearena.cluster.embedded.machine.meter import ResourceMeter
+from srearena.cluster.embedded.machine.meter import IDLE, ResourceMeter
 from srearena.cluster.embedded.machine.networking.reachability import NetworkFacade
 from srearena.cluster.embedded.machine.networking.sockets import NetworkNamespace
 from srearena.cluster.embedded.machine.processes.cpu_cost import COMMAND_COST
@@ -179,6 +179,7 @@ class Container:
         self.log = log if log is not None else ContainerLog(host.clock)
         self.meter = ResourceMeter(
             host.clock,
+            key=container_id,
             cpu_limit=config.cpu_limit,
             memory_limit=config.memory_limit,
             on_out_of_memory=self._out_of_memory,
@@ -295,7 +296,7 @@ class Container:
             entry = _failing_entry(error)
         self.main = process
         self.started_at = self.clock.now
-        self.meter.load("idle", self.program.idle_cpu)
+        self.meter.load(IDLE, self.program.idle_cpu)
         return process.start(entry)
 
     def _enter(self, cwd: str, credentials: Credentials) -> str:
@@ -433,7 +434,7 @@ class Container:
         for other in list(self.pids.processes.values()):
             if other.container is self:
                 other.terminate(Signals.SIGKILL)
-        self.meter.load("idle", 0)
+        self.meter.load(IDLE, 0)
         self.log.flush()
 
     def _out_of_memory(self, cause: Any) -> None:

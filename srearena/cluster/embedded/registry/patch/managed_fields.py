@@ -205,6 +205,13 @@ def note_change(
     if comparison.empty:
         return False
     changed = comparison.changed
+    if len(owners) == 1 and not comparison.removed:
+        only = owners.get(writer.identity)
+        if only is not None and not field_sets.difference(changed, only.fields):
+            # The usual heartbeat: its writer owns what it writes, and nobody else owns anything.
+            writer.fields = only.fields
+            owners[writer.identity] = writer
+            return True
     touched = take_away(owners, field_sets.union(changed, comparison.removed))
     mine = stripped(changed)
     if mine:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 
-from srearena.cluster.embedded.instruments import Histogram
+from srearena.cluster.embedded.instruments import Fluctuation, Histogram
 from srearena.cluster.embedded.machine.machine import Machine
 from srearena.cluster.embedded.world import World
 
@@ -32,6 +32,8 @@ _MEDIANS = {"GET": 0.0016, "LIST": 0.0048}
 _WRITE_MEDIAN = 0.0062
 """Seconds: medians of a kind cluster with etcd on an SSD; a write waits for etcd's fsync."""
 _SPREAD = 0.75
+_VARIATION = 0.2
+"""Share by which durations vary over minutes. Chosen."""
 _ROUND_TRIP = 0.0009
 """Seconds that a client waits beside the server's own time: TLS and the way."""
 _WATCH_MINIMUM = 300.0
@@ -110,6 +112,7 @@ class ApiRequests:
     def __init__(self, world: World, server: Machine) -> None:
         self._world = world
         self._server = server
+        self._fluctuation = Fluctuation(f"{server.machine_id}/requests")
         self.totals: dict[RequestKey, int] = {}
         self.durations: dict[RequestKey, Histogram] = {}
         """By everything but the code."""
@@ -151,6 +154,8 @@ class ApiRequests:
     def slowdown(self) -> tuple[float, float]:
         """Return by how much reads and writes are slower than on an idle machine with a healthy disk."""
         busy = max(1.0, self._server.survey()[1] / self._server.cores) if self._server.contended else 1.0
+        # In steps, since the shares of a distribution's buckets are cached by its median.
+        busy *= 1 + _VARIATION * round(4 * self._fluctuation.at(self._world.clock.now)) / 4
         return busy, busy * self._server.disk_factor
 
     def update(self, now: float) -> None:

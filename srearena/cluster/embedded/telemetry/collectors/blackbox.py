@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from random import Random
 
+from srearena.cluster.embedded.instruments import Fluctuation
 from srearena.cluster.embedded.machine.networking.reachability import Outcome
 from srearena.cluster.embedded.network.forecast import Forecast
 from srearena.cluster.embedded.objects import Obj, name_of, namespace_of
@@ -35,6 +36,11 @@ _METRICS = {
     "probe_dns_lookup_time_seconds": "How long resolving the name took.",
 }
 
+_WAIT_SECONDS = 0.0003
+"""Seconds that a probe waits for processors, on average, on machines that are not contended. Chosen."""
+
+_Result = tuple[float, float, float]
+"""Success, duration, and that of the DNS lookup."""
 _Port = tuple[str, int]
 """A name and a port."""
 
@@ -51,9 +57,9 @@ class BlackboxCollector:
         self._services: dict[tuple[str, str], list[_Port]] = {}
         """Probed ports, by namespace and name of the Service."""
         self._changed: dict[tuple[str, str], None] = {}
-        self._deterministic: dict[_Port, Forecast] = {}
-        """Forecasts with one possible result, which need no new probe."""
-        self._seconds: dict[_Port, float] = {}
+        self._deterministic: dict[_Port, tuple[Forecast, _Result]] = {}
+        """Forecasts with one possible result, which need no new probe, and the result."""
+        self._waits: dict[_Port, Fluctuation] = {}
         for name, help in _METRICS.items():
             store.describe(name, "gauge", help)
         for service in self._objects.objects("services"):
@@ -70,13 +76,20 @@ class BlackboxCollector:
         for ports in self._services.values():
             for port in ports:
                 forecast = self._scraper.forecast(*port)
-                if self._deterministic.get(port) is not forecast:
+                known = self._deterministic.get(port)
+                if known is not None and known[0] is forecast:
+                    result = known[1]
+                else:
                     result = _probe(forecast, self._random)
-                    self._seconds[port] = result[1]
-                    self._buffer.set(port, result)
                     if _is_deterministic(forecast):
-                        self._deterministic[port] = forecast
-                self._target_registry.record_scrape(_instance(port), now, len(_METRICS), self._seconds[port])
+                        self._deterministic[port] = (forecast, result)
+                success, seconds, lookup = result
+                if success:
+                    # The round trip is that of the links; programs wait for a processor on top of it.
+                    waited = _WAIT_SECONDS * (1 + self._waits[port].at(now)) ** 2
+                    seconds, lookup = seconds + waited, lookup + 0.4 * waited
+                self._buffer.set(port, (success, seconds, lookup))
+                self._target_registry.record_scrape(_instance(port), now, len(_METRICS), seconds)
         self._buffer.write(now)
         self._target_registry.write(now)
 
@@ -92,9 +105,11 @@ class BlackboxCollector:
                 self._buffer.drop(port)
                 self._target_registry.remove(_instance(port))
                 self._deterministic.pop(port, None)
+                self._waits.pop(port, None)
         for port in ports:
             if port not in before:
                 labels = self._labels(service_key, port)
+                self._waits[port] = Fluctuation(_instance(port))
                 self._buffer.put(port, [{"__name__": name, **labels} for name in _METRICS], [0.0] * len(_METRICS))
                 url = f"http://{EXPORTER}/probe?module=tcp_connect&target={_instance(port)}"
                 self._target_registry.add(_instance(port), labels, url)
@@ -127,7 +142,7 @@ def _is_deterministic(forecast: Forecast) -> bool:
     return len(forecast.paths) < 2 and not any(path.lost for path in forecast.paths)
 
 
-def _probe(forecast: Forecast, random: Random) -> tuple[float, float, float]:
+def _probe(forecast: Forecast, random: Random) -> _Result:
     """Return success of one connection, its duration, and that of the DNS lookup."""
     lookup = forecast.lookup
     if not forecast.paths:

@@ -148,7 +148,7 @@ class CadvisorCollector(KubeletJob):
                 continue
             if pod is None:
                 pod = pods[uid] = _Pod(sandbox)
-            changed = pod.find_running()
+            changed = pod.find_running(usage.containers)
             values = pod.values(usage.containers, now)
             if not changed:
                 buffer.set(uid, values)
@@ -164,7 +164,8 @@ class CadvisorCollector(KubeletJob):
             buffer.drop((uid, "fixed"))
 
     def _machine_values(self, machine: Machine, now: float) -> tuple[float, ...]:
-        busy, memory = sum(self._usages.of(machine).busy(now)), machine.memory_working_set()
+        usage = self._usages.of(machine)
+        busy, memory = sum(usage.busy(now)), machine.memory_working_set() - usage.reclaimed
         return (busy, memory, memory, memory, now, machine.booted_at, machine.cores, machine.memory)
 
 
@@ -183,13 +184,13 @@ class _Pod:
         """The state that determines the series."""
         self._ended_cpu = 0.0
 
-    def find_running(self) -> bool:
+    def find_running(self, usages: Mapping[str, ContainerUsage]) -> bool:
         """Find the running containers; return whether the pod has other series than before."""
         shape: list[object] = []
         running: list[Running] = []
         for record in self.sandbox.running():
             container = record.container
-            if container is not None:
+            if container is not None and record.id in usages:
                 running.append((record, container))
                 shape += (container, container.meter.cpu_limit, container.meter.memory_limit)
         if shape == self._shape:
@@ -204,7 +205,7 @@ class _Pod:
         pod_cpu, pod_memory = self._ended_cpu, 0
         for record, container in self.running:
             meter, usage = container.meter, usages[record.id]
-            cpu, memory = meter.cpu_seconds(), meter.working_set
+            cpu, memory = usage.cpu, usage.memory
             pod_cpu += cpu
             pod_memory += memory
             written = usage.written_bytes

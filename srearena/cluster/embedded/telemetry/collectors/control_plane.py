@@ -151,7 +151,7 @@ class ControlPlaneCollector:
         assert record.container is not None
         meter = record.container.meter
         values = self._process[1].values(
-            now, record.started_at, meter.cpu_seconds(), meter.working_set, workers=self.workers()
+            now, record.started_at, meter.cpu_seconds(), meter.resident_bytes(), workers=self.workers()
         )
         self._sections.numbers("process", go_process.ROWS, values)
 

@@ -122,7 +122,7 @@ class KubeProxyCollector(NodeJob):
         proxy.catch_up(now)
         sections, meter = proxy.sections, record.container.meter
         values = proxy.process.values(
-            now, record.started_at, meter.cpu_seconds(), meter.working_set, workers=2 * len(_INFORMERS)
+            now, record.started_at, meter.cpu_seconds(), meter.resident_bytes(), workers=2 * len(_INFORMERS)
         )
         sections.numbers("process", go_process.ROWS, values)
         sections.histogram("kubeproxy_sync_proxy_rules_duration_seconds", _NONE, proxy.syncs)

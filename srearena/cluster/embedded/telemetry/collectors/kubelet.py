@@ -11,7 +11,14 @@ from srearena.cluster.embedded.kubelet.node.node_object import KUBELET_VERSION
 from srearena.cluster.embedded.kubelet.nodes import Nodes
 from srearena.cluster.embedded.kubelet.pods.worker import PodWorker
 from srearena.cluster.embedded.kubelet.probing.probes import Probe
-from srearena.cluster.embedded.kubelet.statistics import DEFAULT_BOUNDS, RUNTIME_BOUNDS, Statistics, plugin_of
+from srearena.cluster.embedded.kubelet.statistics import (
+    DEFAULT_BOUNDS,
+    RUNTIME_BOUNDS,
+    SYNC,
+    TOKEN_MOUNT,
+    Statistics,
+    plugin_of,
+)
 from srearena.cluster.embedded.kubelet.volumes.volumes import needed_volumes
 from srearena.cluster.embedded.machine.files.mounted_volume import MountedVolume
 from srearena.cluster.embedded.machine.machine import Machine
@@ -25,7 +32,7 @@ from srearena.cluster.embedded.telemetry.collectors.machine_usage import Machine
 from srearena.cluster.embedded.telemetry.collectors.node_exporter import BYTES_PER_FILE, BYTES_PER_INODE
 from srearena.cluster.embedded.telemetry.collectors.node_job import KubeletJob
 from srearena.cluster.embedded.telemetry.collectors.scraper import Scraper
-from srearena.cluster.embedded.telemetry.collectors.sections import Sections
+from srearena.cluster.embedded.telemetry.collectors.sections import Sections, histogram_rows
 from srearena.cluster.embedded.telemetry.collectors.series_buffer import SeriesBuffer
 from srearena.cluster.embedded.telemetry.metrics.store import MetricStore
 
@@ -40,6 +47,7 @@ _VOLUME = (
     "kubelet_volume_stats_health_status_abnormal",
 )
 _NONE: Mapping[str, str] = {}
+_OF_SYNCS = {"operation_type": SYNC}
 _LISTINGS = ("list_containers", "list_podsandbox")
 INFORMERS = ("nodes", "pods", "services", "csidrivers.storage.k8s.io", "runtimeclasses.node.k8s.io")
 _MEMORY = 68 * 1024**2
@@ -55,6 +63,22 @@ _CGROUP_UPDATES = 3 / 60.0
 _CERTIFICATE_SECONDS = 365 * 86_400.0
 _INODES_OF_EMPTY = 11
 """Inodes that a new ext4 file system uses itself."""
+
+
+def _relist_rows() -> list[Mapping[str, str]]:
+    rows = [
+        *histogram_rows("kubelet_pleg_relist_duration_seconds", _NONE, DEFAULT_BOUNDS),
+        *histogram_rows("kubelet_pleg_relist_interval_seconds", _NONE, DEFAULT_BOUNDS),
+    ]
+    for operation in _LISTINGS:
+        labels = {"operation_type": operation}
+        rows.append({"__name__": "kubelet_runtime_operations_total", **labels})
+        rows += histogram_rows("kubelet_runtime_operations_duration_seconds", labels, RUNTIME_BOUNDS)
+    updates = {"operation_type": "update"}
+    return [*rows, *histogram_rows("kubelet_cgroup_manager_duration_seconds", updates, DEFAULT_BOUNDS)]
+
+
+_RELIST_ROWS = _relist_rows()
 
 
 class _Relists:
@@ -78,6 +102,14 @@ class _Relists:
         self.intervals.observe_spread(number, RELIST_SECONDS + seconds, 0.01)
         self.listings.observe_spread(number, seconds / 2)
         self.updates.observe_spread(int(elapsed * _CGROUP_UPDATES) - self.updates.count, 0.0012)
+
+    def values(self) -> list[float]:
+        """Return the values of `_RELIST_ROWS`: they move together, at every scrape."""
+        listings = self.listings.values()
+        values = [*self.durations.values(), *self.intervals.values()]
+        for _ in _LISTINGS:
+            values += (self.listings.count, *listings)
+        return [*values, *self.updates.values()]
 
 
 class _Agent:
@@ -186,13 +218,16 @@ class KubeletCollector(KubeletJob):
     def _write_statistics(self, agent: _Agent, kubelet: Kubelet, now: float) -> None:
         sections, statistics, relists = agent.sections, agent.statistics, agent.relists
         relists.catch_up(kubelet, now)
-        sections.histogram("kubelet_pleg_relist_duration_seconds", _NONE, relists.durations)
-        sections.histogram("kubelet_pleg_relist_interval_seconds", _NONE, relists.intervals)
-        _write_operations(sections, dict.fromkeys(_LISTINGS, relists.listings))
-        sections.histogram("kubelet_cgroup_manager_duration_seconds", {"operation_type": "update"}, relists.updates)
+        sections.numbers("relists", _RELIST_ROWS, relists.values())
         self._requests.update(now)
         write_client(sections, self._requests.of(kubelet.client.user.name), self._host)
+        statistics.repeat_syncs(now, len(kubelet.workers))
         if not sections.fresh and agent.version == statistics.version:
+            if SYNC in statistics.pod_workers:
+                durations = statistics.pod_workers[SYNC]
+                sections.histogram("kubelet_pod_worker_duration_seconds", _OF_SYNCS, durations)
+            if TOKEN_MOUNT in statistics.storage_operations:
+                _write_storage(sections, TOKEN_MOUNT, statistics.storage_operations[TOKEN_MOUNT])
             return
         agent.version = statistics.version
         _write_operations(sections, statistics.runtime_operations)
@@ -203,14 +238,8 @@ class KubeletCollector(KubeletJob):
         sections.histogram("kubelet_pod_start_duration_seconds", _NONE, statistics.pod_starts)
         for operation, durations in statistics.cgroups.items():
             sections.histogram("kubelet_cgroup_manager_duration_seconds", {"operation_type": operation}, durations)
-        for (operation, plugin, status), durations in statistics.storage_operations.items():
-            labels = {
-                "migrated": "false",
-                "operation_name": operation,
-                "status": status,
-                "volume_plugin": plugin,
-            }
-            sections.histogram("storage_operation_duration_seconds", labels, durations)
+        for key, durations in statistics.storage_operations.items():
+            _write_storage(sections, key, durations)
         for signal, number in statistics.evictions.items():
             sections.number("kubelet_evictions", {"eviction_signal": signal}, number)
 
@@ -263,6 +292,12 @@ def _write_operations(sections: Sections, operations: Mapping[str, Histogram]) -
         labels = {"operation_type": operation}
         sections.number("kubelet_runtime_operations_total", labels, durations.count)
         sections.histogram("kubelet_runtime_operations_duration_seconds", labels, durations)
+
+
+def _write_storage(sections: Sections, key: tuple[str, str, str], durations: Histogram) -> None:
+    operation, plugin, status = key
+    labels = {"migrated": "false", "operation_name": operation, "status": status, "volume_plugin": plugin}
+    sections.histogram("storage_operation_duration_seconds", labels, durations)
 
 
 def _claims_of(worker: PodWorker) -> list[tuple[str, str]]:

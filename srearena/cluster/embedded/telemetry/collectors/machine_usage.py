@@ -53,6 +53,7 @@ class ContainerUsage:
         "cpu",
         "descriptors",
         "log",
+        "memory",
         "read_bytes",
         "sockets",
     )
@@ -60,6 +61,7 @@ class ContainerUsage:
     def __init__(self, container: Container, read_bytes: float) -> None:
         self.cpu = 0.0
         self.log = 0
+        self.memory = 0
         self.descriptors = self.sockets = 0
         """Open file descriptors, sockets included, and sockets."""
         self.read_bytes = read_bytes
@@ -101,6 +103,7 @@ class MachineUsage:
         "disk",
         "extra_writes",
         "fluctuation",
+        "reclaimed",
     )
 
     def __init__(self, machine: Machine) -> None:
@@ -116,6 +119,8 @@ class MachineUsage:
         self._updated_at = self._machine.booted_at
         self.containers: dict[str, ContainerUsage] = {}
         """By ID: the containers that ran at the last update."""
+        self.reclaimed = 0
+        """Bytes that containers claim, and that are not resident."""
         self._network = [0.0, 0.0, 0.0, 0.0, 0.0]
         self._interfaces: dict[str, tuple[float, ...]] = {}
         self._images_read: set[str] = set()
@@ -132,11 +137,12 @@ class MachineUsage:
             return
         since, self._updated_at, previous = self._updated_at, now, self.containers
         usages: dict[str, ContainerUsage] = {}
-        read = 0.0
+        read, reclaimed = 0.0, 0
         written = SYSTEM_WRITES * (now - since + 0.4 * self.fluctuation.integral(since, now))
         for identifier, record in machine.live.items():
             if record.container is not None:
-                spent, log = record.container.meter.cpu_seconds(), record.log.written
+                meter = record.container.meter
+                spent, log = meter.cpu_seconds(), record.log.written
                 usage = previous.get(identifier)
                 if usage is None:
                     at_start = self._read_at_start(str(record.image.reference), record.image.on_disk)
@@ -147,13 +153,14 @@ class MachineUsage:
                 if spent > usage.cpu:
                     self._user += spent - usage.cpu
                 written += max(0, log - usage.log) + usage.written_to_claims()
-                usage.cpu, usage.log = spent, log
+                usage.cpu, usage.log, usage.memory = spent, log, meter.resident_bytes()
+                reclaimed += meter.working_set - usage.memory
                 descriptors = sockets = 0
                 for process in record.container.pids.processes.values():
                     sockets += process.sockets
                     descriptors += len(process.fds)
                 usage.descriptors, usage.sockets = descriptors + sockets, sockets
-        self.containers = usages
+        self.containers, self.reclaimed = usages, reclaimed
         on_disk, other = machine.disk.written, self.extra_writes()
         written += max(0, on_disk - self._written) + max(0.0, other - self._other_writes)
         self._written, self._other_writes = on_disk, other

@@ -178,7 +178,7 @@ class NodeExporterCollector(NodeJob):
         waited = disk.read_seconds + disk.write_seconds
         idle = max(0.0, machine.cores * (now - machine.booted_at) - user - system - waited)
         memory, runnable = machine.survey()
-        available = max(0, machine.memory - memory)
+        available = max(0, machine.memory - memory + usage.reclaimed)
         traffic = disk.read_bytes + disk.written_bytes
         cached = min(_SYSTEM_CACHE + traffic, 0.75 * available)
         buffers = cached * 0.04

@@ -57,6 +57,8 @@ class SpanMetricsCollector:
     def _add_new_series(self, counts: np.ndarray, exported: np.ndarray, *, failed: bool) -> np.ndarray:
         """Add series for rows that count at least one span and had none before."""
         size = len(self._counters.keys)
+        if not size:
+            return exported
         counted = counts[:size] >= 1
         before = np.zeros(size, dtype=bool)
         before[: len(exported)] = exported
