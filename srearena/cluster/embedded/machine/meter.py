@@ -16,7 +16,7 @@ from srearena.cluster.embedded.instruments import Fluctuation
 
 PERIOD = 0.1
 IDLE = "idle"
-"""The source of what a program uses without doing anything for anybody."""
+"""The source of the load of a program without requests."""
 _IDLE_VARIATION = 0.3
 """Share by which the processor time of an idle program varies: timers and garbage collections. Chosen."""
 _STEADY_SECONDS = 5.0

@@ -208,7 +208,7 @@ def note_change(
     if len(owners) == 1 and not comparison.removed:
         only = owners.get(writer.identity)
         if only is not None and not field_sets.difference(changed, only.fields):
-            # The usual heartbeat: its writer owns what it writes, and nobody else owns anything.
+            # The usual heartbeat: its writer is the only owner, also of what it writes.
             writer.fields = only.fields
             owners[writer.identity] = writer
             return True
