@@ -25,7 +25,7 @@ class Play:
     script: str = ""
     """Runs when the stage `at` opens."""
     at: str = "mitigation"
-    wait: float = 30.0
+    wait: float = 10.0
     """Seconds of the cluster's time between the script and the submission of that stage."""
     afterwards: str = ""
     """Is started in the background with the last submission."""
@@ -35,6 +35,8 @@ class Play:
     """What the harness does before the agent starts."""
     graded: bool = True
     """Whether the mitigation is graded; not where the script aims at something else."""
+    leaves_processes: bool = False
+    """Whether the script leaves processes behind in containers."""
     speed: float = 0.0
     """Of the cluster's clock while the agent works; 0 where the script itself does not wait."""
 

@@ -128,7 +128,7 @@ class RepairInContainer(LateRepair):
             f"{options} -- sh -c {shlex.quote(f'(sleep 40; {command}) >/dev/null 2>&1 &')}"
             for options, command in self._commands(scene)
         ]
-        return Play("\n".join([*delayed, *rest]), wait=0, speed=_SPEED)
+        return Play("\n".join([*delayed, *rest]), wait=0, speed=_SPEED, leaves_processes=True)
 
 
 SCRIPTS = (LateRepair(), RepairFromPod("Pod"), RepairFromPod("CronJob"), RepairWithOwnToken(), RepairInContainer())
