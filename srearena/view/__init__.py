@@ -1,1 +1,1 @@
-"""`srearena view`: a local web application over results, leaderboards and running incidents."""
+"""`srearena view`: a local web application over the results of runs and leaderboards."""
