@@ -125,6 +125,20 @@ def test_version_2_of_openapi_says_nothing_of_kinds_that_keep_unknown_fields(
     assert described == {"type": "object", "x-kubernetes-group-version-kind": [kind]}
 
 
+def test_objects_outlive_a_change_of_the_version_to_store(api: RunningApi, http: httpx.Client) -> None:
+    http.post(HOME, json=_widget("a", size=3)).raise_for_status()
+    definition = http.get(f"{DEFINITIONS}/widgets.example.com").json()
+    first = definition["spec"]["versions"][0]
+    definition["spec"]["versions"] = [{**first, "storage": False}, {**first, "name": "v2"}]
+    http.put(f"{DEFINITIONS}/widgets.example.com", json=definition).raise_for_status()
+    api.advance(2)
+    newer = HOME.replace("/v1/", "/v2/")
+    assert http.get(newer).json()["items"][0]["apiVersion"] == "example.com/v2"
+    change = {"content-type": "application/merge-patch+json"}
+    patched = http.patch(f"{newer}/a", content='{"spec":{"size":4}}', headers=change)
+    assert (patched.status_code, patched.json()["apiVersion"]) == (200, "example.com/v2")
+
+
 def test_its_schema_is_enforced(http: httpx.Client) -> None:
     reply = http.post(HOME, json=_widget("a", size=0))
     assert reply.status_code == 422

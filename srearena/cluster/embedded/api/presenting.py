@@ -117,7 +117,8 @@ def _joined(backend: Backend, row: Resource, stored: list[Obj], metadata: Obj, c
     if computed:
         items = [orjson.dumps(obj) for obj in stored]
     elif not conversion.shows_stored(row):
-        items = [orjson.dumps(conversion.from_storage(row, obj)) for obj in stored]
+        encoded, key = backend.store.encoded, row.storage_key
+        items = [encoded(key, conversion.from_storage(row, obj)) for obj in stored]
     else:
         encoded, key = backend.store.encoded, row.storage_key
         items = [encoded(key, obj) for obj in stored]

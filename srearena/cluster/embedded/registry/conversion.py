@@ -42,9 +42,12 @@ def from_storage(row: Resource, obj: Obj) -> Obj:
     if row.storage_version and row.storage_version != row.api_version:
         conversion = CONVERSIONS.get((row.api_version, row.kind))
         obj = conversion.from_storage(obj) if conversion else {**obj, "apiVersion": row.api_version}
+    elif row.custom and obj.get("apiVersion") != row.api_version:
+        # Written when another version was the one to store.
+        obj = {**obj, "apiVersion": row.api_version}
     return obj if row.complete is None else row.complete(obj)
 
 
 def shows_stored(row: Resource) -> bool:
     """Whether objects are shown exactly as they are kept."""
-    return row.complete is None and (not row.storage_version or row.storage_version == row.api_version)
+    return not row.custom and (not row.storage_version or row.storage_version == row.api_version)
