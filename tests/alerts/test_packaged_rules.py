@@ -246,3 +246,11 @@ def test_it_is_quiet_otherwise(case: Case) -> None:
 
 def test_a_value_nobody_knows_fires_nothing() -> None:
     assert firing([(CALLS, CART | ERROR, steady(math.nan))]) == set()
+
+
+@pytest.mark.parametrize("offset", range(0, 120, 15))
+def test_data_that_is_loaded_within_four_minutes_is_no_use_of_a_database(offset: int) -> None:
+    """At whatever moment relative to the rule's evaluation."""
+    begin = (MINUTES - 10) * 60 + offset
+    load: Course = lambda seconds: 5 * min(max(seconds - begin, 0), 240)  # noqa: E731
+    assert firing([("mongodb_ss_opcounters", POD | {"legacy_op_type": "insert"}, load)]) == set()
