@@ -20,9 +20,10 @@ import numpy as np
 
 from srearena.cluster.embedded.traffic import outcomes, queues
 from srearena.cluster.embedded.traffic.durations import Array
-from srearena.cluster.embedded.traffic.graph import Call, CallKey, Graph, Node, NodeKey, Pause
+from srearena.cluster.embedded.traffic.graph import Call, CallKey, Graph, Link, Node, NodeKey, Pause
 from srearena.cluster.embedded.traffic.outcomes import Outcomes
 from srearena.cluster.embedded.traffic.servers import Instance
+from srearena.cluster.embedded.traffic.spans import Attributes
 
 
 @dataclass(slots=True)
@@ -86,6 +87,8 @@ class FluidModel:
 
     def __init__(self, graph: Graph, saved: SavedState) -> None:
         self.graph = graph
+        self.span_attributes: dict[Node | Link, Attributes] = {}
+        """Of spans without an error, by server and by path: they stay as long as the graph."""
         nodes, calls = graph.nodes, graph.calls
         self.node_count, self.call_count = len(nodes), len(calls)
         # Nodes

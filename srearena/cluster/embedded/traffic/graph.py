@@ -58,7 +58,7 @@ class Node:
         return (self.server.key, self.name, self.route)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Link:
     """One path of a call: to a node, or to a failure."""
 

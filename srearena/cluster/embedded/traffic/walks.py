@@ -27,7 +27,7 @@ from srearena.cluster.embedded.traffic.outcomes import (
 )
 from srearena.cluster.embedded.traffic.servers import Instance
 from srearena.cluster.embedded.traffic.span_names import call_attributes, call_span, node_attributes, node_span
-from srearena.cluster.embedded.traffic.spans import Span, exception
+from srearena.cluster.embedded.traffic.spans import Attributes, Span, exception
 
 MAX_SPANS = 400
 """Spans per trace, at most. Chosen: bounds the cost of a walk through a deep fan-out."""
@@ -139,7 +139,7 @@ class Walker:
                 elapsed,
                 status,  # type: ignore[arg-type]
                 error,
-                node_attributes(node, error),
+                self._node_attributes(node, error),
                 (exception(start + elapsed, "error", error),) if error and node.fails > 0 else (),
             )
         failed_status = node.operation.status if node.operation is not None else 500
@@ -184,6 +184,22 @@ class Walker:
                 "number": self.random.randrange(1000),
             }
             self.lines.append(LogLine(time, server, line, words))
+
+    def _node_attributes(self, node: Node, error: str) -> Attributes:
+        if error:
+            return node_attributes(node, error)
+        known = self.fluid.span_attributes
+        if node not in known:
+            known[node] = node_attributes(node, "")
+        return known[node]
+
+    def _call_attributes(self, call: Call, link: Link, error: str) -> Attributes:
+        if error:
+            return call_attributes(call, link, error)
+        known = self.fluid.span_attributes
+        if link not in known:
+            known[link] = call_attributes(call, link, "")
+        return known[link]
 
     # What a request does
 
@@ -275,7 +291,7 @@ class Walker:
                 result.seconds,
                 "unset" if result.ok else "error",
                 result.error,
-                call_attributes(call, link, result.error),
+                self._call_attributes(call, link, result.error),
             )
         return result
 
