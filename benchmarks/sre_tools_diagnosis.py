@@ -23,6 +23,7 @@ import argparse
 import json
 import re
 import sys
+import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
@@ -163,14 +164,18 @@ def report(place: Path) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sample", type=int, help="how many problems; all by default")
-    parser.add_argument("--keep", type=Path, required=True, help="where recordings are and stay")
+    parser.add_argument("--keep", type=Path, help="where recordings are and stay; by default they are deleted")
     parser.add_argument("--no-recording", action="store_true", help="record nothing")
     parser.add_argument("--before", type=float, default=300.0)
     parser.add_argument("--after", type=float, default=600.0)
     options = parser.parse_args()
-    if not options.no_recording:
-        record(catalogue(options.sample), options.keep, Timeline(before=options.before, after=options.after))
-    print(json.dumps(report(options.keep), indent=1))
+    if options.no_recording and options.keep is None:
+        parser.error("--no-recording needs --keep: the folder with the recordings")
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = options.keep or Path(scratch)
+        if not options.no_recording:
+            record(catalogue(options.sample), folder, Timeline(before=options.before, after=options.after))
+        print(json.dumps(report(folder), indent=1))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,10 @@ from zero.relay import SOCKET_DIRECTORY, Relay
 # Packages that the tool servers import; problems, faults and the judge stay hidden.
 _PACKAGES = (
     "sre_tools",
-    *(f"srearena/{name}" for name in ("__init__.py", "closeable.py", "errors.py", "ground_truth", "snapshots")),
+    *(
+        f"srearena/{name}"
+        for name in ("__init__.py", "closeable.py", "errors.py", "ground_truth", "paths.py", "snapshots")
+    ),
 )
 _HIDDEN = ("srearena/conductor", "srearena/generators", "itbench_evaluations", "itbench_leaderboard")
 
