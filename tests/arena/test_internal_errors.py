@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -39,6 +40,21 @@ def test_a_program_that_fails_by_our_error_is_reported(monkeypatch: pytest.Monke
         cluster.wait(20)
         (first, *_) = cluster.internal_errors()
     assert first.startswith("process 1 (/docker-entrypoint.sh") and first.endswith("ZeroDivisionError: ours")
+
+
+@pytest.mark.expected_errors("the clock has stopped", "ZeroDivisionError")
+def test_an_event_that_fails_while_time_flows_is_reported() -> None:
+    with start_embedded(in_process=True) as cluster:
+        host = cluster._thread.host  # type: ignore[attr-defined]
+
+        async def plant() -> None:
+            host.assembly.world.clock.after(0, lambda: 1 / 0)
+
+        cluster._thread.call(plant())  # type: ignore[attr-defined]
+        deadline = monotonic() + 60
+        while not cluster.internal_errors() and monotonic() < deadline:
+            sleep(0.05)
+        assert cluster.internal_errors() == ["the clock has stopped: ZeroDivisionError: division by zero"]
 
 
 def test_a_cluster_in_a_process_of_its_own_reports_its_errors() -> None:

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
+import logging
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
@@ -31,6 +31,7 @@ from srearena.cluster.embedded.telemetry.server import TelemetryServer
 from srearena.coroutines import close_loop
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 
 _TOKEN_LENGTH = 40
 ADMINISTRATOR = User("kubernetes-admin", ("system:masters", "system:authenticated"))
@@ -60,14 +61,14 @@ class Host:
         await self.server.start()
         await self.telemetry.start()
         self._flow = asyncio.create_task(self.pacer.run())
+        self._flow.add_done_callback(_report_failure)
 
     async def stop(self) -> None:
         await self.server.stop()
         await self.telemetry.stop()
         if self._flow is not None:
             self._flow.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._flow
+            await asyncio.gather(self._flow, return_exceptions=True)
         self.assembly.world.clock.close()
         self.internal_errors.remove()
 
@@ -121,6 +122,13 @@ class Host:
                 return list(self.assembly.nodes.access.operations())
             case _:
                 raise ControlError(f"not a control request: {request.get('operation')!r}")
+
+
+def _report_failure(flow: asyncio.Task[None]) -> None:
+    """Log why time has stopped to flow: an event of the simulator has raised an exception."""
+    error = None if flow.cancelled() else flow.exception()
+    if error is not None:
+        _log.error("the clock has stopped", exc_info=error)
 
 
 def collect_rarely(objects: int) -> None:
