@@ -33,9 +33,9 @@ def chrome() -> Iterator[Chrome]:
     ):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    made = Chrome(options=options, service=Service(driver))
-    yield made
-    made.quit()
+    chrome = Chrome(options=options, service=Service(driver))
+    yield chrome
+    chrome.quit()
 
 
 @pytest.fixture(scope="session")

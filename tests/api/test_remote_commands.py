@@ -62,7 +62,7 @@ def test_a_command_gives_its_output_and_its_status(pods: RunningApi, protocol: s
 
 
 def test_the_first_protocol_has_no_status(pods: RunningApi) -> None:
-    for command, said in ((("true",), b""), (("false",), b"exit code 1")):
+    for command, message in ((("true",), b""), (("false",), b"exit code 1")):
         with socket(pods, _command(*command, stdout=1), "channel.k8s.io") as opened:
             channels = {1: b"", 3: b""}
             while True:
@@ -70,7 +70,7 @@ def test_the_first_protocol_has_no_status(pods: RunningApi) -> None:
                 if opcode == websocket.ABNF.OPCODE_CLOSE:
                     break
                 channels[data[0]] += data[1:]
-            assert channels[1] == b"" and channels[3].endswith(said) and bool(channels[3]) == bool(said)
+            assert channels[1] == b"" and channels[3].endswith(message) and bool(channels[3]) == bool(message)
 
 
 def test_logs_come_over_a_websocket_too(pods: RunningApi) -> None:

@@ -74,9 +74,9 @@ class CallLedger:
         on_links = np.bincount(fluid.link_calls, fluid.flows, minlength=fluid.call_count)
         linked = np.bincount(fluid.link_calls, fluid.weights, minlength=fluid.call_count) > 0
         assert np.allclose(on_links[linked], fluid.sent[linked], rtol=1e-9)
-        made = call_waiting + unsent + fluid.call_rates * seconds
+        offered = call_waiting + unsent + fluid.call_rates * seconds
         out = fluid.call_waiting + fluid.unsent + (fluid.sent + fluid.call_refused) * seconds
-        assert np.allclose(made, out, rtol=1e-9, atol=ROUNDING)
+        assert np.allclose(offered, out, rtol=1e-9, atol=ROUNDING)
         for node in fluid.graph.nodes:
             name = server_span(node)
             if name is not None:

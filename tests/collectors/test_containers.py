@@ -53,10 +53,10 @@ def test_memory_is_what_the_processes_hold(cluster: Observed) -> None:
     cluster.pass_time()
     claimed = meter.working_set
     assert 0.98 * claimed < before <= claimed
-    held = claimed + 100 * 1024**2
-    assert 0.98 * held < cluster.value("container_memory_working_set_bytes", 15, **labels) <= held
+    peak = claimed + 100 * 1024**2
+    assert 0.98 * peak < cluster.value("container_memory_working_set_bytes", 15, **labels) <= peak
     assert 0.98 * claimed < cluster.value("container_memory_rss", **labels) <= claimed
-    assert cluster.value("container_memory_max_usage_bytes", **labels) == held
+    assert cluster.value("container_memory_max_usage_bytes", **labels) == peak
 
 
 def test_a_healthy_system_moves(cluster: Observed) -> None:

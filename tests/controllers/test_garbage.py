@@ -136,10 +136,10 @@ def test_a_claim_in_use_is_not_taken_away(bench: Bench) -> None:
 
 
 def test_a_circle_of_blocking_owners_does_not_wait_for_itself(bench: Bench) -> None:
-    made = [config(bench, name) for name in ("one", "two", "three")]
-    for obj, owner in zip(made, (made[2], made[0], made[1]), strict=True):
+    circle = [config(bench, name) for name in ("one", "two", "three")]
+    for obj, owner in zip(circle, (circle[2], circle[0], circle[1]), strict=True):
         reference = {**owner_reference(owner, controller=False), "blockOwnerDeletion": True}
         bench.change("configmaps", name_of(obj), metadata__ownerReferences=[reference])
     bench.delete("configmaps", "one", propagation="Foreground")
     bench.advance(5)
-    assert [bench.get("configmaps", name_of(obj)) for obj in made] == [None, None, None]
+    assert [bench.get("configmaps", name_of(obj)) for obj in circle] == [None, None, None]
