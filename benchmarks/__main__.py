@@ -34,7 +34,7 @@ BENCHMARKS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "llm_agent": (("--json",), ("--json", "--steps", "10", "--wire", "chat")),
     "sre_tools": (("--json",), ("--json", "--scale", "0.01")),
     "sre_tools_detection": ((), ("--draws", "50")),
-    "sre_tools_diagnosis": (("--sample", "14"), ("--sample", "1")),
+    "sre_tools_diagnosis": (("--per-family", "2"), ("--per-family", "1", "--most", "1")),
     "zero_overhead": ((), ("--runs", "1", "--megabytes", "1")),
     "leaderboard": ((), ()),
     "trivial_agents": (("--sample", "20"), ("--sample", "1")),

@@ -1,7 +1,9 @@
 """Root causes named by the rules agent with the diagnostic tools on recorded incidents, against two baselines.
 
-    python -m benchmarks.sre_tools_diagnosis --keep incidents --sample 14   record so many problems of the catalogue
-    python -m benchmarks.sre_tools_diagnosis --keep incidents --no-recording  ask about the recordings that are there
+    python -m benchmarks.sre_tools_diagnosis --keep incidents --per-family 2   record so many problems of each family
+    python -m benchmarks.sre_tools_diagnosis --keep incidents --no-recording   ask about the recordings that are there
+
+A family is a module of `srearena/conductor/problems/`.
 
 A recording counts where one of the first three suspects is a root cause by its answer key (the changed object, the
 component that it makes misbehave, or an alias of these). The baselines use no model and no training, and get the same
@@ -130,40 +132,66 @@ def record(problems: Iterable[str], place: Path, timeline: Timeline) -> None:
             print(f"{name}: {problem}", file=sys.stderr)
 
 
-def catalogue(sample: int | None) -> list[str]:
-    """All problems with a fault, or so many of them, evenly spread."""
-    names = [name for name in sorted(ProblemRegistry().get_problem_ids()) if not name.startswith("noop_")]
-    step = max(1, len(names) // sample) if sample else 1
-    return names[step // 2 :: step][: sample or len(names)]
+def family(problem: Any) -> str:
+    """The family of a problem: its module."""
+    return type(problem).__module__.rpartition(".")[2]
+
+
+def catalogue(per_family: int | None) -> list[str]:
+    """All problems with a fault, or so many of each family, evenly spread: the first of each, then the second."""
+    registry = ProblemRegistry()
+    families: dict[str, list[str]] = defaultdict(list)
+    for name in sorted(registry.get_problem_ids()):
+        if not name.startswith("noop_"):
+            families[family(registry.get_problem(name))].append(name)
+    chosen: list[tuple[int, str, str]] = []
+    for label, names in families.items():
+        count = min(per_family or len(names), len(names))
+        chosen += [(turn, label, names[(2 * turn + 1) * len(names) // (2 * count)]) for turn in range(count)]
+    return [name for _, _, name in sorted(chosen)]
 
 
 def report(place: Path) -> dict[str, Any]:
-    """The share of recordings with a right suspect among the first three, per method and family."""
+    """The share of recordings with a right suspect among the first three, per method, family and level."""
     registry = ProblemRegistry()
     results = {}
     hits: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
+    firsts: dict[str, list[bool]] = defaultdict(list)
     for directory in sorted(path for path in place.iterdir() if path.is_dir() and path.name != _KEYS):
         key = place / _KEYS / directory.name / "ground_truth.yaml"
         if directory.name.startswith(".") or not key.exists():
             continue
         truth = parse_ground_truth(load_document(key), default_id=directory.name)
         results[directory.name] = found = first_suspects(directory, truth)
-        family = str(registry.get_problem(directory.name).level)
+        problem = registry.get_problem(directory.name)
         for method, facts in found.items():
-            for group in (family, "all"):
+            firsts[method].append(facts["place"] == 1)
+            for group in (f"family {family(problem)}", f"level {problem.level}", "all"):
                 hits[method][group].append(0 < facts["place"] <= TOP)
     shares = {
         method: {
-            group: {"top_3_pct": 100 * sum(found) / len(found), "recordings": len(found)} for group, found in by.items()
+            group: {"top_3_pct": round(100 * sum(found) / len(found)), "recordings": len(found)}
+            for group, found in sorted(by.items())
         }
         for method, by in hits.items()
     }
-    return {"shares": shares, "recordings": results}
+    first_pct = {method: round(100 * sum(found) / len(found)) for method, found in firsts.items()}
+    return {"shares": shares, "first_pct": first_pct, "recordings": results}
+
+
+def table(shares: dict[str, Any]) -> str:
+    """The shares as the table in docs/benchmarks.md."""
+    lines = ["| recordings of | count | rules agent | BARO | epsilon |", "| --- | ---: | ---: | ---: | ---: |"]
+    for group in sorted(shares["rules"]):
+        cells = [f"{shares[method][group]['top_3_pct']} %" for method in ("rules", *BASELINES)]
+        lines.append(f"| {group} | {shares['rules'][group]['recordings']} | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sample", type=int, help="how many problems; all by default")
+    parser.add_argument("--per-family", type=int, help="how many problems of each family; all by default")
+    parser.add_argument("--most", type=int, help="record at most so many")
     parser.add_argument("--keep", type=Path, help="where recordings are and stay; by default they are deleted")
     parser.add_argument("--no-recording", action="store_true", help="record nothing")
     parser.add_argument("--before", type=float, default=300.0)
@@ -174,8 +202,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.keep or Path(scratch)
         if not options.no_recording:
-            record(catalogue(options.sample), folder, Timeline(before=options.before, after=options.after))
-        print(json.dumps(report(folder), indent=1))
+            record(
+                catalogue(options.per_family)[: options.most],
+                folder,
+                Timeline(before=options.before, after=options.after),
+            )
+        found = report(folder)
+        print(json.dumps(found, indent=1))
+        if found["recordings"]:
+            print(table(found["shares"]))
 
 
 if __name__ == "__main__":

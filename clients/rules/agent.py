@@ -11,6 +11,7 @@ from clients.rules import recording
 from clients.rules.direct import Direct
 from clients.rules.findings import Finding, conclude, is_unhealthy
 from clients.rules.observations import QUERIES, World, command, namespace_in, read_alerts
+from clients.rules.suspects import TOOLS
 
 _ROUNDS = 2  # of repairs; chosen: a second round handles what the first one uncovers
 Dialogue = Generator[str, str, None]
@@ -39,7 +40,7 @@ class RulesAgent:
 
     def init_context(self, description: str, instructions: str, actions: Mapping[str, str]) -> None:
         self._namespace = namespace_in(description)
-        self._recorded = all(tool in actions for tool in recording.TOOLS) and "kubectl" not in actions
+        self._recorded = all(tool in actions for tool in TOOLS) and "kubectl" not in actions
 
     async def get_action(self, state: str) -> str:
         if self._dialogue is None:

@@ -9,21 +9,27 @@ its requests, which may be a dependency's fault. The weights are chosen;
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 Row = dict[str, Any]
+Question = tuple[str, dict[str, Any]]
+"""A tool's name and its arguments."""
 Ask = Callable[[str, Mapping[str, Any]], Row]
 """Calls a tool by name with arguments; returns its reply."""
+TOOLS = ("change_impact", "get_trace_error_tree", "event_analysis", "alert_summary")
+"""The tools that are asked."""
 
 _CHANGE, _TRACE, _WARNING, _ALERT, _REQUEST_ALERT = 60.0, 40.0, 25.0, 20.0, 5.0
+_MOST_ALERTS, _MOST_EVENTS = 60, 60  # chosen: the reply stays below what a leaderboard's agent is shown
 _CONTROLLED = frozenset({"Pod", "ReplicaSet", "EndpointSlice", "Endpoints", "Event", "Lease", "Job"})
 """Kinds that controllers write: their changes are effects."""
 _OF_REQUESTS = re.compile(r"Request|Latency|Operations|ErrorRate|Connection", re.IGNORECASE)
 _SAFE = "[bcdfghjklmnpqrstvwxz2456789]"  # the alphabet of names that Kubernetes generates: no vowels, no words
 _POD = re.compile(rf"-{_SAFE}{{6,10}}-{_SAFE}{{5}}$")
 _REPLICA_SET = re.compile(rf"-{_SAFE}{{6,10}}$")
+_ORDINAL = re.compile(r"-\d{1,3}$")
 _MEMBER = re.compile(rf"-(\d{{1,3}}|{_SAFE}{{5}})$")  # pods of StatefulSets; of DaemonSets and Jobs
 
 
@@ -50,24 +56,60 @@ def component(name: str, kind: str = "") -> str:
     return _MEMBER.sub("", plain) if kind == "Pod" and plain == name else plain
 
 
-def rank(ask: Ask) -> list[Suspect]:
-    """The suspects, most suspicious first."""
+@dataclass(slots=True)
+class Verdict:
+    """What the replies amount to."""
+
+    suspects: list[Suspect]
+    """Most suspicious first."""
+    alerts: list[Row]
+    """Alerts about components that began with the incident."""
+
+
+def investigation() -> Generator[Question, Row, Verdict]:
+    """Yield questions to the tools, receive their replies (empty where a tool has none), return the suspects."""
     found: dict[str, Suspect] = {}
 
     def suspect(entity: str) -> Suspect:
-        kind, _, name = entity.rpartition("/")
-        key = component(name, kind.rpartition("/")[2])
-        return found.setdefault(key, Suspect(entity if key == name else key))
+        path, _, name = entity.rpartition("/")
+        namespace, _, kind = path.rpartition("/")
+        key = component(name, kind)
+        if path and key != name:
+            entity = "/".join(filter(None, (namespace, "StatefulSet" if _ORDINAL.search(name) else "Deployment", key)))
+        known = found.setdefault(key, Suspect(entity if path else key))
+        if path and "/" not in known.entity:
+            known.entity = entity
+        return known
 
-    for row in ask("change_impact", {"limit": 20})["data"]:
+    for row in _rows((yield "change_impact", {"limit": 20})):
         if _kind(row["entity"]) not in _CONTROLLED:
-            suspect(row["entity"]).add(_CHANGE * float(row["score"]) / 100, str(row["change"])[:200])
-    _traces(ask("get_trace_error_tree", {"limit": 1})["summary"], suspect)
-    begin = ask("alert_summary", {"limit": 1})["summary"].get("recording_began")
-    warnings = {"filters": {"event_kind": "Warning"}, "limit": 200, **({"start_time": begin} if begin else {})}
-    _warnings(ask("event_analysis", warnings)["data"], suspect)
-    _alerts(ask("alert_summary", {"limit": 100})["data"], suspect)
-    return sorted(found.values(), key=lambda entry: (-entry.score, entry.entity))
+            suspect(row["entity"]).add(_CHANGE * float(row.get("score") or 0) / 100, str(row.get("change"))[:200])
+    _traces((yield "get_trace_error_tree", {"limit": 1}).get("summary") or {}, suspect)
+    reply = yield "alert_summary", {"limit": _MOST_ALERTS}
+    alerts = [row for row in _rows(reply) if row.get("began_during_recording") and row.get("entity") != "cluster-wide"]
+    begin = (reply.get("summary") or {}).get("recording_began")
+    since = {"start_time": begin} if begin else {}
+    _warnings(
+        _rows((yield "event_analysis", {"filters": {"event_kind": "Warning"}, "limit": _MOST_EVENTS, **since})), suspect
+    )
+    _alerts(alerts, suspect)
+    return Verdict(sorted(found.values(), key=lambda entry: (-entry.score, entry.entity)), alerts)
+
+
+def rank(ask: Ask) -> list[Suspect]:
+    """The suspects, most suspicious first."""
+    questions = investigation()
+    try:
+        question = next(questions)
+        while True:
+            question = questions.send(ask(*question))
+    except StopIteration as end:
+        verdict: Verdict = end.value
+        return verdict.suspects
+
+
+def _rows(reply: Row) -> list[Row]:
+    return [row for row in reply.get("data") or () if isinstance(row, dict)]
 
 
 def _kind(entity: str) -> str:
@@ -99,8 +141,7 @@ def _warnings(rows: Iterable[Row], suspect: Callable[[str], Suspect]) -> None:
 
 def _alerts(rows: Iterable[Row], suspect: Callable[[str], Suspect]) -> None:
     named: set[tuple[str, str]] = set()
-    fresh = [row for row in rows if row.get("began_during_recording") and row.get("entity") != "cluster-wide"]
-    for row in sorted(fresh, key=lambda row: str(row.get("active_since"))):
+    for row in sorted(rows, key=lambda row: str(row.get("active_since"))):
         about_requests = bool(_OF_REQUESTS.search(str(row["alertname"])))
         key = (component(str(row["entity"])), "requests" if about_requests else "itself")
         if key in named:

@@ -10,55 +10,66 @@ from typing import Any
 import pytest
 
 from clients.rules import RulesAgent
-from clients.rules.recording import TOOLS, diagnose
+from clients.rules.suspects import TOOLS
 from itbench_evaluations import grade_diagnosis, load_truths
 from itbench_leaderboard.cli import main
+from srearena.conductor.actions.parsing import parse
 from srearena.snapshots.examples import unpack
 
 ALERT = {"alertname": "HighErrorRate", "entity": "frontend", "namespace": "shop", "began_during_recording": True}
-CHANGE = {"entity": "shop/ConfigMap/flags", "change": "cartFailure: off → on"}
-FAILING = {"service": "cart", "own_errors": 7}
+EARLIER = {**ALERT, "alertname": "Old", "began_during_recording": False}
+CHANGE = {"entity": "shop/ConfigMap/flags", "change": "cartFailure: off → on", "score": 80.0}
+FAILING = {"pivot_time": "x", "root_cause_suspect": {"service": "cart", "reason": "its own calls fail"}}
 WARNING = {"object_kind": "Pod", "object_name": "cart-6d5f7c9b8-x2v4z", "namespace": "shop", "message": "Back-off"}
+REPLIES: dict[str, dict[str, Any]] = {
+    "change_impact": {"data": [{"entity": "shop/Pod/cart-6d5f7c9b8-x2v4z", "score": 90.0}, CHANGE]},
+    "get_trace_error_tree": {"summary": FAILING},
+    "event_analysis": {"data": [WARNING]},
+    "alert_summary": {"data": [ALERT, EARLIER], "summary": {"recording_began": "2026-01-05T10:00:00Z"}},
+}
 
 
-def blamed(**replies: list[dict[str, Any]]) -> list[str]:
-    return [entity["name"] for entity in diagnose(replies)["entities"] if entity["contributing_factor"]]
+def answered(*tools: str) -> tuple[list[str], dict[str, Any]]:
+    """The agent's calls and its diagnosis where these tools reply and the others fail."""
+    agent = RulesAgent()
+    agent.init_context("An incident was recorded", "Answer", dict.fromkeys((*TOOLS, "submit"), ""))
+    calls, state = [], "begin"
+    while True:
+        call = parse(asyncio.run(agent.get_action(state)), [*TOOLS, "submit"])
+        if call.name == "submit":
+            return calls, json.loads(call.arguments[0])
+        calls.append(call.name)
+        state = json.dumps(REPLIES[call.name]) if call.name in tools else "Error: no such table"
 
 
-def test_candidates_have_an_order() -> None:
-    known = {
-        "change_impact": [{"entity": "shop/Pod/cart-6d5f7c9b8-x2v4z"}, CHANGE],
-        "get_trace_error_tree": [FAILING],
-        "event_analysis": [WARNING],
-        "alert_summary": [ALERT],
-    }
-    expected = ["shop/ConfigMap/flags", "shop/Deployment/cart", "shop/Deployment/cart", "shop/Service/frontend"]
-    for number, name in enumerate(expected):
-        rest = {tool: rows for tool, rows in known.items() if tool in list(known)[number:]}
-        assert blamed(**rest) == [name]
-    assert diagnose({}) == {"entities": [], "propagations": [], "alerts_explained": []}
-
-
-def test_alerts_tell_what_was_affected() -> None:
-    answer = diagnose({"change_impact": [CHANGE], "alert_summary": [ALERT, {**ALERT, "began_during_recording": False}]})
+def test_it_blames_the_first_suspect_and_alerts_tell_what_was_affected() -> None:
+    calls, answer = answered(*TOOLS)
+    assert sorted(calls) == sorted(TOOLS), "each tool is asked once"
+    # A warning and failing spans of cart outweigh a change that scores 80 of 100.
+    assert [(each["name"], each["contributing_factor"]) for each in answer["entities"]] == [
+        ("shop/Deployment/cart", True),
+        ("shop/Service/frontend", False),
+    ]
     assert [(step["source"], step["target"]) for step in answer["propagations"]] == [
-        ("shop/ConfigMap/flags", "shop/Service/frontend")
+        ("shop/Deployment/cart", "shop/Service/frontend")
     ]
     assert [each["alert"] for each in answer["alerts_explained"]] == ["HighErrorRate"]
 
 
-async def _actions(agent: RulesAgent, states: list[str]) -> list[str]:
-    return [await agent.get_action(state) for state in states]
+@pytest.mark.parametrize(
+    ("tools", "blamed"),
+    [
+        (["change_impact", "event_analysis"], "shop/ConfigMap/flags"),
+        (["event_analysis"], "shop/Deployment/cart"),
+        (["alert_summary"], "shop/Deployment/frontend"),
+    ],
+)
+def test_it_answers_by_what_the_tools_have(tools: list[str], blamed: str) -> None:
+    assert [each["name"] for each in answered(*tools)[1]["entities"]] == [blamed]
 
 
-def test_it_speaks_to_the_tools_of_a_recording() -> None:
-
-    agent = RulesAgent()
-    agent.init_context("An incident was recorded", "Answer", dict.fromkeys((*TOOLS, "submit"), ""))
-    replies = ["begin", "Error: no", "not JSON", '{"data": null}', json.dumps({"data": [ALERT]})]
-    actions = asyncio.run(_actions(agent, replies))
-    assert [action.split("(")[0].split()[-1] for action in actions] == [*TOOLS, "submit"]
-    assert "shop/Service/frontend" in actions[-1]
+def test_it_blames_nothing_without_replies() -> None:
+    assert answered()[1] == {"entities": [], "propagations": [], "alerts_explained": []}
 
 
 def test_it_finds_the_cause_of_a_recorded_incident(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
