@@ -65,3 +65,7 @@ def test_what_only_the_harness_leaves_is_reported() -> None:
     assert traces_of_the_harness(episode.problem, View(metrics={"trigger_state"}), View()) == [
         "the metric trigger_state exists only beside the fault"
     ]
+    lines = {("kube-system", "kube-scheduler"): {"E# experiment started": "E0101 experiment started"}}
+    assert traces_of_the_harness(episode.problem, View(log_lines=lines), View()) == [
+        "kube-scheduler in kube-system logs only beside the fault: E0101 experiment started"
+    ]

@@ -7,6 +7,7 @@ controllers, kubelets and programs make of it, is a trace of the harness, and te
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.grading.baseline import intent_of
 from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.registry import ProblemRegistry
-from srearena.conductor.validity.readable import readable_objects
+from srearena.conductor.validity.readable import readable_logs, readable_objects
 from srearena.generators.fault.authors import managers
 from srearena.service.kubernetes import Kubernetes, Obj
 
@@ -47,6 +48,8 @@ _CONSEQUENCES = (
     "workqueue_",
 )
 """Beginnings of metrics that exist only while there is something to count, such as a waiting container."""
+_NUMBER = re.compile(r"[0-9a-f]*\d[0-9a-f]*")
+"""Times, durations, addresses, and the random parts of names."""
 Key = tuple[str, str, str]
 """Kind, namespace, name."""
 
@@ -60,6 +63,8 @@ class View:
     log_sources: set[tuple[str, str]] = field(default_factory=set)
     """Namespace and workload of every container with a log."""
     metrics: set[str] = field(default_factory=set)
+    log_lines: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
+    """By namespace and container: one line of each template, by the line without numbers."""
 
 
 @contextmanager
@@ -82,6 +87,9 @@ def view_of(episode: Episode) -> View:
     with Kubernetes(episode.kubeconfig) as api:
         for resource, obj in readable_objects(api):
             _add(view, resource.kind, obj)
+        for log in readable_logs(api):
+            lines = view.log_lines.setdefault((log.namespace, log.container), {})
+            lines.update((_NUMBER.sub("#", line), line) for line in log.text.splitlines())
     with closing(Telemetry(episode.cluster)) as telemetry:
         view.metrics = set(telemetry.values('count by (__name__) ({__name__=~".+"})', "__name__"))
     return view
@@ -120,4 +128,20 @@ def traces_of_the_harness(problem: Problem, faulty: View, healthy: View) -> list
         if not any(workload.startswith(name) for name in caused)
     ]
     added = {name for name in faulty.metrics - healthy.metrics if not name.startswith(_CONSEQUENCES)}
-    return traces + [f"the metric {name} exists only beside the fault" for name in sorted(added)]
+    traces += [f"the metric {name} exists only beside the fault" for name in sorted(added)]
+    return traces + list(_foreign_lines(problem, faulty, healthy))
+
+
+def _foreign_lines(problem: Problem, faulty: View, healthy: View) -> Iterator[str]:
+    """Lines that the cluster's components write only beside the fault, and not about the application.
+
+    The application's own programs say much that is new: they have the symptoms. `leaks` searches their lines for words.
+    """
+    about = {*problem.changed_objects, *(root.name for root in problem.roots), *problem.app.namespaces}
+    for (namespace, container), lines in sorted(faulty.log_lines.items()):
+        if namespace in problem.app.namespaces:
+            continue
+        known = healthy.log_lines.get((namespace, container), {})
+        for template in sorted(lines.keys() - known.keys()):
+            if not any(name in lines[template] for name in about):
+                yield f"{container} in {namespace} logs only beside the fault: {lines[template]}"

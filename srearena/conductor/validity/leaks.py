@@ -12,8 +12,7 @@ import re
 from collections.abc import Iterator
 
 from srearena.conductor.episode.episode import Episode
-from srearena.conductor.validity.readable import readable_objects
-from srearena.service.errors import ServiceError
+from srearena.conductor.validity.readable import readable_logs, readable_objects
 from srearena.service.kubernetes import Kubernetes
 
 _REVEALING = re.compile(
@@ -21,7 +20,6 @@ _REVEALING = re.compile(
     r"|oracle|benchmark\w*|ground[-_ ]?truth|misconfig\w*|broken|mitigat\w*)(?![A-Za-z])",
     re.IGNORECASE,
 )
-_LONGEST_LOG = 500
 _CONTEXT = 60
 """Characters shown around a match."""
 
@@ -48,14 +46,5 @@ def _readable_texts(episode: Episode) -> Iterator[tuple[str, str]]:
     with Kubernetes(episode.kubeconfig) as api:
         for resource, obj in readable_objects(api):
             yield f"{resource.plural}/{obj.get('metadata', {}).get('name')}", json.dumps(obj)
-        for namespace in episode.problem.app.namespaces:
-            for pod in api.list("pods", namespace):
-                name = pod["metadata"]["name"]
-                for container in pod["spec"]["containers"]:
-                    try:
-                        yield (
-                            f"logs of {name}",
-                            api.logs(name, namespace, container=container["name"], tail=_LONGEST_LOG),
-                        )
-                    except ServiceError:
-                        continue
+        for log in readable_logs(api):
+            yield f"logs of {log.pod}", log.text
