@@ -18,8 +18,8 @@ from srearena.conductor.validity.verification import can_verify, verify
 from tests.arena.episodes import SHOP
 from tests.selection import all_problems, rotating_member, rotating_slice, rotation_seed
 
-PARTS = 6
-"""Days after which every family has had its turn: so many proofs fit in three minutes on two cores."""
+PARTS = 12
+"""Days after which every family has had its turn: so many proofs fit in two minutes on two cores."""
 
 pytestmark = [
     pytest.mark.kubectl,
@@ -33,7 +33,7 @@ def everything() -> list[str]:
 
 
 def chosen() -> list[str]:
-    """One member of every sixth family, and more where a level or an application would be left out."""
+    """One member of every twelfth family, and more where a level or an application would be left out."""
     if all_problems():
         return everything()
     registry, seed = ProblemRegistry(), rotation_seed()

@@ -19,8 +19,9 @@ from urllib.error import URLError
 
 import yaml
 
+from srearena.service.kubernetes import Kubernetes
 from tests.parity.normal import normal_events, normal_text
-from tests.parity.passing import LONGEST, Passing
+from tests.parity.passing import LONGEST, TYPING, Passing
 from tests.parity.scenarios import Scenario, Step
 from tests.real_cluster.addons import HELM
 
@@ -61,15 +62,19 @@ class Terminal:
 
     def play(self, scenario: Scenario) -> list[View]:
         """Go through a scenario in a namespace of its own; the views."""
+        with Kubernetes(self.kubeconfig) as api:
+            return self._play(scenario, api)
+
+    def _play(self, scenario: Scenario, api: Kubernetes) -> list[View]:
         namespace = scenario.name
-        self._kubectl(f"create namespace {namespace}", "default")
-        self._await(Step("until", "get serviceaccount default -o name", pattern="default"), namespace)
-        self._await(Step("until", "get configmap kube-root-ca.crt -o name", pattern="kube-root"), namespace)
+        api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+        while not (api.list("serviceaccounts", namespace) and api.list("configmaps", namespace)):
+            self.passing.pause(1)
         views = []
         try:
             for step in scenario.steps:
                 if step.kind == "until":
-                    self._await(step, namespace)
+                    self._await(step, namespace, api)
                 elif step.kind == "settle":
                     self.passing.pause(float(step.command))
                 elif step.kind == "quiet":
@@ -79,7 +84,7 @@ class Terminal:
                 else:
                     views.append(self._view(step, namespace))
         finally:
-            self._kubectl(f"delete namespace {namespace} --wait=false", "default")
+            api.delete("namespaces", namespace)
         return views
 
     def _view(self, step: Step, namespace: str) -> View:
@@ -121,9 +126,15 @@ class Terminal:
             process.wait()
         return View(step.title, 0, shown)
 
-    def _await(self, step: Step, namespace: str) -> None:
-        said = ""
+    def _await(self, step: Step, namespace: str, api: Kubernetes) -> None:
+        """Wait for what a command says; it is run again only when one of the objects it is about has changed."""
+        said, last = "", None
         for _ in range(POLLS):
+            state = _versions(step.command, namespace, api)
+            if state is not None and state == last:
+                self.passing.pause(1 + TYPING)
+                continue
+            last = state
             done = self._kubectl(step.command, namespace)
             said = done.stdout + done.stderr
             # A jsonpath that does not apply yet makes kubectl print the whole object as an error, and an Endpoints
@@ -160,6 +171,15 @@ class Terminal:
             "PATH": os.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin"),
             "KUBE_EDITOR": EDITOR,
         }
+
+
+def _versions(command: str, namespace: str, api: Kubernetes) -> list[str] | None:
+    """The versions of all objects that `get` may show; None where they do not decide what the command says."""
+    words = command.split()
+    if words[0] != "get" or {"-n", "-A"} & set(words):
+        return None
+    scope = namespace if api.resource(words[1]).namespaced else None
+    return [obj["metadata"]["resourceVersion"] for obj in api.list(words[1], scope)]
 
 
 def find_helm() -> Path | None:
