@@ -54,7 +54,7 @@ def start_embedded(
     behind: float = 0.0,
     secret: str | None = None,
     models: Sequence[Path | str] = (),
-    prometheus: int = 2,
+    prometheus: int = 3,
     name: str = "embedded",
     directory: Path | None = None,
     in_process: bool = False,

@@ -39,6 +39,17 @@ def test_nobody_else_gets_in(cluster: InProcessCluster, name: str, value: str) -
     assert "token" in answer.text
 
 
+def test_queries_have_the_semantics_of_prometheus_3_unless_asked_otherwise(cluster: InProcessCluster) -> None:
+    endpoints = cluster.telemetry
+    auth = ("x", endpoints.token)
+    answer = httpx.get(
+        f"{endpoints.prometheus}/api/v1/query", params={"query": "rate(node_memory_MemFree_bytes[5m])"}, auth=auth
+    ).json()
+    assert "metric might not be a counter" in answer["infos"][0]
+    far = httpx.get(f"{endpoints.prometheus}/api/v1/query", params={"query": "up @ 1e20"}, auth=auth)
+    assert far.status_code == 400 and "timestamp out of bounds for @ modifier" in far.text
+
+
 def test_questions_may_come_as_forms(cluster: InProcessCluster) -> None:
     endpoints = cluster.telemetry
     auth = ("x", endpoints.token)

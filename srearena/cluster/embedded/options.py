@@ -29,9 +29,8 @@ class ClusterOptions:
     worker_cpu: str = "8"
     worker_memory: str = "16Gi"
     pods_per_node: int = 110
-    prometheus: int = 2
-    """The major version of Prometheus that queries and rules are evaluated as: 2 or 3. The default becomes 3 when
-    problems have been verified with it."""
+    prometheus: int = 3
+    """The major version of Prometheus that queries and rules are evaluated as: 2 or 3."""
 
     def problems(self) -> list[str]:
         """Human-readable errors in these options."""
