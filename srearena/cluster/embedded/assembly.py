@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from srearena.application_model import load_model
 from srearena.cluster.embedded import controllers
-from srearena.cluster.embedded.api.authorization import Attributes, Authorizer
+from srearena.cluster.embedded.api.authorization import Attributes, Authorizer, Decision
 from srearena.cluster.embedded.bootstrap import objects
 from srearena.cluster.embedded.controllers.controller import Controller
 from srearena.cluster.embedded.controllers.horizontal_autoscaler import HorizontalAutoscaler
@@ -31,6 +32,9 @@ from srearena.cluster.embedded.traffic.engine import Traffic
 from srearena.cluster.embedded.traffic.programs import register_model
 from srearena.cluster.embedded.webhook_calls import WebhookCalls
 from srearena.cluster.embedded.world import World
+
+if TYPE_CHECKING:
+    from srearena.cluster.embedded.cel.kubernetes import Check
 
 CONTROL_PLANE = "control-plane"
 _SYSTEM_AFTER = 1.0
@@ -63,6 +67,7 @@ def assemble(options: ClusterOptions, root_certificate: str = "") -> Assembly:
     objects.create_controller_accounts(world)
     running = controllers.start_all(world)
     authorizer = Authorizer(world.store)
+    webhooks.conditions.authorize = lambda user, check: _answer(authorizer.decide(user, _asked(check)))
     network = Network(world)
     network.permits = lambda user, verb, group, resource: (
         authorizer.decide(user, Attributes(verb, group, resource)).allowed
@@ -93,6 +98,17 @@ def assemble(options: ClusterOptions, root_certificate: str = "") -> Assembly:
     objects.create_system(world)
     world.clock.run_until(handed_over_at)
     return Assembly(world, network, nodes, scheduler, running, telemetry, traffic)
+
+
+def _asked(check: Check) -> Attributes:
+    """What an expression of an admission policy asks the authorizer."""
+    if check.path:
+        return Attributes(check.verb, path=check.path)
+    return Attributes(check.verb, check.group, check.resource, check.subresource, check.name, check.namespace)
+
+
+def _answer(decision: Decision) -> tuple[bool, str]:
+    return decision.allowed, decision.reason
 
 
 def _machines(options: ClusterOptions) -> list[NodeSpec]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from srearena.cluster.embedded.cel.errors import EvaluationError, Issue
@@ -37,6 +37,11 @@ TYPE_NAMES: Final = {
     **{name: name for name in ("bool", "int", "uint", "double", "string", "bytes", "list", "map", "type", "null_type")},
     "google.protobuf.Timestamp": "google.protobuf.Timestamp",
     "google.protobuf.Duration": "google.protobuf.Duration",
+}
+_LITERALS: Final[dict[str, Callable[[str], object]]] = {
+    "timestamp": timestamp,
+    "duration": duration,
+    "matches": pattern,
 }
 _PREDICATES: Final = frozenset({"all", "exists", "exists_one", "existsOne", "filter"})
 
@@ -109,8 +114,10 @@ class Checker:
         return self._undeclared(node.at, node.name)
 
     def _select(self, node: Select) -> Type:
-        name = qualified(node)
-        if name in TYPE_NAMES and not node.test:
+        name = "" if node.test else qualified(node)
+        if "." in name and name in self._variables:
+            return self._variables[name]
+        if name in TYPE_NAMES:
             return Type("type", (Type(name),))
         found = self._field(node, self.type_of(node.operand))
         if node.test:
@@ -151,13 +158,13 @@ class Checker:
 
     def _check_literals(self, node: Call, name: str) -> None:
         """Times, durations and regular expressions that are literals must be valid."""
-        if name not in ("timestamp", "duration", "matches") or not node.arguments:
+        if name not in _LITERALS or not node.arguments:
             return
         last = node.arguments[-1]
         if not isinstance(last, Literal) or not isinstance(last.value, str):
             return
         try:
-            {"timestamp": timestamp, "duration": duration, "matches": pattern}[name](last.value)
+            _LITERALS[name](last.value)
         except (EvaluationError, PatternError):
             self._issue(last.at, f"invalid {name} argument")
 
@@ -173,7 +180,9 @@ class Checker:
     def _unwrapped(self, node: Node, kind: Type) -> Type:
         if kind.name == "optional_type":
             return kind.parameters[0]
-        return DYN if kind in (DYN, ERROR) else self._issue(node.at, f"expected type 'optional_type' but found '{kind}'")
+        return (
+            DYN if kind in (DYN, ERROR) else self._issue(node.at, f"expected type 'optional_type' but found '{kind}'")
+        )
 
     def _joined(self, node: Node, known: Type | None, found: Type) -> Type:
         if known is None or known in (DYN, ERROR):
@@ -244,5 +253,3 @@ def _results(signatures: list[Signature], arguments: list[Type]) -> list[Type]:
         ):
             found.append(substitute(signature.result, bound))
     return found
-
-

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cmp_to_key
+from itertools import pairwise
 from typing import Any
 
 from srearena.cluster.embedded.cel.errors import EvaluationError
@@ -17,7 +18,7 @@ _MOST_NUMBERS = 1_000_000
 
 @overload(*(f"list({kind}).isSorted() bool" for kind in _ORDERED), cost=traversal)
 def _is_sorted(items: list[Any]) -> bool:
-    return all(compare(one, other) <= 0 for one, other in zip(items, items[1:], strict=False))
+    return all(compare(one, other) <= 0 for one, other in pairwise(items))
 
 
 @overload(*(f"list({kind}).sum() {kind}" for kind in _SUMMED), cost=traversal)
@@ -85,8 +86,12 @@ def _sort(items: list[Any]) -> list[Any]:
 
 def sorted_by(items: list[Any], keys: list[Any]) -> list[Any]:
     """The items of `sortBy`, in the order of their keys."""
-    order = sorted(range(len(items)), key=cmp_to_key(lambda one, other: compare(keys[one], keys[other])))
-    return [items[index] for index in order]
+    pairs: list[tuple[Any, Any]] = list(zip(keys, items, strict=True))
+
+    def order(one: tuple[Any, Any], other: tuple[Any, Any]) -> int:
+        return compare(one[0], other[0])
+
+    return [item for _, item in sorted(pairs, key=cmp_to_key(order))]
 
 
 @overload("list(A).distinct() list(A)", cost=traversal)
@@ -117,7 +122,7 @@ def _set_contains(items: list[Any], others: list[Any]) -> bool:
 
 @overload("sets:equivalent(list(A), list(A)) bool", cost=lambda one, other: 1 + len(one) * len(other))
 def _set_equivalent(items: list[Any], others: list[Any]) -> bool:
-    return _set_contains(items, others) and _set_contains(others, items)
+    return bool(_set_contains(items, others) and _set_contains(others, items))
 
 
 @overload("sets:intersects(list(A), list(A)) bool", cost=lambda one, other: 1 + len(one) * len(other))

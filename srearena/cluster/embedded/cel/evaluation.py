@@ -94,15 +94,17 @@ class Lazy:
                 self._outcome = (self._compute(), None)
             except EvaluationError as problem:
                 self._outcome = (None, problem)
-        value, problem = self._outcome
-        if problem is not None:
-            raise problem
+        value, failure = self._outcome
+        if failure is not None:
+            raise failure
         return value
 
 
 def _select(node: Select, declared: frozenset[str]) -> Step:
-    name = qualified(node)
-    if name in TYPE_NAMES and not node.test:
+    name = "" if node.test else qualified(node)
+    if name in declared:
+        return _name(Name(name, node.at), declared)
+    if name in TYPE_NAMES:
         return lambda frame: TypeValue(name)
     operand, field = step(node.operand, declared), node.field
 
@@ -140,9 +142,8 @@ def _optional_field(owner: Any, field: str) -> Optional:
 
 
 def _call(node: Call, declared: frozenset[str]) -> Step:
-    special = {"_&&_": _and, "_||_": _or, "_?_:_": _choice}.get(node.function)
-    if special is not None:
-        return special(*(step(argument, declared) for argument in node.arguments))
+    if node.function in _LOGICAL and node.target is None:
+        return _LOGICAL[node.function](*(step(argument, declared) for argument in node.arguments))
     name = namespaced(node)
     nodes = node.arguments if name or node.target is None else (node.target, *node.arguments)
     candidates = tuple(overloads(name or node.function, method=not name and node.target is not None))
@@ -193,6 +194,9 @@ def _or(left: Step, right: Step) -> Step:
 
 def _choice(condition: Step, chosen: Step, other: Step) -> Step:
     return lambda frame: chosen(frame) if _truth(condition(frame)) else other(frame)
+
+
+_LOGICAL: Final[dict[str, Callable[..., Step]]] = {"_&&_": _and, "_||_": _or, "_?_:_": _choice}
 
 
 def _list(node: ListOf, declared: frozenset[str]) -> Step:

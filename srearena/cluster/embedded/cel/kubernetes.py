@@ -132,7 +132,7 @@ _register_parts()
 
 @overload("quantity.compareTo(quantity) int", "semver.compareTo(semver) int")
 def _compare_to(one: Any, other: Any) -> int:
-    return (one > other) - (one < other)
+    return int(one > other) - int(one < other)
 
 
 @overload("quantity.isLessThan(quantity) bool", "semver.isLessThan(semver) bool")
@@ -161,6 +161,29 @@ FORMATS: Final[dict[str, Callable[[str], list[str]]]] = {}
 @overload("format:named(string) optional_type(format)")
 def _named(name: str) -> Optional:
     return Optional(True, Format(name, FORMATS[name])) if name in FORMATS else Optional()
+
+
+def _register_formats() -> None:
+    for name in _FORMAT_NAMES:
+        overload(f"format:{name}() format")(lambda name=name: Format(name, FORMATS[name]))
+
+
+_FORMAT_NAMES: Final = (
+    "dns1123Label",
+    "dns1123Subdomain",
+    "dns1035Label",
+    "qualifiedName",
+    "dns1123LabelPrefix",
+    "dns1123SubdomainPrefix",
+    "dns1035LabelPrefix",
+    "labelValue",
+    "uri",
+    "uuid",
+    "byte",
+    "date",
+    "datetime",
+)
+_register_formats()
 
 
 @overload("format.validate(string) optional_type(list(string))", cost=traversal)

@@ -59,8 +59,10 @@ def _text(token: str) -> str | bytes:
     found, position = bytearray(), 0
     for escape in _ESCAPE.finditer(body):
         found += body[position : escape.start()].encode()
-        number = escape["x"] and int(escape["x"], 16) or escape["o"] and int(escape["o"], 8)
-        found += bytes([number]) if number is not None and not escape["c"] else _character(escape).encode()
+        if escape["x"] or escape["o"]:
+            found.append(int(escape["x"], 16) if escape["x"] else int(escape["o"], 8))
+        else:
+            found += _character(escape).encode()
         position = escape.end()
     return bytes(found + body[position:].encode())
 

@@ -144,13 +144,13 @@ def _is_cidr(text: str) -> bool:
 @overload("cidr.containsIP(ip) bool", "cidr.containsIP(string) bool")
 def _contains_ip(cidr: CIDR, ip: Any) -> bool:
     address = (_ip(ip) if isinstance(ip, str) else ip).address
-    return address.version == cidr.address.version and address in cidr.network
+    return bool(address.version == cidr.address.version) and bool(address in cidr.network)
 
 
 @overload("cidr.containsCIDR(cidr) bool", "cidr.containsCIDR(string) bool")
 def _contains_cidr(cidr: CIDR, other: Any) -> bool:
     inner = _to_cidr(other) if isinstance(other, str) else other
-    return _contains_ip(cidr, IP(inner.address)) and inner.prefix >= cidr.prefix
+    return bool(_contains_ip(cidr, IP(inner.address)) and inner.prefix >= cidr.prefix)
 
 
 @overload("cidr.ip() ip")
@@ -186,7 +186,9 @@ def _parsed(text: str) -> URL | None:
 def _url(text: str) -> URL:
     found = _parsed(text)
     if found is None:
-        raise EvaluationError(f"URL parse error during conversion from string: parse {quoted(text)}: invalid URI for request")
+        raise EvaluationError(
+            f"URL parse error during conversion from string: parse {quoted(text)}: invalid URI for request"
+        )
     return found
 
 

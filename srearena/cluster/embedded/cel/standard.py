@@ -85,13 +85,16 @@ def _in(value: Any, items: Any) -> bool:
 
 def _key_of(items: dict[Any, Any], key: Any) -> tuple[Any] | None:
     """The key under which a map has a value; numbers are found by their value."""
-    if isinstance(key, bool) or not isinstance(key, int | float):
-        return (key,) if key in items and not isinstance(key, bool) or _has_bool(items, key) else None
-    return (key,) if key in items and not _has_bool(items, key) else None
-
-
-def _has_bool(items: dict[Any, Any], key: Any) -> bool:
-    return isinstance(key, bool) and any(isinstance(found, bool) and found == key for found in items)
+    try:
+        if key not in items:
+            return None
+    except TypeError:
+        raise no_such_overload() from None
+    if isinstance(key, int | float):
+        # To Python, True is 1; to CEL it is not.
+        same = (known for known in items if isinstance(known, bool) == isinstance(key, bool))
+        return (key,) if any(known == key for known in same) else None
+    return (key,)
 
 
 @overload("_[_](list(A), int) A", "_[_](map(A, B), A) B", "_[_](list(A), double) A", "_[_](list(A), uint) A")
@@ -244,7 +247,9 @@ def _divide_double(left: float, right: float) -> float:
 def _modulus(left: int, right: int) -> int:
     if right == 0:
         raise EvaluationError("modulus by zero")
-    rest = int(math.fmod(left, right)) if abs(left) < 2**52 else abs(int(left)) % abs(int(right)) * (-1 if left < 0 else 1)
+    rest = (
+        int(math.fmod(left, right)) if abs(left) < 2**52 else abs(int(left)) % abs(int(right)) * (-1 if left < 0 else 1)
+    )
     return UInt(rest) if isinstance(left, UInt) else rest
 
 
@@ -299,7 +304,7 @@ def _type(value: Any) -> TypeValue:
     return TypeValue(type_name(value))
 
 
-@overload("int(int) int", "int(uint) int", "int(double) int", "int(string) int", "int(timestamp) int", "int(duration) int")
+@overload(*(f"int({kind}) int" for kind in ("int", "uint", "double", "string", "timestamp", "duration")))
 def _int(value: Any) -> int:
     if isinstance(value, Timestamp):
         return value.nanoseconds // _NANO

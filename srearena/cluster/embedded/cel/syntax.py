@@ -308,8 +308,8 @@ class _Parser:
             found = self._expression()
             self._expect(")")
             return found
-        if self._accept("["):
-            return self._list(token.at)
+        if opening := self._accept("[", "[?"):
+            return self._list(token.at, first_optional=opening.text == "[?")
         if self._accept("{"):
             return self._map(token.at)
         leading = self._accept(".")
@@ -349,11 +349,11 @@ class _Parser:
                 break
         return Message(".".join(words), tuple(fields), opening.at)
 
-    def _list(self, at: int) -> Node:
+    def _list(self, at: int, *, first_optional: bool) -> Node:
         items: list[Node] = []
         optional: set[int] = set()
         while not self._accept("]"):
-            if self._accept("?"):
+            if self._accept("?") or (first_optional and not items):
                 optional.add(len(items))
             items.append(self._expression())
             if not self._accept(","):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Final
 
 
@@ -30,22 +29,17 @@ class Parameter(Type):
 
 @dataclass(frozen=True, slots=True)
 class ObjectType(Type):
-    """A type with fields; they are built when first needed, since schemas may refer to themselves."""
+    """A type with fields; they are built when needed, since schemas may refer to themselves."""
 
     build: Callable[[], Mapping[str, Type]] = field(default=dict, compare=False)
 
     @property
     def fields(self) -> Mapping[str, Type]:
-        return _fields(self)
+        return self.build()
 
-
-@lru_cache(maxsize=4096)
-def _fields_of(_name: str, build: Callable[[], Mapping[str, Type]]) -> Mapping[str, Type]:
-    return build()
-
-
-def _fields(of: ObjectType) -> Mapping[str, Type]:
-    return _fields_of(of.name, of.build)
+    @classmethod
+    def of(cls, name: str, fields: Mapping[str, Type]) -> ObjectType:
+        return cls(name, (), lambda: fields)
 
 
 BOOL: Final = Type("bool")

@@ -129,7 +129,7 @@ def compare(left: Any, right: Any) -> int:
         raise no_such_overload()
     if isinstance(left, str):
         left, right = left.encode(errors="replace"), right.encode(errors="replace")
-    return (left > right) - (left < right)
+    return int(left > right) - int(left < right)
 
 
 def checked_int(number: int) -> int:

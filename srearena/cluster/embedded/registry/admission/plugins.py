@@ -11,6 +11,7 @@ from srearena.cluster.embedded.registry.admission.pod_defaults import (
     TaintNodesByCondition,
 )
 from srearena.cluster.embedded.registry.admission.pod_security import PodSecurity
+from srearena.cluster.embedded.registry.admission.policies import ValidatingPolicies
 from srearena.cluster.embedded.registry.admission.quota import ResourceQuota
 from srearena.cluster.embedded.registry.admission.service_accounts import ServiceAccount
 from srearena.cluster.embedded.registry.admission.storage import ClaimResize, DefaultIngressClass, DefaultStorageClass
@@ -19,7 +20,7 @@ from srearena.cluster.embedded.registry.registry import Registry
 
 
 def install(registry: Registry) -> Webhooks:
-    """Fill the registry's chain; returns the webhook plug-in, whose caller is set later."""
+    """Fill the registry's chain; returns the webhook plug-in, whose caller and authorizer are set later."""
     store = registry.store
     webhooks = Webhooks(store, registry.clock, registry.randomness)
     registry.admission.plugins = [
@@ -34,6 +35,7 @@ def install(registry: Registry) -> Webhooks:
         ClaimResize(store),
         RuntimeClass(store),
         DefaultIngressClass(store),
+        ValidatingPolicies(store, registry.resources, webhooks.conditions),
         webhooks,
         ResourceQuota(store),
     ]

@@ -57,6 +57,24 @@ def matching(store: Store, resource: str, attributes: Attributes) -> Iterator[We
                 yield Webhook(name_of(configuration), hook)
 
 
+def selected(store: Store, constraints: Obj, attributes: Attributes, *, ruled: bool = True) -> bool:
+    """Whether a policy's matchConstraints, or a binding's matchResources, select a write.
+
+    Not `ruled`, constraints without resource rules select every resource.
+    """
+    if any(_named_rule_matches(rule, attributes) for rule in constraints.get("excludeResourceRules") or ()):
+        return False
+    rules = constraints.get("resourceRules") or ()
+    if (rules or ruled) and not any(_named_rule_matches(rule, attributes) for rule in rules):
+        return False
+    return _namespace_selected(store, constraints, attributes) and _object_selected(constraints, attributes)
+
+
+def _named_rule_matches(rule: Obj, attributes: Attributes) -> bool:
+    names = rule.get("resourceNames")
+    return _rule_matches(rule, attributes) and (not names or attributes.name in names)
+
+
 def _wants(store: Store, hook: Obj, attributes: Attributes) -> bool:
     if not any(_rule_matches(rule, attributes) for rule in hook.get("rules") or ()):
         return False

@@ -12,16 +12,19 @@ import base64
 import binascii
 import hashlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import orjson
 
+from srearena.cluster.embedded.cel.errors import EvaluationError
 from srearena.cluster.embedded.clock import Clock, Signal
 from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.objects import Obj, copy_of
 from srearena.cluster.embedded.randomness import Randomness
 from srearena.cluster.embedded.registry.admission.chain import AdmissionPending, Attributes, Plugin
+from srearena.cluster.embedded.registry.admission.conditions import Conditions
 from srearena.cluster.embedded.registry.admission.webhook_rules import MUTATING, VALIDATING, Webhook, matching
 from srearena.cluster.embedded.registry.errors import ApiError, InternalError
 from srearena.cluster.embedded.registry.patch.json_patch import apply_json_patch
@@ -63,6 +66,7 @@ class Webhooks(Plugin):
     name = "MutatingAdmissionWebhook"
 
     def __init__(self, store: Store, clock: Clock, randomness: Randomness) -> None:
+        self.conditions = Conditions()
         self._store = store
         self._clock = clock
         self._randomness = randomness
@@ -73,7 +77,7 @@ class Webhooks(Plugin):
         if not self._store.count(MUTATING) and not self._store.count(VALIDATING):
             return
         attributes.memo["webhooks"] = _fingerprint(attributes)
-        for webhook in matching(self._store, MUTATING, attributes):
+        for webhook in self._concerned(MUTATING, attributes):
             review = self._ask(webhook, attributes, mutating=True)
             if review is not None:
                 self._change(webhook, attributes, review)
@@ -81,9 +85,19 @@ class Webhooks(Plugin):
     def validate(self, attributes: Attributes) -> None:
         if "webhooks" not in attributes.memo:
             return
-        for webhook in matching(self._store, VALIDATING, attributes):
+        for webhook in self._concerned(VALIDATING, attributes):
             self._ask(webhook, attributes, mutating=False)
         self._conversations.pop(attributes.memo["webhooks"], None)
+
+    def _concerned(self, resource: str, attributes: Attributes) -> Iterator[Webhook]:
+        """The webhooks to call: those whose rules and match conditions the write meets."""
+        for webhook in matching(self._store, resource, attributes):
+            try:
+                if self.conditions.match(webhook.hook.get("matchConditions") or [], attributes):
+                    yield webhook
+            except EvaluationError as problem:
+                if not webhook.ignores_failure:
+                    raise attributes.refusal(str(problem)) from None
 
     def _ask(self, webhook: Webhook, attributes: Attributes, *, mutating: bool) -> Obj | None:
         """The webhook's response once it is there and allows the write; None where its failure is ignored."""

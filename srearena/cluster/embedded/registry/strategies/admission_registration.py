@@ -1,4 +1,4 @@
-"""Webhook configurations and admission policies."""
+"""Webhook configurations."""
 
 from __future__ import annotations
 
@@ -41,28 +41,6 @@ def _default_mutating_webhooks(obj: Obj) -> None:
         fill(webhook, _MUTATING)
 
 
-def _default_match_resources(constraints: Obj | None) -> None:
-    if constraints is None:
-        return
-    fill(constraints, {"matchPolicy": "Equivalent"})
-    part(constraints, "namespaceSelector")
-    part(constraints, "objectSelector")
-    for key in ("resourceRules", "excludeResourceRules"):
-        for rule in items(constraints, key):
-            fill(rule, {"scope": "*"})
-
-
-def _default_policy(obj: Obj) -> None:
-    spec = part(obj, "spec")
-    fill(spec, {"failurePolicy": "Fail"})
-    _default_match_resources(spec.get("matchConstraints"))
-    part(obj, "status")
-
-
-def _default_policy_binding(obj: Obj) -> None:
-    _default_match_resources(part(obj, "spec").get("matchResources"))
-
-
 def _validate_webhooks(obj: Obj) -> Problems:
     problems: Problems = []
     seen: set[str] = set()
@@ -79,7 +57,7 @@ def _validate_webhooks(obj: Obj) -> Problems:
 
 def _webhook(problems: Problems, path: str, webhook: Obj) -> None:
     _qualified(problems, f"{path}.name", webhook.get("name") or "")
-    checks.each(problems, f"{path}.rules", webhook.get("rules"), _rule)
+    checks.each(problems, f"{path}.rules", webhook.get("rules"), check_rule)
     for key, supported in (("failurePolicy", ("Fail", "Ignore")), ("matchPolicy", ("Equivalent", "Exact"))):
         if webhook.get(key) is not None:
             checks.one_of(problems, f"{path}.{key}", webhook[key], supported)
@@ -99,7 +77,7 @@ def _webhook(problems: Problems, path: str, webhook: Obj) -> None:
         supported = ("IfNeeded", "Never")
         checks.one_of(problems, f"{path}.reinvocationPolicy", webhook["reinvocationPolicy"], supported)
     check_client(problems, f"{path}.clientConfig", webhook.get("clientConfig") or {})
-    _conditions(problems, f"{path}.matchConditions", items(webhook, "matchConditions"))
+    check_conditions(problems, f"{path}.matchConditions", items(webhook, "matchConditions"))
 
 
 def _qualified(problems: Problems, path: str, name: str) -> None:
@@ -114,7 +92,7 @@ def _qualified(problems: Problems, path: str, name: str) -> None:
         problems.append(FieldError.invalid(path, name, text))
 
 
-def _rule(problems: Problems, path: str, rule: Obj) -> None:
+def check_rule(problems: Problems, path: str, rule: Obj) -> None:
     operations = items(rule, "operations")
     if not operations:
         problems.append(FieldError.required(f"{path}.operations"))
@@ -167,41 +145,26 @@ def _resources(problems: Problems, path: str, resources: list[str]) -> None:
         problems.append(FieldError.invalid(path, resources, text))
 
 
-def _conditions(problems: Problems, path: str, conditions: list[Obj]) -> None:
+def check_conditions(problems: Problems, path: str, conditions: list[Obj], *, params: bool = False) -> None:
+    """Match conditions; those of a policy with parameters may refer to them."""
+    if conditions:
+        from srearena.cluster.embedded.registry.admission.expressions import condition_problem
     if len(conditions) > _MOST_CONDITIONS:
         problems.append(FieldError.too_many(path, len(conditions), _MOST_CONDITIONS))
     seen: set[str] = set()
     for index, condition in enumerate(conditions):
         where, name = f"{path}[{index}]", condition.get("name") or ""
-        checks.required(problems, f"{where}.expression", (condition.get("expression") or "").strip())
+        source = (condition.get("expression") or "").strip()
+        if checks.required(problems, f"{where}.expression", source):
+            wrong = condition_problem(source, params=params)
+            if wrong:
+                problems.append(FieldError.invalid(f"{where}.expression", source, wrong))
         if checks.required(problems, f"{where}.name", name):
             checks.qualified_name(problems, f"{where}.name", name)
             checks.unique(problems, f"{where}.name", name, seen)
 
 
-def _validate_policy_binding(obj: Obj) -> Problems:
-    problems: Problems = []
-    spec = obj.get("spec") or {}
-    policy, actions = spec.get("policyName") or "", items(spec, "validationActions")
-    if checks.required(problems, "spec.policyName", policy):
-        checks.subdomain(problems, "spec.policyName", policy)
-    checks.required(problems, "spec.validationActions", actions, "at least one validation action is required")
-    for index, action in enumerate(actions):
-        checks.one_of(problems, f"spec.validationActions[{index}]", action, ("Audit", "Deny", "Warn"))
-    if "Deny" in actions and "Warn" in actions:
-        text = (
-            "must not contain both Deny and Warn (repeating the same validation failure information in the API "
-            "response and headers serves no purpose)"
-        )
-        problems.append(FieldError.invalid("spec.validationActions", actions, text))
-    return problems
-
-
 STRATEGIES = {
     f"validatingwebhookconfigurations.{GROUP}": Strategy(default=_default_webhooks, validate=_validate_webhooks),
     f"mutatingwebhookconfigurations.{GROUP}": Strategy(default=_default_mutating_webhooks, validate=_validate_webhooks),
-    f"validatingadmissionpolicies.{GROUP}": Strategy(default=_default_policy),
-    f"validatingadmissionpolicybindings.{GROUP}": Strategy(
-        default=_default_policy_binding, validate=_validate_policy_binding
-    ),
 }
