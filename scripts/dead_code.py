@@ -41,6 +41,7 @@ REGISTERING_DECORATORS = (
     "@handles",
     "@load_sample",
     "@model_validator",
+    "@overload",
     "@per_cluster",
     "@problem",
     "@program",

@@ -67,7 +67,7 @@ def assemble(options: ClusterOptions, root_certificate: str = "") -> Assembly:
     objects.create_controller_accounts(world)
     running = controllers.start_all(world)
     authorizer = Authorizer(world.store)
-    webhooks.conditions.authorize = lambda user, check: _answer(authorizer.decide(user, _asked(check)))
+    webhooks.conditions.authorize = lambda user, check: _answer(authorizer.decide(user, _attributes_of(check)))
     network = Network(world)
     network.permits = lambda user, verb, group, resource: (
         authorizer.decide(user, Attributes(verb, group, resource)).allowed
@@ -100,7 +100,7 @@ def assemble(options: ClusterOptions, root_certificate: str = "") -> Assembly:
     return Assembly(world, network, nodes, scheduler, running, telemetry, traffic)
 
 
-def _asked(check: Check) -> Attributes:
+def _attributes_of(check: Check) -> Attributes:
     """What an expression of an admission policy asks the authorizer."""
     if check.path:
         return Attributes(check.verb, path=check.path)

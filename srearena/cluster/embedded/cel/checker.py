@@ -246,10 +246,10 @@ def _results(signatures: list[Signature], arguments: list[Type]) -> list[Type]:
     """The result types of the overloads that take these arguments."""
     found = []
     for signature in signatures:
-        wanted = signature.all_arguments
+        expected = signature.all_arguments
         bound: dict[str, Type] = {}
-        if len(wanted) == len(arguments) and all(
-            assignable(one, other, bound) for one, other in zip(wanted, arguments, strict=True)
+        if len(expected) == len(arguments) and all(
+            assignable(one, other, bound) for one, other in zip(expected, arguments, strict=True)
         ):
             found.append(substitute(signature.result, bound))
     return found

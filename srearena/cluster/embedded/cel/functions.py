@@ -57,7 +57,7 @@ def choose(candidates: Iterable[Overload], arguments: tuple[Any, ...]) -> Overlo
     kinds = [type_name(argument) for argument in arguments]
     for candidate in candidates:
         if len(candidate.kinds) == len(kinds) and all(
-            not wanted or wanted == kind for wanted, kind in zip(candidate.kinds, kinds, strict=True)
+            not expected or expected == kind for expected, kind in zip(candidate.kinds, kinds, strict=True)
         ):
             return candidate
     raise no_such_overload()

@@ -102,7 +102,7 @@ def index(items: Any, key: Any) -> Any:
     if isinstance(items, dict):
         found = _key_of(items, key)
         if found is None:
-            raise EvaluationError(f"no such key: {shown(key)}")
+            raise EvaluationError(f"no such key: {display(key)}")
         return items[found[0]]
     if isinstance(key, float) and not key.is_integer():
         raise EvaluationError(f"unsupported index value {float_text(key)} in list")
@@ -111,7 +111,7 @@ def index(items: Any, key: Any) -> Any:
     return items[int(key)]
 
 
-def shown(value: Any) -> str:
+def display(value: Any) -> str:
     """A value as messages show it."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -371,7 +371,7 @@ def _string(value: Any) -> str:
         whole, rest = divmod(abs(value.nanoseconds), _NANO)
         sign = "-" if value.nanoseconds < 0 else ""
         return f"{sign}{whole}" + (f".{rest:09}".rstrip("0") if rest else "") + "s"
-    return shown(value)
+    return display(value)
 
 
 @overload("timestamp(timestamp) timestamp", "timestamp(string) timestamp", "timestamp(int) timestamp")

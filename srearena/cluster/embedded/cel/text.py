@@ -6,7 +6,7 @@ from typing import Any
 
 from srearena.cluster.embedded.cel.errors import EvaluationError
 from srearena.cluster.embedded.cel.functions import overload, traversal
-from srearena.cluster.embedded.cel.standard import _string, shown
+from srearena.cluster.embedded.cel.standard import _string, display
 from srearena.cluster.embedded.cel.values import Duration, Timestamp, TypeValue, UInt
 from srearena.cluster.embedded.go_text import quoted
 from srearena.regular_expressions import Pattern, PatternError, pattern
@@ -180,4 +180,4 @@ def _plain(value: Any) -> str:
         return value.name
     if isinstance(value, bytes | Timestamp | Duration):
         return str(_string(value))
-    return str(int(value)) if isinstance(value, UInt) else shown(value)
+    return str(int(value)) if isinstance(value, UInt) else display(value)

@@ -44,15 +44,11 @@ class ObjectType(Type):
 
 BOOL: Final = Type("bool")
 INT: Final = Type("int")
-UINT: Final = Type("uint")
-DOUBLE: Final = Type("double")
 STRING: Final = Type("string")
-BYTES: Final = Type("bytes")
 NULL: Final = Type("null_type")
 DYN: Final = Type("dyn")
 TIMESTAMP: Final = Type("google.protobuf.Timestamp")
 DURATION: Final = Type("google.protobuf.Duration")
-TYPE: Final = Type("type")
 ERROR: Final = Type("!error!")
 """Of an expression that was found wrong already: agrees with everything."""
 _SHORT: Final = {
@@ -88,41 +84,41 @@ def optional_of(value: Type) -> Type:
     return Type("optional_type", (value,))
 
 
-def assignable(wanted: Type, found: Type, bound: dict[str, Type]) -> bool:
-    """Whether a value of one type can be where another is wanted; parameters become bound."""
-    if isinstance(wanted, Parameter):
-        known = bound.get(wanted.name)
+def assignable(expected: Type, found: Type, bound: dict[str, Type]) -> bool:
+    """Whether a value of one type can be where another is expected; parameters become bound."""
+    if isinstance(expected, Parameter):
+        known = bound.get(expected.name)
         if known is None or known == DYN:
-            bound[wanted.name] = found if known is None else known
+            bound[expected.name] = found if known is None else known
             return True
         if found in (DYN, ERROR):
             return True
         if found == NULL or known == NULL:
             if (known if found == NULL else found).name in _VALUE_TYPES:
                 return False
-            bound[wanted.name] = known if found == NULL else found
+            bound[expected.name] = known if found == NULL else found
             return True
         return assignable(known, found, bound)
-    if DYN in (wanted, found) or ERROR in (wanted, found):
+    if DYN in (expected, found) or ERROR in (expected, found):
         return True
     if isinstance(found, Parameter):
         return True
     if found == NULL:
-        return wanted.name not in _VALUE_TYPES
-    if wanted.name != found.name:
+        return expected.name not in _VALUE_TYPES
+    if expected.name != found.name:
         return False
-    if len(wanted.parameters) != len(found.parameters):
+    if len(expected.parameters) != len(found.parameters):
         return True
-    return all(assignable(one, other, bound) for one, other in zip(wanted.parameters, found.parameters, strict=True))
+    return all(assignable(one, other, bound) for one, other in zip(expected.parameters, found.parameters, strict=True))
 
 
-def substitute(wanted: Type, bound: Mapping[str, Type]) -> Type:
+def substitute(expected: Type, bound: Mapping[str, Type]) -> Type:
     """A type with its parameters replaced; those that no argument determined are dyn."""
-    if isinstance(wanted, Parameter):
-        return bound.get(wanted.name, DYN)
-    if not wanted.parameters:
-        return wanted
-    return Type(wanted.name, tuple(substitute(item, bound) for item in wanted.parameters))
+    if isinstance(expected, Parameter):
+        return bound.get(expected.name, DYN)
+    if not expected.parameters:
+        return expected
+    return Type(expected.name, tuple(substitute(item, bound) for item in expected.parameters))
 
 
 @dataclass(frozen=True, slots=True)
