@@ -19,7 +19,7 @@ from sre_tools.offline_incident_analysis.calls import Call
 from sre_tools.offline_incident_analysis.conditions import Conditions
 from sre_tools.offline_incident_analysis.identity import nearest, parse_identifier
 from sre_tools.offline_incident_analysis.statistics import Floats, equal_length_batches, increases, is_counter
-from sre_tools.offline_incident_analysis.topology import pods_and_owners
+from sre_tools.offline_incident_analysis.topology import measured_topology, pods_and_owners
 from srearena.snapshots import Snapshot
 from srearena.snapshots.attributes import parse_attributes
 
@@ -83,7 +83,10 @@ class SeriesReader:
         where: Conditions,
         times: TimeRangeArguments | None = None,
         max_points: int | None = None,
+        relation: str = "series",
     ) -> None:
+        """`relation` is `series`, or one of `Snapshot.series_of` for conditions on these objects."""
+        self._relation = relation
         self._snapshot = snapshot
         begin, end = where.time_range(times) if times else (None, None)
         self._begin = begin.replace(tzinfo=UTC).timestamp() if begin else None
@@ -96,7 +99,8 @@ class SeriesReader:
         clause, values = self._where.where, self._where.values
         heads = self._snapshot.arrays(
             f"""SELECT * EXCLUDE (upto) FROM (SELECT {_ORDER}, count(*) OVER () AS total,
-                  sum(samples) OVER (ORDER BY {_ORDER} ROWS UNBOUNDED PRECEDING) AS upto FROM series {clause})
+                  sum(samples) OVER (ORDER BY {_ORDER} ROWS UNBOUNDED PRECEDING) AS upto
+                  FROM {self._relation} {clause})
                 WHERE upto <= {self._max_points} OR upto = samples ORDER BY {_ORDER}""",
             values,
         )
@@ -106,7 +110,7 @@ class SeriesReader:
         self.left_out = int(total[0]) - len(sizes)
         flat = self._snapshot.arrays(
             f"""SELECT epoch(unnest(times)) AS t, unnest("values") AS v
-                FROM (SELECT times, "values" FROM series {clause} ORDER BY {_ORDER} LIMIT {len(sizes)})""",
+                FROM (SELECT times, "values" FROM {self._relation} {clause} ORDER BY {_ORDER} LIMIT {len(sizes)})""",
             values,
         )
         times, points = _plain(flat["t"]), _plain(flat["v"])
@@ -144,25 +148,19 @@ def _plain(column: Any) -> Floats:
 def metric_objects(call: Call, text: str) -> list[tuple[str, str]]:
     """The (kind, name) pairs with metrics that an identifier stands for: the object itself, or the pods behind it."""
     target = parse_identifier(text)
-    measured = call.snapshot.derived(_objects_with_metrics, "metrics")
+    measured = call.snapshot.measured_objects()
     exact = [(k, n) for k, n in measured if n.lower() == target.name.lower()]
     if target.kind and target.kind.lower() in ("pod", "service"):
         exact = [pair for pair in exact if pair[0] == (target.kind or "").lower()]
         if exact:
             return exact
-    pods, names = pods_and_owners(call.snapshot, text)
+    pods, names = pods_and_owners(measured_topology(call.snapshot, text), text)
     behind = [(k, n) for k, n in measured if (k == "pod" and n in pods) or (k == "service" and n in names)]
     pairs = sorted({*exact, *behind})
     if not pairs:
         near = nearest(target.name, (f"{k.title()}/{n}" for k, n in measured))
         raise ToolError(f"no metrics of {text!r} in this snapshot; there are {', '.join(near) or 'none'}")
     return pairs
-
-
-def _objects_with_metrics(snapshot: Snapshot) -> list[tuple[str, str]]:
-    """The (kind, name) of every object with metrics."""
-    rows = snapshot.rows("SELECT DISTINCT object_kind, object_name FROM series ORDER BY ALL")
-    return [(row["object_kind"], row["object_name"]) for row in rows]
 
 
 def add_objects(where: Conditions, pairs: list[tuple[str, str]]) -> None:

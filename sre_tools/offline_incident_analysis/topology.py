@@ -288,9 +288,25 @@ def topology_of(snapshot: Snapshot) -> Topology:
     return snapshot.derived(build, "objects", "spans")
 
 
-def pods_and_owners(snapshot: Snapshot, text: str) -> tuple[list[str], list[str]]:
+def _build_without_calls(snapshot: Snapshot) -> Topology:
+    builder = _Builder()
+    builder.add_objects(snapshot)
+    for kind, name in snapshot.measured_objects():
+        if kind == "service":
+            builder.application(name)
+    if document := snapshot.architecture():
+        builder.add_architecture(document)
+    return builder.graph
+
+
+def measured_topology(snapshot: Snapshot, text: str) -> Topology:
+    """The graph to find the metrics of an identifier in: without calls, since traces are large, where that suffices."""
+    graph = snapshot.derived(_build_without_calls, "objects")
+    return graph if graph.find(text) else topology_of(snapshot)
+
+
+def pods_and_owners(graph: Topology, text: str) -> tuple[list[str], list[str]]:
     """The names of the pods that an identifier stands for, and of the Services and workloads they belong to."""
-    graph = topology_of(snapshot)
     members = {member for node in graph.find(text)[:3] for member in graph.aliases(node)}
     nodes = [graph.nodes[member] for member in members]
     pods = sorted(node.name for node in nodes if node.kind == "Pod")

@@ -8,6 +8,7 @@ continues the value before it.
 from __future__ import annotations
 
 import ast
+import threading
 from typing import Any
 
 import orjson
@@ -31,6 +32,10 @@ def python_to_json(text: str) -> str | None:
         return None
 
 
+# Python 3.11 keeps the depth of a parsed tree for all threads: "AST constructor recursion depth mismatch".
+_PARSING = threading.Lock()
+
+
 def parse_value(text: str | None) -> Any:
     """Parse JSON, Python or Go text; other text is returned unchanged."""
     if not text or len(text) > MAX_TEXT:
@@ -47,7 +52,8 @@ def parse_value(text: str | None) -> Any:
     except orjson.JSONDecodeError:
         pass
     try:
-        return ast.literal_eval(stripped)
+        with _PARSING:
+            return ast.literal_eval(stripped)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return _go_list(stripped) if opening == "[" else text
 

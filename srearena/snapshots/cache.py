@@ -21,7 +21,7 @@ import orjson
 from srearena.paths import cache_directory
 from srearena.snapshots.errors import SnapshotError
 
-FORMAT = 8  # raise it when the columns of a table change, so that older files are not used
+FORMAT = 9  # raise it when the columns of a table change, so that older files are not used
 _SAMPLE = 16_384  # bytes; a fingerprint reads at most _SAMPLES samples of this size per file
 _SAMPLES = 16
 
@@ -83,10 +83,10 @@ class Cache:
         stem = f"{name}-{fingerprint(sources)}"
         final, facts = self.directory / f"{stem}.parquet", self.directory / f"{stem}.json"
         if not final.exists():
-            with self._lock(name):
+            with self.lock(name):
                 if not final.exists():
                     self._build(final, facts, build)
-                    self._drop_stale(name, stem)
+                    self.drop_stale(name, stem)
         document = orjson.loads(facts.read_bytes())
         return CachedTable(final, document["rows"], tuple(document["oddities"]))
 
@@ -101,14 +101,15 @@ class Cache:
         finally:
             _discard(partial)
 
-    def _drop_stale(self, name: str, stem: str) -> None:
+    def drop_stale(self, name: str, stem: str) -> None:
+        """Delete what was converted from earlier sources of a table; called with the lock held."""
         for old in self.directory.glob(f"{name}-*"):
             if old.name.startswith(stem):
                 continue
             _discard(old)  # of earlier sources, or a partial file of a killed process
 
     @contextmanager
-    def _lock(self, name: str) -> Iterator[None]:
+    def lock(self, name: str) -> Iterator[None]:
         with (self.directory / f".{name}.lock").open("w") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield

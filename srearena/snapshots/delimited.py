@@ -7,7 +7,9 @@ written again well-formed, with a report of what was wrong. No readable row is l
 from __future__ import annotations
 
 import csv
+import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +38,21 @@ def header_of(path: Path) -> list[str]:
         clean = name.strip() or f"column{index}"
         names.append(clean if clean not in names else f"{clean}_{index}")
     return names
+
+
+def edges_of(path: Path, columns: Sequence[str]) -> list[str]:
+    """The cells of the first and of the last row in the first of these columns; none if the file has no such rows."""
+    names = [name.lower() for name in header_of(path)]
+    place = next((names.index(name) for name in columns if name in names), None)
+    if place is None:
+        return []
+    with path.open("rb") as handle:
+        handle.readline(_BLOCK)
+        first = handle.readline(_BLOCK)
+        handle.seek(max(handle.seek(0, os.SEEK_END) - _BLOCK, 0))
+        last = handle.read().splitlines()[1:] or [first]
+    rows = csv.reader((line.decode(errors="replace").replace("\0", "") for line in (first, last[-1])), delimiter="\t")
+    return [row[place] for row in rows if len(row) > place]
 
 
 @dataclass(frozen=True, slots=True)

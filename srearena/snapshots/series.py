@@ -48,13 +48,14 @@ _IDENTITY = ("object_kind", "object_name", "metric", "namespace", "le", "metric_
 _IDENTITY_COLUMNS = frozenset("metric_name metric namespace tags labels bucket_le le metric_type status_code".split())
 
 
-def batches(paths: Sequence[Path]) -> Iterator[tuple[list[Path], int]]:
-    """Files to read together, and in how many rounds."""
+def batches(paths: Sequence[Path], most: int | None = None) -> Iterator[tuple[list[Path], int]]:
+    """Files to read together, up to `most` bytes, and in how many rounds."""
+    most = most or _BATCH_BYTES
     batch: list[Path] = []
     size = 0
     for path in paths:
         file_size = path.stat().st_size
-        if batch and size + file_size > _BATCH_BYTES:
+        if batch and size + file_size > most:
             yield batch, 1
             batch, size = [], 0
         batch.append(path)

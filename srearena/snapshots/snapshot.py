@@ -1,8 +1,8 @@
 """An opened recording: its tables as SQL relations, its records as typed rows.
 
-Tables are read on first use and in batches: DuckDB streams the sources into Parquet and queries the Parquet files
-within a memory limit, spilling to the cache directory. A `Snapshot` is thread-safe; each query has its own cursor.
-Changed sources are detected at the next query.
+Tables are read on first use, files of metrics when a question first needs them. DuckDB streams the sources into Parquet
+and queries the Parquet files within a memory limit, spilling to the cache directory. A `Snapshot` is thread-safe; each
+query has its own cursor. Changed sources are detected at the next query.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
@@ -26,10 +27,12 @@ from srearena.ground_truth.parsing import parse_ground_truth
 from srearena.snapshots.attributes import parse_attributes
 from srearena.snapshots.building import Builder, empty_table
 from srearena.snapshots.cache import Cache, CachedTable, file_stamps
+from srearena.snapshots.delimited import edges_of
 from srearena.snapshots.errors import DataError, MissingExtra, SnapshotError
-from srearena.snapshots.layout import Layout, scan
+from srearena.snapshots.layout import Layout, metric_object, scan
+from srearena.snapshots.parts import Parts
 from srearena.snapshots.records import Alert, Event, LogRecord, ObjectVersion, Sample, Span
-from srearena.snapshots.series import SAMPLES_VIEW, empty_series
+from srearena.snapshots.series import SAMPLES_VIEW, batches, empty_series
 from srearena.snapshots.tables import MACROS, SCHEMAS, literal
 
 if TYPE_CHECKING:
@@ -41,6 +44,8 @@ _THREADS = min(4, os.cpu_count() or 1)
 _BUILD_FLUSH, _QUERY_FLUSH = "512MB", "16MB"
 _BATCH = 1000  # rows fetched at once
 _RESCAN_AFTER = 2.0  # seconds between scans of the directory
+_BACKGROUND_BYTES = 32_000_000  # chosen: converted in a fraction of a second, so that close() and questions wait little
+_SOME_SERIES = "some_series"
 _TABLE_NAMES = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)\b", re.IGNORECASE)
 
 Row = dict[str, Any]
@@ -91,8 +96,14 @@ class Snapshot(Closeable):
         self._lock = threading.RLock()
         self._derived: dict[Callable[[Snapshot], Any], tuple[object, Any]] = {}
         self._derived_lock = threading.RLock()
+        self._parts: tuple[object, Parts] | None = None
+        self._background: threading.Thread | None = None
+        self._closing = threading.Event()
 
     def close(self) -> None:
+        self._closing.set()
+        if self._background is not None:
+            self._background.join()
         self._connection.close()
 
     @property
@@ -122,25 +133,93 @@ class Snapshot(Closeable):
             return cached
 
     def _build_table(self, name: str, sources: Sequence[Path]) -> CachedTable:
+        if name == "metrics":
+            parts = self._metric_parts(sources)
+            parts.add(sources, self._convert_metrics)
+            return parts.table()
+        with self._building() as connection:
+            return self.cache.table(name, sources, lambda target: Builder(connection, name).build(sources, target))
+
+    def _metric_parts(self, sources: Sequence[Path]) -> Parts:
+        stamps = file_stamps(sources)
+        if self._parts is None or self._parts[0] != stamps:
+            self._parts = (stamps, Parts(self.cache, "metrics", sources))
+        return self._parts[1]
+
+    @contextmanager
+    def _building(self) -> Iterator[duckdb.DuckDBPyConnection]:
         with self._connection.cursor() as connection:
             _set_flush_threshold(connection, _BUILD_FLUSH)
             try:
-                return self.cache.table(name, sources, lambda target: Builder(connection, name).build(sources, target))
+                yield connection
             finally:
                 _set_flush_threshold(connection, _QUERY_FLUSH)
 
+    def _convert_metrics(self, files: Sequence[Path], target: Path) -> tuple[int, list[str]]:
+        with self._building() as connection:
+            return Builder(connection, "metrics").build(files, target)
+
     def _create_view(self, name: str, cached: CachedTable | None) -> None:
-        view = "series" if name == "metrics" else name
+        if name == "metrics":
+            self._create_series_view("series", Parts.files_in(cached.path) if cached else [])
+            self._connection.execute(SAMPLES_VIEW)
+            return
         # Bodies of objects are large: a query selects the rows first and fetches their bodies by position.
         position = ", file_row_number AS position" if name == "objects" else ""
+        rows = empty_table(name)
         if cached is not None:
-            files = cached.path / "*.parquet" if name == "metrics" else cached.path
-            rows = f"SELECT * {position} FROM read_parquet({literal(str(files))})"
-        else:
-            rows = empty_series() if name == "metrics" else empty_table(name)
+            rows = f"SELECT * {position} FROM read_parquet({literal(str(cached.path))})"
+        self._connection.execute(f"CREATE OR REPLACE VIEW {name} AS {rows}")
+
+    def _create_series_view(self, view: str, files: Sequence[Path]) -> None:
+        paths = ", ".join(literal(str(path)) for path in files)
+        rows = f"SELECT * FROM read_parquet([{paths}])" if files else empty_series()
         self._connection.execute(f"CREATE OR REPLACE VIEW {view} AS {rows}")
-        if name == "metrics":
-            self._connection.execute(SAMPLES_VIEW)
+
+    # -- metrics of some objects -------------------------------------------------------------------------------------
+
+    def measured_objects(self) -> list[tuple[str, str]]:
+        """Kind and name of every object with metrics, by the names of the files."""
+        return sorted({found for path in self.layout.metrics if (found := metric_object(path))})
+
+    def metric_times(self) -> tuple[datetime, datetime] | None:
+        """The first and the last time of metrics by the first and last rows of the files; `None` if they have none.
+
+        Rows are in order of time, or one series after another."""
+        edges = [text for path in self.layout.metrics for text in edges_of(path, ("timestamp", "time"))]
+        row = self.rows("SELECT min(t) AS first, max(t) AS last FROM (SELECT instant(unnest(?)) AS t)", [edges])[0]
+        return None if row["first"] is None else (row["first"], row["last"])
+
+    def series_of(self, objects: Collection[tuple[str, str]]) -> str:
+        """A relation like `series` with at least the series of these objects.
+
+        Only their files are converted for it; the others are in the background."""
+        sources = self.layout.metrics
+        wanted = [path for path in sources if metric_object(path) in objects]
+        with self._lock:
+            entry = self._tables.get("metrics")
+            if entry is not None and entry[0] == file_stamps(sources):
+                return "series"
+            parts = self._metric_parts(sources)
+            if not parts.missing(sources):
+                self.table("metrics")
+                return "series"
+            parts.add(wanted, self._convert_metrics)
+            self._create_series_view(_SOME_SERIES, parts.files)
+            if self._background is None and not self._closing.is_set():
+                # Not a daemon: a thread inside DuckDB must not outlive the interpreter.
+                self._background = threading.Thread(target=self._convert_rest, args=(parts, sources), daemon=False)
+                self._background.start()
+        return _SOME_SERIES
+
+    def _convert_rest(self, parts: Parts, sources: Sequence[Path]) -> None:
+        try:
+            for files, _ in batches(parts.missing(sources), _BACKGROUND_BYTES):
+                if self._closing.is_set() or not threading.main_thread().is_alive():
+                    return
+                parts.add(files, self._convert_metrics)
+        except (SnapshotError, OSError):
+            return  # the question that needs the file reports what is wrong with it
 
     # -- queries -----------------------------------------------------------------------------------------------------
 

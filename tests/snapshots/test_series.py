@@ -94,7 +94,7 @@ def test_a_file_too_large_for_one_round_is_read_in_several(tmp_path: Path, monke
     monkeypatch.setattr(series, "_BATCH_BYTES", 500)
     with open_snapshot(place, cache=tmp_path / "two") as snapshot:
         cached = snapshot.table("metrics")
-        assert cached is not None and len(list(cached.path.glob("*.parquet"))) > 2
+        assert cached is not None and len(list(cached.path.rglob("*.parquet"))) > 2
         assert list(snapshot.metrics()) == expected
         assert snapshot.count("metrics") == 50
 

@@ -86,12 +86,17 @@ class _Extent:
     """Seconds between two samples, as a rule."""
 
 
-def _extent(snapshot: Snapshot) -> _Extent | None:
-    row = snapshot.rows(
-        """SELECT epoch(min(first_time)) AS first, epoch(max(last_time)) AS last,
-             median(epoch(last_time - first_time) / (points - 1)) AS interval FROM series WHERE points > 1"""
-    )[0]
-    return _Extent(row["first"], row["last"], max(row["interval"], 1.0)) if row["first"] is not None else None
+def _extent(call: Call, arguments: AnomalyArguments, every: Sequence[Series]) -> _Extent | None:
+    """The time that metrics were recorded, as far as the question is about it, and the interval of these series."""
+    recorded = call.snapshot.metric_times()
+    lasting = [series.times for series in every if len(series.times) > 1]
+    if recorded is None or not lasting:
+        return None
+    first = min(recorded[0].timestamp(), *(float(times[0]) for times in lasting))
+    last = max(recorded[1].timestamp(), *(float(times[-1]) for times in lasting))
+    begin, end = (time.replace(tzinfo=UTC).timestamp() if time else None for time in Conditions.time_range(arguments))
+    interval = float(np.median([(times[-1] - times[0]) / (len(times) - 1) for times in lasting]))
+    return _Extent(max(first, begin or first), min(last, end or last), max(interval, 1.0))
 
 
 def _incident_begin(snapshot: Snapshot) -> datetime | None:
@@ -173,11 +178,11 @@ def get_metric_anomalies(call: Call, arguments: AnomalyArguments) -> Answer:
     if arguments.metric_name_filter:
         pattern = checked_regex(call.snapshot.rows, arguments.metric_name_filter, "metric_name_filter")
         where.add("regexp_matches(metric, ?)", pattern)
-    reader = SeriesReader(call.snapshot, where, arguments)
+    reader = SeriesReader(call.snapshot, where, arguments, relation=call.snapshot.series_of(pairs))
     every = with_quantiles(series for series in reader if len(series.values))
     pivot_argument = parse_time(arguments.pivot_time, "pivot_time")
     begin = pivot_argument.replace(tzinfo=UTC) if pivot_argument else _incident_begin(call.snapshot)
-    rows = _lifetimes(every, begin.timestamp(), extent) if begin and (extent := _extent(call.snapshot)) else []
+    rows = _lifetimes(every, begin.timestamp(), extent) if begin and (extent := _extent(call, arguments, every)) else []
     points = values_or_rates(every)
     for series, (times, values, unit), result in zip(every, points, _judged(points, begin), strict=True):
         if len(result.outliers) or result.shift:

@@ -13,7 +13,7 @@ from sre_tools.offline_incident_analysis.conditions import Conditions, checked_r
 from sre_tools.offline_incident_analysis.identity import nearest, parse_identifier
 from sre_tools.offline_incident_analysis.log_patterns import Pattern, find_lines, merge_templates
 from sre_tools.offline_incident_analysis.replies import Answer, reply_schema
-from sre_tools.offline_incident_analysis.topology import pods_and_owners
+from sre_tools.offline_incident_analysis.topology import pods_and_owners, topology_of
 from sre_tools.registry import tool
 
 _MAX_TEMPLATES = 20_000  # the most frequent ones; chosen: merging them takes under a second
@@ -33,7 +33,7 @@ class LogArguments(PagedArguments):
 
 
 def _add_object(call: Call, where: Conditions, text: str) -> None:
-    pods, names = pods_and_owners(call.snapshot, text)
+    pods, names = pods_and_owners(topology_of(call.snapshot), text)
     target = parse_identifier(text)
     if target.kind == "Pod":
         where.add("pod = ?", target.name)

@@ -64,6 +64,7 @@ _COLUMNS = {
     "status_code": "status_code",
     "bucket_le": "le",
 }
+_OF_OBJECTS = frozenset({"object_name", "object_kind"})
 _QUANTILES = (0.5, 0.9, 0.95, 0.99)
 
 
@@ -136,17 +137,40 @@ _SUMMARY = f"""{_OBJECT} AS object, {_DEPLOYMENT} AS deployment, metric AS metri
     increase / nullif(epoch(last_time - first_time), 0) AS rate_per_s"""
 
 
-def _conditions(call: Call, arguments: MetricArguments, names: list[str] | None) -> Conditions:
-    """The conditions on series, without the time range."""
+def _object_conditions(call: Call, arguments: MetricArguments) -> Conditions:
+    """The conditions on objects, whose files alone have to be read."""
     where = Conditions()
     if arguments.k8_object_name:
         add_objects(where, metric_objects(call, arguments.k8_object_name))
     if arguments.object_pattern not in ("", "*"):
         pattern = arguments.object_pattern.lower()
         where.add("lower(object_kind || '/' || object_name) GLOB ? OR lower(object_name) GLOB ?", pattern, pattern)
+    filters = arguments.filters or {}
+    where.add_filters({name: value for name, value in filters.items() if _COLUMNS.get(name) in _OF_OBJECTS}, _COLUMNS)
+    return where
+
+
+def _relation(call: Call, arguments: MetricArguments) -> str:
+    """The relation of series for the question: `series`, or one with those of the objects it is about."""
+    where = _object_conditions(call, arguments)
+    measured = call.snapshot.measured_objects()
+    if not where.where or not measured:
+        return "series"
+    kinds, names = (list(column) for column in zip(*measured, strict=True))
+    pairs = "SELECT unnest(?) AS object_kind, unnest(?) AS object_name"
+    rows = call.snapshot.rows(f"SELECT * FROM ({pairs}) {where.where}", [kinds, names, *where.values])
+    return call.snapshot.series_of({(row["object_kind"], row["object_name"]) for row in rows})
+
+
+def _conditions(call: Call, arguments: MetricArguments, names: list[str] | None) -> Conditions:
+    """The conditions on series, without the time range."""
+    where = _object_conditions(call, arguments)
     if names:
         where.add(f"metric IN ({', '.join('?' for _ in names)})", *names)
-    where.add_filters(arguments.filters, _COLUMNS)
+    filters = arguments.filters or {}
+    where.add_filters(
+        {name: value for name, value in filters.items() if _COLUMNS.get(name) not in _OF_OBJECTS}, _COLUMNS
+    )
     return where
 
 
@@ -169,12 +193,12 @@ class _Selection:
             FROM {self.relation}) WHERE isfinite(value) AND time IS NOT NULL{during})"""
 
 
-def _select_series(call: Call, arguments: MetricArguments, where: Conditions) -> _Selection:
+def _select_series(call: Call, arguments: MetricArguments, where: Conditions, relation: str) -> _Selection:
     begin, end = where.time_range(arguments)
-    series = f"SELECT * FROM series {where.where}"
+    series = f"SELECT * FROM {relation} {where.where}"
     if begin is None and end is None and not _needs_samples(arguments):
         return _Selection(f"({series} {'AND' if where.where else 'WHERE'} points > 0)", where.values, [])
-    total = call.snapshot.rows(f"SELECT count(*) AS n FROM series {where.where}", where.values)[0]["n"]
+    total = call.snapshot.rows(f"SELECT count(*) AS n FROM {relation} {where.where}", where.values)[0]["n"]
     notes = []
     if total > _MAX_SERIES:
         series += f" ORDER BY object_kind, object_name, metric, labels LIMIT {_MAX_SERIES}"
@@ -190,13 +214,19 @@ def _needs_samples(arguments: MetricArguments) -> bool:
     return arguments.group_by == "timestamp" or arguments.agg in ("median", "first")
 
 
-def _checked_names(call: Call, arguments: MetricArguments) -> list[str] | None:
+def _metric_names(call: Call, relation: str) -> list[str]:
+    return [str(row["metric"]) for row in call.snapshot.rows(f"SELECT DISTINCT metric FROM {relation} ORDER BY 1")]
+
+
+def _checked_names(call: Call, arguments: MetricArguments, relation: str) -> list[str] | None:
     if not arguments.metric_names:
         return None
-    existing = [row["metric"] for row in call.snapshot.rows("SELECT DISTINCT metric FROM series ORDER BY 1")]
+    existing = _metric_names(call, relation)
+    if not set(arguments.metric_names) <= set(existing):
+        existing = _metric_names(call, "series")  # other objects may have it
     for name in arguments.metric_names:
         if name not in existing:
-            near = ", ".join(nearest(name, (str(k) for k in existing))) or "none: it has no metrics"
+            near = ", ".join(nearest(name, existing)) or "none: it has no metrics"
             raise ToolError(f"no metric {name!r} in this snapshot; nearest: {near}")
     return arguments.metric_names
 
@@ -221,18 +251,19 @@ def metric_analysis(call: Call, arguments: MetricArguments) -> Answer:
     eval="pct = 100 * container_cpu_cfs_throttled_periods_total / container_cpu_cfs_periods_total",
     group_by="pod_name").
     For what is out of the ordinary use get_metric_anomalies."""
-    names = _checked_names(call, arguments)
+    relation = _relation(call, arguments)
+    names = _checked_names(call, arguments, relation)
     if arguments.group_by and arguments.group_by not in _GROUPS:
         raise ToolError(f"group_by: there is no column {arguments.group_by!r}; there are {', '.join(_GROUPS)}")
     if arguments.eval:
-        return _evaluate(call, arguments)
+        return _evaluate(call, arguments, relation)
     where = _conditions(call, arguments, names)
     quantiles = any(name.endswith("_bucket") for name in names or []) and not arguments.include_buckets
     if not arguments.include_buckets and not quantiles and arguments.verbosity != "raw":
         where.add(NO_BUCKETS)
     if arguments.verbosity == "raw":
-        return _raw(call, arguments, where)
-    selection = _select_series(call, arguments, where)
+        return _raw(call, arguments, where, relation)
+    selection = _select_series(call, arguments, where, relation)
     if arguments.group_by or arguments.agg != "mean":
         return _group(call, arguments, selection)
     order = f"{_OBJECT}, metric, labels, le, status_code"
@@ -261,10 +292,10 @@ def metric_analysis(call: Call, arguments: MetricArguments) -> Answer:
     return Answer(rows, {"series": total}, [*notes, *selection.notes], total=total, start=call.window.offset)
 
 
-def _raw(call: Call, arguments: MetricArguments, where: Conditions) -> Answer:
+def _raw(call: Call, arguments: MetricArguments, where: Conditions, relation: str) -> Answer:
     """Single samples of a bounded number of series."""
     order = "object_kind, object_name, metric, labels, le, status_code"
-    total = call.snapshot.rows(f"SELECT count(*) AS n FROM series {where.where}", where.values)[0]["n"]
+    total = call.snapshot.rows(f"SELECT count(*) AS n FROM {relation} {where.where}", where.values)[0]["n"]
     notes = []
     if total > _MAX_RAW_SERIES:
         notes.append(
@@ -273,7 +304,7 @@ def _raw(call: Call, arguments: MetricArguments, where: Conditions) -> Answer:
     during = Conditions()
     during.add_time_range("timestamp", arguments)
     samples = f"""(SELECT * FROM (SELECT {order}, unnest(times) AS timestamp, unnest("values") AS value
-        FROM (SELECT * FROM series {where.where} ORDER BY {order} LIMIT {_MAX_RAW_SERIES})) {during.where})"""
+        FROM (SELECT * FROM {relation} {where.where} ORDER BY {order} LIMIT {_MAX_RAW_SERIES})) {during.where})"""
     values = [*where.values, *during.values]
     count = call.snapshot.rows(f"SELECT count(*) AS n FROM {samples}", values)[0]["n"]
     rows = call.snapshot.rows(
@@ -379,10 +410,11 @@ def _group(call: Call, arguments: MetricArguments, selection: _Selection) -> Ans
     return Answer(_sorted(rows, arguments.sort_by), {"series": total}, selection.notes)
 
 
-def _evaluate(call: Call, arguments: MetricArguments) -> Answer:
+def _evaluate(call: Call, arguments: MetricArguments, relation: str) -> Answer:
     expression = parse_expression(arguments.eval or "")
-    existing = [str(r["metric"]) for r in call.snapshot.rows("SELECT DISTINCT metric FROM series ORDER BY 1")]
-    by_identifier = {metric_identifier(name): name for name in reversed(existing)}
+    by_identifier = {metric_identifier(name): name for name in reversed(_metric_names(call, relation))}
+    if not expression.metrics <= by_identifier.keys():  # other objects may have it
+        by_identifier = {metric_identifier(name): name for name in reversed(_metric_names(call, "series"))}
     missing = sorted(expression.metrics - by_identifier.keys())
     if missing:
         near = ", ".join(nearest(missing[0], by_identifier))
@@ -394,7 +426,7 @@ def _evaluate(call: Call, arguments: MetricArguments) -> Answer:
     per_object = _GROUPS.get(arguments.group_by or "") in ("deployment", "object_name")
     tables: dict[str, dict[float, dict[str, list[float]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
     groups: dict[str, str] = {}
-    reader = SeriesReader(call.snapshot, _conditions(call, arguments, names), arguments)
+    reader = SeriesReader(call.snapshot, _conditions(call, arguments, names), arguments, relation=relation)
     for series in reader:
         place = f"{series.kind.title()}/{series.object}" if per_object else "all"
         groups[place] = _deployment(series) if _GROUPS.get(arguments.group_by or "") == "deployment" else place
