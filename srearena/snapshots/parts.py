@@ -41,18 +41,18 @@ class Parts:
         self.directory = cache.directory / f"{name}-{fingerprint(sources)}.parts"
         self._parts: dict[str, _Part] = {}
 
-    def missing(self, wanted: Sequence[Path]) -> list[Path]:
+    def missing(self, requested_files: Sequence[Path]) -> list[Path]:
         """The files that are not converted yet."""
         self._refresh()
         covered: set[str] = set().union(*(part.files for part in self._parts.values()))
-        return [path for path in wanted if _key(path) not in covered]
+        return [path for path in requested_files if _key(path) not in covered]
 
-    def add(self, wanted: Sequence[Path], convert: Convert) -> None:
+    def add(self, requested_files: Sequence[Path], convert: Convert) -> None:
         """Convert those of the files that are not converted yet, as one part."""
-        if not self.missing(wanted):
+        if not self.missing(requested_files):
             return
         with self._cache.lock(self._name):
-            missing = self.missing(wanted)
+            missing = self.missing(requested_files)
             if missing:
                 self._convert(missing, convert)
 

@@ -195,7 +195,7 @@ class Snapshot(Closeable):
 
         Only their files are converted for it; the others are in the background."""
         sources = self.layout.metrics
-        wanted = [path for path in sources if metric_object(path) in objects]
+        requested_files = [path for path in sources if metric_object(path) in objects]
         with self._lock:
             entry = self._tables.get("metrics")
             if entry is not None and entry[0] == file_stamps(sources):
@@ -204,7 +204,7 @@ class Snapshot(Closeable):
             if not parts.missing(sources):
                 self.table("metrics")
                 return "series"
-            parts.add(wanted, self._convert_metrics)
+            parts.add(requested_files, self._convert_metrics)
             self._create_series_view(_SOME_SERIES, parts.files)
             if self._background is None and not self._closing.is_set():
                 # Not a daemon: a thread inside DuckDB must not outlive the interpreter.
