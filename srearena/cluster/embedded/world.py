@@ -25,6 +25,7 @@ class World:
         self.store = Store()
         self.randomness = Randomness(seed, secret.encode())
         self.registry = Registry(self.clock, self.store, self.randomness)
+        self.component_logs = self.registry.component_logs
         self._serial = 0
         self.api_requests: Counter[tuple[str, ...]] = Counter()
         """Requests answered over HTTP: verb, group, version, resource, subresource, scope, code."""

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 
 from srearena.cluster.embedded.clock import Timer
+from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.objects import Obj, controller_of, key_of, namespace_of
 from srearena.cluster.embedded.recorder import Recorder
 from srearena.cluster.embedded.registry.admission.chain import AdmissionPending
@@ -33,6 +34,8 @@ class Controller(ABC):
     """As the service account is called: `deployment-controller`."""
     source = ""
     """As the events' source is called, where that is something else."""
+    failure = ("", "")
+    """Where the real controller logs that it failed and tries again, and its text with {key} and {problem}."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -98,12 +101,23 @@ class Controller(ABC):
         except AdmissionPending as pending:
             pending.ready.then(lambda: self.enqueue(key, 0))
             return
-        except ApiError:
+        except ApiError as problem:
+            self._log_failure(key, problem)
             self.retried += 1
             failures = self._failures[key] = self._failures.get(key, 0) + 1
             self.enqueue(key, min(_RETRY_FIRST * 2 ** min(failures - 1, 20), _RETRY_LAST))
             return
         self._failures.pop(key, None)
+
+    def log(self, severity: str, place: str, text: str) -> None:
+        """Log a line in the controller manager's log."""
+        self.world.component_logs.write(CONTROLLER_MANAGER, severity, place, text)
+
+    def _log_failure(self, key: str, problem: ApiError) -> None:
+        place, text = self.failure
+        if place:
+            error = quoted(text.format(key=key, problem=problem.message))
+            self.log("E", place, f'"Unhandled Error" err={error} logger="UnhandledError"')
 
 
 def owner_keys(obj: Obj, owner_kind: str) -> tuple[str, ...]:

@@ -42,6 +42,7 @@ ByNode = dict[str, list[Obj]]
 
 class DaemonSetController(Controller):
     name = "daemon-set-controller"
+    failure = ("daemon_controller.go:346", "{key} failed with : {problem}")
     source = "daemonset-controller"
 
     def __init__(self, world: World) -> None:

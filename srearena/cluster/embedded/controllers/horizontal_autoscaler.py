@@ -13,6 +13,7 @@ from srearena.cluster.embedded.controllers.autoscaling_pace import Pace
 from srearena.cluster.embedded.controllers.controller import Controller, split_key
 from srearena.cluster.embedded.controllers.pod_metrics import NoMetrics, PodMetrics
 from srearena.cluster.embedded.controllers.scale_target import ScaleTarget, find_target, set_replicas
+from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.objects import (
     Obj,
     dig,
@@ -212,6 +213,9 @@ class HorizontalAutoscaler(Controller):
         self._set(verdict, "AbleToScale", "True", "SucceededRescale", text)
         self.recorder.event(autoscaler, "Normal", "SuccessfulRescale", f"New size: {replicas}; reason: {reason}")
         pace.note(replicas - target.wanted, self.clock.now)
+        line = f'HPA="{key_of(autoscaler)}" currentReplicas={target.wanted} desiredReplicas={replicas}'
+        scope = 'logger="horizontal-pod-autoscaler-controller"'
+        self.log("I", "horizontal.go:927", f'"Successfully rescaled" {scope} {line} reason={quoted(reason)}')
 
     def _set(self, verdict: _Verdict, kind: str, status: str, reason: str, message: str) -> None:
         new = {"type": kind, "status": status, "reason": reason, "message": message}

@@ -87,6 +87,7 @@ class _Round:
 
 class JobController(Controller):
     name = "job-controller"
+    failure = ("job_controller.go:652", "syncing job: {problem}")
 
     def __init__(self, world: World) -> None:
         super().__init__(world)

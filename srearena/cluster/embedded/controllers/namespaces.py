@@ -23,6 +23,7 @@ Left = dict[Resource, list[Obj]]
 
 class NamespaceController(Controller):
     name = "namespace-controller"
+    failure = ("namespace_controller.go:164", "deletion of namespace {key} failed: {problem}")
 
     def start(self) -> None:
         self.world.on_change("namespaces", self._changed)
@@ -47,6 +48,8 @@ class NamespaceController(Controller):
             left, problems = self._delete_content(key, rows)
         unseen = sorted(f"{group}/{version}" for group, version in self.world.registry.resources.unavailable)
         self._write_conditions(namespace, left, problems, unseen)
+        if problems:
+            self._log_failure(key, ApiError(", ".join(problems)))
         if left or problems or unseen:
             self.enqueue(key, self._patience(left) / 2 + 1)
             return
@@ -55,6 +58,8 @@ class NamespaceController(Controller):
             obj["spec"]["finalizers"] = [f for f in obj["spec"].get("finalizers") or () if f != _FINALIZER]
 
         self.client.modify("namespaces", "", key, let_go, "finalize")
+        line = f'"Namespace has been deleted" logger="{self.name}" namespace="{key}"'
+        self.log("I", "namespace_controller.go:187", line)
 
     def _rows(self) -> list[Resource]:
         """Every stored, namespaced resource once."""

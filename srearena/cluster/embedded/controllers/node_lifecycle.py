@@ -73,6 +73,7 @@ class NodeLifecycleController(Controller):
         self._nodes: dict[str, _Watch] = {}
         self._evicted_at: dict[str, float] = {}
         """By zone: when a node was last tainted for eviction."""
+        self._zone_states: dict[str, str] = {}
         self.store.add_index("pods", "node", _node_of)
 
     def start(self) -> None:
@@ -150,6 +151,7 @@ class NodeLifecycleController(Controller):
         status, before = _ready_status(node), watch.ready
         watch.ready = status
         if before != status:
+            self._log_zones()
             for other in self._nodes:  # how many are gone decides about all of them
                 if other != name_of(node):
                     self.enqueue(other)
@@ -213,6 +215,14 @@ class NodeLifecycleController(Controller):
             return False
         self._evicted_at[name] = self.clock.now
         return True
+
+    def _log_zones(self) -> None:
+        for name, zone in sorted(self._zones().items()):
+            state = "FullDisruption" if zone.is_gone else "PartialDisruption" if zone.is_mostly_gone else "Normal"
+            if self._zone_states.get(name) != state:
+                self._zone_states[name] = state
+                text = '"Controller detected that zone is now in new state" logger="node-lifecycle-controller"'
+                self.log("I", "node_lifecycle_controller.go:1067", f'{text} zone="{name}" newState="{state}"')
 
     def _zones(self) -> dict[str, _Zone]:
         zones: dict[str, _Zone] = {}

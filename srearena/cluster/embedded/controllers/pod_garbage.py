@@ -84,6 +84,8 @@ class PodGarbageCollector(Controller):
 
     def _give_up(self, pod: Obj, target: Obj | None = None) -> None:
         """Mark the pod as failed, and force its deletion."""
+        line = f'"PodGC is force deleting Pod" logger="pod-garbage-collector-controller" pod="{key_of(pod)}"'
+        self.log("I", "gc_controller.go:343", line)
         status = dict(pod.get("status") or {})
         if status.get("phase") not in ("Succeeded", "Failed"):
             status["phase"] = "Failed"

@@ -43,6 +43,7 @@ _LONGEST_REACTION = 2.0
 
 class ReplicaSetController(Controller):
     name = "replicaset-controller"
+    failure = ("replica_set.go:587", 'sync "{key}" failed with {problem}')
     resource = "replicasets.apps"
     kind = "ReplicaSet"
 

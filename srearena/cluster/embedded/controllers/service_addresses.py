@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from srearena.cluster.embedded.component_logs import API_SERVER
 from srearena.cluster.embedded.controllers.controller import Controller
-from srearena.cluster.embedded.objects import Obj, dig, is_terminating, name_of, namespace_of
+from srearena.cluster.embedded.objects import Obj, dig, is_terminating, key_of, name_of, namespace_of
 from srearena.cluster.embedded.registry.identity import SUPERUSERS, User
 from srearena.cluster.embedded.world import World
 
@@ -40,7 +41,11 @@ class ServiceAddresses(Controller):
                 self.client.delete(ADDRESSES, booked)
             booked = self.client.get(ADDRESSES, "", key)
         if booked is None and holder is not None:
-            self.client.create(ADDRESSES, _booking(key, holder))
+            booking = _booking(key, holder)
+            family = booking["metadata"]["labels"][_FAMILY]
+            line = f'"allocated clusterIPs" service="{key_of(holder)}" clusterIPs={{"{family}":"{key}"}}'
+            self.client.create(ADDRESSES, booking)
+            self.world.component_logs.write(API_SERVER, "I", "alloc.go:328", line)
 
 
 def _reference(service: Obj) -> Obj:

@@ -75,6 +75,7 @@ class _Look:
 
 class StatefulSetController(Controller):
     name = "statefulset-controller"
+    failure = ("stateful_set.go:439", "error syncing StatefulSet {key}, requeuing: {problem}")
 
     def __init__(self, world: World) -> None:
         super().__init__(world)

@@ -70,6 +70,8 @@ class TaintEvictionController(Controller):
         if pod is None or uid_of(pod) != uid or is_terminating(pod):
             return
         self._tell(key, f"Marking for deletion Pod {key}")
+        line = f'"Deleting pod" logger="{self.name}" controller="{self.name}" pod="{key}"'
+        self.log("I", "taint_eviction.go:111", line)
         why = "Taint manager: deleting due to NoExecute taint"
         target = pod_condition(pod, "DisruptionTarget", "True", "DeletionByTaintManager", why)
         status = dict(pod.get("status") or {})

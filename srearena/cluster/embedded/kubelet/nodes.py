@@ -72,6 +72,7 @@ class Nodes:
             self.programs,
         )
         machine.root_certificate = world.root_certificate.encode()
+        machine.component_logs = world.component_logs
         machine.plug_into(self._network)
         machine.on_container = self.on_container
         kubelet = Kubelet(world, machine, self._services, self.storage, self._refresh, self._token)

@@ -12,6 +12,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from srearena.cluster.embedded.clock import Clock
+from srearena.cluster.embedded.component_logs import ComponentLogs
 from srearena.cluster.embedded.machine.containers.container import KernelFacts
 from srearena.cluster.embedded.machine.files.host_tree import host_tree
 from srearena.cluster.embedded.machine.files.inodes import Space
@@ -120,6 +121,8 @@ class Machine:
         """By pod UID and name; volumes stay mounted without a kubelet."""
         self.handlers: dict[int, HttpHandler] = {}
         """HTTP handlers of control-plane programs by port, implemented by the simulator."""
+        self.component_logs = ComponentLogs()
+        """Where the control plane's programs log what the simulator's components do for them."""
         self.root_certificate = b""
         """The certificate (PEM) of the authority that signed those of the control plane."""
         self.live: dict[str, ContainerRecord] = {}

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from srearena.cluster.embedded.clock import Clock
+from srearena.cluster.embedded.component_logs import ComponentLogs
 from srearena.cluster.embedded.objects import Obj, copy_of, is_terminating, meta, uid_of
 from srearena.cluster.embedded.randomness import Randomness
 from srearena.cluster.embedded.registry import conversion, names, schemas
@@ -54,6 +55,7 @@ class Registry:
         self.clock = clock
         self.store = store
         self.randomness = randomness
+        self.component_logs = ComponentLogs()
         self.resources = ResourceTable()
         self.admission = AdmissionChain()
         self.custom_strategies: dict[str, Strategy] = {}

@@ -1,7 +1,7 @@
 """The control plane's own programs: etcd, API server, controller manager and scheduler.
 
-They do what can be seen of them from a node: they listen, answer health checks and log a little. Their real work is
-done by the simulator's own components.
+They do what can be seen of them from a node: they listen, answer health checks and log. Their real work is done by the
+simulator's own components, which also say what is logged about it (`component_logs`).
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class ControlPlaneProgram(Program):
     """What its certificate is valid for, besides the machine itself."""
     greeting: tuple[str, ...] = ()
 
-    def stamp(self, now: float) -> str:
+    def stamp(self, now: float, severity: str = "I") -> str:
         """The head of a log line, as klog writes it."""
-        return datetime.fromtimestamp(now, UTC).strftime("I%m%d %H:%M:%S.%f       1 ")
+        return datetime.fromtimestamp(now, UTC).strftime(f"{severity}%m%d %H:%M:%S.%f       1 ")
 
     async def run(self, process: Process) -> int:
         stop = process.catch(Signals.SIGTERM, Signals.SIGINT)
@@ -62,7 +62,19 @@ class ControlPlaneProgram(Program):
             return 1
         for line in self.greeting:
             await process.error(f"{self.stamp(process.clock.now)}{line}\n")
-        await stop.wait()
+        if not isinstance(host, Sandbox):
+            await stop.wait()
+            return 0
+        logs, log = host.machine.component_logs, process.container.log
+
+        def write(severity: str, text: str) -> None:
+            log.write("stderr", f"{self.stamp(process.clock.now, severity)}{text}\n".encode())
+
+        logs.open(self.entrypoint[0], write)
+        try:
+            await stop.wait()
+        finally:
+            logs.close(self.entrypoint[0], write)
         return 0
 
     async def answer(self, request: HttpRequest) -> HttpResponse:
@@ -141,6 +153,6 @@ class EtcdProgram(ControlPlaneProgram):
         '"caller":"embed/serve.go:124","msg":"ready to serve client requests"}',
     )
 
-    def stamp(self, now: float) -> str:
+    def stamp(self, now: float, severity: str = "I") -> str:
         moment = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         return f'{{"level":"info","ts":"{moment}",'

@@ -22,7 +22,7 @@ from srearena.cluster.embedded.registry.registry import Registry
 def install(registry: Registry) -> Webhooks:
     """Fill the registry's chain; returns the webhook plug-in, whose caller and authorizer are set later."""
     store = registry.store
-    webhooks = Webhooks(store, registry.clock, registry.randomness)
+    webhooks = Webhooks(store, registry.clock, registry.randomness, registry.component_logs)
     registry.admission.plugins = [
         NamespaceLifecycle(store),
         LimitRanger(store),

@@ -20,6 +20,7 @@ import orjson
 
 from srearena.cluster.embedded.cel.errors import EvaluationError
 from srearena.cluster.embedded.clock import Clock, Signal
+from srearena.cluster.embedded.component_logs import API_SERVER, ComponentLogs
 from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.objects import Obj, copy_of
 from srearena.cluster.embedded.randomness import Randomness
@@ -60,14 +61,17 @@ class _Conversation:
     began_at: float
     answers: dict[tuple[str, str], tuple[str, Signal[Answer]]] = field(default_factory=dict)
     """By webhook: the UID of the request and what will be the answer."""
+    failed: set[tuple[str, str]] = field(default_factory=set)
+    """Webhooks whose failure was logged."""
 
 
 class Webhooks(Plugin):
     name = "MutatingAdmissionWebhook"
 
-    def __init__(self, store: Store, clock: Clock, randomness: Randomness) -> None:
+    def __init__(self, store: Store, clock: Clock, randomness: Randomness, logs: ComponentLogs) -> None:
         self.conditions = Conditions()
         self._store = store
+        self._logs = logs
         self._clock = clock
         self._randomness = randomness
         self._conversations: dict[str, _Conversation] = {}
@@ -116,12 +120,26 @@ class Webhooks(Plugin):
             raise ApiError(_TOO_LATE, code=504, reason="Timeout")
         if not signal.is_set:
             raise AdmissionPending(self._within(signal, left))
+        complaint = _complaint(signal.value, uid, mutating=mutating)
+        if complaint and key not in conversation.failed:
+            conversation.failed.add(key)
+            self._log_failure(webhook, complaint, mutating=mutating)
         try:
-            return self._verdict(webhook, attributes, signal.value, _complaint(signal.value, uid, mutating=mutating))
+            return self._verdict(webhook, attributes, signal.value, complaint)
         except ApiError:
             # The write ends here; the same write made again is another one, and is asked about anew.
             del self._conversations[attributes.memo["webhooks"]]
             raise
+
+    def _log_failure(self, webhook: Webhook, complaint: str, *, mutating: bool) -> None:
+        text = f"failed calling webhook {quoted(webhook.name)}: {complaint}"
+        closed, opened, handled = ("225", "210", "214") if mutating else ("217", "205", "213")
+        way, line = ("open", opened) if webhook.ignores_failure else ("closed", closed)
+        message = f"Failed calling webhook, failing {way} {webhook.name}: {text}"
+        self._logs.write(API_SERVER, "W", f"dispatcher.go:{line}", message)
+        if webhook.ignores_failure:
+            error = f'"Unhandled Error" err={quoted(text)} logger="UnhandledError"'
+            self._logs.write(API_SERVER, "E", f"dispatcher.go:{handled}", error)
 
     def _conversation(self, attributes: Attributes) -> _Conversation:
         now = self._clock.now
