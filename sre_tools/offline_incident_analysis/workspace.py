@@ -15,7 +15,7 @@ from srearena.closeable import Closeable
 from srearena.ground_truth.files import may_hold_ground_truth
 from srearena.snapshots import Snapshot, find_snapshots, open_snapshot, scan
 
-_PARTS = frozenset({"alerts", "metrics", "metrics_pod", "metrics_service", "raw", "lite"})
+_PARTS = frozenset({"alerts", "metrics", "metrics_pod", "metrics_service", "metrics_node", "raw", "lite"})
 
 
 class Workspace(Closeable):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -17,9 +18,8 @@ from srearena.conductor.episode.spec import Timeline
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.problems.registry import ProblemRegistry
 from srearena.conductor.trials.processes import in_processes
-from srearena.config import Config
 from srearena.errors import SreArenaError
-from srearena.observer.recorder import Recorder
+from srearena.observer.recorder import LAYOUTS, Recorder
 from srearena.observer.recording.data_set import DataSet, Scenario, verify_files
 
 _Result = tuple[Scenario, float, str]
@@ -39,6 +39,13 @@ _DIRECTORY = click.Path(file_okay=False, path_type=Path)
 @click.option("--after", default=600.0, show_default=True, help="Seconds with the fault.")
 @click.option("--parallel", default=1, show_default=True, help="With --all: number of parallel recordings.")
 @click.option("--itbench-names", is_flag=True, help="Namespaces as in ITBench's data set: otel-demo for the shop.")
+@click.option(
+    "--layout",
+    type=click.Choice(LAYOUTS),
+    default=LAYOUTS[0],
+    show_default=True,
+    help="itbench: as ITBench's present recorder, with raw/ and objects every five minutes.",
+)
 @click.option("--check", is_flag=True, help="Record nothing; compare the data set at OUT with its manifest.")
 @backend_options
 def command(
@@ -52,6 +59,7 @@ def command(
     after: float,
     parallel: int,
     itbench_names: bool,
+    layout: str,
     check: bool,
     **where: Any,
 ) -> None:
@@ -71,12 +79,13 @@ def command(
             raise ArenaError("a real cluster holds one recording at a time: use --parallel 1")
         chosen = registry.match(problems) if problems else registry.get_problem_ids()
         answers_directory = answers or out.with_name(f"{out.name}-answers")
-        _data_set(DataSet(out, answers_directory, seed=seed), chosen, timeline, config, parallel, itbench_names)
+        recorder = Recorder(timeline=timeline, config=config, itbench_names=itbench_names, layout=layout)
+        _data_set(DataSet(out, answers_directory, seed=seed), chosen, recorder, parallel)
         return
     if len(problems) != 1:
         raise ArenaError("which problem? Name one, or use --all for a data set of many; `srearena problems` lists them")
     answers_directory = out if with_answer else answers or out.with_name(f"{out.name}-answers")
-    recorder = Recorder(seed=seed, timeline=timeline, config=config, itbench_names=itbench_names)
+    recorder = Recorder(seed=seed, timeline=timeline, config=config, itbench_names=itbench_names, layout=layout)
     problem = registry.get_problem(problems[0])
     recording = recorder.record(problem, out, answers_directory, lambda text: click.echo(text, err=True))
     rows = ", ".join(f"{count} {kind}" for kind, count in recording.rows.items())
@@ -93,15 +102,13 @@ def _check(out: Path) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _data_set(
-    data_set: DataSet, chosen: list[str], timeline: Timeline, config: Config, parallel: int, itbench_names: bool
-) -> None:
+def _data_set(data_set: DataSet, chosen: list[str], recorder: Recorder, parallel: int) -> None:
     plan = data_set.plan(chosen)
     waiting = [scenario for scenario in plan if not data_set.done(scenario)]
     if len(waiting) < len(plan):
         click.echo(f"{len(plan) - len(waiting)} of {len(plan)} scenarios are recorded already", err=True)
     failed = 0
-    work = partial(_record_one, data_set, timeline, config, itbench_names)
+    work = partial(_record_one, data_set, recorder)
     recorded = (
         (work(scenario) for scenario in waiting)
         if parallel <= 1
@@ -132,13 +139,10 @@ def _with_signals(work: Callable[[Scenario], _Result], scenario: Scenario) -> _R
     return work(scenario)
 
 
-def _record_one(
-    data_set: DataSet, timeline: Timeline, config: Config, itbench_names: bool, scenario: Scenario
-) -> _Result:
+def _record_one(data_set: DataSet, recorder: Recorder, scenario: Scenario) -> _Result:
     """Record one scenario with its own seed, so that generated names differ between scenarios."""
     began = monotonic()
-    seed = data_set.seed + scenario.number
-    recorder = Recorder(seed=seed, timeline=timeline, config=config, itbench_names=itbench_names)
+    recorder = replace(recorder, seed=data_set.seed + scenario.number)
     try:
         problem = ProblemRegistry().get_problem(scenario.problem)
         data_set.record(scenario, lambda out, answers: recorder.record(problem, out, answers))

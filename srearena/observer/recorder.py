@@ -12,7 +12,7 @@ import hashlib
 import shutil
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from srearena.observer.errors import ObserverError
 from srearena.observer.log_api import LogApi
 from srearena.observer.metric_api import MetricApi
 from srearena.observer.recording.answer_key import Workloads, answer_key
+from srearena.observer.recording.itbench_layout import apply_itbench_layout
 from srearena.observer.recording.itbench_names import rename_namespaces
 from srearena.observer.recording.log_lines import severity
 from srearena.observer.recording.propagation import Propagation
@@ -42,6 +43,8 @@ from srearena.service.kubernetes import Kubernetes, Obj
 GROUND_TRUTH = "ground_truth.yaml"
 START = 1_767_603_600.0
 """The start time of recorded incidents, 2026-01-05 09:00 UTC: fixed, so that recordings are reproducible."""
+LAYOUTS = ("srearena", "itbench")
+"""Ours, which is that of ITBench's published recordings, and that of its present recorder."""
 INTERVAL = 60.0
 """Seconds between two captures."""
 _SYSTEM = "kube-system"
@@ -92,27 +95,19 @@ class _UnprobedPreparation(Preparation):
         return {}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recorder:
     """Records problems."""
 
-    def __init__(
-        self,
-        *,
-        seed: int = 0,
-        timeline: Timeline | None = None,
-        interval: float = INTERVAL,
-        config: Config | None = None,
-        itbench_names: bool = False,
-    ) -> None:
-        """`config` selects the cluster: an embedded one, unless it names a real one.
-
-        With `itbench_names`, namespaces are those of ITBench's data set.
-        """
-        self.itbench_names = itbench_names
-        self.seed = seed
-        self.config = config or Config()
-        self.timeline = timeline or Timeline(before=300.0, after=600.0)
-        self.interval = interval
+    seed: int = 0
+    timeline: Timeline = field(default_factory=lambda: Timeline(before=300.0, after=600.0))
+    interval: float = INTERVAL
+    config: Config = field(default_factory=Config)
+    """Selects the cluster: an embedded one, unless it names a real one."""
+    itbench_names: bool = False
+    """Whether namespaces are those of ITBench's data set."""
+    layout: str = LAYOUTS[0]
+    """One of `LAYOUTS`."""
 
     def record(self, problem: Problem, out: Path, answers: Path, say: Say = lambda text: None) -> Recording:
         """Run a problem and write its snapshot to `out`, its answer key to `answers`."""
@@ -123,6 +118,8 @@ class Recorder:
         try:
             beside = answers.resolve() == out.resolve()
             recording = self._record(problem, draft, draft if beside else answers, say)
+            if self.layout == "itbench":
+                apply_itbench_layout(draft)
             if self.itbench_names:
                 rename_namespaces(draft, recording.answer_key)
             draft.chmod(0o755)

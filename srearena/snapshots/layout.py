@@ -26,7 +26,7 @@ _METRICS = re.compile(r"(?P<kind>pod|service|node)_(?P<name>.+?)(?:_raw)?\.tsv",
 _ARCHITECTURE = re.compile(r".*(?:architecture|topology).*\.json", re.IGNORECASE)
 # Directories that a recorder may put the tables into, in order of preference, and the directories of metrics in them.
 _TABLE_DIRECTORIES = ("", "raw", "lite")
-_METRIC_DIRECTORIES = ("metrics", "metrics_pod", "metrics_service")
+_METRIC_DIRECTORIES = ("metrics", "metrics_pod", "metrics_service", "metrics_node")
 _METADATA = ("status.json", "assertion.json", "scenario.yaml")
 _SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv"})
 _MAX_DEPTH = 8  # directories; the deepest known layout has 5

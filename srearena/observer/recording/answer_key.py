@@ -169,7 +169,7 @@ def answer_key(
     """
     key = GroundTruthBuilder(problem, workloads)
     if not problem.roots:
-        return key.document(propagations=[], alerts=[], fault=[], recommended_actions=[])
+        return key.document(propagations=[], alerts=[], fault=[], disruptions=[], recommended_actions=[])
     roots = {key.root(entity): entity for entity in problem.roots}
     members: dict[str, Entity] = {}
     for origin in problem.origins:
@@ -184,6 +184,7 @@ def answer_key(
         propagations=steps,
         alerts=[_alert(key, workloads, propagation, labels) for labels in fired],
         fault=_faults(problem, before, after, roots),
+        disruptions=_disruptions(problem, before, after, roots.values()),
         recommended_actions=_actions(problem),
     )
 
@@ -255,6 +256,19 @@ def _faults(problem: Problem, before: Baseline, after: Baseline, roots: Mapping[
         items = [item for pair in of_entity or changed for item in _items(*pair, named=not of_entity)][:_MOST_CHANGES]
         faults += [{**fault, "entity": {**about, "changed": item}} for item in items] or [{**fault, "entity": about}]
     return faults
+
+
+def _disruptions(problem: Problem, before: Baseline, after: Baseline, roots: Iterable[Entity]) -> list[Document]:
+    """What was done to which objects, as ITBench's descriptions of scenarios state it."""
+    pairs = [_pair(before, after, key) for key in {**before.objects, **after.objects}]
+    injections = []
+    for entity in roots:
+        found = next((pair for pair in pairs if _is_entity(pair, entity)), (None, None))
+        version = (found[0] or found[1] or {}).get("apiVersion")
+        metadata = {"name": entity.name, **({"namespace": entity.namespace} if entity.namespace else {})}
+        obj = {**({"apiVersion": version} if version else {}), "kind": entity.kind, "metadata": metadata}
+        injections.append({"id": problem.family or problem.id, "args": {"kubernetesObject": obj}})
+    return [{"injections": injections}] if injections else []
 
 
 def _pair(before: Baseline, after: Baseline, key: tuple[str, str, str]) -> tuple[Obj | None, Obj | None]:
