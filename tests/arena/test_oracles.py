@@ -117,3 +117,36 @@ class _Growing:
 def test_what_is_made_during_a_capture_has_an_owner_in_it() -> None:
     captured = capture(cast(Kubernetes, _Growing()), ["default"])
     assert [key[2] for key in captured.objects] == ["web"]
+
+
+class _Collected:
+    """A cluster whose Deployment was deleted a moment ago, and a pod that names an owner of an unknown kind."""
+
+    def list(self, resource: str) -> list[Any]:
+        owners = {
+            "replicasets.apps": [("ReplicaSet", "web-1", "r", ("apps/v1", "Deployment", "d"))],
+            "pods": [
+                ("Pod", "web-1-x", "p", ("apps/v1", "ReplicaSet", "r")),
+                ("Pod", "last-x", "q", ("apps/v1", "ReplicaSet", "s")),
+                ("Pod", "planted", "t", ("example.com/v1", "Gardener", "g")),
+            ],
+        }
+        return [
+            {
+                "kind": kind,
+                "metadata": {
+                    "name": name,
+                    "namespace": "default",
+                    "uid": uid,
+                    "ownerReferences": [
+                        {"apiVersion": owner[0], "kind": owner[1], "uid": owner[2], "controller": True}
+                    ],
+                },
+            }
+            for kind, name, uid, owner in owners.get(resource, ())
+        ]
+
+
+def test_what_the_garbage_collector_is_about_to_delete_is_deleted() -> None:
+    captured = capture(cast(Kubernetes, _Collected()), ["default"])
+    assert [key[2] for key in captured.objects] == ["planted"]

@@ -64,6 +64,14 @@ _GENERATED_KINDS = frozenset(
 )
 """Kinds that controllers and operators create. Roles, bindings and webhooks never count as generated, whatever owner
 they name: an owner reference is easy to add, and must not hide them."""
+_OWNERS = frozenset(
+    {
+        *(("apps/v1", kind) for kind in ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")),
+        *(("batch/v1", kind) for kind in ("Job", "CronJob")),
+        ("v1", "ReplicationController"),
+    }
+)
+"""Kinds of controllers, all of which a baseline includes."""
 _CONTROLLER_ANNOTATIONS = (
     "deployment.kubernetes.io/",
     "deprecated.daemonset.template.generation",
@@ -145,7 +153,9 @@ def capture(kubernetes: Kubernetes, namespaces: Iterable[str], resources: Collec
         resource = definition["metadata"]["name"]
         _add(objects, resource, _list(kubernetes, resource), included)
     uids = {obj["metadata"].get("uid") for obj in objects.values()}
-    return Baseline({key: obj for key, obj in objects.items() if not _is_generated(obj, uids)})
+    return Baseline(
+        {key: obj for key, obj in objects.items() if not _is_generated(obj, uids) and not _is_garbage(obj, uids)}
+    )
 
 
 def _add(objects: dict[Key, Obj], resource: str, found: Iterable[Obj], namespaces: Collection[str]) -> None:
@@ -170,6 +180,18 @@ def _is_generated(obj: Obj, uids: Collection[str]) -> bool:
     )
     return (
         controlled or metadata["name"] == "kube-root-ca.crt" or obj.get("type") == "kubernetes.io/service-account-token"
+    )
+
+
+def _is_garbage(obj: Obj, uids: Collection[str]) -> bool:
+    """Whether the garbage collector is about to delete the object, because the controller that made it is gone.
+
+    Who deletes a Deployment and is done at once has deleted its pods as well, even if they still run. Only owners of
+    kinds that every cluster serves count: a collector leaves objects alone whose owner's kind it does not know.
+    """
+    return obj["kind"] in _GENERATED_KINDS and any(
+        owner.get("controller") and owner.get("uid") not in uids and (owner["apiVersion"], owner["kind"]) in _OWNERS
+        for owner in obj["metadata"].get("ownerReferences", ())
     )
 
 

@@ -218,7 +218,7 @@ class Mysql(Program):
         server.variables.update(settings)
         try:
             loaded = server.load()
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             loaded = False
         if not loaded:
             await self._log(process, "ERROR", "010326", "Fatal error: Can't open and lock privilege tables")

@@ -47,14 +47,21 @@ class _Node:
         deadline = process.clock.now + _PATIENCE
         while process.clock.now < deadline:
             response = await self._dial(primary, "register", host=process.container.namespace.address)
-            if response is not None and response.status == 200:
-                self._data |= json.loads(response.body)["data"]
+            if response is not None and response.status == 200 and self._take(response.body):
                 await self._log(f"Registered to node: {primary}")
                 return
             await self._log(f"encountered error while registering to primary. Retrying in {_PAUSE:g}s.")
             await process.sleep(_PAUSE)
         await self._log("Timed out while registering to primary.")
         process.end(1)
+
+    def _take(self, body: bytes) -> bool:
+        """Take over what the primary sent; False where it is no primary."""
+        try:
+            self._data |= json.loads(body)["data"]
+        except (ValueError, KeyError, TypeError):
+            return False
+        return True
 
     async def answer(self, request: HttpRequest) -> HttpResponse:
         query = {name: values[-1] for name, values in request.query.items()}

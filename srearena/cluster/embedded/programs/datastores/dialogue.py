@@ -13,7 +13,8 @@ import orjson
 
 from srearena.cluster.embedded.machine.networking.sockets import Connection
 
-OPENING = b"\x16srearena\n"
+OPENING = b"\x16\x7f\x00\n"
+"""An operator who puts another server in a datastore's place can read it, so it names nothing."""
 
 
 class Dialogue:
@@ -38,15 +39,24 @@ class Dialogue:
         await self.connection.write(orjson.dumps(message, option=orjson.OPT_NON_STR_KEYS) + b"\n")
 
     async def hear(self) -> dict[str, Any] | None:
-        """The next message; None when the other side has hung up."""
+        """The next message; None when the other side has hung up, or is no such server or client.
+
+        An operator may put any program in the place of a server.
+        """
         while b"\n" not in self._buffer:
             data = await self.connection.read()
             if not data:
                 return None
             self._buffer += data
         line, _, self._buffer = self._buffer.partition(b"\n")
-        heard: dict[str, Any] = orjson.loads(line)
-        return heard
+        try:
+            message = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            message = None
+        if isinstance(message, dict):
+            return message
+        self.connection.close()
+        return None
 
     async def ask(self, message: dict[str, Any]) -> dict[str, Any] | None:
         """The answer; None where the connection ends before it comes."""

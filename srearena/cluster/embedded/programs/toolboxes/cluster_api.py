@@ -147,8 +147,7 @@ class ClusterApi:
     ) -> Obj:
         target = path if isinstance(path, str) else path.target
         answer = await self.text(method, target, body, content_type=content_type, accept=accept)
-        parsed: Obj = orjson.loads(answer) if answer else {}
-        return parsed
+        return _decoded(answer) if answer else {}
 
     async def find(self, path: ApiPath) -> Obj | None:
         """An object, or None where there is none."""
@@ -163,11 +162,23 @@ class ClusterApi:
         """Wait for changes after a revision; the events, and the revision to go on from (empty: start anew)."""
         path.query |= {"watch": "true", "resourceVersion": revision, "timeoutSeconds": str(seconds)}
         lines = (await self.text("GET", path.target, timeout=seconds + DIAL_SECONDS)).splitlines()
-        events: list[Obj] = [orjson.loads(line) for line in lines]
+        events = [_decoded(line) for line in lines]
         if any(event["type"] == "ERROR" for event in events):
             return [], ""
         revisions = [event["object"]["metadata"]["resourceVersion"] for event in events]
         return events, revisions[-1] if revisions else revision
+
+
+def _decoded(body: bytes) -> Obj:
+    """The object in a response. Something else than the API server may answer at its address."""
+    try:
+        parsed = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        parsed = None
+    if not isinstance(parsed, dict):
+        shown = body[:1].decode(errors="replace")
+        raise ApiFailure(0, "", f"invalid character {shown!r} looking for beginning of value")
+    return parsed
 
 
 def _refusal(status: int, body: bytes) -> ApiFailure:

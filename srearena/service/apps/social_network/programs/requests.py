@@ -141,13 +141,22 @@ def _posts(exchange: Exchange, ids: list[str]) -> HttpResponse:
     return HttpResponse(200, f"{body}\n".encode(), {"Content-Type": "application/json"})
 
 
+def _parsed(cached: bytes | None) -> dict[str, Any] | None:
+    """A cached post; None where there is none, or an operator has stored something else under the key."""
+    try:
+        post = json.loads(cached) if cached is not None else None
+    except ValueError:
+        return None
+    return post if isinstance(post, dict) else None
+
+
 def _stored_posts(exchange: Exchange, ids: list[str]) -> list[dict[str, Any]]:
     cache = exchange.memcached("post-storage-service", "post-storage-memcached")
     posts = []
     for post_id in ids:
-        cached = cache.get(post_id)
+        cached = _parsed(cache.get(post_id))
         if cached is not None:
-            posts.append(json.loads(cached))
+            posts.append(cached)
             continue
         found = exchange.mongo("post-storage-service", "post", "post-storage-mongodb").find_one(
             {"post_id": _whole(post_id)}

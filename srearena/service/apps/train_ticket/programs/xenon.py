@@ -86,7 +86,9 @@ class Member:
         result = await self.process.container.network.http(host, int(port), request, timeout=_TIMEOUT)
         if result.response is None or result.response.status != 200:
             return
-        document = json.loads(result.response.body)
+        document = _document(result.response)
+        if "position" not in document:
+            return
         if "databases" in document:
             server.apply_dump(document)
         self._replicated, self._replicated_at = document["position"], self.process.clock.now
@@ -124,7 +126,8 @@ class Member:
         result = await self.process.container.network.http(host, int(port), request, timeout=_TIMEOUT)
         if result.response is None or result.response.status != 200:
             return None
-        return json.loads(result.response.body)
+        view = _document(result.response)
+        return view if {"healthy", "leader"} <= view.keys() else None
 
     async def _apply_role(self, role: str) -> None:
         """Run the script of a role when the role changes."""
@@ -199,3 +202,12 @@ class Xenon(Program):
         text = result.response.body.decode() if found[1] == "/status" else "OK"
         await process.write(f"{text}\n")
         return 0
+
+
+def _document(response: HttpResponse) -> dict[str, Any]:
+    """The JSON object of a response; empty where something else answers in a member's place."""
+    try:
+        found = json.loads(response.body)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

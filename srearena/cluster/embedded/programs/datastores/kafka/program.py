@@ -92,7 +92,7 @@ class Kafka(Program):
             process.files.mkdir(broker.folder, 0o755, parents=True)
             process.files.write_bytes(f"{broker.folder}/meta.properties", b"version=1\nnode.id=1\n")
             broker.load()
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "invalid metadata"
             text = (
                 f"Failed to create or validate data directory {broker.folder} (org.apache.kafka.storage.internals.log."

@@ -234,7 +234,7 @@ class Postgres(Program):
                 return 1
             server.load()
             self._read_rules(process, server)
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "invalid data"
             await process.error(f'postgres: could not access directory "{data}": {reason}\n')
             return 2

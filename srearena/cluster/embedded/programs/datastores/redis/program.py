@@ -105,7 +105,7 @@ class Redis(Program):
     async def _load(self, process: Process, server: RedisServer, role: str) -> bool:
         try:
             keys = server.load()
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             await self._log(process, role, "#", f"Fatal error loading the DB, check server logs. Exiting: {reason}")
             return False

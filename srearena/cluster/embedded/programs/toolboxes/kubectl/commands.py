@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -342,8 +341,8 @@ async def logs(session: Session) -> None:
 
 
 async def version(session: Session) -> None:
-    found = json.loads(await session.api.text("GET", "/version"))
-    await session.say(f"Server Version: {found['gitVersion']}\n")
+    found = await session.api.call("GET", "/version")
+    await session.say(f"Server Version: {found.get('gitVersion', '')}\n")
 
 
 COMMANDS: dict[str, Command] = {

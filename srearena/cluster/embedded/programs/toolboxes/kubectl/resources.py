@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -43,8 +42,7 @@ class Kinds:
     async def discover(cls, api: ClusterApi) -> Kinds:
         found: list[Kind] = []
         for root in ("/api", "/apis"):
-            document: Obj = json.loads(await api.text("GET", root, accept=_AGGREGATED))
-            found.extend(_kinds(document))
+            found.extend(_kinds(await api.call("GET", root, accept=_AGGREGATED)))
         return cls(found)
 
     def named(self, word: str) -> Kind:

@@ -53,10 +53,10 @@ class PdMember:
         """Load the state in the data directory; False where there is none."""
         try:
             kept = json.loads(self.process.files.read_text(f"{self.data}/member/state.json"))
-        except (OSError, ValueError):
+            self.cluster_id, self.members = kept["cluster_id"], kept["members"]
+            self.stores.restore(kept["stores"])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return False
-        self.cluster_id, self.members = kept["cluster_id"], kept["members"]
-        self.stores.restore(kept["stores"])
         return True
 
     def save(self) -> None:
