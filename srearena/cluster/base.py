@@ -128,6 +128,28 @@ class Cluster(Closeable):
         """
         raise ClusterError(f"cluster {self.name!r} cannot be copied: only an embedded cluster in this process can")
 
+    def suspend(self) -> None:
+        """Stop serving and end all threads, so that the process can be forked; ClusterError where it cannot.
+
+        Open connections are closed; who connects until `resume` waits.
+        """
+        raise ClusterError(f"cluster {self.name!r} cannot be suspended: only an embedded cluster in this process can")
+
+    def resume(self) -> None:
+        """Serve again after `suspend`; no time has passed in the cluster."""
+        raise ClusterError(f"cluster {self.name!r} cannot be suspended: only an embedded cluster in this process can")
+
+    def become_copy(self, seed: int | None = None) -> None:
+        """In a fork of the process with a suspended cluster: take own ports, keys, tokens and files for `resume`.
+
+        With a `seed`, what happens by chance from here on is drawn from it.
+        """
+        raise ClusterError(f"cluster {self.name!r} cannot be copied: only an embedded cluster in this process can")
+
+    def renew_kubeconfig(self, kubeconfig: Path) -> None:
+        """Make a kubeconfig of the cluster that this one is a copy of valid here: address, authority and token."""
+        raise ClusterError(f"cluster {self.name!r} cannot be copied: only an embedded cluster in this process can")
+
     def record_created(self, obj: Mapping[str, Any]) -> None:
         """Record an object that the harness has created (as the API returned it); a shared cluster removes it later."""
 
@@ -188,6 +210,18 @@ class DelegatingCluster(Cluster, Generic[C]):
 
     def in_fork(self, work: Callable[[], T]) -> T:
         return self.inner.in_fork(work)
+
+    def suspend(self) -> None:
+        self.inner.suspend()
+
+    def resume(self) -> None:
+        self.inner.resume()
+
+    def become_copy(self, seed: int | None = None) -> None:
+        self.inner.become_copy(seed)
+
+    def renew_kubeconfig(self, kubeconfig: Path) -> None:
+        self.inner.renew_kubeconfig(kubeconfig)
 
     def record_created(self, obj: Mapping[str, Any]) -> None:
         self.inner.record_created(obj)

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from secrets import token_hex
 from typing import TypeVar
 
 import yaml
@@ -41,6 +42,9 @@ class InProcessCluster(Cluster):
             self._thread = HostThread(options)
         except OSError as problem:
             raise ClusterUnavailable(f"the embedded cluster did not start: {problem}") from problem
+        self._publish()
+
+    def _publish(self) -> None:
         self.url = self._thread.host.server.url
         self.kubeconfig.touch(mode=0o600)
         self.kubeconfig.write_text(yaml.safe_dump(self._thread.host.kubeconfig()))
@@ -83,6 +87,26 @@ class InProcessCluster(Cluster):
             return self._thread.in_fork(work)
         except ForkError as problem:
             raise ClusterError(str(problem)) from problem
+
+    def suspend(self) -> None:
+        self._thread.suspend()
+
+    def resume(self) -> None:
+        self._thread.resume()
+        self._publish()
+
+    def become_copy(self, seed: int | None = None) -> None:
+        self._is_temporary, self._directory = True, Path(tempfile.mkdtemp(prefix="srearena-"))
+        self._thread.host.become_copy(token_hex(16), seed)
+
+    def renew_kubeconfig(self, kubeconfig: Path) -> None:
+        config, own = (yaml.safe_load(path.read_text()) for path in (kubeconfig, self.kubeconfig))
+        issuer = self._thread.host.server.backend.issuer
+        for entry in config["clusters"]:
+            entry["cluster"] = own["clusters"][0]["cluster"]
+        for entry in config["users"]:
+            entry["user"]["token"] = issuer.signed_again(entry["user"]["token"])
+        kubeconfig.write_text(yaml.safe_dump(config))
 
     def close(self) -> None:
         self._thread.close()

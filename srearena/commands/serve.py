@@ -15,11 +15,12 @@ import click
 from srearena import completions
 from srearena.backends import backend_options, chosen_config
 from srearena.conductor.conductor import Conductor
+from srearena.conductor.episode.addresses import addresses
 from srearena.conductor.episode.limits import Limits
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import ArenaError
 from srearena.conductor.results.store import drawn_seed
-from srearena.conductor.serving.http_api import EpisodeApp, addresses, serve
+from srearena.conductor.serving.http_api import EpisodeApp, serve
 from srearena.conductor.serving.mcp_server import ToolServer
 
 

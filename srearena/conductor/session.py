@@ -42,6 +42,21 @@ class Session:
             self._file.write(json.dumps(entry, default=str) + "\n")
             self._file.flush()
 
+    def copy(self) -> Session:
+        """In a fork of the process: a log of its own that begins with the same entries."""
+        copied = Session(self.path.parent if self.path is not None else None)
+        copied.history = list(self.history)
+        if copied._file is not None:
+            copied._file.writelines(json.dumps(entry, default=str) + "\n" for entry in self.history)
+            copied._file.flush()
+        self.close()
+        return copied
+
+    def write(self, path: Path) -> None:
+        """Write all entries so far to a file."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(json.dumps(entry, default=str) + "\n" for entry in self.history), encoding="utf-8")
+
     def move(self, path: Path) -> None:
         """Close the file and move it to its final path."""
         self.close()

@@ -18,9 +18,11 @@ from srearena.cluster.embedded.api.connections import HttpConnection
 from srearena.cluster.embedded.api.server import ApiServer
 from srearena.cluster.embedded.assembly import CONTROL_PLANE, Assembly, assemble
 from srearena.cluster.embedded.control import ControlError
+from srearena.cluster.embedded.controllers.token_secrets import TokenSecretController
 from srearena.cluster.embedded.forking import RenewableSelector, in_fork
 from srearena.cluster.embedded.internal_errors import InternalErrors
 from srearena.cluster.embedded.kubelet.access import NodeOperationError
+from srearena.cluster.embedded.listening import Listener
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.options import ClusterOptions
 from srearena.cluster.embedded.pacing import Pacer, wall_now
@@ -49,8 +51,8 @@ class Host:
         self.pacer = Pacer(world.clock, 0.0 if options.behind else options.speed)
         self.server = ApiServer(world, credentials, options.port, self.assembly.nodes.agent)
         self.server.before_request = self.pacer.catch_up
-        token = world.randomness.secret("telemetry token").hex()[:_TOKEN_LENGTH]
-        self.telemetry = TelemetryServer(query_apis(self.assembly.telemetry, options.prometheus), token, HttpConnection)
+        apis = query_apis(self.assembly.telemetry, options.prometheus)
+        self.telemetry = TelemetryServer(apis, self._telemetry_token(), HttpConnection)
         self.telemetry.before_request = self.pacer.catch_up
         control_plane = self.assembly.nodes.kubelets[CONTROL_PLANE].machine
         control_plane.handlers[API_PORT] = self.server.in_cluster.answer
@@ -66,11 +68,55 @@ class Host:
     async def stop(self) -> None:
         await self.server.stop()
         await self.telemetry.stop()
+        await self._stop_flow()
+        self.close()
+
+    def close(self) -> None:
+        """End a cluster that does not run any more, or not at present."""
+        for listener in self._listeners:
+            listener.close()
+        self.assembly.world.clock.close()
+        self.internal_errors.remove()
+
+    async def suspend(self) -> None:
+        """Stop serving, and keep world and ports for the next `start`; open connections are closed."""
+        for listener in self._listeners:
+            await listener.suspend()
+        await self._stop_flow()
+
+    async def _stop_flow(self) -> None:
         if self._flow is not None:
             self._flow.cancel()
             await asyncio.gather(self._flow, return_exceptions=True)
-        self.assembly.world.clock.close()
-        self.internal_errors.remove()
+            self._flow = None
+
+    @property
+    def _listeners(self) -> list[Listener]:
+        return [self.server.listener, *self.telemetry.listeners]
+
+    def become_copy(self, secret: str, seed: int | None) -> None:
+        """Turn a suspended cluster, in a copy of its process, into one with its own ports, keys and tokens.
+
+        The world stays what it is: names, UIDs and the certificate that pods know. What was signed with the keys of
+        the original is refused here, and what pods hold is signed again. With a `seed`, chance is another one from
+        here on.
+        """
+        world = self.assembly.world
+        for listener in self._listeners:
+            listener.leave()
+        world.randomness.rekey(secret.encode())
+        self.server.use(Credentials(secret.encode(), self.options.start or wall_now()))
+        self.telemetry.token = self._telemetry_token()
+        self.assembly.nodes.renew_tokens()
+        tokens = self.assembly.controllers[TokenSecretController.name]
+        assert isinstance(tokens, TokenSecretController)
+        tokens.renew()
+        if seed is not None:
+            world.randomness.reseed(seed)
+            self.assembly.traffic.reseed()
+
+    def _telemetry_token(self) -> str:
+        return self.assembly.world.randomness.secret("telemetry token").hex()[:_TOKEN_LENGTH]
 
     def kubeconfig(self, user: User = ADMINISTRATOR) -> Obj:
         return self.server.kubeconfig(user)
@@ -144,31 +190,49 @@ class HostThread:
     """A host with a thread and a loop of its own; its methods may be called from any other thread."""
 
     def __init__(self, options: ClusterOptions) -> None:
-        self._options = options
         # Lower than in a process of its own: closed clusters leave cycles, and more clusters follow in this process.
         collect_rarely(20_000)
+        self._suspending = False
+        self.host = self._start(lambda: Host(options))
+
+    def _start(self, make: Callable[[], Host]) -> Host:
+        """Serve a host in a new loop and a new thread."""
         self._selector = RenewableSelector()
         self._loop = asyncio.SelectorEventLoop(self._selector)
-        self._ready: Future[Host] = Future()
-        self._thread = threading.Thread(target=self._run, name="embedded-cluster", daemon=True)
+        self._suspending = False
+        ready: Future[Host] = Future()
+        self._thread = threading.Thread(target=self._run, args=(make, ready), name="embedded-cluster", daemon=True)
         self._thread.start()
-        self.host = self._ready.result()
+        return ready.result()
 
-    def _run(self) -> None:
+    def _run(self, make: Callable[[], Host], ready: Future[Host]) -> None:
         asyncio.set_event_loop(self._loop)
         try:
-            host = Host(self._options)
+            host = make()
             self._loop.run_until_complete(host.start())
         except BaseException as problem:
             close_loop(self._loop)
-            self._ready.set_exception(problem)
+            ready.set_exception(problem)
             return
-        self._ready.set_result(host)
+        ready.set_result(host)
         try:
             self._loop.run_forever()
         finally:
-            self._loop.run_until_complete(host.stop())
+            self._loop.run_until_complete(host.suspend() if self._suspending else host.stop())
             close_loop(self._loop)
+
+    def suspend(self) -> None:
+        """End the loop and its thread, and keep the world: a process can be forked then, as it has no other thread."""
+        if self._thread.is_alive():
+            self._suspending = True
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+
+    def resume(self) -> None:
+        """Serve again, at the same addresses unless the cluster has become a copy."""
+        if not self._thread.is_alive():
+            self.host.pacer.resume()
+            self._start(lambda: self.host)
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
@@ -192,3 +256,5 @@ class HostThread:
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
+        else:
+            self.host.close()

@@ -23,6 +23,8 @@ class Listener:
         self.port = port
         self._state = ServerState()
         self._server: asyncio.Server | None = None
+        self._reserved: socket.socket | None = None
+        """The socket of a suspended listener: clients that connect meanwhile wait."""
 
     @property
     def busy(self) -> bool:
@@ -50,14 +52,7 @@ class Listener:
             **options,
         )
         config.load()
-        # asyncio sets TCP_NODELAY only on sockets with the TCP protocol number; without it small responses take 40 ms.
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((HOST, self.port))
-        except OSError:
-            listener.close()
-            raise
+        listener, self._reserved = self._reserved or _bound(self.port), None
         self.port = listener.getsockname()[1]
         self._server = await asyncio.get_running_loop().create_server(
             lambda: connection(config=config, server_state=self._state, app_state={}),
@@ -67,6 +62,23 @@ class Listener:
             ssl_handshake_timeout=_HANDSHAKE_SECONDS if tls else None,
             ssl_shutdown_timeout=_TLS_GOODBYE_SECONDS if tls else None,
         )
+
+    async def suspend(self) -> None:
+        """Close all connections, and keep the port for the next `start`."""
+        if self._server is not None:
+            self._reserved = self._server.sockets[0].dup()
+            await self.stop()
+
+    def leave(self) -> None:
+        """Leave the port of a suspended listener to the process that this one is a copy of: take a new one."""
+        self.close()
+        self.port = 0
+
+    def close(self) -> None:
+        """Give up the port of a suspended listener."""
+        if self._reserved is not None:
+            self._reserved.close()
+            self._reserved = None
 
     async def stop(self) -> None:
         """Stop accepting connections and close the open ones, also those with requests in progress."""
@@ -82,3 +94,15 @@ class Listener:
             connection.transport.abort()
         while self._state.connections:
             await asyncio.sleep(0)
+
+
+def _bound(port: int) -> socket.socket:
+    # asyncio sets TCP_NODELAY only on sockets with the TCP protocol number; without it small responses take 40 ms.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((HOST, port))
+    except OSError:
+        listener.close()
+        raise
+    return listener

@@ -46,6 +46,10 @@ class Pacer:
         self._speed = value
         self._woken.set()
 
+    def resume(self) -> None:
+        """Let time flow from where it stood: none has passed since."""
+        self._anchor(self._clock.now)
+
     def _anchor(self, virtual: float) -> None:
         self._anchor_wall = self._wall()
         self._anchor_virtual = virtual
@@ -112,6 +116,7 @@ class Pacer:
 
     async def run(self) -> None:
         """Advance time until cancelled."""
+        self._woken = asyncio.Event()  # of the loop that runs this
         self._clock.on_earlier = self._woken.set
         try:
             while True:

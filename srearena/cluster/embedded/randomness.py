@@ -23,13 +23,22 @@ class Randomness:
         """The generator of that purpose, equal in every run with this seed."""
         found = self._streams.get(purpose)
         if found is None:
-            digest = hashlib.sha256(f"{self.seed}/{purpose}".encode()).digest()
-            found = self._streams[purpose] = random.Random(int.from_bytes(digest))
+            found = self._streams[purpose] = random.Random(_start_of(self.seed, purpose))
         return found
 
     def secret(self, purpose: str) -> bytes:
         """Key material for that purpose, always the same. With entropy it cannot be guessed from the seed."""
         return hashlib.sha256(self._entropy + f"{self.seed}/secret/{purpose}".encode()).digest()
+
+    def reseed(self, seed: int) -> None:
+        """Draw everything from another seed from now on; the streams that components hold change with it."""
+        self.seed = seed
+        for purpose, stream in self._streams.items():
+            stream.seed(_start_of(seed, purpose))
+
+    def rekey(self, entropy: bytes) -> None:
+        """Derive secrets from other entropy from now on."""
+        self._entropy = entropy
 
     def uid(self) -> str:
         return str(uuid.UUID(int=self.stream("uid").getrandbits(128), version=4))
@@ -41,3 +50,7 @@ class Randomness:
     def jitter(self, purpose: str, base: float, spread: float = 0.1) -> float:
         """`base`, up to `spread` of it more or less."""
         return base * self.stream(purpose).uniform(1 - spread, 1 + spread)
+
+
+def _start_of(seed: int, purpose: str) -> int:
+    return int.from_bytes(hashlib.sha256(f"{seed}/{purpose}".encode()).digest())

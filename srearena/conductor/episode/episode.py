@@ -11,8 +11,6 @@ import json
 import shutil
 import tempfile
 import threading
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -24,6 +22,7 @@ from srearena.conductor.episode.freeze import Freeze
 from srearena.conductor.episode.limits import Usage
 from srearena.conductor.episode.noise import Noise
 from srearena.conductor.episode.preparation import Preparation, Say, TimedCluster
+from srearena.conductor.episode.records import Ending, StageRecord
 from srearena.conductor.episode.recovery import Recovery, measure_recovery
 from srearena.conductor.episode.spec import EpisodeSpec
 from srearena.conductor.errors import BadAction, BadSubmission, EnvironmentFailure
@@ -38,62 +37,6 @@ from srearena.errors import SreArenaError
 from srearena.utils.status import LimitReached, Outcome
 
 _LARGEST_SUBMISSION = 65_536
-
-
-@dataclass(slots=True)
-class StageRecord:
-    """The course and result of one stage."""
-
-    name: str
-    opened: float
-    opened_virtual: float
-    steps_before: int
-    submission: Any = None
-    submitted: bool = False
-    wall_seconds: float = 0.0
-    virtual_seconds: float = 0.0
-    steps: int = 0
-    verdict: Verdict | None = None
-    opened_at: str = ""
-    """By the cluster's clock."""
-    reply: str = ""
-    """The answer to the submission: the next question."""
-    recovery: Recovery | None = None
-    """When the system recovered; only for a mitigation that passed."""
-
-    @property
-    def recovery_document(self) -> dict[str, Any] | None:
-        """The time from the opening of the stage to the recovery; 0 where the system had recovered before."""
-        if self.recovery is None:
-            return None
-        seconds = self.recovery.at - datetime.fromisoformat(self.opened_at).timestamp()
-        return {
-            "seconds": round(max(seconds, 0.0), 3),
-            "at": datetime.fromtimestamp(self.recovery.at, UTC).isoformat(),
-            "seen_in": self.recovery.source,
-            "resolution_seconds": self.recovery.resolution,
-        }
-
-    def as_document(self) -> dict[str, Any]:
-        return {
-            "stage": self.name,
-            "submitted": self.submitted,
-            "submission": self.submission,
-            "wall_seconds": round(self.wall_seconds, 3),
-            "virtual_seconds": round(self.virtual_seconds, 3),
-            "steps": self.steps,
-            **({"recovery": self.recovery_document} if self.name == "mitigation" else {}),
-            "verdict": self.verdict.as_document() if self.verdict else None,
-        }
-
-
-@dataclass(slots=True)
-class Ending:
-    """How the episode ended."""
-
-    outcome: Outcome
-    reason: str
-    collateral: list[Change] = field(default_factory=list)
 
 
 class Episode:
@@ -135,6 +78,9 @@ class Episode:
         self._began = monotonic()
         self._began_virtual = 0.0
         self._closed = False
+        self._suspended_at: float | None = None
+        self._copied = False
+        self._kubeconfig_text = ""
 
     # Before the agent
 
@@ -357,6 +303,49 @@ class Episode:
         except SreArenaError as failure:
             self._freeze_failure = f"the agent's access could not be ended: {failure}"
         self._toolbox.close()
+
+    # Copies
+
+    def suspend(self) -> None:
+        """Close all connections and end the cluster's thread, so that the process can be forked."""
+        if self._suspended_at is not None:
+            return
+        if self._toolbox is not None:
+            self._toolbox.close()
+        if "kubernetes" in self.problem.__dict__:
+            self.problem.kubernetes.close()
+        self.cluster.suspend()
+        # A copy may start after the original has removed its files.
+        self._kubeconfig_text = self.kubeconfig.read_text() if self.kubeconfig is not None else ""
+        self._suspended_at = monotonic()
+
+    def resume(self) -> None:
+        """Continue where the episode was suspended: no time has passed for the agent."""
+        if self._suspended_at is None:
+            return
+        self.cluster.resume()
+        self.problem.attach(self.cluster)
+        pause, self._suspended_at = monotonic() - self._suspended_at, None
+        self._began += pause
+        for record in self.records:
+            record.opened += pause
+        if self._copied:
+            self._copied = False
+            if self.kubeconfig is not None:
+                self.cluster.renew_kubeconfig(self.kubeconfig)
+        if self._toolbox is not None and self.kubeconfig is not None and self.ending is None:
+            self._toolbox = Toolbox(self.cluster, self.kubeconfig, self.problem.namespace)
+
+    def become_copy(self, seed: int | None = None) -> None:
+        """In a fork of the process of a suspended episode: take own files, addresses and credentials for `resume`."""
+        self.cluster.become_copy(seed)
+        self._folder = Path(tempfile.mkdtemp(prefix="episode-"))
+        self.session = self.session.copy()
+        if self.kubeconfig is not None:
+            self.kubeconfig = self._folder / "kubeconfig"
+            self.kubeconfig.touch(mode=0o600)
+            self.kubeconfig.write_text(self._kubeconfig_text)
+        self._copied = True
 
     # After the agent
 

@@ -61,7 +61,14 @@ def embedded_cluster(problem: Problem, spec: EpisodeSpec) -> TimedCluster:
     model = problem.app.model_path
     models = [model.parent] if model is not None else []
     return TimedCluster(
-        start_embedded(seed=spec.seed, behind=spec.phases.total, models=models, in_process=spec.in_process)
+        start_embedded(
+            seed=spec.seed,
+            start=spec.start,
+            speed=spec.speed,
+            behind=spec.phases.total,
+            models=models,
+            in_process=spec.in_process,
+        )
     )
 
 

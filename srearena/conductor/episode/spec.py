@@ -53,6 +53,10 @@ class EpisodeSpec:
     """Whether the agent's identity may only read, whichever way it comes in."""
     in_process: bool = False
     """Whether an embedded cluster runs in this process instead of a child process."""
+    start: float | None = None
+    """The instant (seconds since the epoch) at which the agent starts, on an embedded cluster; None for now."""
+    speed: float = 1.0
+    """Seconds that pass on an embedded cluster per real second while the agent works; at 0, only waiting takes time."""
     config: Config | None = None
     """The cluster to run on; None for what `config.yml` says."""
 

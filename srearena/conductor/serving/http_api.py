@@ -14,7 +14,6 @@ from typing import Any
 
 import uvicorn
 
-from srearena.cluster import ClusterError
 from srearena.conductor.episode.episode import Episode
 from srearena.conductor.errors import BadSubmission
 from srearena.conductor.stages import public_name
@@ -199,22 +198,6 @@ def openapi() -> dict[str, Any]:
             },
             "/act": {"post": operation("Perform one action", {"action": text}, state=text, finished=truth)},
         },
-    }
-
-
-def addresses(episode: Episode) -> dict[str, str]:
-    """The kubeconfig and the telemetry endpoints for the agent."""
-    kubeconfig = {"kubeconfig": str(episode.kubeconfig)}
-    try:
-        telemetry = episode.cluster.telemetry
-    except ClusterError:
-        return kubeconfig
-    return {
-        **kubeconfig,
-        "prometheus": telemetry.prometheus,
-        "loki": telemetry.loki,
-        "jaeger": telemetry.jaeger,
-        "telemetry_token": telemetry.token,
     }
 
 

@@ -116,6 +116,9 @@ class Authenticator:
         self._issuer = issuer
         self._accounts = AccountConnections(store)
 
+    def use(self, credentials: Credentials) -> None:
+        self._credentials = credentials
+
     def authenticate(self, request: Request) -> User:
         """The user of a request; Unauthorized without valid credentials."""
         header = request.header("authorization")

@@ -36,7 +36,7 @@ class ApiServer:
     def __init__(self, world: World, credentials: Credentials, port: int = 0, agent: NodeAgent | None = None) -> None:
         self.world = world
         self.credentials = credentials
-        self._listener = Listener(port)
+        self.listener = Listener(port)
         self.before_request: Callable[[], object] = lambda: None
         issuer = TokenIssuer(world.clock, world.store, world.randomness)
         self.backend = Backend(
@@ -54,7 +54,7 @@ class ApiServer:
 
     @property
     def port(self) -> int:
-        return self._listener.port
+        return self.listener.port
 
     @property
     def url(self) -> str:
@@ -63,14 +63,14 @@ class ApiServer:
     @property
     def busy(self) -> bool:
         """Whether any request is being answered."""
-        return self._listener.busy
+        return self.listener.busy
 
     def kubeconfig(self, user: User, *, namespace: str = "", with_token: bool = False) -> Obj:
         return self.credentials.kubeconfig(self.url, user, namespace=namespace, with_token=with_token)
 
     async def start(self) -> None:
         application = Application(self.backend, lambda: self.before_request())
-        await self._listener.start(
+        await self.listener.start(
             application,
             HttpConnection,
             ws=WebSocketConnection,
@@ -81,7 +81,13 @@ class ApiServer:
 
     async def stop(self) -> None:
         """Stop accepting connections and close the open ones, also those with requests in progress."""
-        await self._listener.stop()
+        await self.listener.stop()
+
+    def use(self, credentials: Credentials) -> None:
+        """Serve with other credentials from the next start on; those before are refused."""
+        self.credentials = credentials
+        self.backend.authenticator.use(credentials)
+        self.backend.issuer.renew()
 
     async def __aenter__(self) -> ApiServer:
         await self.start()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
+from base64 import b64decode, b64encode
 
 from srearena.cluster.embedded.controllers.controller import Controller, split_key
 from srearena.cluster.embedded.objects import Obj, annotations_of, is_terminating, key_of, name_of, namespace_of, uid_of
@@ -25,6 +25,20 @@ class TokenSecretController(Controller):
         self.store.add_index("secrets", "account", _account_key)
         self.watch("secrets", lambda secret: (key_of(secret),) if _account_key(secret) else ())
         self.watch("serviceaccounts", self._secrets_of)
+
+    def renew(self) -> None:
+        """Sign the tokens of all secrets with the key of the world's present secret."""
+        self._issuer.renew()
+        for secret in self.store.objects("secrets"):
+            token = (secret.get("data") or {}).get("token")
+            if not _account_key(secret) or not token:
+                continue
+            renewed = _encoded(self._issuer.signed_again(b64decode(token).decode()))
+
+            def sign(current: Obj, renewed: str = renewed) -> None:
+                current["data"]["token"] = renewed
+
+            self.client.modify("secrets", namespace_of(secret), name_of(secret), sign)
 
     def _secrets_of(self, account: Obj) -> list[str]:
         return [key_of(secret) for secret in self.store.indexed("secrets", "account", key_of(account))]

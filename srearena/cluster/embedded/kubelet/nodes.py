@@ -108,6 +108,14 @@ class Nodes:
             found = self._tokens[key] = (now + seconds * 0.8, text)
         return found[1]
 
+    def renew_tokens(self) -> None:
+        """Sign the tokens in pods' volumes with the key of the world's present secret."""
+        if self._issuer is not None:
+            self._issuer.renew()
+            self._tokens = {
+                key: (until, self._issuer.signed_again(token)) for key, (until, token) in self._tokens.items()
+            }
+
     def _token(self, pod: Obj, audience: str, seconds: int) -> str:
         return self.token_provider(pod, audience, seconds)
 

@@ -51,7 +51,11 @@ class TokenIssuer:
         self._clock = clock
         self._store = store
         self._randomness = randomness
-        self._key = derived_key(randomness.secret("service-accounts"), "signing")
+        self.renew()
+
+    def renew(self) -> None:
+        """Use the key of the world's present secret: tokens that were signed with another one are refused."""
+        self._key = derived_key(self._randomness.secret("service-accounts"), "signing")
         public = self._key.public_key().public_bytes(
             serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
         )
@@ -118,6 +122,11 @@ class TokenIssuer:
                 "sub": f"system:serviceaccount:{namespace_of(account)}:{name_of(account)}",
             }
         )
+
+    def signed_again(self, token: str) -> str:
+        """The same claims under the present key; the token itself where it is none of a service account."""
+        parts = token.split(".")
+        return self._signed(orjson.loads(_decoded(parts[1]))) if len(parts) == 3 else token
 
     def _signed(self, claims: Obj) -> str:
         text = f"{self._header}.{_encoded(orjson.dumps(claims))}"

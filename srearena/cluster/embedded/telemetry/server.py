@@ -57,7 +57,7 @@ class TelemetryServer:
         token: str,
         connection: type[HttpToolsProtocol] = HttpToolsProtocol,
     ) -> None:
-        self.token = token
+        self._token = token
         self.before_request: Callable[[], object] = lambda: None
         self._connection = connection
         self._endpoints = {
@@ -85,6 +85,20 @@ class TelemetryServer:
         for _, listener in self._endpoints.values():
             await listener.stop()
 
+    @property
+    def token(self) -> str:
+        return self._token
+
+    @token.setter
+    def token(self, value: str) -> None:
+        self._token = value
+        for endpoint, _ in self._endpoints.values():
+            endpoint.token = value.encode()
+
+    @property
+    def listeners(self) -> list[Listener]:
+        return [listener for _, listener in self._endpoints.values()]
+
 
 class _Endpoint:
     """One API as an ASGI application."""
@@ -94,7 +108,7 @@ class _Endpoint:
     ) -> None:
         self._api = api
         self._cross_origin = cross_origin
-        self._token = token.encode()
+        self.token = token.encode()
         self._before_request = before_request
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -172,7 +186,7 @@ class _Endpoint:
                 return False
         elif scheme.lower() != b"bearer":
             return False
-        return hmac.compare_digest(token, self._token)
+        return hmac.compare_digest(token, self.token)
 
 
 def _parameters(text: bytes) -> dict[str, list[str]]:

@@ -76,13 +76,17 @@ class Traffic:
             network, self.clock, world.randomness.stream("application data"), self.instances
         )
         self.load_samples = LoadSamples(world.randomness.stream("load samples"), self.requests_with_data.sample)
-        self._poisson = np.random.Generator(np.random.PCG64(self._random.getrandbits(64)))
+        self.reseed()
         self._ticking = False
         self._pending_seconds = 0.0
         """Seconds since rates were moved."""
         self._steady = False
         self._rates = np.zeros(0)
         self._applied_load: list[tuple[float | None, bool]] = []
+
+    def reseed(self) -> None:
+        """Draw counts from the present state of the world's stream."""
+        self._poisson = np.random.Generator(np.random.PCG64(self._random.getrandbits(64)))
 
     # Participants
 

@@ -1,0 +1,22 @@
+"""Where an agent's own tools reach the environment of an episode."""
+
+from __future__ import annotations
+
+from srearena.cluster import ClusterError
+from srearena.conductor.episode.episode import Episode
+
+
+def addresses(episode: Episode) -> dict[str, str]:
+    """The kubeconfig and the telemetry endpoints for the agent."""
+    kubeconfig = {"kubeconfig": str(episode.kubeconfig)}
+    try:
+        telemetry = episode.cluster.telemetry
+    except ClusterError:
+        return kubeconfig
+    return {
+        **kubeconfig,
+        "prometheus": telemetry.prometheus,
+        "loki": telemetry.loki,
+        "jaeger": telemetry.jaeger,
+        "telemetry_token": telemetry.token,
+    }

@@ -1,0 +1,197 @@
+"""`prepare` and `EpisodeProcess`: prepared episodes in processes of their own, and their copies.
+
+The process of the caller is never forked, so it may have threads, event loops and devices of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from srearena.closeable import Closeable
+from srearena.conductor.episode.spec import EpisodeSpec
+from srearena.conductor.errors import ArenaError, BadSubmission
+from srearena.conductor.worlds.messages import Hangup, MessageSocket
+from srearena.conductor.worlds.quiescence import SINGLE_THREADED, fork_is_safe
+from srearena.interpreters import python_module
+
+_STOP_SECONDS = 30.0
+"""Real seconds for the processes to end after the last connection to them was closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What an episode answers to an action or a submission."""
+
+    state: str
+    """The answer of the action, or the next question."""
+    question: str
+    stage: str | None
+    """The stage that is open for a submission; None after the last."""
+    finished: bool
+    steps: int
+    invalid_actions: int
+
+
+class EpisodeProcess(Closeable):
+    """One episode in its own process. Requests from several threads are answered one after the other."""
+
+    def __init__(self, connection: MessageSocket, family: _Family, task: Mapping[str, Any]) -> None:
+        self._connection = connection
+        self._family = family
+        self._lock = threading.Lock()
+        self._task = task
+        self._closed = False
+        family.join()
+
+    # What an agent gets
+
+    @property
+    def description(self) -> str:
+        return str(self._task["description"])
+
+    @property
+    def instructions(self) -> str:
+        return str(self._task["instructions"])
+
+    @property
+    def actions(self) -> dict[str, str]:
+        """The signature and description of every action."""
+        return dict(self._task["actions"])
+
+    @property
+    def question(self) -> str:
+        return self.status().question
+
+    def status(self) -> Step:
+        return Step(state="", **self._ask("status"))
+
+    def act(self, action: str) -> Step:
+        """Perform one action, given as text: `kubectl("get pods")`."""
+        return Step(**self._ask("act", action=action))
+
+    def submit(self, solution: Any, stage: str | int | None = None) -> Step:
+        """Answer the open stage; BadSubmission where the answer is malformed."""
+        return Step(**self._ask("submit", solution=solution, stage=stage))
+
+    def connect(self) -> dict[str, str]:
+        """The paths and addresses for tools of the agent's own: kubeconfig, prometheus, loki, jaeger, token."""
+        return dict(self._ask("connect"))
+
+    # What the harness gets
+
+    def grade(self, *, agent: str = "agent", results: Path | None = None, trial: int = 0) -> dict[str, Any]:
+        """Grade the episode and return the result document, which names the answer. `results` is a run's folder."""
+        folder = str(results) if results is not None else ""
+        return dict(self._ask("grade", agent=agent, results=folder, trial=trial))
+
+    def fork(self, count: int = 1, seeds: Sequence[int] | None = None) -> list[EpisodeProcess]:
+        """Copy the episode as it is now: world, time, open stage and all. Copies and original are independent.
+
+        The same actions have the same effects in every copy. With `seeds`, one for each copy, what happens by chance
+        from here on differs. Connections of tools to the original are closed; its addresses stay.
+        """
+        if not fork_is_safe():
+            raise ArenaError("episodes can be forked on Linux only: prepare one for each run instead")
+        if seeds is not None and len(seeds) != count:
+            raise ArenaError(f"{count} copies need as many seeds, not {len(seeds)}")
+        copies: list[EpisodeProcess] = []
+        try:
+            for number in range(count):
+                copies.append(self._fork(seeds[number] if seeds is not None else None))
+        except BaseException:
+            for copy in copies:
+                copy.close()
+            raise
+        return copies
+
+    def _fork(self, seed: int | None) -> EpisodeProcess:
+        here, there = socket.socketpair()
+        with there:
+            try:
+                self._ask("fork", descriptors=[there.fileno()], seed=seed)
+            except BaseException:
+                here.close()
+                raise
+        return EpisodeProcess(MessageSocket(here), self._family, self._task)
+
+    def _ask(self, do: str, *, descriptors: Sequence[int] = (), **content: Any) -> Any:
+        with self._lock:
+            if self._closed:
+                raise ArenaError("the episode is closed")
+            try:
+                self._connection.send({"do": do, **content}, descriptors)
+                answer, _ = self._connection.receive()
+            except Hangup as problem:
+                raise ArenaError(f"the process of the episode has ended: {problem}") from problem
+        if "error" in answer:
+            raise (BadSubmission if answer.get("refused") else ArenaError)(answer["error"])
+        return answer["result"]
+
+    def close(self) -> None:
+        """End the process; its copies go on. Calling it again does nothing."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._connection.close()
+        self._family.leave()
+
+
+class _Family:
+    """The processes of an episode and of all its copies: one waits for the others, and ends after the last."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self._members = 0
+        self._lock = threading.Lock()
+
+    def join(self) -> None:
+        with self._lock:
+            self._members += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._members -= 1
+            if self._members:
+                return
+        try:
+            self._process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, 9)
+            self._process.wait()
+
+
+def prepare(problem: str, spec: EpisodeSpec | None = None, *, speed: float = 0.0) -> EpisodeProcess:
+    """Prepare a problem up to the first question, in a process of its own.
+
+    With `speed` 0 time passes in the cluster only as actions and grading wait, so a result depends on the actions and
+    the seed alone, not on the load of the machine; 1 is real time. Only embedded clusters can be forked.
+    """
+    spec = spec or EpisodeSpec()
+    if not spec.backend.embedded:
+        raise ArenaError("only an embedded cluster can be forked: choose the backend `embedded`")
+    here, there = socket.socketpair()
+    with there:
+        process = subprocess.Popen(
+            python_module("srearena.conductor.worlds.process", str(there.fileno())),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            pass_fds=[there.fileno()],
+            env={**os.environ, **SINGLE_THREADED},
+            start_new_session=True,
+        )
+    episode = EpisodeProcess(MessageSocket(here), _Family(process), {})
+    try:
+        document = replace(spec, config=spec.backend, speed=speed).as_document()
+        episode._task = episode._ask("prepare", problem=problem, spec=document)
+    except BaseException:
+        episode.close()
+        raise
+    return episode

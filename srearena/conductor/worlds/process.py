@@ -1,0 +1,196 @@
+"""The process of one episode: `python -m srearena.conductor.worlds.process FD`, started by `worlds.client`.
+
+It has one thread beside the cluster's, answers one request after the other on the socket FD, and ends with that
+connection. To be forked it suspends the cluster; the copy takes ports, keys, tokens and files of its own and answers on
+the socket that came with the request. Both resume when they next need the cluster, so a template that is only forked
+never serves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from srearena.conductor.agent_process.isolation import EXTERNAL
+from srearena.conductor.episode.addresses import addresses
+from srearena.conductor.episode.environment import open_cluster
+from srearena.conductor.episode.episode import Episode
+from srearena.conductor.episode.spec import EpisodeSpec
+from srearena.conductor.errors import ArenaError, BadSubmission
+from srearena.conductor.problems.registry import ProblemRegistry
+from srearena.conductor.results.store import folder_of, trial_document, write_state, write_trial
+from srearena.conductor.session import Session
+from srearena.conductor.worlds.messages import Hangup, MessageSocket
+from srearena.conductor.worlds.quiescence import adopt_orphans, reap_until_alone, require_one_thread
+from srearena.errors import SreArenaError
+
+Answer = dict[str, Any]
+_LONGEST_ACTION = 600.0
+"""Seconds of the cluster's time that commands in pods may take; with a stopped clock nothing else lets it pass."""
+
+
+class WorldProcess:
+    """Answers the requests to one episode."""
+
+    def __init__(self, connection: MessageSocket) -> None:
+        self._connection = connection
+        self._episode: Episode | None = None
+        self._seed = 0
+        self._copies: set[int] = set()
+        self._handlers: dict[str, Callable[[Answer, list[int]], Answer | None]] = {
+            "prepare": self._prepare,
+            "status": lambda request, descriptors: self._status(),
+            "act": self._act,
+            "submit": self._submit,
+            "connect": self._connect,
+            "fork": self._fork,
+            "grade": self._grade,
+        }
+
+    def serve(self) -> None:
+        """Answer requests until the client hangs up."""
+        try:
+            with contextlib.suppress(Hangup):
+                while True:
+                    answer = self._answer(*self._connection.receive())
+                    if answer is not None:
+                        self._connection.send(answer)
+        finally:
+            if self._episode is not None:
+                self._episode.close()
+            self._connection.close()
+
+    def _answer(self, request: Answer, descriptors: list[int]) -> Answer | None:
+        try:
+            result = self._handlers[request.pop("do")](request, descriptors)
+        except SreArenaError as problem:
+            return {"error": str(problem), "refused": isinstance(problem, BadSubmission)}
+        except Exception as error:
+            traceback.print_exc()
+            return {"error": f"the process of the episode failed: {type(error).__name__}: {error}"}
+        return None if result is None else {"result": result}
+
+    @property
+    def episode(self) -> Episode:
+        """The episode, with its cluster running."""
+        if self._episode is None:
+            raise ArenaError("no episode is prepared in this process")
+        self._episode.resume()
+        return self._episode
+
+    # Requests
+
+    def _prepare(self, request: Answer, descriptors: list[int]) -> Answer:
+        spec = EpisodeSpec.from_document(request["spec"])
+        registry = ProblemRegistry()
+        selection = registry.resolve(request["problem"])
+        problem = registry.get_problem(request["problem"], spec.variant)
+        spec = replace(spec, stages=spec.stages or selection.stages, in_process=True)
+        cluster = open_cluster(problem, spec)
+        try:
+            self._episode = Episode(problem, cluster, spec, session=Session())
+            self._episode.prepare()
+        except BaseException:
+            cluster.close()
+            raise
+        self._seed = spec.seed
+        gc.collect()
+        return {
+            "description": self._episode.description,
+            "instructions": self._episode.instructions,
+            "actions": self._episode.actions,
+        }
+
+    def _status(self) -> Answer:
+        episode = self._episode
+        if episode is None:
+            raise ArenaError("no episode is prepared in this process")
+        return {
+            "question": episode.question,
+            "stage": episode.stage,
+            "finished": episode.finished,
+            "steps": episode.usage.steps,
+            "invalid_actions": episode.usage.invalid_actions,
+        }
+
+    def _act(self, request: Answer, descriptors: list[int]) -> Answer:
+        if not self.episode.within_limits():
+            return {"state": "The episode is over.", **self._status()}
+        with self.episode.cluster.fast_forward(_LONGEST_ACTION):
+            state = self.episode.act(request["action"])
+        return {"state": state, **self._status()}
+
+    def _submit(self, request: Answer, descriptors: list[int]) -> Answer:
+        return {"state": self.episode.submit(request["solution"], request["stage"]), **self._status()}
+
+    def _connect(self, request: Answer, descriptors: list[int]) -> Answer:
+        return dict(addresses(self.episode))
+
+    def _grade(self, request: Answer, descriptors: list[int]) -> Answer:
+        episode = self.episode
+        episode.grade()
+        run = Path(request["results"]) if request["results"] else None
+        document = trial_document(
+            episode,
+            agent=request["agent"],
+            isolation=EXTERNAL,
+            seed=self._seed,
+            trial=request["trial"],
+            run=run.name if run is not None else "",
+        )
+        if run is not None:
+            write_state(run, document, episode.state)
+            write_trial(run, document)
+            episode.session.write(folder_of(run, document["problem"], request["trial"]) / "session.jsonl")
+        return document
+
+    def _fork(self, request: Answer, descriptors: list[int]) -> Answer | None:
+        self._reap()
+        if self._episode is not None:
+            self._episode.suspend()
+        require_one_thread()
+        gc.freeze()  # a collection would write to every page of the original, and copy it
+        process = os.fork()
+        if process:
+            gc.unfreeze()
+            os.close(descriptors[0])
+            self._copies.add(process)
+            return {"process": process}
+        self._copies.clear()
+        self._connection.close()
+        self._connection = MessageSocket(socket.socket(fileno=descriptors[0]))
+        if self._episode is not None:
+            self._episode.become_copy(request["seed"])
+        if request["seed"] is not None:
+            self._seed = int(request["seed"])
+        return None
+
+    def _reap(self) -> None:
+        for process in list(self._copies):
+            if os.waitpid(process, os.WNOHANG)[0]:
+                self._copies.discard(process)
+
+
+def main(descriptor: int) -> None:
+    """Serve in a child process. This one stays to wait for all copies, and ends after the last of them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the client decides when this ends
+    adopt_orphans()
+    connection = MessageSocket(socket.socket(fileno=descriptor))
+    if os.fork():
+        connection.close()
+        reap_until_alone()
+        return
+    WorldProcess(connection).serve()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
