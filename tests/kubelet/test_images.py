@@ -117,7 +117,7 @@ def test_large_images_take_longer_and_hold_up_the_queue(lab: Lab) -> None:
     assert lab.is_ready("small")
     [pulled] = lab.messages("large", "Pulled")
     assert pulled.startswith('Successfully pulled image "acme/large:1.0" in ')
-    assert pulled.endswith("Image size: 370000000 bytes.")
+    assert pulled.endswith("Image size: 370000217 bytes.")
 
 
 def test_a_registry_out_of_reach_times_out_until_it_is_back(lab: Lab) -> None:
@@ -169,6 +169,17 @@ def test_malformed_references_are_refused(text: str) -> None:
 @pytest.mark.parametrize("image", ["nginx:1.27-alpine", "postgres:16", "busybox:1.36", "redis:7.2.4", "mongo:4.4"])
 def test_common_tags_are_known(image: str) -> None:
     assert Catalogue().find(parse_reference(image)).size > 0
+
+
+def test_images_differ_in_size_and_known_sizes_are_exact() -> None:
+    catalogue = Catalogue()
+    images = [parse_reference(name) for name in ("redis:7.2.4", "redis:7.2.5", "mongo:4.4", "postgres:16")]
+    sizes = [catalogue.find(image).size_of(image) for image in images]
+    assert len(set(sizes)) == len(sizes)
+    for image, size in zip(images, sizes, strict=True):
+        assert 1 <= size / catalogue.find(image).size <= 1.05
+    large = parse_reference("acme/large:1.0")
+    assert catalogue.find(large).size_of(large) == 370_000_217
 
 
 @pytest.mark.parametrize("image", ["nginx:v1.27", "postgres:99", "busybox:9", "redis:latestt", "mongo:4.4.x"])

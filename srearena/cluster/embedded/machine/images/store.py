@@ -73,7 +73,7 @@ class ImageStore:
         for name in names:
             reference = parse_reference(name)
             if str(reference) not in self._images:
-                self._keep(reference, self.catalogue.find(reference).size)
+                self._keep(reference, self.catalogue.find(reference).size_of(reference))
 
     async def pull(self, reference: Reference, credentials: frozenset[str]) -> Pulled:
         """Pull an image, after the earlier requests in the queue; PullError with containerd's message."""
@@ -94,7 +94,7 @@ class ImageStore:
             await self._until(self._free_at)
         finally:
             self._coming.discard(str(reference))
-        image = self._images.get(str(reference)) or self._keep(reference, repository.size)
+        image = self._images.get(str(reference)) or self._keep(reference, repository.size_of(reference))
         return Pulled(image, seconds, self._clock.now - asked_at)
 
     def _until(self, moment: float) -> Awaitable[None]:

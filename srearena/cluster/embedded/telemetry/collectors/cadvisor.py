@@ -7,7 +7,7 @@ its network interface, which outlive the containers.
 Reads of the disk are those of an image by its first container on the machine; writes are bytes added to files, on the
 container's own layer and on volumes. Interfaces have no hardware errors; packets that a link loses count as dropped by
 their sender. Left out because the simulation has no such state: the split of processor time into user and system, and
-page faults. There is no page cache: usage, resident and working set agree.
+page faults. There is no page cache: usage, resident and working set agree. Times are whole seconds, as cAdvisor's are.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class CadvisorCollector(KubeletJob):
     def _machine_values(self, machine: Machine, now: float) -> tuple[float, ...]:
         usage = self._usages.of(machine)
         busy, memory = sum(usage.busy(now)), machine.memory_working_set() - usage.reclaimed
-        return (busy, memory, memory, memory, now, machine.booted_at, machine.cores, machine.memory)
+        return (busy, memory, memory, memory, int(now), int(machine.booted_at), machine.cores, machine.memory)
 
 
 Running = tuple[ContainerRecord, Container]
@@ -225,11 +225,11 @@ class _Pod:
                 len(container.pids.processes),
                 usage.descriptors,
                 usage.sockets,
-                now,
+                int(now),
             )
             if meter.cpu_limit is not None:
                 values += (int(meter.nr_periods), int(meter.nr_throttled), meter.throttled_seconds)
-        values += (pod_cpu, pod_memory, pod_memory, pod_memory, now, self.sandbox.created_at)
+        values += (pod_cpu, pod_memory, pod_memory, pod_memory, int(now), int(self.sandbox.created_at))
         if not self.sandbox.host_network:
             counters = self.sandbox.namespace.carried
             values += (int(counters.received_bytes), int(counters.received_packets))
@@ -248,7 +248,7 @@ def _fixed(sandbox: Sandbox, running: list[Running], machine: Machine) -> tuple[
     for record, container in running:
         labels, meter = _container_labels(sandbox, record), container.meter
         rows += (_row(name, labels) for name in _FIXED)
-        values += (record.started_at, 0.0, 0.0, 0.0, machine.disk.capacity or 0, container.nofile, PERIOD * 1e6)
+        values += (int(record.started_at), 0.0, 0.0, 0.0, machine.disk.capacity or 0, container.nofile, PERIOD * 1e6)
         values += (_shares(sandbox.pod, record.name), meter.memory_limit or 0, 0.0, 0.0)
         if meter.cpu_limit is not None:
             rows.append(_row(_QUOTA_FIXED, labels))
