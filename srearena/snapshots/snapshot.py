@@ -213,12 +213,14 @@ class Snapshot(Closeable):
         return _SOME_SERIES
 
     def _convert_rest(self, parts: Parts, sources: Sequence[Path]) -> None:
+        import duckdb
+
         try:
             for files, _ in batches(parts.missing(sources), _BACKGROUND_BYTES):
                 if self._closing.is_set() or not threading.main_thread().is_alive():
                     return
                 parts.add(files, self._convert_metrics)
-        except (SnapshotError, OSError):
+        except (SnapshotError, OSError, duckdb.Error):  # a live system's files may change meanwhile
             return  # the question that needs the file reports what is wrong with it
 
     # -- queries -----------------------------------------------------------------------------------------------------
