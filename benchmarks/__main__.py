@@ -26,6 +26,7 @@ BENCHMARKS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "cluster": (("--json",), ("--json", "--only", "start", "--only", "idle", "--size", "3")),
     "applications": ((), ("hotel_reservation",)),
     "arena": ((), ()),
+    "episodes": ((), ("--episodes", "2")),
     "collectors": ((), ("20",)),
     "network": ((), ()),
     "promql": ((), ("--pods", "20")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import time as now  # noqa: TID251 - queries are about the present
+from time import time as wall_now  # noqa: TID251 - where the environment has no Prometheus
 from typing import Any
 from urllib.parse import urlencode
 
@@ -45,11 +45,18 @@ class Telemetry:
             raise BadAction(f"{backend} responded {response.status}: {response.data.decode('utf-8', 'replace')[:500]}")
         return orjson.loads(response.data)
 
+    def _now(self) -> float:
+        """The present in the cluster, where time may stand still or begin at another moment."""
+        try:
+            return float(self._get("prometheus", "/api/v1/query", query="time()")["data"]["result"][1])
+        except (BadAction, LookupError, TypeError, ValueError):
+            return wall_now()
+
     def query(self, query: str, minutes: float = 0.0) -> str:
         """Run a PromQL query, now or over the last minutes, and format the result."""
         if minutes > 0:
             span = minutes * 60
-            end = now()
+            end = self._now()
             data = self._get(
                 "prometheus",
                 "/api/v1/query_range",
@@ -89,7 +96,7 @@ class Telemetry:
     def calls(self, minutes: float = 30.0) -> list[tuple[str, str]]:
         """The edges of the call graph, caller and callee, by recent traces."""
         lookback = int(minutes * 60_000)
-        edges = self._get("jaeger", "/api/dependencies", endTs=int(now() * 1000), lookback=lookback)["data"]
+        edges = self._get("jaeger", "/api/dependencies", endTs=int(self._now() * 1000), lookback=lookback)["data"]
         return [(edge["parent"], edge["child"]) for edge in edges or ()]
 
     def trace_documents(self, start: float, end: float, limit: int) -> list[dict[str, Any]]:
@@ -131,7 +138,7 @@ class Telemetry:
             return f"services with traces: {', '.join(sorted(names)) or '(none)'}"
         if service not in names:
             raise BadAction(f"no traces of {service!r}: there are some of {', '.join(sorted(names)) or 'no service'}")
-        end = now()
+        end = self._now()
         traces = self._get(
             "jaeger",
             "/api/traces",

@@ -127,6 +127,7 @@ class WorldProcess:
             return {"state": "The episode is over.", **self._status()}
         with self.episode.cluster.fast_forward(_LONGEST_ACTION):
             state = self.episode.act(request["action"])
+            self.episode.within_limits()  # ends the episode with the action that reaches a limit
         return {"state": state, **self._status()}
 
     def _submit(self, request: Answer, descriptors: list[int]) -> Answer:

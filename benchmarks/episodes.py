@@ -1,0 +1,161 @@
+"""What forked episodes cost: the first observation, memory, a branch, and complete scripted episodes per hour.
+
+    python -m benchmarks.episodes               # the usual size
+    python -m benchmarks.episodes --episodes 3  # a small one
+    python -m benchmarks.episodes --soak 1000   # mixed episodes in one go: does anything grow?
+
+Times are CPU times of all processes of the episode, so that other load on the machine does not count: what one core
+would take if it had nothing else to do. Memory is the unique set size: pages that no other process shares.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from srearena.conductor.episode.spec import EpisodeSpec
+from srearena.conductor.worlds import EpisodeProcess, prepare
+from srearena.config import Config
+from srearena.service.kubernetes import Kubernetes
+
+PROBLEM = "scale_pod_zero_social_net"
+NAMESPACE = "social-network"
+SERVICE = "user-service"
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def processes() -> dict[int, tuple[int, float]]:
+    """Parent and CPU seconds of every process of this machine, with those of children that have been waited for."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            found[int(entry.name)] = (int(fields[1]), sum(map(int, fields[11:15])) / TICKS)
+    return found
+
+
+def descendants() -> dict[int, float]:
+    """CPU seconds of the processes that this one has started, directly or not."""
+    every, family = processes(), {os.getpid()}
+    while more := {pid for pid, (parent, _) in every.items() if parent in family} - family:
+        family |= more
+    return {pid: every[pid][1] for pid in family - {os.getpid()}}
+
+
+def unique_set_size(pid: int) -> float:
+    """Megabytes that only this process has."""
+    rows = (Path("/proc") / str(pid) / "smaps_rollup").read_text().splitlines()
+    return sum(int(row.split()[1]) for row in rows if row.startswith("Private_")) / 1024
+
+
+def cpu_of(work: Callable[[], object]) -> float:
+    """CPU seconds of all our processes during `work`; those that end meanwhile are counted by who waits for them."""
+    before = sum(descendants().values()) + sum(os.times()[:2])
+    work()
+    return sum(descendants().values()) + sum(os.times()[:2]) - before
+
+
+def repair(episode: EpisodeProcess) -> None:
+    with Kubernetes(Path(episode.connect()["kubeconfig"])) as api:
+        api.scale("deployments", SERVICE, 1, NAMESPACE)
+    episode.act("wait(60)")
+
+
+def answer(episode: EpisodeProcess) -> dict[str, object]:
+    episode.submit("Yes")
+    episode.submit([SERVICE])
+    episode.submit(None)
+    return episode.grade()
+
+
+def scripted(episode: EpisodeProcess, kubectl: int) -> None:
+    """Detect, localize, repair and grade, with so many kubectl processes on the way."""
+    episode.act("get_alerts()")
+    for _ in range(kubectl):
+        episode.act(f'kubectl("get pods -n {NAMESPACE}")')
+    repair(episode)
+    result = answer(episode)
+    if result["outcome"] != "pass":
+        raise SystemExit(f"the scripted episode did not pass: {result['reason']}")
+
+
+def measure(template: EpisodeProcess, episodes: int) -> None:
+    first, memory, branches = [], [], []
+    for _ in range(episodes):
+        known = set(descendants())
+        copies: list[EpisodeProcess] = []
+
+        def observe(copies: list[EpisodeProcess] = copies) -> None:
+            copies.extend(template.fork())
+            copies[0].act("get_alerts()")
+
+        first.append(cpu_of(observe))
+        with copies[0] as episode:
+            for _ in range(9):
+                episode.act("get_alerts()")
+            memory += [unique_set_size(pid) for pid in descendants().keys() - known]
+
+            def branch(episode: EpisodeProcess = episode) -> None:
+                with episode.fork()[0] as copy:
+                    copy.status()
+
+            branches.append(cpu_of(branch))
+    print(f"first observation of a forked episode: {1000 * statistics.median(first):.0f} ms of CPU time")
+    print(f"memory of a further episode after ten steps: {statistics.median(memory):.0f} MB unique set size")
+    print(f"branch at step ten: {1000 * statistics.median(branches):.0f} ms of CPU time")
+    for kubectl, name in ((0, "in-process actions"), (10, "ten kubectl processes each")):
+
+        def run(kubectl: int = kubectl) -> None:
+            for _ in range(episodes):
+                with template.fork()[0] as episode:
+                    scripted(episode, kubectl)
+            template.fork()[0].close()  # the template waits for the processes that have ended
+
+        seconds = cpu_of(run) / episodes
+        print(f"complete scripted episodes with {name}: {3600 / seconds:.0f} per hour and core, {seconds:.2f} s each")
+
+
+def soak(template: EpisodeProcess, episodes: int) -> None:
+    """Mixed episodes one after the other; what there is of processes, files and memory, at intervals."""
+    for number in range(episodes + 1):
+        if number % max(1, episodes // 5) == 0:
+            left = len([*Path(tempfile.gettempdir()).glob("*")])
+            sockets = len([*Path("/proc/self/fd").iterdir()])
+            size = max(unique_set_size(pid) for pid in descendants())
+            count = len(descendants())
+            print(f"after {number}: {count} processes, {left} temporary files, {sockets} descriptors, {size:.0f} MB")
+        with template.fork()[0] as episode:
+            if number % 4 == 0:
+                scripted(episode, 0)
+            elif number % 4 == 1:
+                episode.act("wait(30)")
+                with episode.fork()[0] as branch:
+                    branch.act("get_alerts()")
+            elif number % 4 == 2:
+                answer(episode)  # a mitigation that fails
+            # else the client leaves without a word
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--episodes", type=int, default=10, help="how many of each kind")
+    parser.add_argument("--soak", type=int, metavar="EPISODES", help="only mixed episodes, this many in one go")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["TMPDIR"] = tempfile.tempdir = folder
+        with prepare(PROBLEM, EpisodeSpec(seed=1, fixed=True, config=Config())) as template:
+            if arguments.soak:
+                soak(template, arguments.soak)
+            else:
+                measure(template, arguments.episodes)
+
+
+if __name__ == "__main__":
+    main()
