@@ -40,6 +40,7 @@ BENCHMARKS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "zero_overhead": ((), ("--runs", "1", "--megabytes", "1")),
     "leaderboard": ((), ()),
     "trivial_agents": (("--sample", "20"), ("--sample", "1")),
+    "twenty_questions": ((), ("online_boutique", "--seeds", "1", "--minutes", "4")),
 }
 """Arguments at the usual size, and at the small one."""
 PATIENCE = 3600

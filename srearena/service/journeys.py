@@ -71,11 +71,12 @@ class Visitor:
         *,
         form: Mapping[str, object] | None = None,
         body: object = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Answer:
         """Send one request to the frontend: with a form, with a JSON body, or with neither."""
         target = f"{path}?{urlencode(query)}" if query else path
         data = urlencode(form) if form is not None else json.dumps(body) if body is not None else ""
-        headers = _FORM if form is not None else _JSON if body is not None else {}
+        kind = _FORM if form is not None else _JSON if body is not None else {}
         request = f"{method} {path}"
         try:
             reply = self._api.request_service(
@@ -85,7 +86,7 @@ class Visitor:
                 self._namespace,
                 method=method,
                 body=data.encode() if data else None,
-                headers=headers,
+                headers={**kind, **(headers or {})},
                 timeout=15.0,
             )
         except Unreachable as problem:

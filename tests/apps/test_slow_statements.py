@@ -57,7 +57,7 @@ def test_the_digests_rank_it_first(railway: Deployed) -> None:
     assert "information_schema . columns" in first[0]
     assert int(first[1]) >= 5
     assert float(first[2]) > 8e12  # picoseconds
-    assert any(text.startswith("SELECT _id") for text, *_ in others), "the ordinary statements are counted, too"
+    assert any("contacts" in text for text, *_ in others), "the ordinary statements are counted, too"
 
 
 def test_the_slow_log_and_its_container_have_it(railway: Deployed) -> None:

@@ -23,7 +23,8 @@ Obj = dict[str, Any]
 KINDS = {
     "hotel-reservation": {"Deployment": 19, "Service": 20, "PersistentVolumeClaim": 6, "ConfigMap": 2},
     "social-network": {"Deployment": 27, "Service": 27, "ConfigMap": 27},
-    "blueprint-hotel-reservation": {"Deployment": 18, "Service": 18, "ConfigMap": 9},
+    # The claims are ours: without them a rollout of everything loses the data.
+    "blueprint-hotel-reservation": {"Deployment": 18, "Service": 18, "ConfigMap": 9, "PersistentVolumeClaim": 6},
     "online-boutique": {"Deployment": 12, "Service": 12, "ServiceAccount": 11},
 }
 

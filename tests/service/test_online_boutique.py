@@ -11,7 +11,9 @@ from srearena.service.apps import Application, find_application
 from srearena.service.frontend import ProbeResult, SampleRequest
 from srearena.service.kubernetes import Kubernetes
 
-ORDER = SampleRequest("/cart/checkout", "POST", contains="Your order is complete!")
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+CARD = "credit_card_number=4432801561520454&credit_card_expiration_month=1&credit_card_expiration_year=2039"
+ORDER = SampleRequest("/cart/checkout", "POST", CARD, FORM, contains="Your order is complete!")
 HOME = SampleRequest("/", contains="Hot Products")
 
 
@@ -67,7 +69,7 @@ def test_without_its_store_the_cart_fails_and_what_needs_no_cart_does_not(shop: 
     assert (
         broken.status == 500 and "could not retrieve cart" in broken.text and "Can't access cart storage" in broken.text
     )
-    assert shop.visit(SampleRequest("/setCurrency", "POST")).ok
+    assert shop.visit(SampleRequest("/setCurrency", "POST", "currency_code=EUR", FORM, status=302)).ok
     shop.scale("redis-cart", 1)
     assert shop.visit(HOME).ok
 

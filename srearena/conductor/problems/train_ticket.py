@@ -11,7 +11,7 @@ from srearena.service.frontend import Frontend, SampleRequest
 
 _APP = "train_ticket"
 _VOUCHERS = Frontend("ts-voucher-service", 16101)  # the paths that the users' client requests
-_VOUCHER = SampleRequest("/getVoucher", "POST", '{"orderId":"1","type":1}')
+_VOUCHER = SampleRequest("/getVoucher", "POST", '{"orderId":"5ad7750b-a68b-49c0-a8c0-32776b067701","type":1}')
 _CONTACT = SampleRequest(
     "/api/v1/contactservice/contacts",
     "POST",

@@ -203,6 +203,8 @@ class MysqlModel(Protocol):
 
     def put(self, database: str, target: str, records: Sequence[Record]) -> Refusal | None: ...
 
+    def remove(self, database: str, target: str, column: str, value: object) -> Refusal | None: ...
+
     def count_traffic(self, operation: str, database: str, target: str, calls: int, hits: int, misses: int) -> None: ...
 
 
@@ -229,11 +231,23 @@ class MysqlClient:
         if refusal is not None:
             raise StoreFailed(refusal.message)
         if self._is_sample:
-            place = f"{quoted(self._database)}.{quoted(table)}"
+            place = self.place(table)
             newest = f"(SELECT max(rowid) FROM {place})"
             self._server.tables.execute(f"DELETE FROM {place} WHERE rowid <= {newest} - {KEPT_ROWS}")
         else:
             self._server.count_traffic("insert", self._database, table, len(records), 0, 0)
+
+    def delete(self, table: str, column: str, value: object) -> None:
+        """Remove the records with this value."""
+        refusal = self._server.remove(self._database, table, column, value)
+        if refusal is not None:
+            raise StoreFailed(refusal.message)
+        if not self._is_sample:
+            self._server.count_traffic("delete", self._database, table, 1, 0, 0)
+
+    def place(self, table: str) -> str:
+        """Return the name of a table of this database for a statement."""
+        return f"{quoted(self._database)}.{quoted(table)}"
 
 
 class PostgresClient:

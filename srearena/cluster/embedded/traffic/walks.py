@@ -177,6 +177,7 @@ class Walker:
                 "milliseconds": f"{elapsed * 1000:.0f}",
                 "seconds": f"{elapsed:.3f}",
                 "status": operation.status if error else 200,
+                "bytes": round(operation.payload),
                 "route": node.route or operation.route or node.name,
                 "path": (node.route or operation.route or "").partition(" ")[2],
                 "method": (node.route or operation.route or "").partition(" ")[0],

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from srearena.cluster import Cluster
 from srearena.service.apps.base import Application
+from srearena.service.apps.train_ticket.journeys import JOURNEYS
 from srearena.service.deployment import apply_all
 from srearena.service.errors import NotReady, TimedOut
+from srearena.service.journeys import Journey
 from srearena.service.kubernetes import Kubernetes
 from srearena.service.waiting import wait_until
 
@@ -15,6 +17,10 @@ _FOUNDATION_SECONDS = 900.0
 class TrainTicket(Application):
     def __init__(self) -> None:
         super().__init__("train-ticket.json")
+
+    @property
+    def journeys(self) -> tuple[Journey, ...]:
+        return JOURNEYS
 
     def deploy(self, cluster: Cluster) -> None:
         """Deploy databases, registry and queues first, and the services when these are ready."""

@@ -387,6 +387,18 @@ class MysqlServer(Counted):
         self._save_soon()
         return None
 
+    def remove(self, database: str, target: str, column: str, value: object) -> Refusal | None:
+        """Remove the records with this value in a column."""
+        refusal = self._disk_refuses()
+        if refusal is not None:
+            return refusal
+        try:
+            self.tables.delete(database, target, column, value)
+        except TableError as error:
+            return Refusal("missing", error.text)
+        self._save_soon()
+        return None
+
     def count(self, database: str, target: str) -> int:
         return self.tables.count(database, target)
 

@@ -172,6 +172,10 @@ class Tables:
             self.execute(f"INSERT INTO {place} ({names}) VALUES ({marks})", [record.get(c) for c in columns])
         return new
 
+    def delete(self, schema: str, table: str, column: str, value: Any) -> None:
+        """Remove the records of a table with this value in a column."""
+        self.execute(f"DELETE FROM {quoted(schema)}.{quoted(table)} WHERE {quoted(column)} = ?", [value])
+
 
 def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,1 @@
+"""What requests to Blueprint Hotel Reservation do to its data."""

@@ -1,0 +1,1 @@
+"""What requests to Online Boutique do to its data."""
