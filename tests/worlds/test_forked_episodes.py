@@ -140,6 +140,12 @@ def test_addresses_of_the_original_stay_when_it_is_forked(episode: EpisodeProces
         assert api.list("pods", NAMESPACE)
 
 
+def test_actions_over_minutes_end_at_the_clusters_present(episode: EpisodeProcess) -> None:
+    # The world's present is START, long before the wall clock's.
+    assert "no data" not in episode.act('get_metrics("up", minutes=5)').state
+    assert "frontend" in episode.act('get_traces("frontend", minutes=5)').state
+
+
 def test_an_episode_is_graded_in_its_copy_and_results_are_written(episode: EpisodeProcess, tmp_path: Path) -> None:
     asked = episode.question
     assert "Stage 1 of 3" in asked
