@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 # Registers the functions; the modules of checks and evaluation import the others.
@@ -11,7 +11,7 @@ from srearena.cluster.embedded.cel import kubernetes, networks, text  # noqa: F4
 from srearena.cluster.embedded.cel.checker import Checker
 from srearena.cluster.embedded.cel.errors import CompileError
 from srearena.cluster.embedded.cel.evaluation import PER_CALL_LIMIT, Frame, Step, step
-from srearena.cluster.embedded.cel.syntax import Node, parse
+from srearena.cluster.embedded.cel.syntax import Literal, Name, Node, parse
 from srearena.cluster.embedded.cel.types import Type
 
 
@@ -36,6 +36,20 @@ class Expression:
         """The value for these variables; raises EvaluationError."""
         frame = Frame(variables, limit)
         return Outcome(self._step(frame), frame.cost)
+
+    def refers_to(self, name: str) -> bool:
+        """Whether the expression uses a variable of this name."""
+        return _refers_to(self.tree, name)
+
+
+def _refers_to(part: object, name: str) -> bool:
+    if isinstance(part, Name):
+        return part.name == name
+    if isinstance(part, tuple):
+        return any(_refers_to(inner, name) for inner in part)
+    if not is_dataclass(part) or isinstance(part, Literal):
+        return False
+    return any(_refers_to(getattr(part, each.name), name) for each in fields(part))
 
 
 def compile(source: str, variables: Mapping[str, Type]) -> Expression:

@@ -1,12 +1,14 @@
 """Whether the schema of a custom resource is structural: every value typed, every field in one place.
 
-`check_schema` walks an openAPIV3Schema and says what a server would refuse in it. Rules written in CEL are kept as
-they are and not compiled here.
+`check_schema` walks an openAPIV3Schema and says what a server would refuse in it. Rules written in CEL are
+compiled in `schema_rules`.
 """
 
 from __future__ import annotations
 
 from typing import Any
+
+import orjson
 
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.registry.errors import FieldError
@@ -49,6 +51,10 @@ def check_schema(problems: Problems, path: str, schema: Obj) -> None:
     _structure(found, path, schema, "root", 0)
     problems += sorted(found, key=str)
     _vocabulary(problems, path, schema, 0)
+    if not problems and b'"x-kubernetes-validations"' in orjson.dumps(schema):
+        from srearena.cluster.embedded.registry.schema_rules import RuleNode
+
+        problems += RuleNode(schema, root=True).problems(path)
 
 
 def _structure(problems: Problems, path: str, schema: Obj, level: str, depth: int) -> None:
