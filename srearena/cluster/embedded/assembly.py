@@ -93,6 +93,7 @@ def assemble(options: ClusterOptions, root_certificate: str = "") -> Assembly:
     autoscaler.metrics = nodes.agent
     here = network.fabric.hosts.nodes[CONTROL_PLANE]
     webhooks.caller = WebhookCalls(world.clock, world.store, network.client_of(here))
+    world.registry.conversion_calls.caller = webhooks.caller
     world.clock.advance(_SYSTEM_AFTER)
     objects.create_api_service(world, nodes.address_of(CONTROL_PLANE))
     objects.create_system(world)

@@ -1,4 +1,4 @@
-"""Calling admission webhooks over the simulated network: by Service or by URL.
+"""Calling webhooks of admission and conversion over the simulated network: by Service or by URL.
 
 A server is dialled from the control plane as any program would, so a webhook without endpoints, behind a policy or
 with a certificate from the wrong authority fails as in a real cluster, after the same virtual time. No address outside
@@ -54,10 +54,10 @@ class WebhookCalls:
 
     def call(self, webhook: Webhook, review: Obj) -> Signal[Answer]:
         answered: Signal[Answer] = Signal(self._clock)
-        self._clock.spawn(self._call(webhook, orjson.dumps(review), answered))
+        self._clock.spawn(self._call(webhook, orjson.dumps(review), review["kind"], answered))
         return answered
 
-    async def _call(self, webhook: Webhook, body: bytes, answered: Signal[Answer]) -> None:
+    async def _call(self, webhook: Webhook, body: bytes, kind: str, answered: Signal[Answer]) -> None:
         target = self._target(webhook)
         if isinstance(target, str):
             answered.set(Answer(failure=f'Post "{webhook.url}": {target}'))
@@ -70,7 +70,7 @@ class WebhookCalls:
             answered.set(Answer(failure=f'Post "{webhook.url}": {failure}'))
         else:
             assert result.response is not None
-            answered.set(_answer(webhook, result.response.status, result.response.body))
+            answered.set(_answer(kind, result.response.status, result.response.body))
 
     def _target(self, webhook: Webhook) -> _Target | str:
         """The server to call, or why there is none."""
@@ -112,7 +112,7 @@ class WebhookCalls:
         return ""
 
 
-def _answer(webhook: Webhook, status: int, body: bytes) -> Answer:
+def _answer(kind: str, status: int, body: bytes) -> Answer:
     if status != 200:
         text = body[:200].decode(errors="replace").strip()
         return Answer(failure=text or f"the server responded with status {status}")
@@ -120,8 +120,9 @@ def _answer(webhook: Webhook, status: int, body: bytes) -> Answer:
         review = orjson.loads(body)
     except orjson.JSONDecodeError as problem:
         return Answer(failure=f"couldn't get version/kind; json parse error: {problem}")
-    if not isinstance(review, dict) or review.get("kind") != "AdmissionReview":
-        return Answer(failure="expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview")
+    if not isinstance(review, dict) or review.get("kind") != kind:
+        group = "admission.k8s.io" if kind == "AdmissionReview" else "apiextensions.k8s.io"
+        return Answer(failure=f"expected webhook response of {group}/v1, Kind={kind}")
     return Answer(review)
 
 

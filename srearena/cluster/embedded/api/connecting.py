@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from srearena.cluster.embedded.api.requests import Request
-from srearena.cluster.embedded.api.writing import settled
+from srearena.cluster.embedded.api.waiting import settled
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.registry.admission.chain import Attributes
 

@@ -14,7 +14,8 @@ from srearena.cluster.embedded.api.pod_containers import stored_pod
 from srearena.cluster.embedded.api.presenting import show
 from srearena.cluster.embedded.api.requests import Request
 from srearena.cluster.embedded.api.views import view_of_kind
-from srearena.cluster.embedded.api.writing import settled, success
+from srearena.cluster.embedded.api.waiting import settled
+from srearena.cluster.embedded.api.writing import success
 from srearena.cluster.embedded.objects import (
     Obj,
     condition_is,

@@ -13,7 +13,8 @@ from srearena.cluster.embedded.api import applying, bodies, decoding, escalation
 from srearena.cluster.embedded.api.options import write_wish
 from srearena.cluster.embedded.api.requests import Request
 from srearena.cluster.embedded.api.views import view_of
-from srearena.cluster.embedded.api.writing import namespace_in, settled, show_view
+from srearena.cluster.embedded.api.waiting import settled
+from srearena.cluster.embedded.api.writing import namespace_in, show_view
 from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.objects import Obj, meta
 from srearena.cluster.embedded.registry.errors import BadRequest, FieldError, Invalid, UnsupportedMediaType

@@ -13,6 +13,7 @@ import orjson
 from srearena.cluster.embedded.api import custom, tables
 from srearena.cluster.embedded.api.negotiation import Accepted, accepted
 from srearena.cluster.embedded.api.requests import Request
+from srearena.cluster.embedded.api.waiting import settled
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.registry import conversion
 from srearena.cluster.embedded.registry.errors import BadRequest
@@ -86,9 +87,9 @@ async def show_list(
     """Answer with a list of objects as the store holds them (or `computed` ones, which it does not hold)."""
     choice = accepted_format(request)
     if choice.plain_json and not pretty(request):
-        await request.reply(200, _joined(backend, row, stored, metadata, computed))
+        await request.reply(200, await settled(lambda: _joined(backend, row, stored, metadata, computed)))
         return
-    objects = stored if computed else [conversion.from_storage(row, obj) for obj in stored]
+    objects = stored if computed else await settled(lambda: conversion.all_from_storage(row, stored))
     version = f"meta.k8s.io/{choice.version}"
     if choice.transform == "Table":
         document = tables.table_for(
@@ -118,7 +119,7 @@ def _joined(backend: Backend, row: Resource, stored: list[Obj], metadata: Obj, c
         items = [orjson.dumps(obj) for obj in stored]
     elif not conversion.shows_stored(row):
         encoded, key = backend.store.encoded, row.storage_key
-        items = [encoded(key, conversion.from_storage(row, obj)) for obj in stored]
+        items = [encoded(key, obj) for obj in conversion.all_from_storage(row, stored)]
     else:
         encoded, key = backend.store.encoded, row.storage_key
         items = [encoded(key, obj) for obj in stored]

@@ -12,6 +12,7 @@ from srearena.cluster.embedded.api.paging import Position, objects_at, page_at, 
 from srearena.cluster.embedded.api.presenting import show_list, show_object
 from srearena.cluster.embedded.api.requests import Request
 from srearena.cluster.embedded.api.selection import Selection, selection_of
+from srearena.cluster.embedded.api.waiting import settled
 from srearena.cluster.embedded.objects import Obj
 from srearena.cluster.embedded.registry.errors import (
     ApiError,
@@ -34,7 +35,8 @@ _OPTIONS: Final = "ListOptions.meta.k8s.io"
 async def get(backend: Backend, request: Request, row: Resource) -> None:
     check_not_future(backend, parse_revision(request.query.text("resourceVersion")))
     namespace = request.info.namespace if row.namespaced else ""
-    await show_object(backend, request, row, backend.registry.get(row, namespace, request.info.name))
+    found = await settled(lambda: backend.registry.get(row, namespace, request.info.name))
+    await show_object(backend, request, row, found)
 
 
 async def list_(backend: Backend, request: Request, row: Resource) -> None:

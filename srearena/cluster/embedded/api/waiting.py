@@ -7,10 +7,13 @@ clock (see `in_cluster`), and `IN_WORLD` tells a handler which of the two it is.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Protocol, TypeVar
 
 from srearena.cluster.embedded.clock import Clock, Signal
+from srearena.cluster.embedded.registry.admission.chain import AdmissionPending
+from srearena.cluster.embedded.registry.conversion_webhooks import Answers, with_answers
 
 T = TypeVar("T")
 
@@ -83,3 +86,14 @@ async def answered(signal: Signal[T]) -> None:
         await happened(signal)
     finally:
         clock.served(give_up)
+
+
+async def settled(attempt: Callable[[], T]) -> T:
+    """Do what may have to wait for webhooks of admission or conversion, as often as it takes."""
+    answers: Answers = {}
+    while True:
+        try:
+            with with_answers(answers):
+                return attempt()
+        except AdmissionPending as pending:
+            await answered(pending.ready)

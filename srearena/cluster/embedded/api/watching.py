@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import orjson
@@ -19,7 +20,7 @@ from srearena.cluster.embedded.api.presenting import accepted_format, shape
 from srearena.cluster.embedded.api.reading import check_not_future, parse_revision
 from srearena.cluster.embedded.api.requests import Disconnected, Request
 from srearena.cluster.embedded.api.selection import Selection, selection_of
-from srearena.cluster.embedded.api.waiting import IN_WORLD, VirtualWake, Wake
+from srearena.cluster.embedded.api.waiting import IN_WORLD, VirtualWake, Wake, settled
 from srearena.cluster.embedded.objects import Obj, meta
 from srearena.cluster.embedded.registry import conversion
 from srearena.cluster.embedded.registry.errors import ApiError, Expired, FieldError, Invalid
@@ -146,7 +147,8 @@ async def watch(backend: Backend, request: Request, row: Resource) -> None:
     backend.feeds.join(row.storage_key, watcher)
     try:
         # Between joining and here nothing has run, so the past ends exactly where the feed begins.
-        first = _first_lines(backend, request, watcher, stream, revision)
+        begin = _first_lines(backend, request, watcher, stream, revision)
+        first = begin if isinstance(begin, Expired) else [await settled(line) for line in begin]
         await request.start(200, stream.content_type)
         if isinstance(wake, VirtualWake):
             await _one_round(request, watcher, wake, stream, first)
@@ -225,16 +227,18 @@ class _Stream:
 
 def _first_lines(
     backend: Backend, request: Request, watcher: Watcher, stream: _Stream, revision: int
-) -> list[bytes] | Expired:
-    """The initial events of a watch; Expired where the revision is too old."""
+) -> list[Callable[[], bytes]] | Expired:
+    """What makes the initial events of a watch; Expired where the revision is too old."""
     selection, store = watcher.selection, backend.store
     initial_events_requested = request.query.has("sendInitialEvents")
     initial = request.query.flag("sendInitialEvents") if initial_events_requested else revision == 0
     key = stream._row.storage_key
     if initial:
-        lines = [stream.addition(obj) for obj in selection.of(store.objects(key, selection.namespace))]
+        found = selection.of(store.objects(key, selection.namespace))
+        lines: list[Callable[[], bytes]] = [partial(stream.addition, obj) for obj in found]
         if initial_events_requested and stream.bookmarks:
-            lines.append(stream.bookmark(initial_end=True))
+            end = stream.bookmark(initial_end=True)
+            lines.append(lambda: end)
         return lines
     if revision == 0:
         return []
@@ -244,7 +248,12 @@ def _first_lines(
         return Expired.too_old(gone.requested, gone.oldest)
     for change in missed:
         watcher.offer(Event(change))
-    return [stream.change(kind, event) for kind, event in watcher.take()]
+    return [partial(stream.change, kind, event) for kind, event in watcher.take()]
+
+
+async def _lines(watcher: Watcher, stream: _Stream) -> list[bytes]:
+    """What has happened since the last time."""
+    return [await settled(partial(stream.change, kind, event)) for kind, event in watcher.take()]
 
 
 async def _one_round(
@@ -255,7 +264,7 @@ async def _one_round(
         first = [stream.error(first)]
     if not first:
         await wake.wait(request.query.number("timeoutSeconds") or DEFAULT_SECONDS)
-        first = [stream.change(kind, event) for kind, event in watcher.take()]
+        first = await _lines(watcher, stream)
     await request.write(b"".join(first))
 
 
@@ -283,7 +292,7 @@ async def _run(
                 alarm.cancel()
             if request.gone:
                 raise Disconnected
-            pending = [stream.change(kind, event) for kind, event in watcher.take()]
+            pending = await _lines(watcher, stream)
             now = loop.time()
             if now >= ends_at:
                 for piece in _pieces(pending):

@@ -6,8 +6,7 @@ answer is there; that is why each is written as a function that can be called mo
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from srearena.cluster.embedded.api import bodies, escalation
 from srearena.cluster.embedded.api.decoding import object_in, typed
@@ -16,10 +15,9 @@ from srearena.cluster.embedded.api.presenting import show, show_list, show_objec
 from srearena.cluster.embedded.api.requests import Request
 from srearena.cluster.embedded.api.selection import selection_of
 from srearena.cluster.embedded.api.views import View, view_of, view_of_kind
-from srearena.cluster.embedded.api.waiting import answered
+from srearena.cluster.embedded.api.waiting import settled
 from srearena.cluster.embedded.objects import Obj, copy_of, meta, name_of, namespace_of, uid_of
 from srearena.cluster.embedded.registry import conversion, deletion
-from srearena.cluster.embedded.registry.admission.chain import AdmissionPending
 from srearena.cluster.embedded.registry.errors import BadRequest, NotFound
 from srearena.cluster.embedded.registry.field_validation import Directive
 from srearena.cluster.embedded.registry.registry import WriteOptions
@@ -27,8 +25,6 @@ from srearena.cluster.embedded.registry.resources import Resource
 
 if TYPE_CHECKING:
     from srearena.cluster.embedded.api.backend import Backend
-
-T = TypeVar("T")
 
 # Resources whose last state is shown when they are deleted at once; for others only name and UID are returned.
 _SHOWN_WHEN_GONE: Final = frozenset(
@@ -62,22 +58,13 @@ _CREATED_BY_UPDATE: Final = frozenset(
 )
 
 
-async def settled(write: Callable[[], T]) -> T:
-    """Make a write, waiting for admission webhooks as often as it takes."""
-    while True:
-        try:
-            return write()
-        except AdmissionPending as pending:
-            await answered(pending.ready)
-
-
 def namespace_in(request: Request, row: Resource) -> str:
     return request.info.namespace if row.namespaced else ""
 
 
 async def get_view(backend: Backend, request: Request, row: Resource) -> None:
     """Read a subresource."""
-    found = backend.registry.get(row, namespace_in(request, row), request.info.name)
+    found = await settled(lambda: backend.registry.get(row, namespace_in(request, row), request.info.name))
     await show_view(backend, request, row, view_of(backend, row, request.info.subresource), found)
 
 
@@ -146,7 +133,7 @@ async def delete(backend: Backend, request: Request, row: Resource) -> None:
     wish, options = await _deletion(request)
     namespace, name = namespace_in(request, row), request.info.name
     stored, gone = await settled(lambda: deletion.delete(backend.registry, row, namespace, name, wish, options))
-    obj = conversion.from_storage(row, stored)
+    obj = await settled(lambda: conversion.from_storage(row, stored))
     if gone and row.group_resource not in _SHOWN_WHEN_GONE:
         details = {"name": name, "group": row.group, "kind": row.plural, "uid": uid_of(obj)}
         await show(request, success({key: value for key, value in details.items() if value}))

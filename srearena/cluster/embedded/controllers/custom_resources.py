@@ -7,10 +7,13 @@ first.
 
 from __future__ import annotations
 
+import orjson
+
 from srearena.cluster.embedded.controllers.controller import Controller
 from srearena.cluster.embedded.go_text import quoted
 from srearena.cluster.embedded.objects import Obj, dig, is_terminating, meta, name_of, with_condition
 from srearena.cluster.embedded.registry import schemas
+from srearena.cluster.embedded.registry.conversion_webhooks import ConversionCalls, ConversionWebhook
 from srearena.cluster.embedded.registry.custom_strategy import DefaultsWhenRead, custom_strategy
 from srearena.cluster.embedded.registry.errors import aggregate
 from srearena.cluster.embedded.registry.resources import SCALE, STATUS, Resource, Subresource
@@ -50,7 +53,7 @@ class CustomResourceController(Controller):
 
     def _serve(self, definition: Obj) -> None:
         key = name_of(definition)
-        rows = _rows(definition)
+        rows = _rows(definition, self.world.registry.conversion_calls)
         if rows != self._served.get(key):
             self._withdraw(key)
             for row in rows:
@@ -161,7 +164,7 @@ class CustomResourceController(Controller):
         self.client.modify(DEFINITIONS, "", key, let_go)
 
 
-def _rows(definition: Obj) -> list[Resource]:
+def _rows(definition: Obj, calls: ConversionCalls) -> list[Resource]:
     """The rows of the resource table, the preferred version first."""
     spec = definition["spec"]
     names = spec["names"]
@@ -182,10 +185,18 @@ def _rows(definition: Obj) -> list[Resource]:
             custom=True,
             has_generation=True,
             complete=DefaultsWhenRead.of(version),
+            converter=_converter(spec, calls),
             deprecation=_deprecation(spec, version),
         )
         for version in sorted(versions, key=lambda version: _version_order(version["name"]))
     ]
+
+
+def _converter(spec: Obj, calls: ConversionCalls) -> ConversionWebhook | None:
+    client = dig(spec, "conversion", "webhook", "clientConfig", default=None)
+    if dig(spec, "conversion", "strategy", default="None") != "Webhook" or client is None:
+        return None
+    return ConversionWebhook(orjson.dumps(client, option=orjson.OPT_SORT_KEYS), spec["names"]["kind"], calls)
 
 
 def _deprecation(spec: Obj, version: Obj) -> str:

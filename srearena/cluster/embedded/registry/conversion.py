@@ -33,19 +33,31 @@ def to_storage(row: Resource, obj: Obj) -> Obj:
     """The object as it is kept."""
     if not row.storage_version or row.storage_version == row.api_version:
         return obj
+    if row.converter is not None:
+        return row.converter.convert(obj, row.storage_version)
     conversion = CONVERSIONS.get((row.api_version, row.kind))
     return conversion.to_storage(obj) if conversion else {**obj, "apiVersion": row.storage_version}
 
 
 def from_storage(row: Resource, obj: Obj) -> Obj:
     """The object as this row's version shows it."""
-    if row.storage_version and row.storage_version != row.api_version:
+    if row.converter is not None:
+        obj = row.converter.convert(obj, row.api_version)
+    elif row.storage_version and row.storage_version != row.api_version:
         conversion = CONVERSIONS.get((row.api_version, row.kind))
         obj = conversion.from_storage(obj) if conversion else {**obj, "apiVersion": row.api_version}
     elif row.custom and obj.get("apiVersion") != row.api_version:
         # Written when another version was the one to store.
         obj = {**obj, "apiVersion": row.api_version}
     return obj if row.complete is None else row.complete(obj)
+
+
+def all_from_storage(row: Resource, objects: list[Obj]) -> list[Obj]:
+    """The objects of a list; those that a webhook converts are sent to it together."""
+    if row.converter is None:
+        return [from_storage(row, obj) for obj in objects]
+    converted = row.converter.convert_all(objects, row.api_version)
+    return converted if row.complete is None else list(map(row.complete, converted))
 
 
 def shows_stored(row: Resource) -> bool:

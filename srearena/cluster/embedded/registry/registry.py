@@ -17,6 +17,7 @@ from srearena.cluster.embedded.objects import Obj, copy_of, is_terminating, meta
 from srearena.cluster.embedded.randomness import Randomness
 from srearena.cluster.embedded.registry import conversion, names, schemas
 from srearena.cluster.embedded.registry.admission.chain import AdmissionChain, Attributes, Operation
+from srearena.cluster.embedded.registry.conversion_webhooks import ConversionCalls
 from srearena.cluster.embedded.registry.errors import (
     AlreadyExists,
     ApiError,
@@ -58,6 +59,7 @@ class Registry:
         self.component_logs = ComponentLogs()
         self.resources = ResourceTable()
         self.admission = AdmissionChain()
+        self.conversion_calls = ConversionCalls(clock, randomness)
         self.custom_strategies: dict[str, Strategy] = {}
         self.custom_schemas: dict[tuple[str, str, str], Schema] = {}
 
@@ -67,7 +69,7 @@ class Registry:
         return conversion.from_storage(row, self._stored(row, namespace, name))
 
     def objects(self, row: Resource, namespace: str = "") -> list[Obj]:
-        return [conversion.from_storage(row, obj) for obj in self.store.objects(row.storage_key, namespace)]
+        return conversion.all_from_storage(row, self.store.objects(row.storage_key, namespace))
 
     def row(self, group_resource: str) -> Resource:
         """The preferred version of a resource that is certainly served."""
@@ -116,6 +118,8 @@ class Registry:
             options.warnings.extend(strategy.warnings(obj))
         if strategy.defaults_when_read and strategy.default:
             strategy.default(obj)
+        if row.converter is not None:
+            conversion.from_storage(row, obj)  # a webhook that must be waited for is asked before anything is stored
         stored = obj if options.dry_run else self.store.put(row.storage_key, obj)
         return conversion.from_storage(row, stored)
 
@@ -212,6 +216,8 @@ class Registry:
         self._own_fields(row, old, obj, options, subresource)
         if _same(obj, old) and same_owners(obj["metadata"].get("managedFields"), meta(old).get("managedFields")):
             return conversion.from_storage(row, old)
+        if row.converter is not None:
+            conversion.from_storage(row, obj)  # as on creation
         if is_terminating(obj) and not obj["metadata"].get("finalizers") and self._may_vanish(row, obj):
             return conversion.from_storage(row, obj if options.dry_run else self.vanish(row, obj, options))
         return conversion.from_storage(row, obj if options.dry_run else self.store.put(row.storage_key, obj))

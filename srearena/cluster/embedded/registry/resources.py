@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from srearena.cluster.embedded.objects import Obj
 
@@ -22,6 +23,14 @@ class Subresource:
     group: str | None = None
     version: str | None = None
     kind: str | None = None
+
+
+class Converter(Protocol):
+    """Converts objects to another version; may have to wait (`AdmissionPending`)."""
+
+    def convert(self, obj: Obj, api_version: str) -> Obj: ...
+
+    def convert_all(self, objects: list[Obj], api_version: str) -> list[Obj]: ...
 
 
 @dataclass(slots=True, frozen=True)
@@ -47,6 +56,8 @@ class Resource:
     """Whether metadata.generation counts changes of the spec."""
     complete: Callable[[Obj], Obj] | None = None
     """Adds to a stored object what its definition has come to default since; the given object stays as it is."""
+    converter: Converter | None = None
+    """Converts objects of a custom resource between versions, where these differ in more than their name."""
     deprecation: str = ""
     """What every answer about a deprecated resource warns of."""
 

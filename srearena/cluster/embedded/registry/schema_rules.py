@@ -150,7 +150,6 @@ class _Run:
     budget: int = _BUDGET
     errors: list[FieldError] = field(default_factory=list)
 
-    @property
     def exhausted(self) -> bool:
         return self.budget < 0
 
@@ -265,12 +264,12 @@ class RuleNode:
         return run.errors
 
     def _evaluate(self, run: _Run, value: Any, old: Any, path: str, *, unchanged: bool) -> None:
-        if self.empty or value is None or run.exhausted:
+        if self.empty or value is None or run.exhausted():
             return
         unchanged = value == old if old is not _MISSING else unchanged
         for rule in self.rules:
             self._apply(run, rule, value, old, path, unchanged=unchanged)
-            if run.exhausted:
+            if run.exhausted():
                 return
         if isinstance(value, dict):
             before = old if isinstance(old, dict) else {}
@@ -321,7 +320,7 @@ class RuleNode:
         except EvaluationError as problem:
             run.errors.append(FieldError.invalid(where, kind, _failure(problem, rule)))
             return
-        if run.exhausted:
+        if run.exhausted():
             run.errors.append(FieldError.invalid(where, kind, _OUT_OF_BUDGET))
             return
         if unchanged and not rule.uses_old:
