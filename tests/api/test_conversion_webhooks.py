@@ -26,7 +26,9 @@ V2 = "/apis/example.com/v2/namespaces/default/boxes"
 def version(name: str, stored: bool, **fields: Obj) -> Obj:
     spec = {"type": "object", "properties": fields}
     schema = {"type": "object", "properties": {"spec": spec}}
-    return {"name": name, "served": True, "storage": stored, "schema": {"openAPIV3Schema": schema}}
+    selectable = [{"jsonPath": f".spec.{field}"} for field in fields]
+    about = {"schema": {"openAPIV3Schema": schema}, "selectableFields": selectable}
+    return {"name": name, "served": True, "storage": stored, **about}
 
 
 DEFINITION: Obj = {
@@ -136,6 +138,25 @@ def test_a_watch_shows_objects_in_its_version(api: RunningApi, http: httpx.Clien
         assert json.loads(next(lines))["object"]["spec"] == {"host": "a", "port": "80"}
         http.post(V1, json=box("v1", "b", address="b:90")).raise_for_status()
         assert json.loads(next(lines))["object"]["spec"] == {"host": "b", "port": "90"}
+
+
+def test_fields_are_selected_in_the_requested_version(http: httpx.Client) -> None:
+    for name in ("a", "b"):
+        http.post(V1, json=box("v1", name, address=f"{name}:80")).raise_for_status()
+    chosen = {"fieldSelector": "spec.host=a"}
+    assert [item["metadata"]["name"] for item in http.get(V2, params=chosen).json()["items"]] == ["a"]
+    with http.stream("GET", V2, params={**chosen, "watch": "true", "timeoutSeconds": "10"}) as watched:
+        lines = watched.iter_lines()
+        assert json.loads(next(lines))["object"]["metadata"]["name"] == "a"
+        merge = {"content-type": "application/merge-patch+json"}
+        http.patch(f"{V1}/b", json={"spec": {"address": "a:90"}}, headers=merge).raise_for_status()
+        event = json.loads(next(lines))
+        assert (event["type"], event["object"]["spec"]) == ("ADDED", {"host": "a", "port": "90"})
+        http.patch(f"{V1}/b", json={"spec": {"address": "c:90"}}, headers=merge).raise_for_status()
+        event = json.loads(next(lines))
+        assert (event["type"], event["object"]["spec"]["host"]) == ("DELETED", "a")
+    http.delete(V2, params=chosen).raise_for_status()
+    assert [item["metadata"]["name"] for item in http.get(V1).json()["items"]] == ["b"]
 
 
 def test_a_webhook_that_fails_makes_the_version_unreadable(http: httpx.Client, converter: Converter) -> None:

@@ -14,6 +14,7 @@ from srearena.cluster.embedded.api.requests import Request
 from srearena.cluster.embedded.api.selection import Selection, selection_of
 from srearena.cluster.embedded.api.waiting import settled
 from srearena.cluster.embedded.objects import Obj
+from srearena.cluster.embedded.registry import conversion
 from srearena.cluster.embedded.registry.errors import (
     ApiError,
     BadRequest,
@@ -45,7 +46,7 @@ async def list_(backend: Backend, request: Request, row: Resource) -> None:
     found, revision = _candidates(backend, request, row, selection)
     limit = request.query.number("limit") or 0
     metadata: Obj = {"resourceVersion": str(revision)}
-    chosen = found if selection.everything else selection.of(found)
+    chosen = found if selection.everything else await selected(row, selection, found)
     if 0 < limit < len(chosen):
         rest = len(chosen) - limit
         chosen = chosen[:limit]
@@ -54,6 +55,14 @@ async def list_(backend: Backend, request: Request, row: Resource) -> None:
         if selection.everything:
             metadata["remainingItemCount"] = rest
     await show_list(backend, request, row, chosen, metadata)
+
+
+async def selected(row: Resource, selection: Selection, stored: list[Obj]) -> list[Obj]:
+    """The objects that a request selects; fields are those of the requested version."""
+    if row.converter is None or selection.matcher is None:
+        return selection.of(stored)
+    shown = await settled(lambda: conversion.all_from_storage(row, stored))
+    return [obj for obj, view in zip(stored, shown, strict=True) if selection.of([view])]
 
 
 def _candidates(backend: Backend, request: Request, row: Resource, selection: Selection) -> tuple[list[Obj], int]:

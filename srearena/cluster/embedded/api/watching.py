@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -97,16 +98,20 @@ class Watcher:
 
     def _kind(self, change: Change) -> str:
         """What the change looks like through the selection; empty if it cannot be seen."""
-        selection = self.selection
-        if not selection.covers(change.new):
+        if not self.selection.covers(change.new):
             return ""
-        if selection.matcher is None:
-            return change.type
-        before = change.old is not None and selection.matches(change.old)
-        after = change.type != "DELETED" and selection.matches(change.new)
-        if after:
-            return "MODIFIED" if before else "ADDED"
-        return "DELETED" if before else ""
+        return visible_kind(self.selection, change.type, change.old, change.new)
+
+
+def visible_kind(selection: Selection, kind: str, old: Obj | None, new: Obj) -> str:
+    """What a change looks like to a client that sees matching objects only; empty if it cannot be seen."""
+    if selection.matcher is None:
+        return kind
+    before = old is not None and selection.matches(old)
+    after = kind != "DELETED" and selection.matches(new)
+    if after:
+        return "MODIFIED" if before else "ADDED"
+    return "DELETED" if before else ""
 
 
 class Feeds:
@@ -142,13 +147,17 @@ async def watch(backend: Backend, request: Request, row: Resource) -> None:
     revision = parse_revision(request.query.text("resourceVersion"), prefix="", refusal=ApiError)
     check_not_future(backend, revision)
     wake = VirtualWake(backend.world.clock) if IN_WORLD.get() else asyncio.Event()
-    watcher = Watcher(selection_of(request, row, backend.store), wake)
+    selection = selection_of(request, row, backend.store)
     stream = _Stream(backend, request, row, accepted_format(request))
+    if row.converter is not None and selection.matcher is not None:
+        # Fields are those of the requested version: what is selected turns out when objects are converted.
+        stream.selection, selection = selection, replace(selection, matcher=None)
+    watcher = Watcher(selection, wake)
     backend.feeds.join(row.storage_key, watcher)
     try:
         # Between joining and here nothing has run, so the past ends exactly where the feed begins.
         begin = _first_lines(backend, request, watcher, stream, revision)
-        first = begin if isinstance(begin, Expired) else [await settled(line) for line in begin]
+        first = begin if isinstance(begin, Expired) else await _made(begin)
         await request.start(200, stream.content_type)
         if isinstance(wake, VirtualWake):
             await _one_round(request, watcher, wake, stream, first)
@@ -187,17 +196,29 @@ class _Stream:
         self._row = row
         self._choice = choice
         self._headers = True
+        self.selection: Selection | None = None
+        """What the client selects, where that is not known before objects are converted."""
         self.bookmarks = request.query.flag("allowWatchBookmarks")
         self._binary = choice.content_type == PROTOBUF
         self.content_type = f"{PROTOBUF};stream=watch" if self._binary else "application/json"
 
     def change(self, kind: str, event: Event) -> bytes:
+        """The line of a change; empty where the client does not see it."""
+        if self.selection is not None:
+            old = event.change.old
+            before = None if old is None else conversion.from_storage(self._row, old)
+            after = conversion.from_storage(self._row, event.change.new)
+            kind = visible_kind(self.selection, event.change.type, before, after)
+            if not kind:
+                return b""
         if not self._choice.transform and not self._binary:
             return event.line(kind, self._row, self._backend.store)
         return self._shaped(kind, conversion.from_storage(self._row, event.obj(kind)))
 
     def addition(self, stored: Obj) -> bytes:
-        """An object that was there before the watch began."""
+        """An object that was there before the watch began; empty where the client does not see it."""
+        if self.selection is not None and not self.selection.matches(conversion.from_storage(self._row, stored)):
+            return b""
         if not self._choice.transform and not self._binary:
             obj = conversion.from_storage(self._row, stored)
             return event_line("ADDED", self._backend.store.encoded(self._row.storage_key, obj))
@@ -253,7 +274,12 @@ def _first_lines(
 
 async def _lines(watcher: Watcher, stream: _Stream) -> list[bytes]:
     """What has happened since the last time."""
-    return [await settled(partial(stream.change, kind, event)) for kind, event in watcher.take()]
+    return await _made([partial(stream.change, kind, event) for kind, event in watcher.take()])
+
+
+async def _made(lines: Iterable[Callable[[], bytes]]) -> list[bytes]:
+    made = [await settled(line) for line in lines]
+    return [line for line in made if line]
 
 
 async def _one_round(

@@ -12,6 +12,7 @@ from srearena.cluster.embedded.api import bodies, escalation
 from srearena.cluster.embedded.api.decoding import object_in, typed
 from srearena.cluster.embedded.api.options import delete_wish, write_wish
 from srearena.cluster.embedded.api.presenting import show, show_list, show_object
+from srearena.cluster.embedded.api.reading import selected
 from srearena.cluster.embedded.api.requests import Request
 from srearena.cluster.embedded.api.selection import selection_of
 from srearena.cluster.embedded.api.views import View, view_of, view_of_kind
@@ -146,7 +147,7 @@ async def deletecollection(backend: Backend, request: Request, row: Resource) ->
     wish, options = await _deletion(request)
     selection = selection_of(request, row, backend.store)
     deleted: list[Obj] = []
-    for obj in selection.of(backend.store.objects(row.storage_key, selection.namespace)):
+    for obj in await selected(row, selection, backend.store.objects(row.storage_key, selection.namespace)):
         place = (namespace_of(obj), name_of(obj))
 
         def write(place: tuple[str, str] = place) -> tuple[Obj, bool]:
