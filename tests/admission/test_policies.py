@@ -190,7 +190,7 @@ def test_the_namespace_and_the_request_are_known(door: Door) -> None:
         (
             {"auditAnnotations": [{"key": "k", "valueExpression": "1"}]},
             'spec.auditAnnotations[0].valueExpression: Invalid value: "1": '
-            "must evaluate to one of [string null] but got int",
+            "must evaluate to one of [string null_type] but got int",
         ),
         (
             {"matchConditions": [{"name": "n", "expression": "request.nothing"}]},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import re
@@ -114,6 +115,62 @@ def run_some(number: int, names: list[str], cluster: Cluster, programs: tuple[Pa
     return found
 
 
+class Run:
+    """A run: which tests are left, and what became of the others, which is on disk as soon as it is known."""
+
+    def __init__(self, names: list[str], out: Path) -> None:
+        self.names = names
+        self.results = {result["name"]: result for result in kept_results(out) if result["state"] == "passed"}
+        self._out = out
+        self._lock = threading.Lock()
+        self._numbers = itertools.count(len(list(out.glob("*.log"))))
+        self._work: Queue[list[str]] = Queue()
+        left = [name for name in names if name not in self.results]
+        for first in range(0, len(left), PER_PROCESS):
+            self._work.put(left[first : first + PER_PROCESS])
+        self.groups = self._work.qsize()
+
+    def serve(self, cluster: Cluster, programs: tuple[Path, Path]) -> None:
+        """Run tests on a cluster until none are left."""
+        while True:
+            try:
+                some = self._work.get_nowait()
+            except Empty:
+                return
+            with self._lock:
+                number = next(self._numbers)
+            found = run_some(number, some, cluster, programs, self._out)
+            self._keep(found)
+            missing = [name for name in some if name not in {result["name"] for result in found}]
+            if missing and len(some) > 1:
+                # A process that ended early: each of the others gets one of its own.
+                for name in missing:
+                    self._work.put([name])
+
+    def _keep(self, found: list[Result]) -> None:
+        with self._lock, (self._out / "results.jsonl").open("a") as results:
+            self.results.update({result["name"]: result for result in found})
+            results.writelines(json.dumps(result) + "\n" for result in found)
+            print(f"{len(self.results)} of {len(self.names)}")
+            for result in found:
+                if result["state"] != "passed":
+                    print(f"failed: {result['name']}: {result['message'][:200]}")
+            sys.stdout.flush()
+
+    def finish(self) -> int:
+        """Write the results in the order of the tests; the number of those that passed."""
+        unknown = {"state": "not run", "seconds": 0.0, "message": ""}
+        lines = [self.results.get(name, {"name": name, **unknown}) for name in self.names]
+        (self._out / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return sum(line["state"] == "passed" for line in lines)
+
+
+def kept_results(out: Path) -> list[Result]:
+    """What an earlier run left in a folder."""
+    results = out / "results.jsonl"
+    return [json.loads(line) for line in results.read_text().splitlines()] if results.exists() else []
+
+
 def run(focus: str, workers: int, cache: Path, out: Path) -> int:
     """Run the tests whose name matches, and write what became of each to results.jsonl."""
     names = [name for name in NAMES.read_text().splitlines() if re.search(focus, name)]
@@ -121,35 +178,18 @@ def run(focus: str, workers: int, cache: Path, out: Path) -> int:
         raise ConformanceError(f"no conformance test matches {focus!r}; their names are in {NAMES}")
     programs = build(cache)
     out.mkdir(parents=True, exist_ok=True)
-    work: Queue[tuple[int, list[str]]] = Queue()
-    for number, first in enumerate(range(0, len(names), PER_PROCESS)):
-        work.put((number, names[first : first + PER_PROCESS]))
-    results: dict[str, Result] = {}
-    lock = threading.Lock()
+    running = Run(names, out)
 
     def serve(worker: int) -> None:
         with Cluster(f"conformance-{os.getpid()}-{worker}", out) as cluster:
-            while True:
-                try:
-                    number, some = work.get_nowait()
-                except Empty:
-                    return
-                found = run_some(number, some, cluster, programs, out)
-                with lock:
-                    results.update({result["name"]: result for result in found})
-                    failed = [result["name"] for result in found if result["state"] != "passed"]
-                    print(
-                        f"{len(results)} of {len(names)}", *(f"failed: {name}" for name in failed), sep="\n", flush=True
-                    )
+            running.serve(cluster, programs)
 
-    threads = [threading.Thread(target=serve, args=(worker,)) for worker in range(min(workers, work.qsize()))]
+    threads = [threading.Thread(target=serve, args=(worker,)) for worker in range(min(workers, running.groups))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    lines = [results.get(name, {"name": name, "state": "not run", "seconds": 0.0, "message": ""}) for name in names]
-    (out / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    passed = sum(line["state"] == "passed" for line in lines)
+    passed = running.finish()
     print(f"{passed} of {len(names)} passed; see {out / 'results.jsonl'}")
     return 0 if passed == len(names) else 1
 
@@ -185,7 +225,11 @@ def main(arguments: list[str]) -> int:
     running.add_argument("--focus", default="", help="a regular expression for names; without it all tests run")
     running.add_argument("--workers", type=int, default=6, help="clusters at a time")
     running.add_argument("--cache", type=Path, default=CACHE, help="where the compiled tests are kept")
-    running.add_argument("--out", type=Path, help="where results and logs go; a new folder of the cache by default")
+    running.add_argument(
+        "--out",
+        type=Path,
+        help="folder of results and logs, a new one in the cache by default; what passed there is not run again",
+    )
     writing = commands.add_parser("table", help="write the table in docs/fidelity.md")
     writing.add_argument("results", type=Path, help="the results.jsonl of a run of all tests")
     options = parser.parse_args(arguments)

@@ -1,8 +1,10 @@
-"""The driver of the conformance tests, without the tests themselves, which take too long."""
+"""The driver of the conformance tests; of the tests themselves a few, where they have been built."""
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -36,6 +38,47 @@ def test_part_of_a_run_is_no_measure(tmp_path: Path, capsys: pytest.CaptureFixtu
     results.write_text(json.dumps({"name": "[sig-apps] one", "state": "passed"}) + "\n")
     assert driver.main(["table", str(results)]) == 2
     assert "is not of a run of all conformance tests" in capsys.readouterr().err
+
+
+def a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outcomes: dict[str, str]
+) -> tuple[driver.Run, list[list[str]]]:
+    """A run of tests with these outcomes; a process ends at the first test without one."""
+    processes: list[list[str]] = []
+
+    def run_some(_number: int, names: list[str], *_: object) -> list[driver.Result]:
+        processes.append(names)
+        known = list(itertools.takewhile(lambda name: name in outcomes, names))
+        return [{"name": name, "state": outcomes[name], "seconds": 0.1, "message": ""} for name in known]
+
+    monkeypatch.setattr(driver, "run_some", run_some)
+    monkeypatch.setattr(driver, "PER_PROCESS", 3)
+    return driver.Run(["a", "b", "c", "d"], tmp_path), processes
+
+
+def test_tests_that_a_process_did_not_come_to_get_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, processes = a_run(tmp_path, monkeypatch, {"a": "passed", "c": "passed", "d": "failed"})
+    run.serve(driver.Cluster("none", tmp_path), (tmp_path, tmp_path))
+    assert processes == [["a", "b", "c"], ["d"], ["b"], ["c"]]
+    assert run.finish() == 2
+    assert [result["state"] for result in driver.kept_results(tmp_path)] == ["passed", "not run", "passed", "failed"]
+
+
+def test_a_run_continues_where_another_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = [{"name": "a", "state": "passed"}, {"name": "b", "state": "failed"}]
+    (tmp_path / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept))
+    run, processes = a_run(tmp_path, monkeypatch, dict.fromkeys("abcd", "passed"))
+    run.serve(driver.Cluster("none", tmp_path), (tmp_path, tmp_path))
+    assert processes == [["b", "c", "d"]]
+    assert run.finish() == 4
+
+
+def test_a_few_of_the_tests_pass(tmp_path: Path) -> None:
+    cache = Path(os.environ.get("SREARENA_CONFORMANCE_CACHE", "/nonexistent"))
+    if not (cache / f"e2e.test-{driver.VERSION}").exists() or not (cache / f"kubectl-{driver.VERSION}").exists():
+        pytest.skip("SREARENA_CONFORMANCE_CACHE names no folder with built conformance tests")
+    focus = "ValidatingAdmissionPolicy|should reject .* webhook configurations with invalid match conditions"
+    assert driver.run(focus, 1, cache, tmp_path / "out") == 0
 
 
 def test_a_focus_without_tests_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -157,7 +157,7 @@ async def watch(backend: Backend, request: Request, row: Resource) -> None:
     try:
         # Between joining and here nothing has run, so the past ends exactly where the feed begins.
         begin = _first_lines(backend, request, watcher, stream, revision)
-        first = begin if isinstance(begin, Expired) else await _made(begin)
+        first = begin if isinstance(begin, Expired) else await _encoded(begin)
         await request.start(200, stream.content_type)
         if isinstance(wake, VirtualWake):
             await _one_round(request, watcher, wake, stream, first)
@@ -274,12 +274,12 @@ def _first_lines(
 
 async def _lines(watcher: Watcher, stream: _Stream) -> list[bytes]:
     """What has happened since the last time."""
-    return await _made([partial(stream.change, kind, event) for kind, event in watcher.take()])
+    return await _encoded([partial(stream.change, kind, event) for kind, event in watcher.take()])
 
 
-async def _made(lines: Iterable[Callable[[], bytes]]) -> list[bytes]:
-    made = [await settled(line) for line in lines]
-    return [line for line in made if line]
+async def _encoded(lines: Iterable[Callable[[], bytes]]) -> list[bytes]:
+    encoded = [await settled(line) for line in lines]
+    return [line for line in encoded if line]
 
 
 async def _one_round(

@@ -8,7 +8,7 @@ from typing import Final
 from srearena.cluster.embedded.cel.errors import EvaluationError, Issue
 from srearena.cluster.embedded.cel.functions import OVERLOADS, overloads
 from srearena.cluster.embedded.cel.standard import duration, timestamp
-from srearena.cluster.embedded.cel.syntax import Bind, Call, Fold, ListOf, Literal, MapOf, Message, Name, Node, Select
+from srearena.cluster.embedded.cel.syntax import Call, Fold, ListOf, Literal, MapOf, Message, Name, Node, Select
 from srearena.cluster.embedded.cel.types import (
     BOOL,
     DYN,
@@ -88,8 +88,6 @@ class Checker:
                 return self._message(node)
             case Fold():
                 return self._fold(node)
-            case Bind():
-                return self._inside({node.name: self.type_of(node.value)}, node.body)
 
     def _issue(self, at: int, message: str) -> Type:
         self.issues.append(Issue(at, message))
@@ -141,7 +139,10 @@ class Checker:
     def _call(self, node: Call) -> Type:
         name = namespaced(node)
         target = None if node.target is None or name else self.type_of(node.target)
-        arguments = [self.type_of(argument) for argument in node.arguments]
+        if node.function == "format" and target is not None and len(node.arguments) == 1:
+            arguments = [self._format_values(node.arguments[0])]
+        else:
+            arguments = [self.type_of(argument) for argument in node.arguments]
         name = name or node.function
         signatures = _OPERATORS.get(name) or [
             candidate.signature for candidate in overloads(name, method=target is not None)
@@ -155,6 +156,14 @@ class Checker:
             applied = listed if target is None else f"{target}.{listed}"
             return self._issue(node.at, f"found no matching overload for '{name}' applied to '{applied}'")
         return found[0] if all(result == found[0] for result in found) else DYN
+
+    def _format_values(self, node: Node) -> Type:
+        """The values of `format` may be of several types."""
+        if not isinstance(node, ListOf):
+            return self.type_of(node)
+        for item in node.items:
+            self.type_of(item)
+        return list_of(DYN)
 
     def _check_literals(self, node: Call, name: str) -> None:
         """Times, durations and regular expressions that are literals must be valid."""
@@ -218,8 +227,7 @@ class Checker:
         if node.macro in _PREDICATES or len(kinds) == 2:
             condition = kinds[0]
             if not assignable(BOOL, condition, {}):
-                at = node.arguments[0].at
-                self._issue(at, f"found no matching overload for '_?_:_' applied to '({condition}, list, list)'")
+                self._issue(node.arguments[0].at, f"expected type 'bool' but found '{condition}'")
         if node.macro in ("filter", "sortBy"):
             return list_of(item)
         if node.macro in ("map", "transformList"):

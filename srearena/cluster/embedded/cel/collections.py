@@ -69,7 +69,7 @@ def _slice(items: list[Any], start: int, end: int) -> list[Any]:
     return items[start:end]
 
 
-@overload("list(A).flatten() list(dyn)", "list(A).flatten(int) list(dyn)", cost=traversal)
+@overload("list(list(A)).flatten() list(A)", "list(dyn).flatten(int) list(dyn)", cost=traversal)
 def _flatten(items: list[Any], depth: int = 1) -> list[Any]:
     if depth < 0:
         raise EvaluationError("level must be non-negative")

@@ -13,7 +13,7 @@ from srearena.cluster.embedded.cel.checker import TYPE_NAMES, namespaced, qualif
 from srearena.cluster.embedded.cel.collections import sorted_by
 from srearena.cluster.embedded.cel.errors import CostExceeded, EvaluationError, no_such_overload
 from srearena.cluster.embedded.cel.functions import choose, overloads
-from srearena.cluster.embedded.cel.syntax import Bind, Call, Fold, ListOf, Literal, MapOf, Message, Name, Node, Select
+from srearena.cluster.embedded.cel.syntax import Call, Fold, ListOf, Literal, MapOf, Message, Name, Node, Select
 from srearena.cluster.embedded.cel.values import Optional, TypeValue, type_name
 
 PER_CALL_LIMIT: Final = 1_000_000
@@ -58,8 +58,6 @@ def step(node: Node, declared: frozenset[str]) -> Step:
             return _map(node, declared)
         case Fold():
             return _fold(node, declared)
-        case Bind():
-            return _bind(node, declared)
         case Message():
             raise AssertionError("messages do not pass the checker")
 
@@ -234,16 +232,6 @@ def _map(node: MapOf, declared: frozenset[str]) -> Step:
         return found
 
     return build
-
-
-def _bind(node: Bind, declared: frozenset[str]) -> Step:
-    value = step(node.value, declared)
-    body = step(node.body, declared | {node.name})
-
-    def run(frame: Frame) -> Any:
-        return _with(frame, {node.name: value(frame)}, body)
-
-    return run
 
 
 def _with(frame: Frame, variables: Mapping[str, Any], body: Step) -> Any:

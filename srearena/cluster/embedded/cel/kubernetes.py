@@ -109,6 +109,8 @@ def _version(text: str, normalize: bool) -> Semver | None:
 def _semver(text: str, normalize: bool = False) -> Semver:
     found = _version(text, normalize)
     if found is None:
+        if text.count(".") < 2:
+            raise EvaluationError("No Major.Minor.Patch elements found")
         raise EvaluationError(f'Invalid character(s) found in version number "{text}"')
     return found
 

@@ -80,6 +80,8 @@ def _cidr(text: str) -> CIDR | None:
 @overload("ip(string) ip", cost=traversal)
 def _ip(text: str) -> IP:
     found = _address(text)
+    if found is None and "." in text and text.lower().startswith("::ffff:"):
+        raise EvaluationError(f"IPv4-mapped IPv6 address {quoted(text)} is not allowed")
     if found is None:
         raise EvaluationError(f"IP Address {quoted(text)} parse error during conversion from string")
     return found

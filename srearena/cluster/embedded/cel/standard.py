@@ -299,7 +299,7 @@ def _dyn(value: Any) -> Any:
     return value
 
 
-@overload("type(A) type")
+@overload("type(A) type(A)")
 def _type(value: Any) -> TypeValue:
     return TypeValue(type_name(value))
 
@@ -314,7 +314,7 @@ def _int(value: Any) -> int:
         try:
             value = int(value) if value.strip() == value and "_" not in value else int("x")
         except ValueError:
-            raise EvaluationError(f'strconv.ParseInt: parsing "{value}": invalid syntax') from None
+            raise EvaluationError("type conversion error from 'string' to 'int'") from None
     if isinstance(value, float) and (math.isnan(value) or not -(2.0**63) < value < 2.0**63):
         raise EvaluationError("integer overflow")
     return checked_int(int(value))
@@ -324,7 +324,7 @@ def _int(value: Any) -> int:
 def _uint(value: Any) -> int:
     if isinstance(value, str):
         if not value.isdecimal():
-            raise EvaluationError(f'strconv.ParseUint: parsing "{value}": invalid syntax')
+            raise EvaluationError("type conversion error from 'string' to 'uint'")
         value = int(value)
     if isinstance(value, float) and (math.isnan(value) or not 0 <= value < 2.0**64):
         raise EvaluationError("unsigned integer overflow")
@@ -336,7 +336,7 @@ def _double(value: Any) -> float:
     try:
         return float(value)
     except ValueError:
-        raise EvaluationError(f'strconv.ParseFloat: parsing "{value}": invalid syntax') from None
+        raise EvaluationError("type conversion error from 'string' to 'double'") from None
 
 
 @overload("bool(bool) bool", "bool(string) bool")
@@ -347,7 +347,7 @@ def _bool(value: Any) -> bool:
         return True
     if value in ("0", "f", "F", "FALSE", "false", "False"):
         return False
-    raise EvaluationError(f'strconv.ParseBool: parsing "{value}": invalid syntax')
+    raise EvaluationError("type conversion error from 'string' to 'bool'")
 
 
 @overload("bytes(bytes) bytes", "bytes(string) bytes", cost=traversal)

@@ -1,7 +1,7 @@
 """The grammar of CEL: from text to a tree.
 
 Trees keep the offsets that cel-go reports problems at: of an operator, of the dot of a selection, of the opening
-parenthesis of a call. Macros become nodes of their own (`Fold`, `Bind`, and `Select.test`).
+parenthesis of a call. Macros become nodes of their own (`Fold` and `Select.test`).
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_STRAY: Final = re.compile(r"(?s)[\"'][^\n]*|.")
+"""What is no token: a string that does not end, or one character."""
 _STARTS: Final = (
     "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
 )
@@ -106,17 +108,7 @@ class Fold:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Bind:
-    """`cel.bind(name, value, body)`."""
-
-    name: str
-    value: Node
-    body: Node
-    at: int
-
-
-Node = Literal | Name | Select | Call | ListOf | MapOf | Message | Fold | Bind
+Node = Literal | Name | Select | Call | ListOf | MapOf | Message | Fold
 
 _FOLDS: Final = {
     ("all", 2): 1,
@@ -155,14 +147,17 @@ class _Token:
     at: int
 
 
-def _tokens(source: str) -> list[_Token]:
+def _tokens(source: str, issues: list[Issue]) -> list[_Token]:
+    """The tokens of a text; what is none is left out, with an issue."""
     found, position = [], 0
     while position < len(source):
         match = _TOKEN.match(source, position)
         if match is None:
-            shown = source[position]
-            message = f"Syntax error: token recognition error at: '{shown}'"
-            raise CompileError(source, [Issue(position, message)])
+            stray = _STRAY.match(source, position)
+            assert stray is not None
+            issues.append(Issue(position, f"Syntax error: token recognition error at: '{stray[0]}'"))
+            position = stray.end()
+            continue
         if match.lastgroup != "space":
             found.append(_Token(str(match.lastgroup), match[0], position))
         position = match.end()
@@ -172,7 +167,8 @@ def _tokens(source: str) -> list[_Token]:
 class _Parser:
     def __init__(self, source: str) -> None:
         self._source = source
-        self._tokens = _tokens(source)
+        self._issues: list[Issue] = []
+        self._tokens = _tokens(source, self._issues)
         self._next = 0
         self._depth = 0
 
@@ -180,6 +176,8 @@ class _Parser:
         found = self._expression()
         if self._token.kind != "end":
             raise self._wrong(self._token, f"Syntax error: extraneous input '{self._token.text}' expecting <EOF>")
+        if self._issues:
+            raise CompileError(self._source, self._issues)
         return found
 
     @property
@@ -187,7 +185,7 @@ class _Parser:
         return self._tokens[self._next]
 
     def _wrong(self, token: _Token, message: str) -> CompileError:
-        return CompileError(self._source, [Issue(token.at, message)])
+        return CompileError(self._source, [*self._issues, Issue(token.at, message)])
 
     def _take(self) -> _Token:
         token = self._token
@@ -203,8 +201,22 @@ class _Parser:
         token = self._accept(text)
         if token is None:
             where = self._token
+            if (text == ")" and where.kind == "end") or (text == ":" and self._starts(where)):
+                raise self._wrong(where, f"Syntax error: missing '{text}' at '{where.text}'")
             raise self._wrong(where, f"Syntax error: mismatched input '{where.text}' expecting '{text}'")
         return token
+
+    def _close(self, text: str) -> None:
+        """Expect the end of a list of items."""
+        where = self._token
+        if self._accept(text) is None:
+            message = f"Syntax error: mismatched input '{where.text}' expecting {{'{text}', ','}}"
+            raise self._wrong(where, message)
+
+    @staticmethod
+    def _starts(token: _Token) -> bool:
+        """Whether an expression can start with a token."""
+        return token.kind not in ("op", "end", "quoted") or token.text in ("[", "{", "(", ".", "-", "!")
 
     def _expression(self) -> Node:
         self._depth += 1
@@ -281,6 +293,8 @@ class _Parser:
                 operand = Call(name, None, (operand, index), token.at)
                 continue
             field = self._take()
+            if field.kind == "end" and token.text == ".":
+                raise self._wrong(field, "Syntax error: no viable alternative at input '.'")
             if field.kind not in ("name", "quoted") or field.text in ("in", "true", "false", "null"):
                 expecting = "IDENTIFIER" if token.text == ".?" else "{IDENTIFIER, ESC_IDENTIFIER}"
                 raise self._wrong(field, f"Syntax error: mismatched input '{field.text}' expecting {expecting}")
@@ -296,7 +310,7 @@ class _Parser:
         while not self._accept(closing):
             found.append(self._expression())
             if not self._accept(","):
-                self._expect(closing)
+                self._close(closing)
                 break
         return tuple(found)
 
@@ -315,7 +329,10 @@ class _Parser:
         leading = self._accept(".")
         token = self._token
         if token.kind != "name" or token.text == "in":
-            raise self._wrong(token, f"Syntax error: mismatched input '{token.text}' expecting {_STARTS}")
+            # A token too many, or one where another should be.
+            surplus = token.kind != "end" and self._starts(self._tokens[self._next + 1])
+            what = "extraneous" if surplus else "mismatched"
+            raise self._wrong(token, f"Syntax error: {what} input '{token.text}' expecting {_STARTS}")
         self._take()
         if not leading and token.text in ("true", "false", "null"):
             return Literal({"true": True, "false": False, "null": None}[token.text], token.at)
@@ -345,7 +362,7 @@ class _Parser:
             self._expect(":")
             fields.append((field.text.strip("`"), self._expression(), optional))
             if not self._accept(","):
-                self._expect("}")
+                self._close("}")
                 break
         return Message(".".join(words), tuple(fields), opening.at)
 
@@ -357,7 +374,7 @@ class _Parser:
                 optional.add(len(items))
             items.append(self._expression())
             if not self._accept(","):
-                self._expect("]")
+                self._close("]")
                 break
         return ListOf(tuple(items), at, frozenset(optional))
 
@@ -369,7 +386,7 @@ class _Parser:
             self._expect(":")
             entries.append((key, self._expression(), optional))
             if not self._accept(","):
-                self._expect("}")
+                self._close("}")
                 break
         return MapOf(tuple(entries), at)
 
@@ -377,13 +394,11 @@ class _Parser:
         if name == "has" and len(arguments) == 1:
             selected = arguments[0]
             if not isinstance(selected, Select) or selected.test:
-                raise CompileError(self._source, [Issue(at, "invalid argument to has() macro")])
+                raise CompileError(self._source, [Issue(selected.at, "invalid argument to has() macro")])
             return Select(selected.operand, selected.field, at, test=True)
         return Call(name, None, arguments, at)
 
     def _method(self, target: Node, name: str, arguments: tuple[Node, ...], at: int) -> Node:
-        if name == "bind" and isinstance(target, Name) and target.name == "cel" and len(arguments) == 3:
-            return Bind(self._variable(arguments[0]), arguments[1], arguments[2], at)
         variables = _FOLDS.get((name, len(arguments)))
         if variables is None:
             return Call(name, target, arguments, at)

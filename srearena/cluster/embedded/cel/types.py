@@ -17,8 +17,6 @@ class Type:
     parameters: tuple[Type, ...] = ()
 
     def __str__(self) -> str:
-        if self.name == "null_type":
-            return "null"
         return f"{self.name}({', '.join(map(str, self.parameters))})" if self.parameters else self.name
 
 
@@ -107,7 +105,7 @@ def assignable(expected: Type, found: Type, bound: dict[str, Type]) -> bool:
         return expected.name not in _VALUE_TYPES
     if expected.name != found.name:
         return False
-    if len(expected.parameters) != len(found.parameters):
+    if expected.name == "type" or len(expected.parameters) != len(found.parameters):
         return True
     return all(assignable(one, other, bound) for one, other in zip(expected.parameters, found.parameters, strict=True))
 
