@@ -79,10 +79,13 @@ def test_commands_that_print_and_end(machine: Machine) -> None:
 
 def test_porter_serves_what_its_environment_says(machine: Machine) -> None:
     env = {"SERVE_PORT_8081": "foo", "SERVE_PORT_8082": '<a href="/rewriteme">test</a>', "OTHER": "x"}
+    env["SERVE_TLS_PORT_8443"] = "secret"
     machine.container(IMAGE, args=["porter"], env=env)
     shell = machine.idle("nicolaka/netshoot")
     assert machine.sh("curl -q -s localhost:8081", shell).out == "foo"
     assert "text/html" in machine.sh("curl -s -i localhost:8082", shell).out
+    assert machine.sh("curl -k -s https://localhost:8443", shell).out == "secret"
+    assert machine.sh("curl -s https://localhost:8443", shell).status == 60
 
 
 def test_netexec_answers_over_http_and_udp_and_dials(machine: Machine) -> None:
