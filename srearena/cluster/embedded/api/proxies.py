@@ -6,6 +6,7 @@ not answer is a 503 in the words of the real proxy.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
@@ -140,7 +141,25 @@ async def _call(backend: Backend, request: Request, pod: Obj, port: int, *, tls:
     answer = result.response
     kept = [(k.lower(), v) for k, v in answer.headers.items() if k.lower() not in (*_DROPPED, "content-type")]
     content_type = answer.header("content-type") or "text/plain; charset=utf-8"
-    await request.reply(answer.status, answer.body, content_type, kept)
+    page = content_type.startswith("text/html")
+    text = with_prefixed_links(answer.body, request.path.partition("/proxy/")[0] + "/proxy") if page else answer.body
+    await request.reply(answer.status, text, content_type, kept)
+
+
+_LINK: Final = re.compile(
+    rb"""(<\w[^>]*?\s(?:action|background|cite|codebase|data|formaction|href|longdesc|manifest|poster|src)\s*=\s*["'])"""
+    rb"""(/(?!/)[^"']*)"""
+)
+
+
+def with_prefixed_links(page: bytes, prefix: str) -> bytes:
+    """A page whose links to its own server lead through the proxy."""
+    start = prefix.encode()
+
+    def replaced(link: re.Match[bytes]) -> bytes:
+        return link[0] if link[2].startswith(start) else link[1] + start + link[2]
+
+    return _LINK.sub(replaced, page)
 
 
 async def _awaited(backend: Backend, work: Coroutine[Any, Any, HttpResult]) -> HttpResult:
