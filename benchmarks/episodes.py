@@ -62,6 +62,20 @@ def cpu_of(work: Callable[[], object]) -> float:
     return sum(descendants().values()) + sum(os.times()[:2]) - before
 
 
+def wait_for_ends(count: int) -> None:
+    """Wait until only so many processes are left: a closed episode ends on its own, and its end is not measured."""
+    while sum(state != "Z" for state in map(state_of, descendants())) > count:
+        os.sched_yield()
+
+
+def state_of(pid: int) -> str:
+    """R, S, Z (ended) and so on, as in proc(5)."""
+    try:
+        return (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "Z"
+
+
 def repair(episode: EpisodeProcess) -> None:
     with Kubernetes(Path(episode.connect()["kubeconfig"])) as api:
         api.scale("deployments", SERVICE, 1, NAMESPACE)
@@ -89,6 +103,7 @@ def scripted(episode: EpisodeProcess, kubectl: int) -> None:
 def measure(template: EpisodeProcess, episodes: int) -> None:
     first, memory, branches = [], [], []
     for _ in range(episodes):
+        wait_for_ends(2)  # the template, and the process that waits for its copies
         known = set(descendants())
         copies: list[EpisodeProcess] = []
 
