@@ -10,7 +10,7 @@ from srearena.cluster.program_models.application_data import load_sample
 from srearena.service.apps.blueprint_hotel_reservation.programs.data_sets import APPLICATION
 
 
-@load_sample(APPLICATION, "frontend_service", "ReservationHandler")
+@load_sample(APPLICATION, "frontend_service", "ReservationHandler", every=60.0)
 def reserve(random: Random, session: int) -> HttpRequest:
     first = random.randint(9, 23)
     last = min(24, first + random.randint(1, 5))
