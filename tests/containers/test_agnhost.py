@@ -98,6 +98,13 @@ def test_netexec_answers_over_http_and_udp_and_dials(machine: Machine) -> None:
     assert json.loads(ran) == {"output": "hi\n", "error": "exit status 3"}
 
 
+def test_netexec_serves_tls_with_the_certificate_of_its_image(machine: Machine) -> None:
+    files = ["--tls-cert-file", "/localhost.crt", "--tls-private-key-file", "/localhost.key"]
+    machine.container(IMAGE, args=["netexec", "--http-port", "9090", "--udp-port", "9091", *files])
+    shell = machine.idle("nicolaka/netshoot")
+    assert machine.sh("curl -k -s https://localhost:9090/hostname", shell).out == "web-0"
+
+
 def test_a_negative_port_after_a_space_is_a_value(machine: Machine) -> None:
     container = machine.container(IMAGE, args=["netexec", "--udp-port", "-1", "--http-port", "8090"])
     assert container.running

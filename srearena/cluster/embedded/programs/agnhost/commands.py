@@ -52,11 +52,22 @@ async def serve(process: Process, ports: dict[int, Answer], tls: TlsIdentity | N
     return 0
 
 
+IMAGE_FILES = ("/localhost.crt", "/localhost.key")
+_IMAGE_CERTIFICATE = TlsIdentity(("localhost", "127.0.0.1", "::1"), "Acme Co", subject="Acme Co", self_signed=True)
+"""The certificate that comes with the image, which no client trusts."""
+
+
+def certificate_at(process: Process, certificate: str, key: str) -> TlsIdentity:
+    """The identity in two files, which may be the image's own."""
+    if (certificate, key) == IMAGE_FILES and not process.files.exists(certificate):
+        return _IMAGE_CERTIFICATE
+    return identity_of(process.files.read_bytes(certificate), process.files.read_bytes(key))
+
+
 async def identity(process: Process, flags: Flags) -> TlsIdentity | None:
     """The certificate and key that the flags name; None, with an error on the terminal, where they are no such."""
     try:
-        files = [process.files.read_bytes(flags.get(name)) for name in ("tls-cert-file", "tls-private-key-file")]
-        return identity_of(*files)
+        return certificate_at(process, flags.get("tls-cert-file"), flags.get("tls-private-key-file"))
     except (OSError, BadCertificate) as problem:
         reason = "no such file or directory" if isinstance(problem, OSError) else f"tls: {problem}"
         await process.error(f"{log_time(process)} {reason}\n")

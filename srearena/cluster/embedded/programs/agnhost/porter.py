@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 
-from srearena.cluster.embedded.machine.networking.certificates import BadCertificate, TlsIdentity, identity_of
+from srearena.cluster.embedded.machine.networking.certificates import BadCertificate, TlsIdentity
 from srearena.cluster.embedded.machine.networking.sockets import HttpRequest, HttpResponse, Listener
 from srearena.cluster.embedded.machine.processes.process import Process
-from srearena.cluster.embedded.programs.agnhost.commands import MEMORY, Answer, command, log_time
+from srearena.cluster.embedded.programs.agnhost.commands import (
+    IMAGE_FILES,
+    MEMORY,
+    Answer,
+    certificate_at,
+    command,
+    log_time,
+)
 from srearena.cluster.embedded.programs.serving import Flags, go_bind_error, stop_signal, until_stopped
 
 _PLAIN, _TLS = "SERVE_PORT_", "SERVE_TLS_PORT_"
-_IMAGE_FILES = ("/localhost.crt", "/localhost.key")
-_IMAGE_CERTIFICATE = TlsIdentity(("localhost", "127.0.0.1", "::1"), "Acme Co", subject="Acme Co", self_signed=True)
-"""The certificate that comes with the image, which no client trusts."""
 
 
 @command("porter")
@@ -53,8 +57,5 @@ def _answering(value: str, *, in_json: bool) -> Answer:
 
 
 def _certificate(process: Process) -> TlsIdentity:
-    names = ("CERT_FILE", "KEY_FILE")
-    if not any(name in process.env for name in names):
-        return _IMAGE_CERTIFICATE
-    paths = (process.env.get(name, default) for name, default in zip(names, _IMAGE_FILES, strict=True))
-    return identity_of(*(process.files.read_bytes(path) for path in paths))
+    certificate, key = IMAGE_FILES
+    return certificate_at(process, process.env.get("CERT_FILE", certificate), process.env.get("KEY_FILE", key))
