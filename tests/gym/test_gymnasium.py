@@ -22,7 +22,9 @@ PROBLEM = "scale_pod_zero_social_net"
 def make(**options: Any) -> Any:
     import gymnasium
 
-    return gymnasium.make("SREArena/Incident-v0", problem=PROBLEM, stages=("detection",), **options)
+    from srearena.gym import ENVIRONMENT
+
+    return gymnasium.make(ENVIRONMENT, problem=PROBLEM, stages=("detection",), **options)
 
 
 # The checker resets with several seeds, each a world that is prepared: half a minute of one core.
