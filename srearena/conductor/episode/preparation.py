@@ -110,7 +110,7 @@ class Preparation:
         """Start load, run for the healthy part of the timeline, and capture the baseline."""
         problem, app = self.problem, self.problem.app
         try:
-            app.start_workload(self.cluster)
+            app.start_workload(self.cluster, **problem.load)
             self._say("running under load")
             self._run(self.timeline.before)
             problem.baseline = self.capture()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from srearena.cluster import Cluster
 from srearena.conductor.errors import ProblemError
@@ -65,6 +65,8 @@ class Problem(ABC):
     """Whether the fault destroyed the data of the faulty services, so that new claims are a repair."""
     varies: ClassVar[Mapping[str, Choice]] = {}
     """The constructor's arguments that a seed draws, each with its values; see `variation`."""
+    load: ClassVar[Mapping[str, Any]] = {}
+    """Settings of the application's load that replace those of its `workload.yaml`."""
     affects_new_pods: bool = False
     """Whether the fault also affects pods of other workloads that start while it lasts."""
 
