@@ -5,8 +5,10 @@ The order is the real server's: authentication and authorization come before the
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from email.utils import formatdate
 from typing import Final
 from uuid import UUID
@@ -118,8 +120,10 @@ class Application:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
-            # Until the upgrade is accepted, refusals are ordinary responses.
-            await self._guarded(scope, receive, sockets.refusing(send), self._socket)
+            # A stop of the server cancels what still streams, which uvicorn would log as an error of ours.
+            with suppress(asyncio.CancelledError):
+                # Until the upgrade is accepted, refusals are ordinary responses.
+                await self._guarded(scope, receive, sockets.refusing(send), self._socket)
         else:
             await self._guarded(scope, receive, send, self._answer)
 
