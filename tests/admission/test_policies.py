@@ -138,16 +138,16 @@ def test_selectors_and_names_narrow_a_binding(door: Door) -> None:
 
 
 def test_the_authorizer_can_be_asked(door: Door) -> None:
-    asked: list[tuple[str, str, str, str]] = []
+    checks: list[tuple[str, str, str, str]] = []
 
     def authorize(user: Any, check: Any) -> tuple[bool, str]:
-        asked.append((user.name, check.verb, check.resource, check.namespace))
+        checks.append((user.name, check.verb, check.resource, check.namespace))
         return False, "no"
 
     door.webhooks.conditions.authorize = authorize
     in_force(door, {"expression": "authorizer.group('').resource('nodes').check('drain').allowed()"})
     assert "failed expression" in door.refuse("pods", pod())
-    assert asked == [("admin", "drain", "nodes", "")]
+    assert checks == [("admin", "drain", "nodes", "")]
 
 
 def test_the_namespace_and_the_request_are_known(door: Door) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import socket
 import warnings
 from collections.abc import Callable
+from typing import cast
 from urllib.parse import urlsplit
 
 import pytest
 
 from srearena.cluster import Cluster, start_embedded
+from srearena.cluster.embedded.api.application import Application
+from srearena.cluster.embedded.api.requests import Receive, Send
 from srearena.service.kubeconfig import read_kubeconfig
 
 
@@ -56,3 +60,27 @@ def test_connections_are_closed_with_the_cluster(client: Callable[[Cluster], soc
             while connection.recv(1000):
                 pass
     assert not [str(warning.message) for warning in found if "socket" in str(warning.message).lower()]
+
+
+class _Streaming(Application):
+    """An application whose every request is answered for ever."""
+
+    def __init__(self) -> None:
+        """It needs no cluster."""
+
+    async def _guarded(self, *arguments: object) -> None:
+        await asyncio.Event().wait()
+
+
+def test_a_stream_that_is_cancelled_ends_without_an_error() -> None:
+    """A stop of the server cancels the tasks of open streams; what they raise would be logged."""
+
+    async def cancelled_stream() -> bool:
+        call = _Streaming()({"type": "websocket"}, cast(Receive, None), cast(Send, None))
+        task = asyncio.ensure_future(call)
+        await asyncio.sleep(0)
+        task.cancel()
+        await task
+        return not task.cancelled()
+
+    assert asyncio.run(cancelled_stream())

@@ -108,12 +108,12 @@ def box(version: str, name: str, **spec: Any) -> Obj:
 
 
 def test_writes_and_reads_in_another_version(api: RunningApi, http: httpx.Client, converter: Converter) -> None:
-    made = http.post(V2, json=box("v2", "a", host="db", port="5432"))
-    assert (made.status_code, made.json()["spec"]) == (201, {"host": "db", "port": "5432"})
+    created = http.post(V2, json=box("v2", "a", host="db", port="5432"))
+    assert (created.status_code, created.json()["spec"]) == (201, {"host": "db", "port": "5432"})
     stored = api.call(lambda: api.world.store.get("boxes.example.com", "default", "a"))
     assert (stored["apiVersion"], stored["spec"]) == ("example.com/v1", {"address": "db:5432"})
     read = http.get(f"{V2}/a").json()
-    assert (read["metadata"]["name"], read["metadata"]["uid"]) == ("a", made.json()["metadata"]["uid"])
+    assert (read["metadata"]["name"], read["metadata"]["uid"]) == ("a", created.json()["metadata"]["uid"])
     assert read["metadata"]["labels"] == {"converted": "yes"}
     assert http.get(f"{V1}/a").json()["spec"] == {"address": "db:5432"}
     patch = http.patch(

@@ -128,7 +128,7 @@ class Terminal:
 
     def _await(self, step: Step, namespace: str, api: Kubernetes) -> None:
         """Wait for what a command says; it is run again only when one of the objects it is about has changed."""
-        said, last = "", None
+        output, last = "", None
         for _ in range(POLLS):
             state = _versions(step.command, namespace, api)
             if state is not None and state == last:
@@ -136,14 +136,14 @@ class Terminal:
                 continue
             last = state
             done = self._kubectl(step.command, namespace)
-            said = done.stdout + done.stderr
+            output = done.stdout + done.stderr
             # A jsonpath that does not apply yet makes kubectl print the whole object as an error, and an Endpoints
             # object comes with a warning: neither is the value that is waited for.
-            value = (done.stdout if done.returncode == 0 else "") if "jsonpath" in step.command else said
+            value = (done.stdout if done.returncode == 0 else "") if "jsonpath" in step.command else output
             if re.search(step.pattern, value):
                 return
             self.passing.pause(1)
-        raise Unsettled(f"{step.command!r} never said {step.pattern!r} but {said!r}")
+        raise Unsettled(f"{step.command!r} never printed {step.pattern!r} but {output!r}")
 
     def _kubectl(self, command: str, namespace: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
         return self._run(["kubectl", f"--namespace={namespace}", *shlex.split(command)], stdin)

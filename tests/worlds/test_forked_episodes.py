@@ -115,9 +115,9 @@ def test_credentials_of_one_copy_are_worth_nothing_in_another(episode: EpisodePr
         assert in_pod.startswith("ey")
         foreign = Path(theirs["kubeconfig"]).read_text()
         own_token = _token_of(Path(mine["kubeconfig"]).read_text())
-        for held in (own_token, in_pod.strip()):
+        for token in (own_token, in_pod.strip()):
             forged = Path(mine["kubeconfig"]).with_name("forged")
-            forged.write_text(foreign.replace(_token_of(foreign), held))
+            forged.write_text(foreign.replace(_token_of(foreign), token))
             with Kubernetes(forged) as api, pytest.raises(ServiceError, match="Unauthorized"):
                 api.list("pods", NAMESPACE)
         # A pod's token is good where it was read, before and after the world became a copy.
@@ -147,8 +147,8 @@ def test_actions_over_minutes_end_at_the_clusters_present(episode: EpisodeProces
 
 
 def test_an_episode_is_graded_in_its_copy_and_results_are_written(episode: EpisodeProcess, tmp_path: Path) -> None:
-    asked = episode.question
-    assert "Stage 1 of 3" in asked
+    question = episode.question
+    assert "Stage 1 of 3" in question
     episode.act("get_alerts()")
     with episode.fork()[0] as branch:
         assert branch.status().steps == 1
@@ -162,7 +162,7 @@ def test_an_episode_is_graded_in_its_copy_and_results_are_written(episode: Episo
     assert (tmp_path / "trials" / PROBLEM / "0" / "result.json").exists()
     session = (tmp_path / "trials" / PROBLEM / "0" / "session.jsonl").read_text()
     assert "get_alerts()" in session  # what happened before the fork belongs to the branch
-    assert episode.question == asked
+    assert episode.question == question
 
 
 def test_processes_files_and_sockets_end_with_their_episodes(template: EpisodeProcess) -> None:

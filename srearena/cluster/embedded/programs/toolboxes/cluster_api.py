@@ -176,8 +176,8 @@ def _decoded(body: bytes) -> Obj:
     except orjson.JSONDecodeError:
         parsed = None
     if not isinstance(parsed, dict):
-        shown = body[:1].decode(errors="replace")
-        raise ApiFailure(0, "", f"invalid character {shown!r} looking for beginning of value")
+        first = body[:1].decode(errors="replace")
+        raise ApiFailure(0, "", f"invalid character {first!r} looking for beginning of value")
     return parsed
 
 
