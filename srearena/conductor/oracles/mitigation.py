@@ -3,6 +3,9 @@
 The oracle is a list of checks. Each module says why its check cannot be gamed. Together: the application is unchanged
 in its intent, it is ready and stays so, its components and users reach it (backends, reachability, frontend), and it
 survives new pods. Checks that disrupt the system run last, and only if all others pass.
+
+They start when the pods that the agent deleted are gone: until then these still serve, hold connections and volumes,
+and an agent that submits as soon as its commands return would be judged by them.
 """
 
 from __future__ import annotations
@@ -32,6 +35,10 @@ from srearena.service.errors import NotFound
 
 if TYPE_CHECKING:
     from srearena.conductor.problems.base import Problem
+
+_DELETION_SECONDS = 60.0
+"""The longest wait for pods that are being deleted: twice the usual grace period. A finalizer may hold them for ever."""
+_DELETION_STEP = 5.0
 
 
 def usual_checks(readiness: Readiness | None = None) -> list[Check]:
@@ -69,6 +76,7 @@ class MitigationOracle(Oracle):
 
     def first_complaint(self) -> str:
         """The first complaint of any check; empty where all checks pass. Cheaper than `evaluate`."""
+        self._await_deletions()
         for check in self.checks:
             for line in self._complaints(check):
                 return f"{check.name}: {line}"
@@ -81,7 +89,16 @@ class MitigationOracle(Oracle):
         except NotFound as gone:
             return [str(gone)]
 
+    def _await_deletions(self) -> None:
+        """Wait until no pod is being deleted; at least one step, in which the garbage collector marks those of a
+        controller that is gone."""
+        for _ in range(int(_DELETION_SECONDS / _DELETION_STEP)):
+            self.problem.cluster.wait(_DELETION_STEP)
+            if not any(pod["metadata"].get("deletionTimestamp") for pod in self.problem.kubernetes.list("pods")):
+                return
+
     def evaluate(self, submission: Any) -> Verdict:
+        self._await_deletions()
         reasons: list[str] = []
         passes: dict[str, bool] = {}
         announced = False

@@ -108,7 +108,7 @@ class Client:
                 "ERROR 2013 (HY000): Lost connection to MySQL server at 'reading initial communication packet'\n"
             )
             return 1
-        self.dialogue = await Dialogue.open(result.connection)
+        self.dialogue = await Dialogue.open(result.connection, "mysql")
         hello = {"user": self.values["user"], "password": self.password, "database": database}
         reply = await self.ask({"hello": hello})
         if "error" in reply:

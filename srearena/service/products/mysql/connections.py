@@ -18,7 +18,7 @@ async def serve_connection(server: MysqlServer, connection: Connection) -> None:
     body = b"\x0a" + server.version.encode() + b"\0" + bytes((8, 0, 0, 0)) + _GREETING
     await connection.write(len(body).to_bytes(3, "little") + b"\0" + body)
     first = await connection.read()
-    dialogue = Dialogue.opened(connection, first)
+    dialogue = Dialogue.opened(connection, first, "mysql")
     if dialogue is None:
         if first:
             refusal = b"\xff\x15\x04#28000Access denied for user"

@@ -14,7 +14,7 @@ async def login_error(process: Process, host: str, port: int, user: str, passwor
     try:
         if not await result.connection.read():
             return "Communications link failure"
-        dialogue = await Dialogue.open(result.connection)
+        dialogue = await Dialogue.open(result.connection, "mysql")
         reply = await dialogue.ask({"hello": {"user": user, "password": password, "database": database}})
     except OSError:
         reply = None

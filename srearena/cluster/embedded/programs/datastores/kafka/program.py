@@ -108,7 +108,7 @@ class Kafka(Program):
 
         async def serve(connection: Connection) -> None:
             first = await connection.read()
-            dialogue = Dialogue.opened(connection, first)
+            dialogue = Dialogue.opened(connection, first, "kafka")
             while dialogue is None and await connection.read():
                 # A real client: heard out, but its protocol is not spoken here.
                 await process.spend()

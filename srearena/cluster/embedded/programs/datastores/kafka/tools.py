@@ -122,7 +122,7 @@ class Tool:
             near = "127.0.0.1" if host in ("localhost", "127.0.0.1", "") else host
             result = await self.process.container.network.connect(near, number, timeout=30.0)
             if result.outcome is Outcome.CONNECTED and result.connection is not None:
-                return await Dialogue.open(result.connection)
+                return await Dialogue.open(result.connection, "kafka")
             await self._warn(host, result.address or near, number, node, result.outcome)
             if self.process.clock.now + pause > deadline:
                 raise ToolError(_TIMED_OUT.get(self.name, "Timed out waiting for a node assignment. Call: listTopics"))

@@ -241,7 +241,7 @@ class Mongo(Program):
         if first.split(b" ")[0] in (b"GET", b"POST", b"HEAD"):
             await connection.write(HttpResponse.text(_LOST).encode())
             return
-        dialogue = Dialogue.opened(connection, first)
+        dialogue = Dialogue.opened(connection, first, "mongodb")
         here = connection.local[0].startswith("127.")
         session = server.accept(f"{'127.0.0.1' if here else connection.peer[0]}:{connection.peer[1]}")
         try:

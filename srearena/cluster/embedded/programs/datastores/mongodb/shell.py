@@ -130,7 +130,7 @@ class MongoShell:
         if result.outcome is not Outcome.CONNECTED or result.connection is None:
             await self._unreachable(result.address or target.host, result.outcome)
             return 1
-        self.dialogue = await Dialogue.open(result.connection)
+        self.dialogue = await Dialogue.open(result.connection, "mongodb")
         if target.user:
             login = {"authenticate": 1, "user": target.user, "pwd": target.password, "db": target.source}
             reply = await self._ask_first(login)

@@ -42,7 +42,7 @@ class StatisticsTool:
                 f"Failed: error connecting to db server: no reachable servers: {target.host}:{target.port}\n"
             )
             return 1
-        self.dialogue = await Dialogue.open(result.connection)
+        self.dialogue = await Dialogue.open(result.connection, "mongodb")
         try:
             if target.user:
                 login = {"authenticate": 1, "user": target.user, "pwd": target.password, "db": target.source}

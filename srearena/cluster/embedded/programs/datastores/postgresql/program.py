@@ -278,7 +278,7 @@ class Postgres(Program):
 
     async def _converse(self, server: PostgresServer, connection: Connection) -> None:
         first = await connection.read()
-        dialogue = Dialogue.opened(connection, first)
+        dialogue = Dialogue.opened(connection, first, "postgresql")
         if dialogue is None:
             await self._greet(server, connection, first)
             return

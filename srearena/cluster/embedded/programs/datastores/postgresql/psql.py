@@ -165,7 +165,7 @@ class Psql:
         if result.outcome is not Outcome.CONNECTED or result.connection is None:
             await self.process.error(unreachable(self.host, result.address, self.port, result.outcome))
             return 2
-        self.dialogue = await Dialogue.open(result.connection)
+        self.dialogue = await Dialogue.open(result.connection, "postgresql")
         hello = {
             "user": self.user,
             "password": self.password,

@@ -210,7 +210,7 @@ async def control(process: Process) -> int:
         )
         return 69
     try:
-        dialogue = await Dialogue.open(result.connection)
+        dialogue = await Dialogue.open(result.connection, "rabbitmq")
         reply = await dialogue.ask({"words": words or ["help"]})
     except OSError:
         reply = None

@@ -85,7 +85,7 @@ class RabbitMq(Program):
 
 async def _converse(node: RabbitNode, connection: Connection) -> None:
     first = await connection.read()
-    dialogue = Dialogue.opened(connection, first)
+    dialogue = Dialogue.opened(connection, first, "rabbitmq")
     if dialogue is not None:
         while (message := await dialogue.hear()) is not None:
             await node.process.spend(0.001)
