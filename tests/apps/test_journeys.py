@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
+from random import Random
 
 import pytest
 
 from benchmarks.questions.engineer import Engineer
 from benchmarks.twenty_questions import ask, questions_for
+from srearena.cluster.embedded.machine.networking.sockets import Connection
 from srearena.service.apps.registry import find_application
 from tests.apps.deployed import Deployed, deployed
+from tests.apps.hostile_bytes import hostile_bytes
 from tests.selection import rotation_seed
 
 NAMES = (
@@ -96,3 +99,34 @@ def test_a_server_that_says_ok_serves_no_journey(running: Deployed) -> None:
     assert (reply.status, reply.text) == (200, "ok")
     results = _complaints(running)
     assert all(results.values()), results
+
+
+def test_hostile_clients_cause_no_error_of_the_simulator(running: Deployed) -> None:
+    """Whatever comes in at any port of any program. It is the last test with this cluster: some programs may exit."""
+    random = Random(7)
+    host = running.cluster._thread.host  # type: ignore[attr-defined]
+    received: list[bytes] = []
+
+    async def talk(connection: Connection) -> None:
+        with suppress(OSError):
+            await connection.write(hostile_bytes(random))
+            received.append(await connection.read())
+        connection.close()
+
+    async def attack() -> int:
+        listeners = {
+            (listener.owner.name, listener.port): listener
+            for machine in host.assembly.network.fabric.hosts.pods.values()
+            for listener in machine.sockets.listeners()
+            if listener.protocol == "TCP"
+        }
+        for listener in listeners.values():
+            for port in range(20_000, 20_030):
+                connection = listener.connect(("10.244.9.9", port), (listener.namespace.address, listener.port))
+                listener.namespace.clock.spawn(talk(connection))
+        return len(listeners)
+
+    attacked = running.cluster._thread.call(attack())  # type: ignore[attr-defined]
+    running.wait(30)
+    assert attacked > 15 and sum(map(bool, received)) > 10 * attacked
+    assert running.cluster.internal_errors() == []

@@ -10,6 +10,9 @@ import pytest
 
 from srearena.conductor.episode.episode import Episode
 from srearena.conductor.oracles.base import Verdict
+from srearena.conductor.oracles.checks import Check
+from srearena.conductor.oracles.mitigation import MitigationOracle
+from srearena.conductor.problems.base import Problem
 from srearena.conductor.problems.configuration import MissingConfigMap
 from srearena.conductor.problems.injected import InjectedProblem
 from srearena.conductor.problems.network import NetworkPolicyBlock
@@ -185,6 +188,33 @@ def test_an_honest_repair_passes(name: str) -> None:
         repair(api, episode)
         verdict = judged(episode)
         assert verdict.passed, verdict.reasons
+
+
+class NoLoad(Check):
+    """Complains about the pods of the Deployment `load`."""
+
+    name = "no load"
+
+    def complaints(self, problem: Problem) -> list[str]:
+        return [pod["metadata"]["name"] for pod in problem.kubernetes.list("pods", SHOP, labels="app=load")]
+
+
+@pytest.mark.parametrize("finalizers", [[], ["example.com/held"]], ids=["ends", "held for ever"])
+def test_grading_starts_when_deleted_pods_are_gone(finalizers: list[str]) -> None:
+    """`sleep` as the first process ignores SIGTERM, so its pod goes on for the whole grace period."""
+    with broken(ScalePodZero) as (episode, api):
+        container: Obj = {"name": "shell", "image": "busybox:1.36", "command": ["sleep", "9999"]}
+        template = {
+            "metadata": {"labels": {"app": "load"}, "finalizers": finalizers},
+            "spec": {"containers": [container]},
+        }
+        spec = {"selector": {"matchLabels": {"app": "load"}}, "template": template}
+        api.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "load"}, "spec": spec}, SHOP)
+        episode.cluster.wait(30)
+        api.delete("deployments", "load", SHOP)
+        assert NoLoad().complaints(episode.problem)
+        verdict = MitigationOracle(episode.problem, [NoLoad()]).evaluate(None)
+        assert verdict.passed == (not finalizers), verdict.reasons
 
 
 def test_an_equal_stateful_set_in_place_of_a_deployment_passes() -> None:
