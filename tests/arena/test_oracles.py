@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -89,7 +90,10 @@ class Gone(Check):
 
 
 def test_that_an_object_is_gone_is_a_complaint_and_no_failure_of_grading() -> None:
-    oracle = MitigationOracle(cast(Problem, None), checks=[Gone()])
+    empty = SimpleNamespace(
+        kubernetes=SimpleNamespace(list=lambda resource: []), cluster=SimpleNamespace(wait=lambda seconds: None)
+    )
+    oracle = MitigationOracle(cast(Problem, empty), checks=[Gone()])
     complaint = 'gone: deployments.apps "store" not found'
     assert oracle.first_complaint() == complaint
     assert oracle.evaluate(None).reasons == (complaint,)
