@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from srearena.conductor.problems.base import Problem
 
 _DELETION_SECONDS = 60.0
-"""The longest wait for pods that are being deleted: twice the usual grace period. A finalizer may hold them for ever."""
+"""The longest wait for pods that are being deleted: twice the usual grace period. Finalizers may hold them for ever."""
 _DELETION_STEP = 5.0
 
 
